@@ -1,0 +1,166 @@
+//! Kernels: many 1-D transforms at once.
+//!
+//! A kernel member is one file and one line in [`KERNELS`]. It is asked for
+//! [`Lines`] of one length, kind and scale, and then transforms *blocks of
+//! lines*: it loads the lines from wherever they lie ([`Strip`]s: own memory,
+//! a neighbour's, a receive buffer), transforms them in cache, and stores
+//! them wherever they are wanted. So packing, unpacking, transposing and
+//! scaling are not passes of their own.
+
+mod rustfft;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Error, Real, Result};
+
+/// What a line goes through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LineKind {
+    /// n complex in, n complex out, sign -1.
+    Forward,
+    /// n complex in, n complex out, sign +1.
+    Backward,
+    /// n real in, n/2+1 complex out, sign -1.
+    RealForward,
+    /// n/2+1 complex in, n real out, sign +1. The imaginary parts of the
+    /// first and (for even n) the last element are taken as zero.
+    RealBackward,
+}
+
+impl LineKind {
+    /// Elements of a line of `n` points before the transform.
+    pub fn len_in(self, n: usize) -> usize {
+        if self == LineKind::RealBackward { n / 2 + 1 } else { n }
+    }
+
+    /// Elements of a line of `n` points after the transform.
+    pub fn len_out(self, n: usize) -> usize {
+        if self == LineKind::RealForward { n / 2 + 1 } else { n }
+    }
+
+    /// Numbers per element before the transform: 1 for real, 2 for complex.
+    pub fn width_in(self) -> usize {
+        if self == LineKind::RealForward { 1 } else { 2 }
+    }
+
+    /// Numbers per element after the transform.
+    pub fn width_out(self) -> usize {
+        if self == LineKind::RealBackward { 1 } else { 2 }
+    }
+}
+
+/// What a kernel is asked for.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LinesSpec {
+    /// Points of a line (of the real line, for real kinds).
+    pub n: usize,
+    /// What is done to it.
+    pub kind: LineKind,
+    /// Every output is multiplied by this.
+    pub scale: f64,
+}
+
+/// A run of consecutive elements of every line of a block.
+///
+/// Element `k` (with `at <= k < at + len`) of line `j` lies at
+/// `ptr + (k - at) * step + j * lane`, counted in numbers (`T`), so a complex
+/// element at unit distance has a step of 2.
+#[derive(Clone, Copy, Debug)]
+pub struct Strip<T> {
+    /// Element `at` of line 0.
+    pub ptr: *mut T,
+    /// First element of the line that lies here.
+    pub at: usize,
+    /// How many elements lie here.
+    pub len: usize,
+    /// Numbers from one element of a line to the next.
+    pub step: isize,
+    /// Numbers from one line to the next.
+    pub lane: isize,
+}
+
+/// Transforms of many lines of one length and kind. Made once, used by many
+/// threads, each with a scratch of its own.
+pub trait Lines<T>: Send + Sync {
+    /// The number of lines in a block at which this kernel does best, for
+    /// lines whose elements (`strided == true`) or which themselves
+    /// (`strided == false`) lie far apart.
+    fn block(&self, strided: bool) -> usize;
+
+    /// Numbers of scratch that [`run`](Lines::run) needs for blocks of at
+    /// most `lines` lines.
+    fn scratch(&self, lines: usize) -> usize;
+
+    /// Loads `lines` lines from `from`, transforms them, stores them to `to`.
+    ///
+    /// The strips of `from`, in order, cover the line from 0 to its length
+    /// before the transform; those of `to` likewise after it. All loads
+    /// happen before the first store, so lines may go back where they came
+    /// from. `ahead` describes the block that this thread will be given next
+    /// (`ahead_lines` lines; none at the end): a hint for prefetching, never read.
+    /// What comes out for a line depends on that line alone, to the last bit.
+    ///
+    /// # Safety
+    /// Every element that `from` describes is valid for reads and every one
+    /// that `to` describes for writes, nobody else writes to the former or
+    /// touches the latter meanwhile, and `scratch` has at least
+    /// `self.scratch(lines)` numbers, 64-byte aligned. Scratch may hold anything.
+    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]);
+}
+
+/// A block of lines: where they come from, where they go, and what comes next.
+#[derive(Clone, Copy, Debug)]
+pub struct Block<'a, T> {
+    /// How many lines.
+    pub lines: usize,
+    /// Where the lines come from.
+    pub from: &'a [Strip<T>],
+    /// Where they go.
+    pub to: &'a [Strip<T>],
+    /// Where the lines of this thread's next block come from; may be empty.
+    pub ahead: &'a [Strip<T>],
+    /// How many lines that next block has.
+    pub ahead_lines: usize,
+}
+
+type Make<T> = fn(&LinesSpec) -> Result<Box<dyn Lines<T>>>;
+
+/// A line of the table of kernels.
+#[derive(Debug)]
+pub struct Member {
+    /// The name users type.
+    pub name: &'static str,
+    /// One line for help texts.
+    pub summary: &'static str,
+    pub(crate) f32: Make<f32>,
+    pub(crate) f64: Make<f64>,
+}
+
+/// All kernels; the first is the default.
+pub static KERNELS: &[Member] = &[Member {
+    name: "rustfft",
+    summary: "the rustfft and realfft crates, line by line",
+    f32: rustfft::lines::<f32>,
+    f64: rustfft::lines::<f64>,
+}];
+
+/// The member called `name`.
+///
+/// # Errors
+/// [`Error::UnknownName`] lists the names there are.
+pub fn find(name: &str) -> Result<&'static Member> {
+    KERNELS.iter().find(|member| member.name == name).ok_or_else(|| Error::UnknownName {
+        seam: "kernel",
+        name: name.into(),
+        known: KERNELS.iter().map(|member| member.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Lines of the kernel called `name`.
+///
+/// # Errors
+/// [`Error::UnknownName`] for a name that is not in [`KERNELS`].
+pub fn lines<T: Real>(name: &str, spec: &LinesSpec) -> Result<Box<dyn Lines<T>>> {
+    T::lines(find(name)?, spec)
+}
