@@ -6,7 +6,7 @@ use crate::Real;
 /// Runs `$body` with the constant `$R` equal to the value `$radix`.
 macro_rules! with_radix {
     ($radix:expr, $R:ident => $body:expr) => {
-        with_radix!(@ $radix, $R => $body; 1 2 3 4 5 7 8 9 11 13 16)
+        with_radix!(@ $radix, $R => $body; 1 2 3 4 5 7 8 9 11 13)
     };
     (@ $radix:expr, $R:ident => $body:expr; $($r:literal)*) => {
         match $radix {
@@ -73,7 +73,6 @@ pub(super) fn dft<V: Vector, const R: usize>(x: &mut [Pair<V>; R]) {
                 0.239_315_664_287_557_77,
             ],
         ),
-        16 => dft16(x),
         _ => unreachable!("no butterfly of this radix"),
     }
 }
@@ -131,29 +130,6 @@ fn minus<V: Vector>(a: Pair<V>, b: Pair<V>, s: V) -> Pair<V> {
 #[inline(always)]
 fn turned<V: Vector>(x: Pair<V>, cos: f64, sin: f64) -> Pair<V> {
     x.times(splat(cos), splat(-sin))
-}
-
-#[inline(always)]
-fn dft16<V: Vector>(x: &mut [Pair<V>]) {
-    const C: f64 = 0.923_879_532_511_286_7;
-    const S: f64 = 0.382_683_432_365_089_8;
-    const H: f64 = std::f64::consts::FRAC_1_SQRT_2;
-    let a = four(x[0], x[4], x[8], x[12]);
-    let b = four(x[1], x[5], x[9], x[13]);
-    let c = four(x[2], x[6], x[10], x[14]);
-    let d = four(x[3], x[7], x[11], x[15]);
-    let minus_i = |x: Pair<V>| Pair::zero().sub_i(x);
-    let rows = [
-        four(a[0], b[0], c[0], d[0]),
-        four(a[1], turned(b[1], C, S), turned(c[1], H, H), turned(d[1], S, C)),
-        four(a[2], turned(b[2], H, H), minus_i(c[2]), turned(d[2], -H, H)),
-        four(a[3], turned(b[3], S, C), turned(c[3], -H, H), turned(d[3], -C, -S)),
-    ];
-    for q in 0..4 {
-        for p in 0..4 {
-            x[q + 4 * p] = rows[q][p];
-        }
-    }
 }
 
 #[inline(always)]

@@ -38,14 +38,11 @@ pub(super) struct Move<'a, V: Vector> {
 }
 
 impl<V: Vector> Move<'_, V> {
-    /// Where number `m` of the strip's part of lane `i`'s line lies. Lanes
-    /// without a line share the last one.
+    /// Where number `m` of the strip's part of lane `i`'s line lies.
     #[inline(always)]
     fn place(&self, m: usize, i: usize) -> *mut V::T {
-        let line = self.first + V::ORDER[i].min(self.lines - 1);
         let (k, w) = (m / self.width, m % self.width);
-        let offset = k as isize * self.strip.step + line as isize * self.strip.lane;
-        self.strip.ptr.wrapping_offset(offset).wrapping_add(w)
+        self.line(i).wrapping_offset(k as isize * self.strip.step).wrapping_add(w)
     }
 
     #[inline(always)]
@@ -53,22 +50,26 @@ impl<V: Vector> Move<'_, V> {
         self.area.wrapping_add(self.map.vector(self.strip.at * self.width + m) * V::LANES)
     }
 
-    /// Calls `f` with the numbers at which blocks of `LANES` begin; the last
-    /// block overlaps the one before it. False if the strip is too short.
+    /// How many blocks of `LANES` numbers to transpose where a line's numbers
+    /// follow each other; the last block may overlap the one before it.
     #[inline(always)]
-    fn squares(&self, mut f: impl FnMut(usize)) -> bool {
+    fn squares(&self) -> Option<usize> {
         let numbers = self.strip.len * self.width;
-        if self.strip.step != self.width as isize || numbers < V::LANES {
-            return false;
-        }
-        let whole = numbers - numbers % V::LANES;
-        for m in (0..whole).step_by(V::LANES) {
-            f(m);
-        }
-        if whole < numbers {
-            f(numbers - V::LANES);
-        }
-        true
+        let fit = self.strip.step == self.width as isize && numbers >= V::LANES;
+        fit.then_some(numbers.div_ceil(V::LANES))
+    }
+
+    /// The first number of a block.
+    #[inline(always)]
+    fn square(&self, i: usize) -> usize {
+        (i * V::LANES).min(self.strip.len * self.width - V::LANES)
+    }
+
+    /// Where lane `i`'s line begins. Lanes without a line share the last one.
+    #[inline(always)]
+    fn line(&self, i: usize) -> *mut V::T {
+        let line = self.first + V::ORDER[i].min(self.lines - 1);
+        self.strip.ptr.wrapping_offset(line as isize * self.strip.lane)
     }
 
     /// The first number of the strip's rows where neighbouring lines lie side by side.
@@ -96,17 +97,20 @@ impl<V: Vector> Op<V> for Gather<'_, V> {
                 }
                 return;
             }
-            let transposed = it.squares(|m| {
-                let mut square = [V::splat(V::T::default()); MAX_LANES];
-                for (i, row) in square.iter_mut().enumerate().take(V::LANES) {
-                    *row = V::load(it.place(m, i));
+            // No closures here: they would be compiled without the instructions.
+            if let Some(squares) = it.squares() {
+                for m in 0..squares {
+                    let m = it.square(m);
+                    let mut square = [V::splat(V::T::default()); MAX_LANES];
+                    for (i, row) in square.iter_mut().enumerate().take(V::LANES) {
+                        *row = V::load(it.line(i).add(m));
+                    }
+                    V::transpose(&mut square);
+                    for (i, column) in square.iter().enumerate().take(V::LANES) {
+                        column.store(it.vector(m + i));
+                    }
                 }
-                V::transpose(&mut square);
-                for (i, column) in square.iter().enumerate().take(V::LANES) {
-                    column.store(it.vector(m + i));
-                }
-            });
-            if !transposed {
+            } else {
                 for m in 0..it.strip.len * it.width {
                     for i in 0..V::LANES {
                         *it.vector(m).add(i) = *it.place(m, i);
@@ -155,19 +159,21 @@ impl<V: Vector> Op<V> for Scatter<'_, V> {
                 }
                 return;
             }
-            let transposed = it.squares(|m| {
-                let mut square = [V::splat(V::T::default()); MAX_LANES];
-                for (i, column) in square.iter_mut().enumerate().take(V::LANES) {
-                    *column = V::load(it.vector(m + i)).mul(scale);
-                }
-                V::transpose(&mut square);
-                for (i, row) in square.iter().enumerate().take(V::LANES) {
-                    if V::ORDER[i] < it.lines {
-                        row.store(it.place(m, i));
+            if let Some(squares) = it.squares() {
+                for m in 0..squares {
+                    let m = it.square(m);
+                    let mut square = [V::splat(V::T::default()); MAX_LANES];
+                    for (i, column) in square.iter_mut().enumerate().take(V::LANES) {
+                        *column = V::load(it.vector(m + i)).mul(scale);
+                    }
+                    V::transpose(&mut square);
+                    for (i, row) in square.iter().enumerate().take(V::LANES) {
+                        if V::ORDER[i] < it.lines {
+                            row.store(it.line(i).add(m));
+                        }
                     }
                 }
-            });
-            if !transposed {
+            } else {
                 for m in 0..it.strip.len * it.width {
                     let mut numbers = [V::T::default(); MAX_LANES];
                     V::load(it.vector(m)).mul(scale).store(numbers.as_mut_ptr());

@@ -22,7 +22,8 @@ impl<T: Real> Vector for Portable<T> {
     const ORDER: [usize; MAX_LANES] = super::natural_order();
     const RADICES: &'static [usize] = &[13, 11, 7, 5, 9, 3, 4, 2];
 
-    #[inline(always)]
+    // Out of line, as on the others: otherwise all radices end up in one function.
+    #[inline(never)]
     unsafe fn enter<O: Op<Self>>(op: O) -> O::Out {
         // SAFETY: needs no instruction set; the rest is the caller's promise.
         unsafe { op.run() }
