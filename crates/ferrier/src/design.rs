@@ -15,8 +15,8 @@ const LATENCY: f64 = 2e-6;
 const WIRE: f64 = 1.0 / 4e9;
 /// Seconds per byte of a pass over a rank's own memory (read and write).
 const MEMORY: f64 = 1.0 / 10e9;
-/// Ranks whose traffic is looked at; more add time, not insight, on a grid.
-const SAMPLES: usize = 8;
+/// Pairs of ranks that are looked at to judge a reshape: all of 128 ranks, a sample of more.
+const PAIRS: usize = 1 << 14;
 
 /// The recipe for this problem on this many ranks.
 ///
@@ -76,7 +76,8 @@ impl Walker<'_> {
         let start = Walk { steps: Vec::new(), layout: input.clone(), real: self.problem.real, cost: 0.0 };
         let mut best: Option<Walk> = None;
         for axes in orders {
-            for walk in self.walks(start.clone(), &axes) {
+            let bound = best.as_ref().map_or(f64::INFINITY, |best: &Walk| best.cost);
+            for walk in self.walks(start.clone(), &axes, bound) {
                 // A clear gain is wanted: equal walks keep the order that suits memory best.
                 if best.as_ref().is_none_or(|best| walk.cost < best.cost * (1.0 - 1e-9)) {
                     best = Some(walk);
@@ -134,14 +135,17 @@ impl Walker<'_> {
     }
 
     /// The cheapest walk through `axes` for each layout it can end its last
-    /// transform in, then on to the output.
-    fn walks(&self, start: Walk, axes: &[usize]) -> Vec<Walk> {
+    /// transform in, then on to the output; none that costs more than `bound`.
+    fn walks(&self, start: Walk, axes: &[usize], bound: f64) -> Vec<Walk> {
         let mut fronts = vec![start];
         for &axis in axes {
             let mut next: Vec<Walk> = Vec::new();
             for walk in &fronts {
                 for candidate in self.candidates(walk, axis) {
                     let moved = self.transformed(self.reshaped(walk.clone(), &candidate), axis);
+                    if moved.cost > bound {
+                        continue;
+                    }
                     match next.iter_mut().find(|other| other.layout == moved.layout) {
                         Some(other) if other.cost <= moved.cost => {}
                         Some(other) => *other = moved,
@@ -181,9 +185,18 @@ impl Walker<'_> {
             if allowed {
                 let mut grid = [1; 3];
                 (grid[others[0]], grid[others[1]]) = (p, q);
-                found.push(Layout::trusted(shape, grid_boxes(shape, grid, ranks), self.order));
+                let boxes = grid_boxes(shape, grid, ranks);
+                if !is_slab {
+                    // Rows and columns of ranks may change places: then a rank may keep more of what it has.
+                    let mut turned = boxes.clone();
+                    (0..p * q).for_each(|rank| turned[rank] = boxes[rank % p * q + rank / p]);
+                    found.push(Layout::trusted(shape, turned, self.order));
+                }
+                found.push(Layout::trusted(shape, boxes, self.order));
             }
         }
+        let even = found.iter().map(Layout::largest).min().unwrap_or(0);
+        found.retain(|layout| layout.largest() <= 2 * even);
         // The output itself, seen before the halved axis shrinks.
         if let Some(output) = self.output.filter(|output| output.is_whole(axis) && self.inner_fits(output)) {
             found.push(if walk.real { output.with_axis(axis, shape[axis]) } else { output.clone() });
@@ -221,27 +234,37 @@ impl Walker<'_> {
         elements as f64 * (self.precision.bytes() * if real { 1 } else { 2 } * self.problem.batch) as f64
     }
 
-    /// Time of the busiest of a few ranks, sending or receiving.
+    /// Time of the busiest rank, sending or receiving.
     fn reshape_cost(&self, from: &Layout, to: &Layout, real: bool) -> f64 {
-        let ranks = from.ranks();
         let one_way = |own: &Box3, rank: usize, theirs: &[Box3]| {
             let (mut volume, mut messages) = (0, 0);
-            for (_, other) in theirs.iter().enumerate().filter(|(peer, _)| *peer != rank) {
-                let shared = own.intersect(other).volume();
-                volume += shared;
-                messages += usize::from(shared > 0);
+            for (peer, other) in theirs.iter().enumerate() {
+                if own.lo[0] < other.hi[0] && other.lo[0] < own.hi[0] && peer != rank {
+                    let shared = own.intersect(other).volume();
+                    volume += shared;
+                    messages += usize::from(shared > 0);
+                }
             }
             WIRE * self.bytes(volume, real) + LATENCY * messages as f64
         };
-        let step = ranks.div_ceil(SAMPLES);
-        (0..ranks)
-            .step_by(step)
+        sample(from.ranks())
             .map(|rank| {
                 let sent = one_way(&from.boxes()[rank], rank, to.boxes());
                 sent.max(one_way(&to.boxes()[rank], rank, from.boxes()))
             })
             .fold(0.0, f64::max)
     }
+}
+
+/// Ranks to look at. An even stride would meet the same place of every row of
+/// a grid, so samples are spread by the golden ratio.
+fn sample(ranks: usize) -> impl Iterator<Item = usize> {
+    let count = ranks.min((PAIRS / ranks).max(4));
+    let golden = (5f64.sqrt() - 1.0) / 2.0;
+    (0..count).map(move |i| match count == ranks {
+        true => i,
+        false => ((i as f64 * golden).fract() * ranks as f64) as usize,
+    })
 }
 
 fn permutations([a, b, c]: [usize; 3]) -> Vec<Vec<usize>> {

@@ -45,16 +45,21 @@ fn grids(ranks: usize, whole: [bool; 3]) -> Vec<[usize; 3]> {
     found
 }
 
-/// The grid that gives the busiest rank the least, and among those the one
-/// whose boxes have the smallest surface (less to send in any reshape), the
-/// slowest axes split first.
+/// Among the grids whose busiest rank has at most a tenth more than it must,
+/// the one whose boxes have the smallest surface (fewer messages and bytes in
+/// any reshape), the slowest axes split first.
 pub(super) fn best_grid(shape: [usize; 3], ranks: usize, whole: [bool; 3]) -> [usize; 3] {
-    let weight = |grid: &[usize; 3]| {
-        let side: [u128; 3] = std::array::from_fn(|a| shape[a].div_ceil(grid[a]) as u128);
-        let surface = side[0] * side[1] + side[1] * side[2] + side[0] * side[2];
-        (side.iter().product::<u128>(), surface, grid[2], grid[1])
+    let side =
+        |grid: &[usize; 3]| -> [u128; 3] { std::array::from_fn(|a| shape[a].div_ceil(grid[a]) as u128) };
+    let volume = |grid: &[usize; 3]| side(grid).iter().product::<u128>();
+    let surface = |grid: &[usize; 3]| {
+        let [x, y, z] = side(grid);
+        (x * y + y * z + x * z, grid[2], grid[1])
     };
-    grids(ranks, whole).into_iter().min_by_key(weight).unwrap_or([ranks, 1, 1])
+    let grids = grids(ranks, whole);
+    let least = grids.iter().map(volume).min().unwrap_or(0);
+    let even = grids.iter().filter(|grid| volume(grid) * 10 <= least * 11);
+    even.min_by_key(|grid| surface(grid)).copied().unwrap_or([ranks, 1, 1])
 }
 
 #[cfg(test)]
