@@ -59,6 +59,8 @@ impl Pool {
                 })?;
             pool.workers.push(worker);
         }
+        // A thread sets itself up (and allocates) when it first runs: now, not in a transform.
+        pool.run(&|_| ());
         Ok(pool)
     }
 

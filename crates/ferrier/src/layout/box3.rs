@@ -37,9 +37,9 @@ impl Box3 {
         std::array::from_fn(|a| self.hi[a] - self.lo[a])
     }
 
-    /// Number of indices inside.
+    /// Number of indices inside; `usize::MAX` where there are more.
     pub fn volume(&self) -> usize {
-        self.shape().iter().product()
+        self.shape().into_iter().fold(1, usize::saturating_mul)
     }
 
     /// Is there nothing inside?

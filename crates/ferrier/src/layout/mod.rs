@@ -32,6 +32,7 @@ impl Layout {
         if boxes.is_empty() {
             return Err(Error::Layout("a layout needs at least one rank, got no boxes".into()));
         }
+        check_size(shape)?;
         for item in boxes.iter_mut().filter(|item| item.is_empty()) {
             *item = Box3::EMPTY;
         }
@@ -107,6 +108,14 @@ impl Layout {
     }
 }
 
+/// A shape whose elements can be counted.
+fn check_size(shape: [usize; 3]) -> Result<()> {
+    match shape.into_iter().try_fold(1, usize::checked_mul) {
+        Some(_) => Ok(()),
+        None => Err(Error::Layout(format!("the shape {shape:?} has more elements than can be addressed"))),
+    }
+}
+
 fn check_tiling(shape: [usize; 3], boxes: &[Box3]) -> Result<()> {
     let whole = Box3::whole(shape);
     for (rank, b) in boxes.iter().enumerate() {
@@ -132,8 +141,7 @@ fn check_tiling(shape: [usize; 3], boxes: &[Box3]) -> Result<()> {
         }
     }
     let covered: u128 = boxes.iter().map(|b| b.volume() as u128).sum();
-    let volume: u128 = shape.iter().map(|&n| n as u128).product();
-    if covered == volume {
+    if covered == whole.volume() as u128 {
         return Ok(());
     }
     let mut left = vec![whole];

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::grid::{best_grid, grid_boxes};
-use super::{Box3, Layout, Order};
+use super::{Box3, Layout, Order, check_size};
 use crate::{Error, Result};
 
 /// How an array is to be spread over ranks; becomes a [`Layout`] once the
@@ -90,11 +90,12 @@ impl LayoutSpec {
         if ranks == 0 {
             return Err(Error::Layout("a layout needs at least one rank, got 0".into()));
         }
+        check_size(shape)?;
         let whole = match &self.split {
             Split::Bricks => [false; 3],
             Split::Slabs(axis) => std::array::from_fn(|a| a != *axis),
             Split::Pencils(axis) => std::array::from_fn(|a| a == *axis),
-            Split::Boxes(boxes) => return self.from_list(shape, ranks, boxes),
+            Split::Boxes(boxes) => return self.listed(shape, ranks, boxes),
             Split::Mine(_) => {
                 return Err(Error::Layout("the boxes of the other ranks are known only to a plan".into()));
             }
@@ -112,7 +113,7 @@ impl LayoutSpec {
         Ok(Layout::trusted(shape, grid_boxes(shape, grid, ranks), self.order))
     }
 
-    fn from_list(&self, shape: [usize; 3], ranks: usize, boxes: &[Box3]) -> Result<Layout> {
+    fn listed(&self, shape: [usize; 3], ranks: usize, boxes: &[Box3]) -> Result<Layout> {
         if self.grid.is_some() {
             return Err(Error::Layout("a list of boxes takes no grid".into()));
         }

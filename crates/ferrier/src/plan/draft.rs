@@ -97,17 +97,15 @@ fn gather_boxes(comm: &Comm, spec: &mut LayoutSpec) -> Result<()> {
     Ok(())
 }
 
-/// The first place where two descriptions differ, with what stands around it.
+/// The first field in which two descriptions differ.
 fn difference(first: &[u8], other: &[u8], rank: usize) -> String {
-    let (first, other) = (String::from_utf8_lossy(first), String::from_utf8_lossy(other));
-    let same = first.bytes().zip(other.bytes()).take_while(|(a, b)| a == b).count();
-    let field = first[..same].rfind(['{', ',']).map_or(0, |at| at + 1);
-    let show = |text: &str| {
-        let rest: String =
-            text.chars().skip(text[..field.min(text.len())].chars().count()).take(60).collect();
-        rest.trim().to_string()
+    let same = first.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let field = first[..same].iter().rposition(|byte| b"{,".contains(byte)).map_or(0, |at| at + 1);
+    let show = |text: &[u8]| {
+        let rest = String::from_utf8_lossy(&text[field.min(text.len())..]);
+        rest.trim().chars().take(60).collect::<String>()
     };
-    format!("rank 0 has `{}`, rank {rank} has `{}`", show(&first), show(&other))
+    format!("rank 0 has `{}`, rank {rank} has `{}`", show(first), show(other))
 }
 
 /// Rank 0's decision, on every rank.
@@ -172,8 +170,7 @@ impl<T: Real> Draft<T> {
         let scratch =
             variants.iter().flat_map(|variant| &variant.passes).map(BoundPass::scratch).max().unwrap_or(0);
         // An odd number of cache lines apart, so that the threads' scratches do not share sets.
-        let scratch =
-            (scratch.next_multiple_of(64 / size_of::<T>()) * size_of::<T>() / 64 | 1) * 64 / size_of::<T>();
+        let scratch = ((scratch * size_of::<T>()).div_ceil(64) | 1) * (64 / size_of::<T>());
         let memory = Memory::new::<T>(&variants, scratch * comm.threads());
         Ok(Draft { comm: comm.clone(), recipe, variants, memory, scratch })
     }

@@ -230,17 +230,17 @@ impl<T: Real> Plan<T> {
     {
         let real = self.recipe.is_real();
         let (real_in, real_out) = (real && direction == FORWARD, real && direction == BACKWARD);
+        let (kind_in, kind_out) = (input.is_real(), output.is_real());
+        // Taken once: what is checked is what is used, whatever the caller's types do.
+        let (source, target) = (input.numbers(), output.numbers_mut());
         let variant = &self.variants[direction];
         let checked = self
-            .check("input", &variant.input, real_in, input.numbers().len(), input.is_real())
-            .and_then(|()| {
-                self.check("output", &variant.output, real_out, output.numbers().len(), output.is_real())
-            });
-        self.or_fail(checked)?;
-        let work = self.work_area(workspace);
-        let work = self.or_fail(work)?;
+            .check("input", &variant.input, real_in, source.len(), kind_in)
+            .and_then(|()| self.check("output", &variant.output, real_out, target.len(), kind_out))
+            .and_then(|()| self.work_area(workspace));
+        let work = self.or_fail(checked)?;
         // Passes only load from the input; the pointer is mutable because strips have one kind of pointer.
-        let (source, target) = (input.numbers().as_ptr().cast_mut(), output.numbers_mut().as_mut_ptr());
+        let (source, target) = (source.as_ptr().cast_mut(), target.as_mut_ptr());
         // SAFETY: lengths were checked, both arrays are borrowed for the call.
         unsafe { self.execute(direction, source, target, work) }
     }
@@ -248,18 +248,17 @@ impl<T: Real> Plan<T> {
     fn in_place<A: DataMut<T> + ?Sized>(&mut self, direction: usize, array: &mut A) -> Result<()> {
         let variant = &self.variants[IN_PLACE + direction];
         let needed = variant.input.volume.max(variant.output.volume) * self.recipe.batch;
-        let numbers = array.numbers().len();
-        let checked = match numbers >= needed {
-            true => Ok(()),
+        let numbers = array.numbers_mut();
+        let checked = match numbers.len() >= needed {
+            true => self.work_area(None),
             false => Err(Error::Array(format!(
-                "a transform in place needs an array of {needed} numbers (a complex one is two) on rank {}, got {numbers}",
+                "a transform in place needs an array of {needed} numbers (a complex one is two) on rank {}, got {}",
                 self.comm.rank(),
+                numbers.len()
             ))),
         };
-        self.or_fail(checked)?;
-        let work = self.work_area(None);
-        let work = self.or_fail(work)?;
-        let pointer = array.numbers_mut().as_mut_ptr();
+        let work = self.or_fail(checked)?;
+        let pointer = numbers.as_mut_ptr();
         // SAFETY: the length was checked, the array is borrowed for the call.
         unsafe { self.execute(IN_PLACE + direction, pointer, pointer, work) }
     }

@@ -101,10 +101,10 @@ pub(super) struct Member {
 impl Member {
     pub fn of_world(world: &Arc<World>, rank: usize) -> Arc<dyn Transport> {
         let group = lock(&world.whole).clone().expect("the world has a group");
-        Member::new(world, group, rank)
+        Member::join(world, group, rank)
     }
 
-    fn new(world: &Arc<World>, group: Arc<Group>, rank: usize) -> Arc<dyn Transport> {
+    fn join(world: &Arc<World>, group: Arc<Group>, rank: usize) -> Arc<dyn Transport> {
         let arrived = Mutex::new(vec![false; group.members.len()]);
         Arc::new(Member { world: world.clone(), group, rank, splits: AtomicUsize::new(0), arrived })
     }
@@ -236,7 +236,7 @@ impl Transport for Member {
         let group = lock(&self.group.splits).entry(key).or_insert_with(|| Group::new(members)).clone();
         self.barrier()?;
         lock(&self.group.splits).remove(&key);
-        Ok(Member::new(&self.world, group, rank))
+        Ok(Member::join(&self.world, group, rank))
     }
 
     fn all_to_all(&self, block: usize, send: &[u8], recv: &mut [u8]) -> Result<()> {
