@@ -41,14 +41,19 @@ pub(super) struct Fft<T> {
     levels: Vec<Level>,
     leaf: Leaf<T>,
     leaf_len: usize,
-    /// Place of the first result of each block of the last pass.
+    /// Place of the first result of each block of the last pass, and from one
+    /// result of a block to the next.
     base: Vec<usize>,
+    stride: isize,
     twiddles: Vec<T>,
 }
 
 impl<T: Real> Fft<T> {
     /// Tables for lines of `n` points, made of passes of these `radices`.
-    pub fn new(n: usize, radices: &[usize]) -> Self {
+    ///
+    /// Sign +1 is sign -1 with its results in reverse: a `backward` transform
+    /// puts element `k` in place `k`, but element 0 in place `n`.
+    pub fn new(n: usize, radices: &[usize], backward: bool) -> Self {
         let (mut passes, rest) = factors(n, radices);
         let (leaf, leaf_len) = if rest > 1 {
             let leaf = match Rader::new(rest, radices) {
@@ -60,7 +65,15 @@ impl<T: Real> Fft<T> {
             let radix = passes.pop().unwrap_or(1);
             (Leaf::Radix(radix), radix)
         };
-        let mut fft = Fft { n, levels: vec![], leaf, leaf_len, base: vec![0], twiddles: vec![] };
+        let mut fft = Fft {
+            n,
+            levels: vec![],
+            leaf,
+            leaf_len,
+            base: vec![0],
+            stride: (n / leaf_len) as isize,
+            twiddles: vec![],
+        };
         let roots = Roots::new(n);
         let (mut len, mut done) = (n, 1);
         for radix in passes {
@@ -74,6 +87,10 @@ impl<T: Real> Fft<T> {
             }
             fft.base = fft.base.iter().flat_map(|&b| (0..radix).map(move |p| b + p * done)).collect();
             (len, done) = (m, done * radix);
+        }
+        if backward {
+            fft.base.iter_mut().for_each(|base| *base = n - *base);
+            fft.stride = -fft.stride;
         }
         fft
     }
@@ -176,8 +193,8 @@ impl<T: Real> Fft<T> {
         touch: &mut Touch<'_, T>,
     ) {
         let base = &self.base[first..first + blocks];
-        let stride = self.n / self.leaf_len;
-        // SAFETY: the caller's promises; the bases lie below the stride.
+        let stride = self.stride;
+        // SAFETY: the caller's promises; bases and strides stay within the places.
         unsafe {
             let work = work.add(first * self.leaf_len * 2 * V::LANES);
             match &self.leaf {
@@ -266,7 +283,7 @@ impl<V: Vector, S: Source<V>, const R: usize> Op<V> for Pass<'_, '_, V, S, R> {
 struct Last<'a, 'b, V: Vector, D, const R: usize> {
     work: *const V::T,
     base: &'a [usize],
-    stride: usize,
+    stride: isize,
     to: D,
     touch: &'a mut Touch<'b, V::T>,
     lanes: PhantomData<V>,
@@ -286,7 +303,7 @@ impl<V: Vector, D: Sink<V>, const R: usize> Op<V> for Last<'_, '_, V, D, R> {
                 }
                 dft::<V, R>(&mut x);
                 for (p, x) in x.iter().enumerate() {
-                    self.to.put(base + p * self.stride, *x);
+                    self.to.put(base.wrapping_add_signed(p as isize * self.stride), *x);
                 }
             }
             self.touch.fetch(share);
