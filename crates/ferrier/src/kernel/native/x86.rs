@@ -134,15 +134,11 @@ vector!(
     _mm512_loadu_pd,
     _mm512_storeu_pd;
     // Halves of two lines in one register: memory does a third of the shuffles.
+    // (On the way back the compiler undoes such a scheme.).
     #[inline(always)]
     unsafe fn load_square(lines: &[*mut f64; MAX_LANES], m: usize) -> [Self; MAX_LANES] {
         // SAFETY: inside `enter`; the caller vouches for the numbers.
         unsafe { Z64::read_halves(lines, m) }
-    }
-    #[inline(always)]
-    unsafe fn store_square(columns: [Self; MAX_LANES], lines: &[*mut f64; MAX_LANES], m: usize) {
-        // SAFETY: inside `enter`; the caller vouches for the numbers.
-        unsafe { Z64::write_halves(columns, lines, m) }
     }
 );
 vector!(
@@ -277,29 +273,6 @@ impl Z64 {
                 columns[4 * half + 3] = Z64(_mm512_shuffle_f64x2::<0xDD>(a1, b1));
             }
             columns
-        }
-    }
-    #[inline(always)]
-    unsafe fn write_halves(columns: [Self; MAX_LANES], lines: &[*mut f64; MAX_LANES], m: usize) {
-        // SAFETY: inside `enter`; four numbers at a time of the eight there are.
-        unsafe {
-            for half in 0..2 {
-                let at = m + 4 * half;
-                let c = &columns[4 * half..4 * half + 4];
-                // Even lines, then odd ones: numbers 0 and 1, then 2 and 3.
-                let a = [_mm512_unpacklo_pd(c[0].0, c[1].0), _mm512_unpackhi_pd(c[0].0, c[1].0)];
-                let b = [_mm512_unpacklo_pd(c[2].0, c[3].0), _mm512_unpackhi_pd(c[2].0, c[3].0)];
-                let low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11);
-                let high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
-                for odd in 0..2 {
-                    let x = _mm512_permutex2var_pd(a[odd], low, b[odd]);
-                    _mm256_storeu_pd(lines[odd].add(at), _mm512_castpd512_pd256(x));
-                    _mm256_storeu_pd(lines[odd + 2].add(at), _mm512_extractf64x4_pd::<1>(x));
-                    let x = _mm512_permutex2var_pd(a[odd], high, b[odd]);
-                    _mm256_storeu_pd(lines[odd + 4].add(at), _mm512_castpd512_pd256(x));
-                    _mm256_storeu_pd(lines[odd + 6].add(at), _mm512_extractf64x4_pd::<1>(x));
-                }
-            }
         }
     }
 }
