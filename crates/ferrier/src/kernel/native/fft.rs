@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use super::butterfly::{dft, with_radix};
 use super::factor::factors;
-use super::ports::{Area, Sink, Source};
+use super::ports::{Area, Scrambled, Sink, Source};
 use super::prime::{Bluestein, Rader};
 use super::roots::Roots;
 use super::touch::Touch;
@@ -45,6 +45,8 @@ pub(super) struct Fft<T> {
     /// result of a block to the next.
     base: Vec<usize>,
     stride: isize,
+    /// The same for results left where they are.
+    identity: Vec<usize>,
     twiddles: Vec<T>,
 }
 
@@ -65,7 +67,9 @@ impl<T: Real> Fft<T> {
             let radix = passes.pop().unwrap_or(1);
             (Leaf::Radix(radix), radix)
         };
+        let identity = (0..n).step_by(leaf_len).collect();
         let mut fft = Fft {
+            identity,
             n,
             levels: vec![],
             leaf,
@@ -93,6 +97,23 @@ impl<T: Real> Fft<T> {
             fft.stride = -fft.stride;
         }
         fft
+    }
+
+    /// Where [`scramble`](Fft::scramble) leaves each element, and element 0
+    /// once more; none where the last pass cannot work in place.
+    pub fn places(&self) -> Option<Vec<usize>> {
+        if !matches!(self.leaf, Leaf::Radix(_)) {
+            return None;
+        }
+        let mut places = vec![0; self.n + 1];
+        for (&base, &place) in self.base.iter().zip(&self.identity) {
+            for p in 0..self.leaf_len {
+                places[base.wrapping_add_signed(p as isize * self.stride)] = place + p;
+            }
+        }
+        let first = if self.stride < 0 { self.n } else { 0 };
+        (places[0], places[self.n]) = (places[first], places[first]);
+        Some(places)
     }
 
     /// How many passes there are.
@@ -133,6 +154,16 @@ impl<T: Real> Fft<T> {
                 self.descend::<V, D>(1, work, 0, self.levels[0].radix, to, spare, touch);
             }
         }
+    }
+
+    /// Transforms `work` in place and leaves the results as
+    /// [`places`](Fft::places) says: half the scratch to keep in cache.
+    ///
+    /// # Safety
+    /// As [`run`](Fft::run); there are places.
+    pub unsafe fn scramble<V: Vector<T = T>>(&self, work: *mut T, touch: &mut Touch<'_, T>) {
+        // SAFETY: a butterfly reads all its elements before it stores the first.
+        unsafe { self.run::<V, _, _>(Area(work), work, Scrambled(work), std::ptr::null_mut(), touch) }
     }
 
     /// All passes from `level` on, for `blocks` blocks that the level before
@@ -192,8 +223,8 @@ impl<T: Real> Fft<T> {
         spare: *mut T,
         touch: &mut Touch<'_, T>,
     ) {
-        let base = &self.base[first..first + blocks];
-        let stride = self.stride;
+        let (base, stride) = if D::SCRAMBLED { (&self.identity, 1) } else { (&self.base, self.stride) };
+        let base = &base[first..first + blocks];
         // SAFETY: the caller's promises; bases and strides stay within the places.
         unsafe {
             let work = work.add(first * self.leaf_len * 2 * V::LANES);

@@ -18,6 +18,8 @@ pub(super) struct NativeLines<V: Vector> {
     fft: Fft<V::T>,
     /// Of the extra pass for an even number of reals.
     twiddles: Vec<V::T>,
+    /// Of elements that stay in the order of the passes.
+    places: Option<Vec<usize>>,
     lanes: PhantomData<fn() -> V>,
 }
 
@@ -41,6 +43,7 @@ impl<V: Vector> NativeLines<V> {
     pub fn new(spec: &LinesSpec) -> Self {
         let n = spec.n.max(1);
         let halved = Self::is_halved(spec);
+        let fft = Fft::new(if halved { n / 2 } else { n }, V::RADICES, Self::is_backward(spec));
         NativeLines {
             spec: *spec,
             // Unfolding leaves twice the spectrum.
@@ -48,7 +51,8 @@ impl<V: Vector> NativeLines<V> {
                 LineKind::RealForward if halved => V::T::rounded(0.5 * spec.scale),
                 _ => V::T::rounded(spec.scale),
             },
-            fft: Fft::new(if halved { n / 2 } else { n }, V::RADICES, Self::is_backward(spec)),
+            places: fft.places(),
+            fft,
             twiddles: if halved { twiddles(n) } else { vec![] },
             lanes: PhantomData,
         }
@@ -77,16 +81,23 @@ impl<V: Vector> NativeLines<V> {
     unsafe fn gather(&self, group: &Group<'_, '_, V>, area: *mut V::T, paired: bool) {
         let width = self.spec.kind.width_in();
         for strip in group.block.from {
-            let it = Move { strip, first: group.first, lines: group.lines, width, area, paired };
+            let it =
+                Move { strip, first: group.first, lines: group.lines, width, area, paired, places: None };
             // SAFETY: the strips are the caller's promise, the area is long enough.
             unsafe { V::enter(Gather::<V>(it)) };
         }
     }
 
-    unsafe fn scatter(&self, group: &Group<'_, '_, V>, area: *mut V::T, paired: bool) {
+    unsafe fn scatter(
+        &self,
+        group: &Group<'_, '_, V>,
+        area: *mut V::T,
+        paired: bool,
+        places: Option<&[usize]>,
+    ) {
         let width = self.spec.kind.width_out();
         for strip in group.block.to {
-            let it = Move { strip, first: group.first, lines: group.lines, width, area, paired };
+            let it = Move { strip, first: group.first, lines: group.lines, width, area, paired, places };
             // SAFETY: the strips are the caller's promise, the area is long enough.
             unsafe { V::enter(Scatter::<V>(it, self.scale)) };
         }
@@ -123,9 +134,13 @@ impl<V: Vector> NativeLines<V> {
             if rows_in.is_none() {
                 self.gather(group, group.a, true);
             }
+            if rows_in.is_none() && rows_out.is_none() && self.places.is_some() {
+                self.fft.scramble::<V>(group.a, group.touch);
+                return self.scatter(group, group.a, true, self.places.as_deref());
+            }
             self.transform(group, rows_in, rows_out);
             if rows_out.is_none() {
-                self.scatter(group, group.b, true);
+                self.scatter(group, group.b, true, None);
             }
         }
     }
@@ -141,14 +156,14 @@ impl<V: Vector> NativeLines<V> {
             }
             self.transform(group, None, None);
             if !paired {
-                return self.scatter(group, group.b, true);
+                return self.scatter(group, group.b, true, None);
             }
             let (area, half, twiddles) = (group.b, n, &self.twiddles[..]);
             if let Some(to) = group.rows_out {
                 return V::enter(Unfold::<V, _> { area, half, twiddles, to });
             }
             V::enter(Unfold::<V, _> { area, half, twiddles, to: Area(group.a) });
-            self.scatter(group, group.a, true);
+            self.scatter(group, group.a, true, None);
         }
     }
 
@@ -168,7 +183,7 @@ impl<V: Vector> NativeLines<V> {
                 V::enter(Fold::<V, _> { from: Area(group.b), half, twiddles, area: a });
             }
             self.transform(group, None, None);
-            self.scatter(group, group.b, paired);
+            self.scatter(group, group.b, paired, None);
         }
     }
 }

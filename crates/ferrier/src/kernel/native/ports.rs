@@ -13,6 +13,9 @@ pub(super) trait Source<V: Vector>: Copy {
 
 /// Places for elements of a group of lines.
 pub(super) trait Sink<V: Vector>: Copy {
+    /// Whether elements stay where the last pass found them.
+    const SCRAMBLED: bool = false;
+
     /// # Safety
     /// Inside [`Vector::enter`]; the sink has a place `k`.
     unsafe fn put(&self, k: usize, x: Pair<V>);
@@ -31,6 +34,20 @@ impl<V: Vector> Source<V> for Area<V::T> {
 }
 
 impl<V: Vector> Sink<V> for Area<V::T> {
+    #[inline(always)]
+    unsafe fn put(&self, k: usize, x: Pair<V>) {
+        // SAFETY: the caller's promise.
+        unsafe { x.store(self.0, k) };
+    }
+}
+
+/// The area in which the passes work, left in their order.
+#[derive(Clone, Copy)]
+pub(super) struct Scrambled<T>(pub *mut T);
+
+impl<V: Vector> Sink<V> for Scrambled<V::T> {
+    const SCRAMBLED: bool = true;
+
     #[inline(always)]
     unsafe fn put(&self, k: usize, x: Pair<V>) {
         // SAFETY: the caller's promise.
