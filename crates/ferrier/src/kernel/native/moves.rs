@@ -2,7 +2,8 @@
 //! into the passes: contiguous lines, partly filled groups, odd strides, reals.
 //!
 //! No closures in what runs inside `enter`: they would be compiled without
-//! the instructions.
+//! the instructions. Indexed loops, because a lane indexes several arrays.
+#![allow(clippy::needless_range_loop)]
 
 use super::super::Strip;
 use super::vector::{MAX_LANES, Op, Pair, Vector};
