@@ -17,6 +17,16 @@ macro_rules! with_radix {
 }
 pub(super) use with_radix;
 
+/// A loop of at most six rounds, unrolled: the compiler gives up on the largest radices.
+macro_rules! each {
+    ($i:ident < $end:expr, $body:block) => {
+        each!(@ $i, $end, $body; 0 1 2 3 4 5)
+    };
+    (@ $i:ident, $end:expr, $body:block; $($n:literal)*) => {
+        $(if $n < $end { let $i: usize = $n; $body })*
+    };
+}
+
 /// The transform of `R` points.
 #[inline(always)]
 pub(super) fn dft<V: Vector, const R: usize>(x: &mut [Pair<V>; R]) {
@@ -163,20 +173,21 @@ fn odd<V: Vector, const R: usize, const H: usize>(x: &mut [Pair<V>], cos: &[f64;
     for sum in sums {
         x[0] = x[0].add(sum);
     }
-    for k in 1..=H {
+    each!(k < H, {
+        let k = k + 1;
         let mut a = first;
         let mut b = Pair::zero();
-        for j in 1..=H {
-            let turn = j * k % R;
+        each!(j < H, {
+            let turn = (j + 1) * k % R;
             let (c, s) = if turn <= H {
                 (cos[turn - 1], sin[turn - 1])
             } else {
                 (cos[R - turn - 1], -sin[R - turn - 1])
             };
-            a = plus(a, sums[j - 1], splat(c));
-            b = if j == 1 { differences[0].scaled(splat(s)) } else { plus(b, differences[j - 1], splat(s)) };
-        }
+            a = plus(a, sums[j], splat(c));
+            b = if j == 0 { differences[0].scaled(splat(s)) } else { plus(b, differences[j], splat(s)) };
+        });
         x[k] = a.sub_i(b);
         x[R - k] = a.add_i(b);
-    }
+    });
 }

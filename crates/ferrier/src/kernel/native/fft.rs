@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 
 use super::butterfly::{dft, with_radix};
 use super::factor::factors;
-use super::ports::{Area, Sink, Source};
+use super::ports::{Area, Scrambled, Sink, Source};
 use super::prime::{Bluestein, Rader};
 use super::roots::Roots;
 use super::touch::Touch;
@@ -41,14 +41,21 @@ pub(super) struct Fft<T> {
     levels: Vec<Level>,
     leaf: Leaf<T>,
     leaf_len: usize,
-    /// Place of the first result of each block of the last pass.
+    /// Place of the first result of each block of the last pass, and from one
+    /// result of a block to the next.
     base: Vec<usize>,
+    stride: isize,
+    /// The same for results left where they are.
+    identity: Vec<usize>,
     twiddles: Vec<T>,
 }
 
 impl<T: Real> Fft<T> {
     /// Tables for lines of `n` points, made of passes of these `radices`.
-    pub fn new(n: usize, radices: &[usize]) -> Self {
+    ///
+    /// Sign +1 is sign -1 with its results in reverse: a `backward` transform
+    /// puts element `k` in place `k`, but element 0 in place `n`.
+    pub fn new(n: usize, radices: &[usize], backward: bool) -> Self {
         let (mut passes, rest) = factors(n, radices);
         let (leaf, leaf_len) = if rest > 1 {
             let leaf = match Rader::new(rest, radices) {
@@ -60,7 +67,17 @@ impl<T: Real> Fft<T> {
             let radix = passes.pop().unwrap_or(1);
             (Leaf::Radix(radix), radix)
         };
-        let mut fft = Fft { n, levels: vec![], leaf, leaf_len, base: vec![0], twiddles: vec![] };
+        let identity = (0..n).step_by(leaf_len).collect();
+        let mut fft = Fft {
+            identity,
+            n,
+            levels: vec![],
+            leaf,
+            leaf_len,
+            base: vec![0],
+            stride: (n / leaf_len) as isize,
+            twiddles: vec![],
+        };
         let roots = Roots::new(n);
         let (mut len, mut done) = (n, 1);
         for radix in passes {
@@ -75,7 +92,28 @@ impl<T: Real> Fft<T> {
             fft.base = fft.base.iter().flat_map(|&b| (0..radix).map(move |p| b + p * done)).collect();
             (len, done) = (m, done * radix);
         }
+        if backward {
+            fft.base.iter_mut().for_each(|base| *base = n - *base);
+            fft.stride = -fft.stride;
+        }
         fft
+    }
+
+    /// Where [`scramble`](Fft::scramble) leaves each element, and element 0
+    /// once more; none where the last pass cannot work in place.
+    pub fn places(&self) -> Option<Vec<usize>> {
+        if !matches!(self.leaf, Leaf::Radix(_)) {
+            return None;
+        }
+        let mut places = vec![0; self.n + 1];
+        for (&base, &place) in self.base.iter().zip(&self.identity) {
+            for p in 0..self.leaf_len {
+                places[base.wrapping_add_signed(p as isize * self.stride)] = place + p;
+            }
+        }
+        let first = if self.stride < 0 { self.n } else { 0 };
+        (places[0], places[self.n]) = (places[first], places[first]);
+        Some(places)
     }
 
     /// How many passes there are.
@@ -116,6 +154,16 @@ impl<T: Real> Fft<T> {
                 self.descend::<V, D>(1, work, 0, self.levels[0].radix, to, spare, touch);
             }
         }
+    }
+
+    /// Transforms `work` in place and leaves the results as
+    /// [`places`](Fft::places) says: half the scratch to keep in cache.
+    ///
+    /// # Safety
+    /// As [`run`](Fft::run); there are places.
+    pub unsafe fn scramble<V: Vector<T = T>>(&self, work: *mut T, touch: &mut Touch<'_, T>) {
+        // SAFETY: a butterfly reads all its elements before it stores the first.
+        unsafe { self.run::<V, _, _>(Area(work), work, Scrambled(work), std::ptr::null_mut(), touch) }
     }
 
     /// All passes from `level` on, for `blocks` blocks that the level before
@@ -175,9 +223,9 @@ impl<T: Real> Fft<T> {
         spare: *mut T,
         touch: &mut Touch<'_, T>,
     ) {
-        let base = &self.base[first..first + blocks];
-        let stride = self.n / self.leaf_len;
-        // SAFETY: the caller's promises; the bases lie below the stride.
+        let (base, stride) = if D::SCRAMBLED { (&self.identity, 1) } else { (&self.base, self.stride) };
+        let base = &base[first..first + blocks];
+        // SAFETY: the caller's promises; bases and strides stay within the places.
         unsafe {
             let work = work.add(first * self.leaf_len * 2 * V::LANES);
             match &self.leaf {
@@ -266,7 +314,7 @@ impl<V: Vector, S: Source<V>, const R: usize> Op<V> for Pass<'_, '_, V, S, R> {
 struct Last<'a, 'b, V: Vector, D, const R: usize> {
     work: *const V::T,
     base: &'a [usize],
-    stride: usize,
+    stride: isize,
     to: D,
     touch: &'a mut Touch<'b, V::T>,
     lanes: PhantomData<V>,
@@ -286,7 +334,7 @@ impl<V: Vector, D: Sink<V>, const R: usize> Op<V> for Last<'_, '_, V, D, R> {
                 }
                 dft::<V, R>(&mut x);
                 for (p, x) in x.iter().enumerate() {
-                    self.to.put(base + p * self.stride, *x);
+                    self.to.put(base.wrapping_add_signed(p as isize * self.stride), *x);
                 }
             }
             self.touch.fetch(share);

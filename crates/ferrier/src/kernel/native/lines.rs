@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::super::{Block, LineKind, Lines, LinesSpec};
 use super::fft::Fft;
-use super::moves::{Gather, Map, Move, Scatter};
+use super::moves::{Gather, Move, Scatter};
 use super::ports::{Area, Rows, are_rows, list_rows};
 use super::real::{Blank, Fold, Mirror, Unfold, twiddles};
 use super::touch::Touch;
@@ -18,6 +18,8 @@ pub(super) struct NativeLines<V: Vector> {
     fft: Fft<V::T>,
     /// Of the extra pass for an even number of reals.
     twiddles: Vec<V::T>,
+    /// Of elements that stay in the order of the passes.
+    places: Option<Vec<usize>>,
     lanes: PhantomData<fn() -> V>,
 }
 
@@ -41,6 +43,7 @@ impl<V: Vector> NativeLines<V> {
     pub fn new(spec: &LinesSpec) -> Self {
         let n = spec.n.max(1);
         let halved = Self::is_halved(spec);
+        let fft = Fft::new(if halved { n / 2 } else { n }, V::RADICES, Self::is_backward(spec));
         NativeLines {
             spec: *spec,
             // Unfolding leaves twice the spectrum.
@@ -48,7 +51,8 @@ impl<V: Vector> NativeLines<V> {
                 LineKind::RealForward if halved => V::T::rounded(0.5 * spec.scale),
                 _ => V::T::rounded(spec.scale),
             },
-            fft: Fft::new(if halved { n / 2 } else { n }, V::RADICES),
+            places: fft.places(),
+            fft,
             twiddles: if halved { twiddles(n) } else { vec![] },
             lanes: PhantomData,
         }
@@ -59,34 +63,41 @@ impl<V: Vector> NativeLines<V> {
         real && spec.n > 0 && spec.n.is_multiple_of(2)
     }
 
-    /// Numbers of one area: a line, and the element more that half of an even
-    /// number of reals has.
+    /// Numbers of one area: a line, and the element more that backward
+    /// transforms and halved real lines have.
     fn area(&self) -> usize {
         (self.fft.n + 1) * 2 * V::LANES
     }
 
     /// Numbers that a table of `rows` addresses takes, whole cache lines.
     fn table(rows: usize) -> usize {
-        (rows * size_of::<*mut V::T>()).next_multiple_of(64) / size_of::<V::T>()
+        ((rows + 1) * size_of::<*mut V::T>()).next_multiple_of(64) / size_of::<V::T>()
     }
 
-    fn backward(&self) -> bool {
-        matches!(self.spec.kind, LineKind::Backward | LineKind::RealBackward)
+    fn is_backward(spec: &LinesSpec) -> bool {
+        matches!(spec.kind, LineKind::Backward | LineKind::RealBackward)
     }
 
-    unsafe fn gather(&self, group: &Group<'_, '_, V>, area: *mut V::T, map: Map) {
+    unsafe fn gather(&self, group: &Group<'_, '_, V>, area: *mut V::T, paired: bool) {
         let width = self.spec.kind.width_in();
         for strip in group.block.from {
-            let it = Move { strip, first: group.first, lines: group.lines, width, area, map };
+            let it =
+                Move { strip, first: group.first, lines: group.lines, width, area, paired, places: None };
             // SAFETY: the strips are the caller's promise, the area is long enough.
             unsafe { V::enter(Gather::<V>(it)) };
         }
     }
 
-    unsafe fn scatter(&self, group: &Group<'_, '_, V>, area: *mut V::T, map: Map) {
+    unsafe fn scatter(
+        &self,
+        group: &Group<'_, '_, V>,
+        area: *mut V::T,
+        paired: bool,
+        places: Option<&[usize]>,
+    ) {
         let width = self.spec.kind.width_out();
         for strip in group.block.to {
-            let it = Move { strip, first: group.first, lines: group.lines, width, area, map };
+            let it = Move { strip, first: group.first, lines: group.lines, width, area, paired, places };
             // SAFETY: the strips are the caller's promise, the area is long enough.
             unsafe { V::enter(Scatter::<V>(it, self.scale)) };
         }
@@ -109,21 +120,27 @@ impl<V: Vector> NativeLines<V> {
                 (None, Some(to)) => self.fft.run::<V, _, _>(Area(a), a, to, spare, touch),
                 (None, None) => self.fft.run::<V, _, _>(Area(a), a, Area(b), spare, touch),
             }
+            if to.is_none() && Self::is_backward(&self.spec) {
+                let element = 2 * V::LANES;
+                std::ptr::copy_nonoverlapping(b.add(self.fft.n * element), b, element);
+            }
         }
     }
 
     unsafe fn complex(&self, group: &mut Group<'_, '_, V>) {
         let (rows_in, rows_out) = (group.rows_in, group.rows_out);
-        let map = Map { paired: true, reversed: 0 };
-        let reversed = if self.backward() { self.fft.n } else { 0 };
         // SAFETY: strips, tables and areas are as `run` made them.
         unsafe {
             if rows_in.is_none() {
-                self.gather(group, group.a, map);
+                self.gather(group, group.a, true);
+            }
+            if rows_in.is_none() && rows_out.is_none() && self.places.is_some() {
+                self.fft.scramble::<V>(group.a, group.touch);
+                return self.scatter(group, group.a, true, self.places.as_deref());
             }
             self.transform(group, rows_in, rows_out);
             if rows_out.is_none() {
-                self.scatter(group, group.b, Map { reversed, ..map });
+                self.scatter(group, group.b, true, None);
             }
         }
     }
@@ -133,42 +150,40 @@ impl<V: Vector> NativeLines<V> {
         let paired = Self::is_halved(&self.spec);
         // SAFETY: strips, tables and areas are as `run` made them.
         unsafe {
-            self.gather(group, group.a, Map { paired, reversed: 0 });
+            self.gather(group, group.a, paired);
             if !paired {
                 V::enter(Blank::<V> { area: group.a, n });
             }
             self.transform(group, None, None);
-            let map = Map { paired: true, reversed: 0 };
             if !paired {
-                return self.scatter(group, group.b, map);
+                return self.scatter(group, group.b, true, None);
             }
             let (area, half, twiddles) = (group.b, n, &self.twiddles[..]);
             if let Some(to) = group.rows_out {
                 return V::enter(Unfold::<V, _> { area, half, twiddles, to });
             }
             V::enter(Unfold::<V, _> { area, half, twiddles, to: Area(group.a) });
-            self.scatter(group, group.a, map);
+            self.scatter(group, group.a, true, None);
         }
     }
 
     unsafe fn real_backward(&self, group: &mut Group<'_, '_, V>) {
         let n = self.fft.n;
-        let map = Map { paired: true, reversed: 0 };
         let (a, half, twiddles) = (group.a, n, &self.twiddles[..]);
         let paired = Self::is_halved(&self.spec);
         // SAFETY: strips, tables and areas are as `run` made them.
         unsafe {
             if !paired {
-                self.gather(group, a, map);
+                self.gather(group, a, true);
                 V::enter(Mirror::<V> { area: a, n, lanes: PhantomData });
             } else if let Some(from) = group.rows_in {
                 V::enter(Fold::<V, _> { from, half, twiddles, area: a });
             } else {
-                self.gather(group, group.b, map);
+                self.gather(group, group.b, true);
                 V::enter(Fold::<V, _> { from: Area(group.b), half, twiddles, area: a });
             }
             self.transform(group, None, None);
-            self.scatter(group, group.b, Map { paired, reversed: n });
+            self.scatter(group, group.b, paired, None);
         }
     }
 }
@@ -211,10 +226,10 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         // SAFETY: the tables have a place for every element.
         unsafe {
             if rows_in && full {
-                list_rows(block.from, false, start.cast());
+                list_rows(block.from, start.cast());
             }
             if rows_out && full {
-                list_rows(block.to, kind == LineKind::Backward, table_out.cast());
+                list_rows(block.to, table_out.cast());
             }
         }
         let visits = block.lines.div_ceil(V::LANES) * self.fft.n * self.fft.passes();

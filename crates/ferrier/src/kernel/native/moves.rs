@@ -1,82 +1,101 @@
 //! Between the caller's memory and scratch, where elements cannot go straight
 //! into the passes: contiguous lines, partly filled groups, odd strides, reals.
 //!
-//! In scratch, vector `m` holds number `m` of every line of the group.
+//! No closures in what runs inside `enter`: they would be compiled without
+//! the instructions. Indexed loops, because a lane indexes several arrays.
+#![allow(clippy::needless_range_loop)]
 
 use super::super::Strip;
 use super::vector::{MAX_LANES, Op, Pair, Vector};
 
-/// Which vector of scratch a number of a line belongs to.
-#[derive(Clone, Copy)]
-pub(super) struct Map {
-    /// Numbers come in pairs, one complex number; otherwise they are the real
-    /// parts of complex numbers.
-    pub paired: bool,
-    /// Complex elements come backwards from element 0: 0, n-1, n-2, ...; the length n, or 0.
-    pub reversed: usize,
-}
-
-impl Map {
-    #[inline(always)]
-    fn vector(&self, m: usize) -> usize {
-        let (element, part) = if self.paired { (m / 2, m % 2) } else { (m, 0) };
-        let element = if self.reversed > 0 && element > 0 { self.reversed - element } else { element };
-        2 * element + part
-    }
-}
-
-/// A strip of a group of `lines` (at most `LANES`) lines and its place in scratch.
+/// A strip of a group of lines and its place in scratch.
 pub(super) struct Move<'a, V: Vector> {
     pub strip: &'a Strip<V::T>,
-    /// First line of the group, and how many there are.
+    /// First line of the group, and how many there are (at most `LANES`).
     pub first: usize,
     pub lines: usize,
     /// Numbers per element.
     pub width: usize,
     pub area: *mut V::T,
-    pub map: Map,
+    /// Vector `m` of scratch holds number `m` of every line; otherwise the
+    /// numbers are the real parts of complex ones, in every other vector.
+    pub paired: bool,
+    /// Where the elements of scratch are, if not in order.
+    pub places: Option<&'a [usize]>,
+}
+
+/// How the lines of a strip lie.
+enum Shape<T> {
+    /// Neighbouring lines side by side, from here.
+    Rows(*mut T),
+    /// Each line's numbers one after the other, and enough of them.
+    Columns,
+    Sparse,
 }
 
 impl<V: Vector> Move<'_, V> {
-    /// Where number `m` of the strip's part of lane `i`'s line lies.
     #[inline(always)]
-    fn place(&self, m: usize, i: usize) -> *mut V::T {
-        let (k, w) = (m / self.width, m % self.width);
-        self.line(i).wrapping_offset(k as isize * self.strip.step).wrapping_add(w)
+    fn shape(&self) -> Shape<V::T> {
+        let width = self.width as isize;
+        if self.strip.lane == width {
+            Shape::Rows(self.strip.ptr.wrapping_offset(self.first as isize * self.strip.lane))
+        } else if self.strip.step == width && self.numbers() >= V::LANES {
+            Shape::Columns
+        } else {
+            Shape::Sparse
+        }
     }
 
+    /// Numbers of a line in this strip.
     #[inline(always)]
-    fn vector(&self, m: usize) -> *mut V::T {
-        self.area.wrapping_add(self.map.vector(self.strip.at * self.width + m) * V::LANES)
+    fn numbers(&self) -> usize {
+        self.strip.len * self.width
     }
 
-    /// How many blocks of `LANES` numbers to transpose where a line's numbers
-    /// follow each other; the last block may overlap the one before it.
+    /// Where each lane's line begins. Lanes without a line share the last one.
     #[inline(always)]
-    fn squares(&self) -> Option<usize> {
-        let numbers = self.strip.len * self.width;
-        let fit = self.strip.step == self.width as isize && numbers >= V::LANES;
-        fit.then_some(numbers.div_ceil(V::LANES))
+    fn starts(&self) -> [*mut V::T; MAX_LANES] {
+        let mut starts = [self.strip.ptr; MAX_LANES];
+        for i in 0..V::LANES {
+            let line = self.first + V::ORDER[i].min(self.lines - 1);
+            starts[i] = self.strip.ptr.wrapping_offset(line as isize * self.strip.lane);
+        }
+        starts
     }
 
-    /// The first number of a block.
+    /// From the start of a line to number `m` of this strip.
+    #[inline(always)]
+    fn offset(&self, m: usize) -> isize {
+        (m / self.width) as isize * self.strip.step + (m % self.width) as isize
+    }
+
+    /// The vector of number `m` of this strip, for scattering.
+    ///
+    /// # Safety
+    /// The strip has a number `m`.
+    #[inline(always)]
+    unsafe fn vector(&self, m: usize) -> *const V::T {
+        let m = self.strip.at * self.width + m;
+        let vector = match self.places {
+            // SAFETY: there is a place for every element; a check would cost a tenth of the scatter.
+            Some(places) => 2 * unsafe { *places.get_unchecked(m / 2) } + m % 2,
+            None if self.paired => m,
+            None => 2 * m,
+        };
+        self.area.wrapping_add(vector * V::LANES)
+    }
+
+    /// The vector of the strip's first number, and from one vector to the next.
+    #[inline(always)]
+    fn vectors(&self) -> (*mut V::T, usize) {
+        let pitch = if self.paired { V::LANES } else { 2 * V::LANES };
+        (self.area.wrapping_add(self.strip.at * self.width * pitch), pitch)
+    }
+
+    /// Where block `i` of `LANES` numbers begins; the last may overlap the one before it.
     #[inline(always)]
     fn square(&self, i: usize) -> usize {
-        (i * V::LANES).min(self.strip.len * self.width - V::LANES)
-    }
-
-    /// Where lane `i`'s line begins. Lanes without a line share the last one.
-    #[inline(always)]
-    fn line(&self, i: usize) -> *mut V::T {
-        let line = self.first + V::ORDER[i].min(self.lines - 1);
-        self.strip.ptr.wrapping_offset(line as isize * self.strip.lane)
-    }
-
-    /// The first number of the strip's rows where neighbouring lines lie side by side.
-    #[inline(always)]
-    fn rows(&self) -> Option<*mut V::T> {
-        let start = self.strip.ptr.wrapping_offset(self.first as isize * self.strip.lane);
-        (self.strip.lane == self.width as isize).then_some(start)
+        (i * V::LANES).min(self.numbers() - V::LANES)
     }
 }
 
@@ -90,32 +109,10 @@ impl<V: Vector> Op<V> for Gather<'_, V> {
         let it = &self.0;
         // SAFETY: the strip's lines can be read, scratch has a vector for each number.
         unsafe {
-            if let Some(start) = it.rows() {
-                for k in 0..it.strip.len {
-                    let row = start.wrapping_offset(k as isize * it.strip.step);
-                    load_row::<V>(it, k, row);
-                }
-                return;
-            }
-            // No closures here: they would be compiled without the instructions.
-            if let Some(squares) = it.squares() {
-                for m in 0..squares {
-                    let m = it.square(m);
-                    let mut square = [V::splat(V::T::default()); MAX_LANES];
-                    for (i, row) in square.iter_mut().enumerate().take(V::LANES) {
-                        *row = V::load(it.line(i).add(m));
-                    }
-                    V::transpose(&mut square);
-                    for (i, column) in square.iter().enumerate().take(V::LANES) {
-                        column.store(it.vector(m + i));
-                    }
-                }
-            } else {
-                for m in 0..it.strip.len * it.width {
-                    for i in 0..V::LANES {
-                        *it.vector(m).add(i) = *it.place(m, i);
-                    }
-                }
+            match it.shape() {
+                Shape::Rows(start) => load_rows(it, start),
+                Shape::Columns => load_columns(it),
+                Shape::Sparse => load_sparse(it),
             }
         }
     }
@@ -124,20 +121,55 @@ impl<V: Vector> Op<V> for Gather<'_, V> {
 /// # Safety
 /// As for [`Gather`].
 #[inline(always)]
-unsafe fn load_row<V: Vector>(it: &Move<'_, V>, k: usize, mut row: *const V::T) {
-    // SAFETY: a full group's row, or a copy of what there is of it.
-    unsafe {
-        let mut copy = [V::T::default(); 2 * MAX_LANES];
-        if it.lines < V::LANES {
-            std::ptr::copy_nonoverlapping(row, copy.as_mut_ptr(), it.lines * it.width);
-            row = copy.as_ptr();
+unsafe fn load_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T) {
+    let (area, pitch) = it.vectors();
+    let mut copy = [V::T::default(); 2 * MAX_LANES];
+    for k in 0..it.strip.len {
+        let mut row = start.wrapping_offset(k as isize * it.strip.step);
+        // SAFETY: a full group's row, or a copy of what there is of it.
+        unsafe {
+            if it.lines < V::LANES {
+                std::ptr::copy_nonoverlapping(row, copy.as_mut_ptr(), it.lines * it.width);
+                row = copy.as_mut_ptr();
+            }
+            if it.width == 2 {
+                V::load_pairs(row).store(area, k);
+            } else {
+                V::load_row(row).store(area.add(k * pitch));
+            }
         }
-        if it.width == 2 {
-            let x = V::load_pairs(row);
-            x.re.store(it.vector(2 * k));
-            x.im.store(it.vector(2 * k + 1));
-        } else {
-            V::load_row(row).store(it.vector(k));
+    }
+}
+
+/// # Safety
+/// As for [`Gather`].
+#[inline(always)]
+unsafe fn load_columns<V: Vector>(it: &Move<'_, V>) {
+    let (area, pitch) = it.vectors();
+    let starts = it.starts();
+    for square in 0..it.numbers().div_ceil(V::LANES) {
+        let m = it.square(square);
+        // SAFETY: the lines have LANES numbers from m on.
+        unsafe {
+            let columns = V::load_square(&starts, m);
+            for i in 0..V::LANES {
+                columns[i].store(area.add((m + i) * pitch));
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Gather`].
+#[inline(always)]
+unsafe fn load_sparse<V: Vector>(it: &Move<'_, V>) {
+    let (area, pitch) = it.vectors();
+    let starts = it.starts();
+    for m in 0..it.numbers() {
+        let offset = it.offset(m);
+        for i in 0..V::LANES {
+            // SAFETY: number m of lane i's line.
+            unsafe { *area.add(m * pitch + i) = *starts[i].offset(offset) };
         }
     }
 }
@@ -152,35 +184,58 @@ impl<V: Vector> Op<V> for Scatter<'_, V> {
         let (it, scale) = (&self.0, V::splat(self.1));
         // SAFETY: the strip's lines can be written, scratch has a vector for each number.
         unsafe {
-            if let Some(start) = it.rows() {
-                for k in 0..it.strip.len {
-                    let row = start.wrapping_offset(k as isize * it.strip.step);
-                    store_row::<V>(it, k, row, scale);
-                }
-                return;
+            match it.shape() {
+                Shape::Rows(start) => store_rows(it, start, scale),
+                Shape::Columns => store_columns(it, scale),
+                Shape::Sparse => store_sparse(it, scale),
             }
-            if let Some(squares) = it.squares() {
-                for m in 0..squares {
-                    let m = it.square(m);
-                    let mut square = [V::splat(V::T::default()); MAX_LANES];
-                    for (i, column) in square.iter_mut().enumerate().take(V::LANES) {
-                        *column = V::load(it.vector(m + i)).mul(scale);
-                    }
-                    V::transpose(&mut square);
-                    for (i, row) in square.iter().enumerate().take(V::LANES) {
-                        if V::ORDER[i] < it.lines {
-                            row.store(it.line(i).add(m));
-                        }
-                    }
-                }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Scatter`].
+#[inline(always)]
+unsafe fn store_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T, scale: V) {
+    let mut copy = [V::T::default(); 2 * MAX_LANES];
+    for k in 0..it.strip.len {
+        let row = start.wrapping_offset(k as isize * it.strip.step);
+        // SAFETY: a full group's row, or as much of a copy as there is of it.
+        unsafe {
+            let to = if it.lines < V::LANES { copy.as_mut_ptr() } else { row };
+            if it.width == 2 {
+                let x = Pair { re: V::load(it.vector(2 * k)), im: V::load(it.vector(2 * k + 1)) };
+                V::store_pairs(to, x.scaled(scale));
             } else {
-                for m in 0..it.strip.len * it.width {
-                    let mut numbers = [V::T::default(); MAX_LANES];
-                    V::load(it.vector(m)).mul(scale).store(numbers.as_mut_ptr());
-                    for (i, number) in numbers.iter().enumerate().take(V::LANES) {
-                        if V::ORDER[i] < it.lines {
-                            *it.place(m, i) = *number;
-                        }
+                V::load(it.vector(k)).mul(scale).store_row(to);
+            }
+            if it.lines < V::LANES {
+                std::ptr::copy_nonoverlapping(to, row, it.lines * it.width);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Scatter`].
+#[inline(always)]
+unsafe fn store_columns<V: Vector>(it: &Move<'_, V>, scale: V) {
+    let starts = it.starts();
+    for square in 0..it.numbers().div_ceil(V::LANES) {
+        let m = it.square(square);
+        // SAFETY: the lines have LANES numbers from m on; lanes without a line are left out.
+        unsafe {
+            let mut columns = [scale; MAX_LANES];
+            for i in 0..V::LANES {
+                columns[i] = V::load(it.vector(m + i)).mul(scale);
+            }
+            if it.lines == V::LANES {
+                V::store_square(columns, &starts, m);
+            } else {
+                V::transpose(&mut columns);
+                for i in 0..V::LANES {
+                    if V::ORDER[i] < it.lines {
+                        columns[i].store(starts[i].add(m));
                     }
                 }
             }
@@ -191,19 +246,19 @@ impl<V: Vector> Op<V> for Scatter<'_, V> {
 /// # Safety
 /// As for [`Scatter`].
 #[inline(always)]
-unsafe fn store_row<V: Vector>(it: &Move<'_, V>, k: usize, row: *mut V::T, scale: V) {
-    // SAFETY: a full group's row, or as much of a copy as there is of it.
-    unsafe {
-        let mut copy = [V::T::default(); 2 * MAX_LANES];
-        let to = if it.lines < V::LANES { copy.as_mut_ptr() } else { row };
-        if it.width == 2 {
-            let x = Pair { re: V::load(it.vector(2 * k)), im: V::load(it.vector(2 * k + 1)) };
-            V::store_pairs(to, x.scaled(scale));
-        } else {
-            V::load(it.vector(k)).mul(scale).store_row(to);
-        }
-        if it.lines < V::LANES {
-            std::ptr::copy_nonoverlapping(to, row, it.lines * it.width);
+unsafe fn store_sparse<V: Vector>(it: &Move<'_, V>, scale: V) {
+    let starts = it.starts();
+    for m in 0..it.numbers() {
+        let offset = it.offset(m);
+        let mut numbers = [V::T::default(); MAX_LANES];
+        // SAFETY: number m of lane i's line.
+        unsafe {
+            V::load(it.vector(m)).mul(scale).store(numbers.as_mut_ptr());
+            for i in 0..V::LANES {
+                if V::ORDER[i] < it.lines {
+                    *starts[i].offset(offset) = numbers[i];
+                }
+            }
         }
     }
 }

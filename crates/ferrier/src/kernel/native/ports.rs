@@ -13,6 +13,9 @@ pub(super) trait Source<V: Vector>: Copy {
 
 /// Places for elements of a group of lines.
 pub(super) trait Sink<V: Vector>: Copy {
+    /// Whether elements stay where the last pass found them.
+    const SCRAMBLED: bool = false;
+
     /// # Safety
     /// Inside [`Vector::enter`]; the sink has a place `k`.
     unsafe fn put(&self, k: usize, x: Pair<V>);
@@ -31,6 +34,20 @@ impl<V: Vector> Source<V> for Area<V::T> {
 }
 
 impl<V: Vector> Sink<V> for Area<V::T> {
+    #[inline(always)]
+    unsafe fn put(&self, k: usize, x: Pair<V>) {
+        // SAFETY: the caller's promise.
+        unsafe { x.store(self.0, k) };
+    }
+}
+
+/// The area in which the passes work, left in their order.
+#[derive(Clone, Copy)]
+pub(super) struct Scrambled<T>(pub *mut T);
+
+impl<V: Vector> Sink<V> for Scrambled<V::T> {
+    const SCRAMBLED: bool = true;
+
     #[inline(always)]
     unsafe fn put(&self, k: usize, x: Pair<V>) {
         // SAFETY: the caller's promise.
@@ -63,22 +80,24 @@ impl<V: Vector> Sink<V> for Rows<V::T> {
     }
 }
 
-/// Writes the address of every row of the line into `table`, backwards from
-/// row 0 (0, n-1, n-2, ...) if `reversed`.
+/// Writes the address of every row of the line into `table`, and that of row
+/// 0 once more at the end, where backward transforms look for it.
 ///
 /// # Safety
-/// `table` has room for all elements of the strips.
-pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], reversed: bool, table: *mut *mut T) {
-    let n: usize = strips.iter().map(|strip| strip.len).sum();
+/// `table` has room for one more than all elements of the strips.
+pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], table: *mut *mut T) {
+    let mut place = table;
     for strip in strips {
         for k in 0..strip.len {
-            let row = strip.ptr.wrapping_offset(k as isize * strip.step);
-            let k = strip.at + k;
-            let place = if reversed && k > 0 { n - k } else { k };
             // SAFETY: the caller's promise.
-            unsafe { *table.add(place) = row };
+            unsafe {
+                *place = strip.ptr.wrapping_offset(k as isize * strip.step);
+                place = place.add(1);
+            }
         }
     }
+    // SAFETY: the caller's promise; the table is not empty.
+    unsafe { *place = *table };
 }
 
 /// Whether neighbouring lines lie side by side in every strip.

@@ -3,24 +3,35 @@
 
 use std::marker::PhantomData;
 
-use num_complex::Complex;
-use rustfft::FftPlanner;
-
 use super::factor::{factors, is_prime, power, primitive_root, smooth_from};
 use super::fft::Fft;
+use super::portable::Portable;
 use super::ports::{Area, Sink};
 use super::roots::Roots;
 use super::touch::Touch;
 use super::vector::{Op, Pair, Vector};
 use crate::Real;
 
-/// The spectrum of a convolution's kernel, over its length. The one transform
-/// that is not ours: tables must not depend on what they are tables for.
+/// The spectrum of a convolution's kernel, over its length: in double
+/// precision, whatever the precision of the lines.
 fn spectrum<T: Real>(kernel: impl Iterator<Item = (f64, f64)>) -> Vec<T> {
-    let mut kernel: Vec<_> = kernel.map(|(re, im)| Complex::new(re, im)).collect();
-    FftPlanner::new().plan_fft_forward(kernel.len()).process(&mut kernel);
-    let n = kernel.len() as f64;
-    kernel.iter().flat_map(|c| [T::rounded(c.re / n), T::rounded(c.im / n)]).collect()
+    type V = Portable<f64>;
+    let kernel: Vec<_> = kernel.collect();
+    let n = kernel.len();
+    let fft = Fft::<f64>::new(n, V::RADICES, false);
+    let mut work = vec![0.0; (2 * n + fft.spare()) * 2 * V::LANES];
+    for (k, x) in kernel.iter().enumerate() {
+        (work[2 * k * V::LANES], work[(2 * k + 1) * V::LANES]) = *x;
+    }
+    let a = work.as_mut_ptr();
+    // SAFETY: two areas of n elements and the spare one; plain arrays need no instruction set.
+    unsafe {
+        let b = a.add(n * 2 * V::LANES);
+        let spare = b.add(n * 2 * V::LANES);
+        fft.run::<V, _, _>(Area(a), a, Area(b), spare, &mut Touch::new(&[], 0, 2, 0));
+    }
+    let lane = work[n * 2 * V::LANES..].iter().step_by(V::LANES).take(2 * n);
+    lane.map(|x| T::rounded(x / n as f64)).collect()
 }
 
 /// Rader: but for element 0, a transform of a prime length is a cyclic
@@ -47,7 +58,7 @@ impl<T: Real> Rader<T> {
         let minus = |(cos, sin): (f64, f64)| (cos, -sin);
         Some(Rader {
             p,
-            inner: Fft::new(n, radices),
+            inner: Fft::new(n, radices, false),
             order_in: powers(g).collect(),
             // The second transform runs forward too, so its results come in reverse.
             order_out: (0..n).map(|q| power(back, (n - q) % n, p)).collect(),
@@ -65,7 +76,7 @@ impl<T: Real> Rader<T> {
         &self,
         block: *mut T,
         base: usize,
-        stride: usize,
+        stride: isize,
         to: D,
         spare: *mut T,
         touch: &mut Touch<'_, T>,
@@ -130,7 +141,7 @@ struct RaderEnd<'a, V: Vector, D> {
     area: *const V::T,
     order: &'a [usize],
     base: usize,
-    stride: usize,
+    stride: isize,
     to: D,
 }
 
@@ -142,7 +153,8 @@ impl<V: Vector, D: Sink<V>> Op<V> for RaderEnd<'_, V, D> {
         unsafe {
             self.to.put(self.base, Pair::load(self.block, 0));
             for (q, &k) in self.order.iter().enumerate() {
-                self.to.put(self.base + k * self.stride, Pair::load(self.area, q));
+                self.to
+                    .put(self.base.wrapping_add_signed(k as isize * self.stride), Pair::load(self.area, q));
             }
         }
     }
@@ -165,7 +177,7 @@ impl<T: Real> Bluestein<T> {
             _ => (0.0, 0.0),
         });
         Bluestein {
-            inner: Fft::new(len, radices),
+            inner: Fft::new(len, radices, false),
             spectrum: spectrum(kernel),
             chirp: (0..n).map(chirp).flat_map(|(cos, sin)| [T::rounded(cos), T::rounded(-sin)]).collect(),
         }
@@ -181,7 +193,7 @@ impl<T: Real> Bluestein<T> {
         &self,
         block: *mut T,
         base: usize,
-        stride: usize,
+        stride: isize,
         to: D,
         spare: *mut T,
         touch: &mut Touch<'_, T>,
@@ -230,7 +242,7 @@ struct BluesteinEnd<'a, V: Vector, D> {
     chirp: &'a [V::T],
     len: usize,
     base: usize,
-    stride: usize,
+    stride: isize,
     to: D,
     lanes: PhantomData<V>,
 }
@@ -245,7 +257,7 @@ impl<V: Vector, D: Sink<V>> Op<V> for BluesteinEnd<'_, V, D> {
             // SAFETY: the area has len elements, `to` the places.
             unsafe {
                 let x = Pair::<V>::load(self.area, from).times(V::splat(w[0]), V::splat(w[1]));
-                self.to.put(self.base + k * self.stride, x);
+                self.to.put(self.base.wrapping_add_signed(k as isize * self.stride), x);
             }
         }
     }

@@ -235,7 +235,7 @@ fn inputs(n: usize, kind: LineKind, count: usize) -> Vec<Vec<f64>> {
 fn check<T: Tested>(n: usize, kind: LineKind, references: &[Vec<f64>], shapes: &[Shape]) {
     let count = references.len();
     let input = inputs(n, kind, count);
-    let scale = if n % 2 == 0 { 1.0 } else { 1.0 / n as f64 };
+    let scale = if n.is_multiple_of(2) { 1.0 } else { 1.0 / n as f64 };
     let spec = LinesSpec { n, kind, scale };
     let allowed = 1.0 + 0.6 * (n as f64).log2();
     for isa in Isa::available() {
@@ -355,7 +355,7 @@ fn roots_are_right_to_the_last_bit() {
     assert_eq!(roots.get(90), (0.0, 1.0));
     assert_eq!(roots.get(180), (-1.0, 0.0));
     assert_eq!(roots.get(60), (0.5, 0.866_025_403_784_438_6));
-    assert_eq!(roots.get(315), (0.707_106_781_186_547_6, -0.707_106_781_186_547_6));
+    assert_eq!(roots.get(315), (std::f64::consts::FRAC_1_SQRT_2, -std::f64::consts::FRAC_1_SQRT_2));
     assert_eq!(roots.get(72), (0.309_016_994_374_947_45, 0.951_056_516_295_153_5));
     assert_eq!(roots::Roots::new(11).get(4), (-0.654_860_733_945_285_1, 0.755_749_574_354_258_3));
 }

@@ -65,6 +65,32 @@ pub(super) trait Vector: Copy + 'static {
     unsafe fn store_pairs(p: *mut Self::T, c: Pair<Self>);
     /// Turns the first `LANES` rows into columns.
     fn transpose(rows: &mut [Self; MAX_LANES]);
+
+    /// `LANES` numbers of each lane's line, from number `m` on, one vector for each number.
+    /// # Safety
+    /// They can be read.
+    #[inline(always)]
+    unsafe fn load_square(lines: &[*mut Self::T; MAX_LANES], m: usize) -> [Self; MAX_LANES] {
+        let mut rows = [Self::splat(Self::T::default()); MAX_LANES];
+        for i in 0..Self::LANES {
+            // SAFETY: the caller's promise.
+            rows[i] = unsafe { Self::load(lines[i].add(m)) };
+        }
+        Self::transpose(&mut rows);
+        rows
+    }
+
+    /// The way back.
+    /// # Safety
+    /// They can be written.
+    #[inline(always)]
+    unsafe fn store_square(mut columns: [Self; MAX_LANES], lines: &[*mut Self::T; MAX_LANES], m: usize) {
+        Self::transpose(&mut columns);
+        for i in 0..Self::LANES {
+            // SAFETY: the caller's promise.
+            unsafe { columns[i].store(lines[i].add(m)) };
+        }
+    }
 }
 
 /// Work that runs inside [`Vector::enter`].

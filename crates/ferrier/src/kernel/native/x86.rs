@@ -9,7 +9,7 @@ use super::vector::{MAX_LANES, Op, Pair, Vector};
 macro_rules! vector {
     ($name:ident, $raw:ty, $t:ty, $lanes:literal, $feature:literal, $order:expr, $radices:expr,
      $set1:ident, $add:ident, $sub:ident, $mul:ident, $fmadd:ident, $fmsub:ident, $fnmadd:ident,
-     $load:ident, $store:ident) => {
+     $load:ident, $store:ident $(; $($own:tt)*)?) => {
         #[derive(Clone, Copy)]
         pub(super) struct $name($raw);
 
@@ -106,6 +106,7 @@ macro_rules! vector {
                 // SAFETY: inside `enter`.
                 unsafe { $name::columns(rows) }
             }
+            $($($own)*)?
         }
     };
 }
@@ -131,7 +132,14 @@ vector!(
     _mm512_fmsub_pd,
     _mm512_fnmadd_pd,
     _mm512_loadu_pd,
-    _mm512_storeu_pd
+    _mm512_storeu_pd;
+    // Halves of two lines in one register: memory does a third of the shuffles.
+    // (On the way back the compiler undoes such a scheme.).
+    #[inline(always)]
+    unsafe fn load_square(lines: &[*mut f64; MAX_LANES], m: usize) -> [Self; MAX_LANES] {
+        // SAFETY: inside `enter`; the caller vouches for the numbers.
+        unsafe { Z64::read_halves(lines, m) }
+    }
 );
 vector!(
     Z32,
@@ -238,6 +246,33 @@ impl Z64 {
                 rows[4 + i] = Z64(_mm512_shuffle_f64x2::<0x88>(high0, high1));
                 rows[6 + i] = Z64(_mm512_shuffle_f64x2::<0xDD>(high0, high1));
             }
+        }
+    }
+}
+
+impl Z64 {
+    #[inline(always)]
+    unsafe fn read_halves(lines: &[*mut f64; MAX_LANES], m: usize) -> [Self; MAX_LANES] {
+        // SAFETY: inside `enter`; four numbers at a time of the eight there are.
+        unsafe {
+            let mut columns = [Z64(_mm512_setzero_pd()); MAX_LANES];
+            for half in 0..2 {
+                let at = m + 4 * half;
+                let mut v = [_mm512_setzero_pd(); 4];
+                for (i, v) in v.iter_mut().enumerate() {
+                    // Lines 0 and 2, 1 and 3, 4 and 6, 5 and 7.
+                    let line = i / 2 * 4 + i % 2;
+                    let low = _mm512_castpd256_pd512(_mm256_loadu_pd(lines[line].add(at)));
+                    *v = _mm512_insertf64x4::<1>(low, _mm256_loadu_pd(lines[line + 2].add(at)));
+                }
+                let (a0, a1) = (_mm512_unpacklo_pd(v[0], v[1]), _mm512_unpackhi_pd(v[0], v[1]));
+                let (b0, b1) = (_mm512_unpacklo_pd(v[2], v[3]), _mm512_unpackhi_pd(v[2], v[3]));
+                columns[4 * half] = Z64(_mm512_shuffle_f64x2::<0x88>(a0, b0));
+                columns[4 * half + 1] = Z64(_mm512_shuffle_f64x2::<0x88>(a1, b1));
+                columns[4 * half + 2] = Z64(_mm512_shuffle_f64x2::<0xDD>(a0, b0));
+                columns[4 * half + 3] = Z64(_mm512_shuffle_f64x2::<0xDD>(a1, b1));
+            }
+            columns
         }
     }
 }
