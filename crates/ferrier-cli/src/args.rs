@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
 use ferrier::{exchange::EXCHANGES, kernel::KERNELS};
 
 use crate::failure::Failure;
@@ -13,8 +14,7 @@ use crate::shape::{AxisList, Frame, Grid, LayoutName};
 #[command(
     name = "ferrier",
     version,
-    about,
-    max_term_width = 100,
+    about = "Fast Fourier transforms of arrays that are split over ranks",
     after_help = "Examples:
   ferrier transform field.npy spectrum.npy --ranks 4
   ferrier bench 256 --ranks 2 --json result.json
@@ -229,13 +229,25 @@ fn table<'a>(what: &str, members: impl Iterator<Item = (&'a str, &'a str)>) -> S
 
 /// clap's complaint, which takes several lines, on one.
 pub fn usage_failure(error: &clap::Error) -> Failure {
+    let commands = || {
+        let list: Vec<_> =
+            Cli::command().get_subcommands().map(|command| command.get_name().to_string()).collect();
+        format!("commands are: {}", list.join(", "))
+    };
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Failure::new(format!("no command; {}; try --help", commands()));
+    }
     let text = error.render().to_string();
-    let said: Vec<_> = text
+    let mut said: Vec<_> = text
         .lines()
         .map(str::trim)
         .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
-        .filter(|line| !line.is_empty())
+        .filter(|line| !line.is_empty() && !line.starts_with("tip:"))
+        .map(String::from)
         .collect();
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        said.push(format!("({})", commands()));
+    }
     let said = said.join(" ");
     Failure::new(format!("{}; try --help", said.strip_prefix("error: ").unwrap_or(&said)))
 }
@@ -246,7 +258,6 @@ mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        use clap::CommandFactory;
         Cli::command().debug_assert();
     }
 

@@ -31,6 +31,7 @@ struct StepReport {
     name: String,
     ms: f64,
     bytes: u64,
+    flops: f64,
 }
 
 /// A peer in the same run.
@@ -129,7 +130,7 @@ pub fn run(args: &BenchArgs) -> Outcome {
         Some(path) if path.as_os_str() == "-" => report::json(path, &report)?,
         path => {
             path.map_or(Ok(()), |path| report::json(path, &report))?;
-            report::say(&text(&report, &work.task, args.profile))?;
+            report::say(&text(&report, args.profile))?;
         }
     }
     wrong.map_or(Ok(()), Err)
@@ -227,12 +228,14 @@ fn assemble(args: &BenchArgs, task: &Task, measured: Measured, copy_gb_s: f64) -
         wire_bytes: measured.wire,
         copy_gb_s,
         limit_fraction: 3.0 * 2.0 * array_bytes / (copy_gb_s * 1e9) / seconds,
-        steps: steps.map(|step| StepReport { name: step.name, ms: step.ms, bytes: step.bytes }).collect(),
+        steps: steps
+            .map(|step| StepReport { name: step.name, ms: step.ms, bytes: step.bytes, flops: step.flops })
+            .collect(),
         peers: peers.collect(),
     }
 }
 
-fn text(report: &Report, task: &Task, profile: bool) -> String {
+fn text(report: &Report, profile: bool) -> String {
     let Report { ranks, threads, .. } = report;
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let shape = report.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
@@ -280,41 +283,23 @@ fn text(report: &Report, task: &Task, profile: bool) -> String {
     ]);
     if profile {
         out.push('\n');
-        out += &profile_table(report, task);
+        out += &profile_table(report);
     }
     out
 }
 
 /// Per step: time, bytes, speed, fraction of the copy speed, GFlop/s.
-fn profile_table(report: &Report, task: &Task) -> String {
+fn profile_table(report: &Report) -> String {
     let rows: Vec<_> = report
         .steps
         .iter()
         .map(|step| {
             let speed = step.bytes as f64 / step.ms / 1e6;
-            let flops = step_flops(&step.name, task) / step.ms / 1e6;
+            let flops = step.flops / step.ms / 1e6;
             let copy = format!("{:.0} %", 100.0 * speed / report.copy_gb_s);
             let flops = if flops > 0.0 { digits(flops) } else { String::new() };
             vec![step.name.clone(), digits(step.ms), bytes(step.bytes), digits(speed), copy, flops]
         })
         .collect();
     report::columns(&["step", "ms", "bytes", "GB/s", "of copy", "GFlop/s"], &rows)
-}
-
-/// Operations of a step, by the axes that its name lists.
-fn step_flops(name: &str, task: &Task) -> f64 {
-    let spectrum = task.spectrum().iter().product::<usize>() as f64 * task.batch as f64;
-    let whole = task.shape.iter().product::<usize>() as f64 * task.batch as f64;
-    let (mut flops, mut listing) = (0.0, false);
-    for word in name.split([' ', ',', '+', ':']) {
-        match word.parse::<usize>() {
-            Ok(axis) if listing && task.axes.contains(&axis) => {
-                let log = (task.shape[axis] as f64).log2();
-                let halved = task.real && task.axes.last() == Some(&axis);
-                flops += 5.0 * log * if halved { whole / 2.0 } else { spectrum };
-            }
-            _ => listing = matches!(word, "axis" | "axes") || (listing && matches!(word, "" | "and")),
-        }
-    }
-    flops
 }

@@ -164,7 +164,9 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
 
     say("warming up".into());
     arrays.forward(&mut plan)?;
-    let error_forward = forward_error(comm, &references, arrays.spectrum())?;
+    let spectrum =
+        View::of_spectrum(arrays.spectrum(), plan.output_box(), plan.output_layout().order(), task.batch);
+    let error_forward = forward_error(comm, &references, &spectrum)?;
     arrays.backward(&mut plan)?;
     arrays.refill(&noise);
     let once = timed(comm, || arrays.forward(&mut plan))?;
@@ -207,7 +209,7 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
         measured.forward.push(timed(comm, || arrays.forward(&mut plan))?);
         profiles.push(plan.profile());
         measured.backward.push(timed(comm, || arrays.backward(&mut plan))?);
-        let view = View::new(arrays.back(), task.batch);
+        let view = View::of_input(arrays.back(), task.batch);
         let error = relative(comm, view.distance(&noise, comm.threads()))?;
         // Not `max`, which would lose a NaN.
         if error.is_nan() || error > measured.error_l2 {
@@ -242,23 +244,20 @@ fn references<T: Real + Number + Into<f64>>(
 ) -> ferrier::Result<Vec<(usize, Reference)>> {
     let task = &work.task;
     let wanted = Wanted { shape: task.shape, spectrum: task.spectrum(), axes: &task.axes };
-    let view = View::new(input, task.batch);
+    let view = View::of_input(input, task.batch);
     let mut arrays = vec![0, task.batch - 1];
     arrays.dedup();
     arrays.into_iter().map(|b| Ok((b, Reference::new(comm, &wanted, &view.of_batch(b))?))).collect()
 }
 
-fn forward_error<T: Real>(
+fn forward_error<T: Real + Number>(
     comm: &Comm,
     references: &[(usize, Reference)],
-    spectrum: &Array<T>,
+    spectrum: &View<'_, T>,
 ) -> ferrier::Result<f64> {
     let (mut distance, mut norm) = (0.0, 0.0);
     for (b, reference) in references {
-        let part = reference.distance(|index| {
-            let value = spectrum.complex()[spectrum.index(*b, index)?];
-            Some(num_complex::Complex::new(value.re.widened(), value.im.widened()))
-        });
+        let part = reference.distance(|index| spectrum.at(*b, index));
         distance += part.0;
         norm += part.1;
     }
@@ -281,9 +280,15 @@ fn steps(comm: &Comm, seconds: &[f64], profiles: &[Vec<StepTime>]) -> ferrier::R
     let own = &profiles[nearest];
     let ms = comm.max(&own.iter().map(|step| step.ms).collect::<Vec<_>>())?;
     let bytes = comm.sum(&own.iter().map(|step| step.bytes as f64).collect::<Vec<_>>())?;
-    let joined = own.iter().zip(ms.iter().zip(&bytes));
+    let flops = comm.sum(&own.iter().map(|step| step.flops).collect::<Vec<_>>())?;
+    let joined = own.iter().zip(ms.iter().zip(bytes.iter().zip(&flops)));
     Ok(joined
-        .map(|(step, (&ms, &bytes))| StepTime { name: step.name.clone(), ms, bytes: bytes as u64 })
+        .map(|(step, (&ms, (&bytes, &flops)))| StepTime {
+            name: step.name.clone(),
+            ms,
+            bytes: bytes as u64,
+            flops,
+        })
         .collect())
 }
 

@@ -1,6 +1,6 @@
 //! A rank's array as numbers and strides.
 
-use ferrier::{Array, Real};
+use ferrier::{Array, Box3, Order, Real};
 use num_complex::Complex;
 
 use crate::noise::Noise;
@@ -25,20 +25,30 @@ pub struct View<'a, T> {
 }
 
 impl<'a, T: Real + Number> View<'a, T> {
-    /// How the array lies, by asking it for the places of neighbours.
-    pub fn new(array: &'a Array<T>, batch: usize) -> Self {
-        let own = array.get_box();
-        let (numbers, width) = if array.is_real() { (array.real(), 1) } else { (flat(array.complex()), 2) };
-        let place = |b: usize, index: [usize; 3]| array.index(b, index).unwrap_or(0);
-        let origin = if own.is_empty() { 0 } else { place(0, own.lo) };
+    /// The input side of an array that a plan made, also where it is padded
+    /// for a transform in place.
+    pub fn of_input(array: &'a Array<T>, batch: usize) -> Self {
+        let (numbers, width, own) = match array.is_real() {
+            true => (array.real(), 1, array.real_box()),
+            false => (flat(array.complex()), 2, array.get_box()),
+        };
+        if own.is_empty() {
+            return View { numbers: &[], width, lo: own.lo, hi: own.lo, strides: [0; 3], array: 0, batch };
+        }
+        // How it lies, by asking for the places of neighbours.
+        let place = |b: usize, index: [usize; 3]| {
+            let place = if width == 1 { array.real_index(b, index) } else { array.index(b, index) };
+            place.unwrap_or(0)
+        };
+        let origin = place(0, own.lo);
         let strides = std::array::from_fn(|axis| {
             let mut next = own.lo;
             next[axis] += 1;
-            if own.is_empty() || next[axis] == own.hi[axis] { 0 } else { place(0, next) - origin }
+            if next[axis] < own.hi[axis] { place(0, next) - origin } else { 0 }
         });
-        let apart = if own.is_empty() || batch < 2 { 0 } else { place(1, own.lo) - origin };
+        let apart = if batch > 1 { place(1, own.lo) - origin } else { 0 };
         View {
-            numbers: &numbers[(origin * width).min(numbers.len())..],
+            numbers: &numbers[origin * width..],
             width,
             lo: own.lo,
             hi: own.hi,
@@ -46,6 +56,29 @@ impl<'a, T: Real + Number> View<'a, T> {
             array: apart,
             batch,
         }
+    }
+
+    /// Complex numbers that fill a box without gaps.
+    pub fn of_spectrum(array: &'a Array<T>, own: Box3, order: Order, batch: usize) -> Self {
+        let numbers = flat(array.complex());
+        let extent: [usize; 3] = std::array::from_fn(|axis| own.hi[axis] - own.lo[axis]);
+        let [slow, mid, fast] = order.axes();
+        let mut strides = [1; 3];
+        strides[mid] = extent[fast];
+        strides[slow] = extent[fast] * extent[mid];
+        let array = extent.iter().product();
+        View { numbers, width: 2, lo: own.lo, hi: own.hi, strides, array, batch }
+    }
+
+    /// The value of array `b` at a global index, if it lies here.
+    pub fn at(&self, b: usize, index: [usize; 3]) -> Option<Complex<f64>> {
+        if (0..3).any(|axis| !(self.lo[axis]..self.hi[axis]).contains(&index[axis])) {
+            return None;
+        }
+        let place = (0..3).map(|axis| (index[axis] - self.lo[axis]) * self.strides[axis]).sum::<usize>();
+        let at = (b * self.array + place) * self.width;
+        let im = if self.width == 2 { self.numbers[at + 1].widened() } else { 0.0 };
+        Some(Complex::new(self.numbers[at].widened(), im))
     }
 
     /// Array `b` of the batch alone.
