@@ -81,7 +81,7 @@ impl Fftw {
                 destroy: symbol(core, &name("destroy_plan"))?,
                 set_time_limit: symbol(core, &name("set_timelimit"))?,
                 plan_with_threads: symbol(threads, &name("plan_with_nthreads"))?,
-                version: CStr::from_ptr(version).to_string_lossy().into_owned(),
+                version: CStr::from_ptr(version).to_string_lossy().trim_start_matches("fftw-").into(),
             }))
         }
     }

@@ -88,7 +88,10 @@ impl Mkl {
                 symbol(library, "MKL_Get_Version_String")?;
             let mut text = [0 as c_char; 256];
             version(text.as_mut_ptr(), 255);
-            let version = CStr::from_ptr(text.as_ptr()).to_string_lossy().trim().to_string();
+            let text = CStr::from_ptr(text.as_ptr()).to_string_lossy();
+            // "Intel(R) oneAPI Math Kernel Library Version 2026.2-Product Build 20260915 for ..."
+            let version = text.split("Version ").last().and_then(|rest| rest.split(" for ").next());
+            let version = version.unwrap_or_default().trim().to_string();
             Mkl {
                 create: symbol(library, &format!("DftiCreateDescriptor_{letter}_md"))?,
                 set: symbol(library, "DftiSetValue")?,
@@ -170,10 +173,9 @@ impl Drop for Owned {
 
 /// Plans in and out of place.
 pub fn make(task: &Task, arena: Arena) -> Outcome<Peer> {
-    let mut axes = task.axes.clone();
-    let last = axes.last().copied();
-    axes.sort_unstable();
-    if axes != [0, 1, 2] || (task.real && last != Some(2)) {
+    // An axis of length 1 is transformed whether one asks for it or not.
+    let all = (0..3).all(|axis| task.shape[axis] == 1 || task.axes.contains(&axis));
+    if !all || (task.real && task.axes.last() != Some(&2)) {
         return fail("peer mkl: only transforms of all axes, the last one halved, can be compared");
     }
     let mkl = Mkl::load(task)?;

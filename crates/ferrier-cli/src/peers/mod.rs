@@ -216,3 +216,73 @@ impl Peer {
         Complex::new(numbers[at], numbers[at + 1])
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::noise::Noise;
+    use crate::reference::{Reference, Wanted};
+    use crate::view::{View, rounded};
+    use ferrier::{Comm, Real};
+
+    /// Every way of every peer that is installed does the transform we mean.
+    #[test]
+    fn peers_do_our_transform() {
+        for member in PEERS.iter().filter(|member| member.name != "fftw-patient") {
+            for (shape, axes, batch) in [
+                ([4, 6, 8], &[0, 1, 2][..], 1),
+                ([5, 3, 7], &[0, 1, 2], 3),
+                ([6, 5, 4], &[2, 0], 2),
+                ([1, 9, 10], &[1, 2], 1),
+            ] {
+                for real in [false, true] {
+                    let task =
+                        |precision| Task { shape, axes: axes.to_vec(), real, batch, precision, threads: 2 };
+                    check::<f32>(member, &task(Precision::F32));
+                    check::<f64>(member, &task(Precision::F64));
+                }
+            }
+        }
+    }
+
+    fn check<T: Real + Number + Into<f64>>(member: &'static Member, task: &Task) {
+        let noise = Noise::new(task.shape, 7);
+        let mut peer = match Peer::new::<T>(member, task, |b, index| rounded(noise.at(b, index))) {
+            Ok(peer) => peer,
+            Err(failure) => {
+                let known = ["was not found", "only transforms of all axes"];
+                assert!(known.iter().any(|part| failure.message.contains(part)), "{}", failure.message);
+                println!("{}", failure.message);
+                return;
+            }
+        };
+        let width = if task.real { 1 } else { 2 };
+        let strides = strides(task.shape, 1);
+        let numbers = peer.arena.input.numbers_mut::<T>().to_vec();
+        for b in 0..task.batch {
+            let view = View {
+                numbers: &numbers[b * strides[3] * width..],
+                width,
+                lo: [0; 3],
+                hi: task.shape,
+                strides: [strides[0], strides[1], strides[2]],
+                array: 0,
+                batch: 1,
+            };
+            let wanted = Wanted { shape: task.shape, spectrum: task.spectrum(), axes: &task.axes };
+            let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
+            for way in 0..peer.variants() {
+                peer.prepare::<T>(way, task);
+                peer.run(way);
+                let (distance, norm) = reference.distance(|index| {
+                    let value = peer.result::<T>(way, task, b, index);
+                    Some(Complex::new(value.re.widened(), value.im.widened()))
+                });
+                let error = (distance / norm).sqrt();
+                let allowed = 10.0 * task.precision.epsilon();
+                assert!(error < allowed, "{} {} {task:?}: {error}", member.name, peer.variant_name(way));
+            }
+        }
+        println!("{} {} {task:?}: right", member.name, peer.version);
+    }
+}
