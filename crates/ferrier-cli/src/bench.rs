@@ -88,6 +88,7 @@ pub fn run(args: &BenchArgs) -> Outcome {
     if args.repeat == Some(0) {
         return fail("--repeat 0: at least 1 repetition is needed");
     }
+    report::check_json(args.json.as_deref())?;
     let peers = args.against.iter().map(|name| peers::find(name)).collect::<Outcome<Vec<_>>>()?;
     let threads = common.threads.unwrap_or_else(|| (machine::cores() / common.ranks).max(1));
     let precision = precision(&args.problem);

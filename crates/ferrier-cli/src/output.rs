@@ -145,6 +145,19 @@ impl Output {
     }
 }
 
+/// Could [`write_text`] write there? Asked before long work, not after it.
+///
+/// # Errors
+/// Those of [`write_text`].
+pub fn check_text(path: &Path) -> Outcome {
+    if is_special(path) { Ok(()) } else { Output::create(path).map(|_| ()) }
+}
+
+/// A device or a pipe: to be written to, not to be replaced.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
 /// Writes `text` to `path`: whole or not at all where that is a file,
 /// straight where it is a device or a pipe.
 ///
@@ -152,7 +165,7 @@ impl Output {
 /// The file cannot be written.
 pub fn write_text(path: &Path, text: &str) -> Outcome {
     use std::io::Write;
-    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+    if is_special(path) {
         return fs::write(path, text).map_err(|error| io_failure("write", path, &error));
     }
     let output = Output::create(path)?;

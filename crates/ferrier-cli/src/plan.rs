@@ -1,6 +1,6 @@
 //! `ferrier plan`: the recipe, what each rank sends, the memory it needs.
 
-use ferrier::{Comm, Planner, Precision, Real, Recipe};
+use ferrier::{Comm, Planner, Precision, Real, Recipe, StepTraffic};
 use serde::Serialize;
 
 use crate::args::{PlanArgs, ProblemArgs};
@@ -17,7 +17,7 @@ struct Report<'a> {
     out_layout: String,
     memory_bytes_per_rank: u64,
     wire_bytes: u64,
-    traffic: Vec<ferrier::StepTraffic>,
+    traffic: Vec<StepTraffic>,
     recipe: &'a Recipe,
 }
 
@@ -28,6 +28,7 @@ struct Report<'a> {
 pub fn run(args: &PlanArgs) -> Outcome {
     let (problem, _) = setup::problem(&args.problem)?;
     let choice = setup::choice(&args.problem.common)?;
+    report::check_json(args.json.as_deref())?;
     let group = setup::group(&args.problem.common);
     let drafts = match precision(&args.problem) {
         Precision::F32 => group.run(|comm| draft::<f32>(&comm, &problem, &choice)),
@@ -40,7 +41,7 @@ pub fn run(args: &PlanArgs) -> Outcome {
     };
     match args.json.as_deref() {
         Some(path) => report::json(path, &assemble(&args.problem, &recipe, memory)),
-        None => report::say(&text(&recipe, memory)),
+        None => report::say(&text(&args.problem, &recipe, memory)),
     }
 }
 
@@ -67,12 +68,39 @@ fn assemble<'a>(args: &'a ProblemArgs, recipe: &'a Recipe, memory: u64) -> Repor
     }
 }
 
-fn text(recipe: &Recipe, memory: u64) -> String {
-    format!(
-        "{recipe}\n\n{}",
-        report::pairs(&[
-            ("between ranks, one forward", bytes(recipe.wire_bytes())),
-            ("memory of a rank, at most", bytes(memory)),
-        ])
-    )
+fn text(args: &ProblemArgs, recipe: &Recipe, memory: u64) -> String {
+    let kind = if recipe.is_real() { "r2c" } else { "c2c" };
+    let batch = if args.batch == 1 { String::new() } else { format!(", batch {}", args.batch) };
+    let mut out = format!(
+        "{} {kind} {}{batch}, {} rank{}: exchange {}, kernel {}, {} in, {} out\n",
+        args.shape,
+        recipe.precision.name(),
+        args.common.ranks,
+        if args.common.ranks == 1 { "" } else { "s" },
+        recipe.exchange(),
+        recipe.kernel(),
+        args.in_layout,
+        args.out_layout,
+    );
+    if args.shape.ndim() < 3 {
+        let missing = 3 - args.shape.ndim();
+        out += &format!("(steps count three axes: axis 0 of the shape is their axis {missing})\n");
+    }
+    let row = |step: &StepTraffic| {
+        let sent =
+            |of_one: String, of_all: String| if step.local { Default::default() } else { [of_one, of_all] };
+        let [bytes_max, bytes_total] = sent(bytes(step.bytes_max), bytes(step.bytes_total));
+        let [messages_max, messages_total] =
+            sent(step.messages_max.to_string(), step.messages_total.to_string());
+        vec![step.name.clone(), bytes_max, messages_max, bytes_total, messages_total]
+    };
+    let rows: Vec<_> = recipe.traffic().iter().map(row).collect();
+    out.push('\n');
+    out +=
+        &report::columns(&["step", "a rank sends, at most", "messages", "all ranks send", "messages"], &rows);
+    out.push('\n');
+    out + &report::pairs(&[
+        ("between ranks, one forward", bytes(recipe.wire_bytes())),
+        ("memory of a rank, at most", bytes(memory)),
+    ])
 }

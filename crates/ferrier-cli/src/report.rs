@@ -33,6 +33,14 @@ pub fn complain(failure: &Failure) {
     let _ = writeln!(io::stderr().lock(), "ferrier: {}", failure.line());
 }
 
+/// Can [`json`] write there?
+///
+/// # Errors
+/// It cannot.
+pub fn check_json(path: Option<&Path>) -> Outcome {
+    path.filter(|path| path.as_os_str() != "-").map_or(Ok(()), output::check_text)
+}
+
 /// Writes `value` as JSON to a file, or to stdout if the path is `-`.
 ///
 /// # Errors
@@ -40,10 +48,7 @@ pub fn complain(failure: &Failure) {
 pub fn json(path: &Path, value: &impl Serialize) -> Outcome {
     let text = serde_json::to_string_pretty(value)
         .map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?;
-    match path.to_str() {
-        Some("-") => say(&text),
-        _ => output::write_text(path, &(text + "\n")),
-    }
+    if path.as_os_str() == "-" { say(&text) } else { output::write_text(path, &(text + "\n")) }
 }
 
 /// A table of two columns without lines: what, and how much.

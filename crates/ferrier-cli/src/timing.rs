@@ -81,66 +81,60 @@ pub struct PeerMeasured {
     pub error: f64,
 }
 
-/// The arrays of a rank.
-enum Arrays<T: Real> {
-    Apart { input: Array<T>, output: Array<T>, back: Array<T> },
-    InPlace(Array<T>),
+/// The arrays of a rank: one, or three where the transform is not in place.
+struct Arrays<T: Real> {
+    input: Array<T>,
+    /// The spectrum, and what comes back.
+    apart: Option<[Array<T>; 2]>,
 }
 
 impl<T: Real + Number> Arrays<T> {
     fn new(plan: &Plan<T>, noise: &Noise, in_place: bool) -> ferrier::Result<Self> {
-        let mut arrays = if in_place {
-            Arrays::InPlace(plan.make_in_place()?)
-        } else {
-            Arrays::Apart { input: plan.make_input()?, output: plan.make_output()?, back: plan.make_input()? }
+        let mut arrays = match in_place {
+            true => Arrays { input: plan.make_in_place()?, apart: None },
+            false => {
+                Arrays { input: plan.make_input()?, apart: Some([plan.make_output()?, plan.make_input()?]) }
+            }
         };
         arrays.fill(noise);
         Ok(arrays)
     }
 
     fn fill(&mut self, noise: &Noise) {
-        let (Arrays::Apart { input: array, .. } | Arrays::InPlace(array)) = self;
-        if array.is_real() {
-            array.fill_real(|b, index| T::rounded(noise.at(b, index).re));
+        if self.input.is_real() {
+            self.input.fill_real(|b, index| T::rounded(noise.at(b, index).re));
         } else {
-            array.fill_complex(|b, index| rounded(noise.at(b, index)));
+            self.input.fill_complex(|b, index| rounded(noise.at(b, index)));
         }
     }
 
     /// In place, the input is gone after every transform.
     fn refill(&mut self, noise: &Noise) {
-        if let Arrays::InPlace(_) = self {
+        if self.apart.is_none() {
             self.fill(noise);
         }
     }
 
     fn forward(&mut self, plan: &mut Plan<T>) -> ferrier::Result<()> {
-        match self {
-            Arrays::Apart { input, output, .. } => plan.forward(&*input, output),
-            Arrays::InPlace(array) => plan.forward_in_place(array),
+        match &mut self.apart {
+            Some([spectrum, _]) => plan.forward(&self.input, spectrum),
+            None => plan.forward_in_place(&mut self.input),
         }
     }
 
     fn backward(&mut self, plan: &mut Plan<T>) -> ferrier::Result<()> {
-        match self {
-            Arrays::Apart { output, back, .. } => plan.backward(&*output, back),
-            Arrays::InPlace(array) => plan.backward_in_place(array),
+        match &mut self.apart {
+            Some([spectrum, back]) => plan.backward(&*spectrum, back),
+            None => plan.backward_in_place(&mut self.input),
         }
     }
 
-    fn input(&self) -> &Array<T> {
-        let (Arrays::Apart { input: array, .. } | Arrays::InPlace(array)) = self;
-        array
-    }
-
     fn spectrum(&self) -> &Array<T> {
-        let (Arrays::Apart { output: array, .. } | Arrays::InPlace(array)) = self;
-        array
+        self.apart.as_ref().map_or(&self.input, |[spectrum, _]| spectrum)
     }
 
     fn back(&self) -> &Array<T> {
-        let (Arrays::Apart { back: array, .. } | Arrays::InPlace(array)) = self;
-        array
+        self.apart.as_ref().map_or(&self.input, |[_, back]| back)
     }
 }
 
@@ -160,7 +154,7 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
     let mut plan = draft.build()?;
     let noise = Noise::new(task.shape, 1);
     let mut arrays = Arrays::new(&plan, &noise, work.in_place)?;
-    let references = references(comm, work, arrays.input())?;
+    let references = references(comm, work, &arrays.input)?;
 
     say("warming up".into());
     arrays.forward(&mut plan)?;
