@@ -6,16 +6,31 @@ use crate::args::{Common, KindName, ProblemArgs};
 use crate::failure::{Outcome, fail};
 use crate::shape::{Frame, Grid, LayoutName};
 
+/// Ranks of one process. Each knows every other's boxes, so memory grows with
+/// the square: 1024 take some GiB, ten times as many would take a machine down.
+const MOST_RANKS: usize = 1024;
+/// Threads of one process, all ranks together.
+const MOST_THREADS: usize = 4096;
+
 /// Checks the number of ranks and threads.
 ///
 /// # Errors
-/// None of either.
+/// None of either, or more than a process can bear.
 pub fn check_group(common: &Common) -> Outcome {
     if common.ranks == 0 {
         return fail("--ranks 0: at least 1 rank is needed");
     }
     if common.threads == Some(0) {
         return fail("--threads 0: at least 1 thread is needed");
+    }
+    if common.ranks > MOST_RANKS {
+        return fail(format!("--ranks {}: at most {MOST_RANKS} ranks can share a process", common.ranks));
+    }
+    let threads = common.ranks.saturating_mul(common.threads.unwrap_or(1));
+    if threads > MOST_THREADS {
+        return fail(format!(
+            "--ranks x --threads is {threads}: at most {MOST_THREADS} threads can share a process"
+        ));
     }
     Ok(())
 }

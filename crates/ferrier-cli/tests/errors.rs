@@ -174,6 +174,9 @@ fn shapes_and_options_of_bench_and_plan() {
         refused(&["8", "--batch", "0"], "at least 1 array");
         refused(&["8", "--ranks", "0"], "at least 1 rank");
         refused(&["8", "--threads", "0"], "at least 1 thread");
+        refused(&["8", "--ranks", "200000"], "at most 1024 ranks");
+        refused(&["8", "--ranks", "1000", "--threads", "1000"], "at most 4096 threads");
+        refused(&["8", "--threads", "18446744073709551615"], "at most 4096 threads");
         refused(&["8", "--kind", "c3c"], "possible values: c2c, r2c");
         refused(&["8", "--precision", "f16"], "possible values: f32, f64");
         refused(&["8", "--exchange", "pigeon"], "unknown exchange `pigeon`; known are: direct");
