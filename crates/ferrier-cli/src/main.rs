@@ -1,2 +1,69 @@
-//! stub
-fn main() {}
+//! The command `ferrier`: transform files, benchmark, plan, describe the machine.
+
+mod args;
+mod bench;
+mod failure;
+mod info;
+mod noise;
+mod npy;
+mod output;
+mod parts;
+mod peers;
+mod plan;
+mod reference;
+mod report;
+mod setup;
+mod shape;
+mod signals;
+mod timing;
+mod transform;
+mod view;
+
+use std::panic::{self, AssertUnwindSafe};
+use std::process::ExitCode;
+use std::sync::Mutex;
+
+use clap::Parser;
+
+use args::{Cli, Command};
+use failure::{Failure, Outcome};
+
+/// Where the first panic was, for the one line that is printed about it.
+static PANIC: Mutex<Option<String>> = Mutex::new(None);
+
+fn main() -> ExitCode {
+    // A panic is a bug of ours; the user still gets one line, not a backtrace.
+    panic::set_hook(Box::new(|info| {
+        let mut first = PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
+        let payload = info.payload();
+        let text =
+            payload.downcast_ref::<&str>().copied().or(payload.downcast_ref::<String>().map(String::as_str));
+        let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
+        first.get_or_insert_with(|| format!("{}{}", text.unwrap_or("no message"), place.unwrap_or_default()));
+    }));
+    let outcome = panic::catch_unwind(AssertUnwindSafe(command)).unwrap_or_else(|_| {
+        let what = PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+        Err(Failure::new(format!("internal error: {}", what.unwrap_or_default())))
+    });
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            report::complain(&failure);
+            ExitCode::from(failure.code)
+        }
+    }
+}
+
+fn command() -> Outcome {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if !error.use_stderr() => return report::say(&error.render().to_string()),
+        Err(error) => return Err(args::usage_failure(&error)),
+    };
+    match cli.command {
+        Command::Transform(args) => transform::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Plan(args) => plan::run(&args),
+        Command::Info(args) => info::run(&args),
+    }
+}

@@ -1,0 +1,279 @@
+//! The command line. Names are part of the contract.
+
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
+use ferrier::{exchange::EXCHANGES, kernel::KERNELS};
+
+use crate::failure::Failure;
+use crate::shape::{AxisList, Frame, Grid, LayoutName};
+
+/// Fast Fourier transforms of arrays that are split over ranks.
+#[derive(Debug, Parser)]
+#[command(
+    name = "ferrier",
+    version,
+    about = "Fast Fourier transforms of arrays that are split over ranks",
+    after_help = "Examples:
+  ferrier transform field.npy spectrum.npy --ranks 4
+  ferrier bench 256 --ranks 2 --json result.json
+  ferrier plan 256x256x128 --ranks 12 --in-layout bricks
+  ferrier info
+
+Exit codes: 0 done, 1 a result came out wrong, 2 bad input or a machine that refuses."
+)]
+pub struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Transform an .npy file into another; the result equals numpy's.
+    #[command(after_help = "Examples:
+  ferrier transform a.npy b.npy                                  numpy.fft.fftn(a)
+  ferrier transform b.npy a.npy --direction backward             numpy.fft.ifftn(b)
+  ferrier transform a.npy b.npy --real --axes 0,2                numpy.fft.rfftn(a, axes=(0, 2))
+  ferrier transform b.npy a.npy --direction backward --real --last 9
+  ferrier transform a.npy b.npy --ranks 4 --in-layout bricks --in-grid 2x2x1")]
+    Transform(TransformArgs),
+    /// Time a transform, check it, and say how close it is to the machine's limit.
+    #[command(after_help = "Examples:
+  ferrier bench 128 --ranks 4
+  ferrier bench 256x256x128 --kind r2c --precision f32 --profile
+  ferrier bench 256 --against fftw,mkl --json -")]
+    Bench(BenchArgs),
+    /// Print the steps of a transform, what each rank sends, and the memory it needs.
+    #[command(after_help = "Examples:
+  ferrier plan 256 --ranks 12 --in-layout bricks
+  ferrier plan 256 --ranks 12 --in-layout pencils:2 --out-layout best --json")]
+    Plan(PlanArgs),
+    /// Describe this machine as far as it matters here.
+    Info(InfoArgs),
+}
+
+/// The way of a transform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Direction {
+    /// Sign -1: numpy's fftn, rfftn.
+    Forward,
+    /// Sign +1: numpy's ifftn, irfftn.
+    Backward,
+}
+
+/// What the result is multiplied by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScaleName {
+    /// None forward, full backward.
+    Numpy,
+    /// 1.
+    None,
+    /// 1/N.
+    Full,
+    /// 1/sqrt(N).
+    Symmetric,
+}
+
+/// Complex or real input.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum KindName {
+    /// Complex to complex.
+    C2c,
+    /// Real to complex.
+    R2c,
+}
+
+/// The precision of a transform.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum PrecisionName {
+    /// Single.
+    F32,
+    /// Double.
+    F64,
+}
+
+/// Options of every command that makes a plan.
+#[derive(Args, Clone, Debug)]
+pub struct Common {
+    /// Number of ranks
+    #[arg(long, value_name = "R", default_value_t = 1)]
+    pub ranks: usize,
+    /// Threads of each rank [default: cores / ranks]
+    #[arg(long, value_name = "T")]
+    pub threads: Option<usize>,
+    #[arg(long, value_name = "NAME", help = table("How ranks exchange data", EXCHANGES.iter().map(|m| (m.name, m.summary))))]
+    pub exchange: Option<String>,
+    #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
+    pub kernel: Option<String>,
+    /// Axes to transform, such as 0,2; negative ones count from the last. For real transforms the
+    /// last one listed is halved [default: all]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub axes: Option<AxisList>,
+    /// The axis that a real transform halves [default: the last one listed]
+    #[arg(long, value_name = "A", allow_hyphen_values = true)]
+    pub halved: Option<isize>,
+    /// Rank grid of the input, one number per axis, such as 2x2x1
+    #[arg(long, value_name = "GRID")]
+    pub in_grid: Option<Grid>,
+    /// Rank grid of the output
+    #[arg(long, value_name = "GRID")]
+    pub out_grid: Option<Grid>,
+    /// Make the bits of the result independent of the number of ranks
+    #[arg(long)]
+    pub reproducible: bool,
+}
+
+/// `ferrier transform`.
+#[derive(Args, Debug)]
+pub struct TransformArgs {
+    /// The array: .npy, 1 to 3 axes, float32/64 or complex64/128, C or Fortran order
+    #[arg(value_name = "IN.npy")]
+    pub input: PathBuf,
+    /// Where the result goes (may be IN.npy itself); it appears when it is whole
+    #[arg(value_name = "OUT.npy")]
+    pub output: PathBuf,
+    /// Direction of the transform
+    #[arg(long, value_enum, default_value_t = Direction::Forward)]
+    pub direction: Direction,
+    /// Real transform: real input forward (rfftn), real output backward (irfftn)
+    #[arg(long)]
+    pub real: bool,
+    /// Real length of the halved axis, for --real --direction backward [default: 2 (m - 1)]
+    #[arg(long, value_name = "N")]
+    pub last: Option<usize>,
+    /// Scale of the result; numpy means none forward and full backward
+    #[arg(long, value_enum, default_value_t = ScaleName::Numpy)]
+    pub scale: ScaleName,
+    /// How the input is split: bricks, slabs:A (axis A is split), pencils:A (axis A is whole)
+    /// [default: slabs of the file's slowest axis]
+    #[arg(long, value_name = "LAYOUT", allow_hyphen_values = true)]
+    pub in_layout: Option<LayoutName>,
+    /// How the output is split: as above, or same, or best (forward: where the spectrum falls)
+    #[arg(long, value_name = "LAYOUT", allow_hyphen_values = true, default_value = "slabs:0")]
+    pub out_layout: LayoutName,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// What `bench` and `plan` have in common: the problem.
+#[derive(Args, Clone, Debug)]
+pub struct ProblemArgs {
+    /// 256 (a cube), 256x256x128, or 512x512 (two axes)
+    pub shape: Frame,
+    /// Complex to complex, or real to complex
+    #[arg(long, value_enum, default_value_t = KindName::C2c)]
+    pub kind: KindName,
+    /// Precision
+    #[arg(long, value_enum, default_value_t = PrecisionName::F64)]
+    pub precision: PrecisionName,
+    /// How the input is split: bricks, slabs:A (axis A is split), pencils:A (axis A is whole)
+    #[arg(long, value_name = "LAYOUT", allow_hyphen_values = true, default_value = "slabs:0")]
+    pub in_layout: LayoutName,
+    /// How the output is split: as above, or same, or best (where the spectrum falls)
+    #[arg(long, value_name = "LAYOUT", allow_hyphen_values = true, default_value = "same")]
+    pub out_layout: LayoutName,
+    /// Arrays in one plan
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub batch: usize,
+    #[command(flatten)]
+    pub common: Common,
+}
+
+/// `ferrier bench`.
+#[derive(Args, Debug)]
+pub struct BenchArgs {
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    /// Timed repetitions [default: about a second's worth, at least 5]
+    #[arg(long, value_name = "N")]
+    pub repeat: Option<usize>,
+    /// Transform in place
+    #[arg(long)]
+    pub in_place: bool,
+    /// Print time, bytes and speed of every step
+    #[arg(long)]
+    pub profile: bool,
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', help = table("Time these libraries too, interleaved with ours", crate::peers::PEERS.iter().map(|p| (p.name, p.summary))))]
+    pub against: Vec<String>,
+    /// Write the result as JSON; `-` is stdout, which then carries nothing else
+    #[arg(long, value_name = "FILE|-")]
+    pub json: Option<PathBuf>,
+}
+
+/// `ferrier plan`.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    /// Write the recipe as JSON, to stdout if no file is named
+    #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// `ferrier info`.
+#[derive(Args, Debug)]
+pub struct InfoArgs {
+    /// Write JSON, to stdout if no file is named
+    #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// Help that lists the members of a table.
+fn table<'a>(what: &str, members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let list: Vec<_> = members.map(|(name, summary)| format!("{name} ({summary})")).collect();
+    format!("{what}: {}", list.join(", "))
+}
+
+/// clap's complaint, which takes several lines, on one.
+pub fn usage_failure(error: &clap::Error) -> Failure {
+    let commands = || {
+        let list: Vec<_> =
+            Cli::command().get_subcommands().map(|command| command.get_name().to_string()).collect();
+        format!("commands are: {}", list.join(", "))
+    };
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Failure::new(format!("no command; {}; try --help", commands()));
+    }
+    let text = error.render().to_string();
+    let mut said: Vec<_> = text
+        .lines()
+        .map(str::trim)
+        .take_while(|line| !line.starts_with("Usage:") && !line.starts_with("For more information"))
+        .filter(|line| !line.is_empty() && !line.starts_with("tip:"))
+        .map(String::from)
+        .collect();
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        said.push(format!("({})", commands()));
+    }
+    let said = said.join(" ");
+    Failure::new(format!("{}; try --help", said.strip_prefix("error: ").unwrap_or(&said)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn complaints_take_one_line() {
+        for words in [
+            &["ferrier"][..],
+            &["ferrier", "dance"],
+            &["ferrier", "bench"],
+            &["ferrier", "bench", "8", "--kind", "c3c"],
+            &["ferrier", "bench", "8", "--frobnicate"],
+            &["ferrier", "bench", "8", "--ranks", "many"],
+        ] {
+            let failure = usage_failure(&Cli::try_parse_from(words).unwrap_err());
+            assert_eq!(failure.line().lines().count(), 1);
+            assert!(!failure.message.contains('\n'), "{}", failure.message);
+        }
+    }
+}

@@ -1,0 +1,306 @@
+//! `ferrier bench`: how fast, how close to the limit, and is it right.
+
+use ferrier::{Precision, machine};
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
+use crate::failure::{Failure, Outcome, fail};
+use crate::peers::{self, Task};
+use crate::report::{self, bytes, digits};
+use crate::setup;
+use crate::timing::{Measured, Work, measure, median};
+
+/// Best and median of some times, in milliseconds.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Times {
+    best_ms: f64,
+    median_ms: f64,
+}
+
+impl Times {
+    fn new(seconds: &[f64]) -> Self {
+        let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
+        Times { best_ms: best * 1e3, median_ms: median(seconds) * 1e3 }
+    }
+}
+
+/// A step of the forward transform.
+#[derive(Debug, Serialize)]
+struct StepReport {
+    name: String,
+    ms: f64,
+    bytes: u64,
+    flops: f64,
+}
+
+/// A peer in the same run.
+#[derive(Debug, Serialize)]
+struct PeerReport {
+    name: &'static str,
+    version: String,
+    best_ms: f64,
+    median_ms: f64,
+    /// The peer's median over ours.
+    ratio: f64,
+    way: &'static str,
+    error_forward: f64,
+}
+
+/// All that is known; the keys are part of the contract.
+#[derive(Debug, Serialize)]
+struct Report {
+    shape: Vec<usize>,
+    kind: &'static str,
+    precision: &'static str,
+    ranks: usize,
+    threads: usize,
+    transport: String,
+    exchange: String,
+    kernel: String,
+    in_layout: String,
+    out_layout: String,
+    batch: usize,
+    in_place: bool,
+    repeat: usize,
+    forward: Times,
+    backward: Times,
+    gflops: f64,
+    error_l2: f64,
+    error_forward: f64,
+    memory_bytes_per_rank: u64,
+    wire_bytes: u64,
+    copy_gb_s: f64,
+    limit_fraction: f64,
+    steps: Vec<StepReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    peers: Vec<PeerReport>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input, a peer that is not there; a result that is wrong (exit code 1).
+pub fn run(args: &BenchArgs) -> Outcome {
+    let (problem, axes) = setup::problem(&args.problem)?;
+    let common = &args.problem.common;
+    let choice = setup::choice(common)?;
+    if args.repeat == Some(0) {
+        return fail("--repeat 0: at least 1 repetition is needed");
+    }
+    report::check_json(args.json.as_deref())?;
+    let peers = args.against.iter().map(|name| peers::find(name)).collect::<Outcome<Vec<_>>>()?;
+    let threads = common.threads.unwrap_or_else(|| (machine::cores() / common.ranks).max(1));
+    let precision = precision(&args.problem);
+    let task = Task {
+        shape: args.problem.shape.shape(),
+        axes,
+        real: args.problem.kind == KindName::R2c,
+        batch: args.problem.batch,
+        precision,
+        threads: common.ranks.saturating_mul(threads),
+    };
+    let bar = spinner();
+    bar.set_message("measuring the copy speed");
+    let copy_before = machine::copy_speed(task.threads)?;
+    let work = Work {
+        problem: &problem,
+        choice,
+        task,
+        repeat: args.repeat,
+        in_place: args.in_place,
+        peers,
+        bar: &bar,
+    };
+    let group = setup::group(common);
+    let measured = match precision {
+        Precision::F32 => group.run(|comm| measure::<f32>(&comm, &work)),
+        Precision::F64 => group.run(|comm| measure::<f64>(&comm, &work)),
+    };
+    let measured = measured.and_then(|all| {
+        bar.set_message("measuring the copy speed");
+        Ok((all, machine::copy_speed(work.task.threads)?))
+    });
+    bar.finish_and_clear();
+    let (measured, copy_after) = measured?;
+    let Some(measured) = measured.into_iter().next() else { return fail("no rank came back") };
+
+    let wrong = check(&work.task, &measured);
+    let report = assemble(args, &work.task, measured, copy_before.max(copy_after));
+    match args.json.as_deref() {
+        Some(path) if path.as_os_str() == "-" => report::json(path, &report)?,
+        path => {
+            path.map_or(Ok(()), |path| report::json(path, &report))?;
+            report::say(&text(&report, args.profile))?;
+        }
+    }
+    wrong.map_or(Ok(()), Err)
+}
+
+/// The precision that was asked for.
+pub fn precision(args: &ProblemArgs) -> Precision {
+    match args.precision {
+        PrecisionName::F32 => Precision::F32,
+        PrecisionName::F64 => Precision::F64,
+    }
+}
+
+fn spinner() -> ProgressBar {
+    // Without a tick of its own, which would be a thread that disturbs; drawn
+    // only where stderr is a terminal.
+    let bar = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Points over which a transform mixes: the product of the transformed axes.
+fn points(task: &Task) -> f64 {
+    task.axes.iter().map(|&axis| task.shape[axis] as f64).product()
+}
+
+/// What is wrong with the results, if anything.
+fn check(task: &Task, measured: &Measured) -> Option<Failure> {
+    let allowed = 4.0 * task.precision.epsilon() * points(task).log2().max(1.0);
+    let within = |error: f64| error <= allowed;
+    if !within(measured.error_forward) {
+        return Some(Failure::wrong(format!(
+            "the spectrum is wrong: relative error {:.1e}, {allowed:.1e} is allowed",
+            measured.error_forward
+        )));
+    }
+    if !within(measured.error_l2) {
+        return Some(Failure::wrong(format!(
+            "the round trip is wrong: relative error {:.1e}, {allowed:.1e} is allowed",
+            measured.error_l2
+        )));
+    }
+    // Peers may be less careful than we are; this only sees that they do the same.
+    let other = measured.peers.iter().find(|peer| peer.error.is_nan() || peer.error > 1e3 * allowed);
+    other.map(|peer| {
+        Failure::wrong(format!(
+            "peer {} does another transform: relative error {:.1e}",
+            peer.name, peer.error
+        ))
+    })
+}
+
+fn assemble(args: &BenchArgs, task: &Task, measured: Measured, copy_gb_s: f64) -> Report {
+    let forward = Times::new(&measured.forward);
+    let elements = task.shape.iter().product::<usize>() as f64 * task.batch as f64;
+    let array_bytes = elements * (task.precision.bytes() * if task.real { 1 } else { 2 }) as f64;
+    let flops = 5.0 * elements * points(task).log2() * if task.real { 0.5 } else { 1.0 };
+    let seconds = forward.median_ms / 1e3;
+    let peers = measured.peers.into_iter().map(|peer| {
+        let Times { best_ms, median_ms } = Times::new(&peer.seconds);
+        let (name, version, way, error_forward) = (peer.name, peer.version, peer.way, peer.error);
+        PeerReport {
+            name,
+            version,
+            best_ms,
+            median_ms,
+            ratio: median_ms / forward.median_ms,
+            way,
+            error_forward,
+        }
+    });
+    let steps = measured.steps.into_iter();
+    Report {
+        shape: args.problem.shape.lengths().to_vec(),
+        kind: if task.real { "r2c" } else { "c2c" },
+        precision: task.precision.name(),
+        ranks: args.problem.common.ranks,
+        threads: measured.threads,
+        transport: measured.transport,
+        exchange: measured.exchange,
+        kernel: measured.kernel,
+        in_layout: args.problem.in_layout.to_string(),
+        out_layout: args.problem.out_layout.to_string(),
+        batch: task.batch,
+        in_place: args.in_place,
+        repeat: measured.forward.len(),
+        forward,
+        backward: Times::new(&measured.backward),
+        gflops: flops / seconds / 1e9,
+        error_l2: measured.error_l2,
+        error_forward: measured.error_forward,
+        memory_bytes_per_rank: measured.memory,
+        wire_bytes: measured.wire,
+        copy_gb_s,
+        limit_fraction: 3.0 * 2.0 * array_bytes / (copy_gb_s * 1e9) / seconds,
+        steps: steps
+            .map(|step| StepReport { name: step.name, ms: step.ms, bytes: step.bytes, flops: step.flops })
+            .collect(),
+        peers: peers.collect(),
+    }
+}
+
+fn text(report: &Report, profile: bool) -> String {
+    let Report { ranks, threads, .. } = report;
+    let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let shape = report.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+    let batch = if report.batch == 1 { String::new() } else { format!(", batch {}", report.batch) };
+    let mut out = format!(
+        "{shape} {} {}{batch}{}: {} of {}, exchange {}, kernel {}, {} in, {} out\n\n",
+        report.kind,
+        report.precision,
+        if report.in_place { ", in place" } else { "" },
+        plural(*ranks, "rank"),
+        plural(*threads, "thread"),
+        report.exchange,
+        report.kernel,
+        report.in_layout,
+        report.out_layout,
+    );
+    let row = |name: String, times: [f64; 2], ratio: f64| {
+        vec![
+            name,
+            digits(times[0]),
+            digits(times[1]),
+            if ratio.is_nan() { String::new() } else { digits(ratio) },
+        ]
+    };
+    let own = |name: &str, times: Times, ratio| row(name.into(), [times.best_ms, times.median_ms], ratio);
+    let base = if report.peers.is_empty() { f64::NAN } else { 1.0 };
+    let mut rows = vec![own("forward", report.forward, base), own("backward", report.backward, f64::NAN)];
+    for peer in &report.peers {
+        let name = format!("{} ({}, {})", peer.name, peer.version, peer.way);
+        rows.push(row(name, [peer.best_ms, peer.median_ms], peer.ratio));
+    }
+    let heads = ["", "best ms", "median ms", "ratio"];
+    out += &report::columns(if base.is_nan() { &heads[..3] } else { &heads }, &rows);
+    out.push('\n');
+    out += &report::pairs(&[
+        ("speed", format!("{} GFlop/s", digits(report.gflops))),
+        (
+            "of the memory limit",
+            format!("{:.0} % (3 passes at {} GB/s)", 100.0 * report.limit_fraction, digits(report.copy_gb_s)),
+        ),
+        ("error, round trip", format!("{:.2e}", report.error_l2)),
+        ("error, spectrum", format!("{:.2e}", report.error_forward)),
+        ("memory per rank", bytes(report.memory_bytes_per_rank)),
+        ("between ranks", bytes(report.wire_bytes)),
+    ]);
+    if profile {
+        out.push('\n');
+        out += &profile_table(report);
+    }
+    out
+}
+
+/// Per step: time, bytes, speed, fraction of the copy speed, GFlop/s.
+fn profile_table(report: &Report) -> String {
+    let rows: Vec<_> = report
+        .steps
+        .iter()
+        .map(|step| {
+            let speed = step.bytes as f64 / step.ms / 1e6;
+            let flops = step.flops / step.ms / 1e6;
+            let copy = format!("{:.0} %", 100.0 * speed / report.copy_gb_s);
+            let flops = if flops > 0.0 { digits(flops) } else { String::new() };
+            vec![step.name.clone(), digits(step.ms), bytes(step.bytes), digits(speed), copy, flops]
+        })
+        .collect();
+    report::columns(&["step", "ms", "bytes", "GB/s", "of copy", "GFlop/s"], &rows)
+}

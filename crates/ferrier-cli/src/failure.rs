@@ -1,0 +1,71 @@
+//! How the command fails: one line and an exit code.
+
+use std::fmt::Display;
+use std::path::Path;
+
+/// Exit code of bad input and of everything the machine refuses.
+pub const BAD_INPUT: u8 = 2;
+/// Exit code of a result that is not right.
+pub const WRONG_RESULT: u8 = 1;
+
+/// A failure, ready to be printed.
+#[derive(Debug)]
+pub struct Failure {
+    /// One line, without the leading `ferrier: `.
+    pub message: String,
+    /// What the process exits with.
+    pub code: u8,
+}
+
+/// `Result` with a [`Failure`].
+pub type Outcome<T = ()> = Result<T, Failure>;
+
+impl Failure {
+    /// Bad input, or a machine that refuses.
+    pub fn new(message: impl Display) -> Self {
+        Failure { message: message.to_string(), code: BAD_INPUT }
+    }
+
+    /// A transform that came out wrong.
+    pub fn wrong(message: impl Display) -> Self {
+        Failure { message: message.to_string(), code: WRONG_RESULT }
+    }
+
+    /// The message on one line, whatever file names or libraries put in it.
+    pub fn line(&self) -> String {
+        let mut line = String::with_capacity(self.message.len());
+        for c in self.message.trim().chars() {
+            if c.is_control() {
+                line.extend(c.escape_default());
+            } else {
+                line.push(c);
+            }
+        }
+        line
+    }
+}
+
+impl From<ferrier::Error> for Failure {
+    fn from(error: ferrier::Error) -> Self {
+        Failure::new(error)
+    }
+}
+
+/// The failure of doing `what` to the file at `path`.
+pub fn io_failure(what: &str, path: &Path, error: &std::io::Error) -> Failure {
+    Failure::new(format!("cannot {what} {}: {}", path.display(), io_text(error)))
+}
+
+/// The system's words for an error, without Rust's "(os error 28)".
+pub fn io_text(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    match text.rfind(" (os error ") {
+        Some(at) => text[..at].to_string(),
+        None => text,
+    }
+}
+
+/// `Err` with a [`Failure`].
+pub fn fail<T>(message: impl Display) -> Outcome<T> {
+    Err(Failure::new(message))
+}

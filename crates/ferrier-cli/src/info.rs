@@ -1,0 +1,54 @@
+//! `ferrier info`: this machine, as far as it matters here.
+
+use ferrier::machine::{self, Info};
+use serde::Serialize;
+
+use crate::args::InfoArgs;
+use crate::failure::Outcome;
+use crate::peers::PEERS;
+use crate::report::{self, bytes};
+
+#[derive(Serialize)]
+struct Report {
+    version: &'static str,
+    #[serde(flatten)]
+    machine: Info,
+    exchanges: Vec<&'static str>,
+    kernels: Vec<&'static str>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// The report cannot be written.
+pub fn run(args: &InfoArgs) -> Outcome {
+    let report = Report {
+        version: env!("CARGO_PKG_VERSION"),
+        machine: machine::info(),
+        exchanges: ferrier::exchange::EXCHANGES.iter().map(|member| member.name).collect(),
+        kernels: ferrier::kernel::KERNELS.iter().map(|member| member.name).collect(),
+    };
+    match args.json.as_deref() {
+        Some(path) => report::json(path, &report),
+        None => report::say(&text(&report)),
+    }
+}
+
+fn text(report: &Report) -> String {
+    let Info { cpu, cores, simd, caches, huge_pages, memory_bytes, .. } = &report.machine;
+    let or_unknown = |text: String| if text.is_empty() { "unknown".to_string() } else { text };
+    let caches: Vec<_> =
+        caches.iter().map(|cache| format!("L{} {}", cache.level, bytes(cache.bytes as u64))).collect();
+    report::pairs(&[
+        ("ferrier", report.version.to_string()),
+        ("processor", or_unknown(cpu.clone())),
+        ("cores", cores.to_string()),
+        ("SIMD", or_unknown(simd.join(", "))),
+        ("caches", or_unknown(caches.join(", "))),
+        ("huge pages", huge_pages.clone()),
+        ("memory", bytes(*memory_bytes as u64)),
+        ("exchanges", report.exchanges.join(", ")),
+        ("kernels", report.kernels.join(", ")),
+        ("peers (if installed)", PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ")),
+    ])
+}

@@ -1,0 +1,358 @@
+//! The header of an `.npy` file.
+//!
+//! Written here and not taken from `npyz`: that crate multiplies the lengths
+//! of the axes without a check (a panic in debug builds, a wrong count in
+//! release), recurses as deep as the header nests and allocates as much as
+//! the header claims. A header is three keys; this reads exactly those.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use ferrier::Precision;
+
+use crate::failure::{Failure, Outcome, fail, io_failure};
+
+const MAGIC: &[u8; 6] = b"\x93NUMPY";
+/// numpy itself refuses longer ones, unless told that the file is trusted.
+const LONGEST_HEADER: usize = 10_000;
+const SUPPORTED: &str = "float32, float64, complex64, complex128";
+
+/// The type of an element.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Dtype {
+    /// Real and imaginary part, or a real number alone.
+    pub complex: bool,
+    /// Of each part.
+    pub precision: Precision,
+    /// Bytes are in the other order than this machine's.
+    pub swapped: bool,
+}
+
+impl Dtype {
+    /// Bytes of one element.
+    pub fn bytes(self) -> usize {
+        self.precision.bytes() * if self.complex { 2 } else { 1 }
+    }
+
+    /// numpy's name: `complex64` and so on.
+    pub fn name(self) -> &'static str {
+        match (self.complex, self.precision) {
+            (false, Precision::F32) => "float32",
+            (false, Precision::F64) => "float64",
+            (true, Precision::F32) => "complex64",
+            (true, Precision::F64) => "complex128",
+        }
+    }
+
+    fn parse(descr: &str) -> Result<Self, String> {
+        let unknown = || format!("its elements are of type '{descr}'; supported are {SUPPORTED}");
+        let (order, code) = descr.split_at_checked(1).ok_or_else(unknown)?;
+        let big = match order {
+            "<" => false,
+            ">" => true,
+            "=" => cfg!(target_endian = "big"),
+            _ => return Err(unknown()),
+        };
+        let (complex, precision) = match code {
+            "f4" => (false, Precision::F32),
+            "f8" => (false, Precision::F64),
+            "c8" => (true, Precision::F32),
+            "c16" => (true, Precision::F64),
+            _ => return Err(unknown()),
+        };
+        Ok(Dtype { complex, precision, swapped: big != cfg!(target_endian = "big") })
+    }
+
+    fn descr(self) -> String {
+        let order = if cfg!(target_endian = "big") != self.swapped { '>' } else { '<' };
+        format!("{order}{}{}", if self.complex { 'c' } else { 'f' }, self.bytes())
+    }
+}
+
+/// What the header of a file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Header {
+    /// The type of the elements.
+    pub dtype: Dtype,
+    /// The lengths of the axes.
+    pub shape: Vec<usize>,
+    /// The first axis is the fastest.
+    pub fortran: bool,
+    /// Where the elements begin.
+    pub offset: u64,
+}
+
+impl Header {
+    /// A header in C order and this machine's byte order, and its bytes.
+    pub fn write(dtype: Dtype, shape: &[usize]) -> (Header, Vec<u8>) {
+        let lengths: String = shape.iter().map(|n| format!("{n}, ")).collect();
+        // As Python writes a tuple: (4,) but (4, 5).
+        let lengths = if shape.len() == 1 { lengths.trim_end() } else { lengths.trim_end_matches(", ") };
+        let mut text =
+            format!("{{'descr': '{}', 'fortran_order': False, 'shape': ({lengths}), }}", dtype.descr());
+        // Elements begin at a multiple of 64; the text ends with a newline.
+        let before = MAGIC.len() + 4;
+        let total = (before + text.len() + 1).next_multiple_of(64);
+        text.push_str(&" ".repeat(total - before - text.len() - 1));
+        text.push('\n');
+        let mut bytes = MAGIC.to_vec();
+        bytes.extend([1, 0]);
+        bytes.extend((text.len() as u16).to_le_bytes());
+        bytes.extend(text.as_bytes());
+        (Header { dtype, shape: shape.to_vec(), fortran: false, offset: total as u64 }, bytes)
+    }
+
+    /// Reads the header of `file` and checks that the elements it announces
+    /// are there.
+    ///
+    /// # Errors
+    /// No `.npy` file, another element type, a truncated file.
+    pub fn read(file: &File, path: &Path) -> Outcome<Header> {
+        let wrong = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()));
+        let there = file.metadata().map_err(|error| io_failure("read", path, &error))?;
+        if !there.is_file() {
+            let what = if there.is_dir() { "a folder" } else { "not a regular file" };
+            return Err(wrong(format!("it is {what}")));
+        }
+        let read = |bytes: &mut [u8], at: u64| match file.read_exact_at(bytes, at) {
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+                Err(wrong("the file is truncated within its header".into()))
+            }
+            Err(error) => Err(io_failure("read", path, &error)),
+            Ok(()) => Ok(()),
+        };
+        let mut start = [0; 12];
+        let length = there.len().min(12) as usize;
+        read(&mut start[..length], 0)?;
+        if !start.starts_with(MAGIC) {
+            return Err(wrong("it is not an .npy file".into()));
+        }
+        if length < 12 {
+            return Err(wrong("the file is truncated within its header".into()));
+        }
+        let (text_at, text_len) = match start[6] {
+            1 => (10, u16::from_le_bytes([start[8], start[9]]) as usize),
+            2 | 3 => (12, u32::from_le_bytes([start[8], start[9], start[10], start[11]]) as usize),
+            version => {
+                return Err(wrong(format!("version {version} of the .npy format is not known (1 to 3 are)")));
+            }
+        };
+        if text_len > LONGEST_HEADER {
+            return Err(wrong(format!("its header claims {text_len} bytes, more than any array needs")));
+        }
+        let mut text = vec![0; text_len];
+        read(&mut text, text_at)?;
+        let parsed = parse(&text).map_err(|why| wrong(format!("its header is damaged: {why}")))?;
+        let dtype = parsed.descr.and_then(|descr| Dtype::parse(&descr)).map_err(wrong)?;
+        let header =
+            Header { dtype, shape: parsed.shape, fortran: parsed.fortran, offset: text_at + text_len as u64 };
+        header.check_length(there.len(), path)?;
+        Ok(header)
+    }
+
+    fn check_length(&self, file_bytes: u64, path: &Path) -> Outcome {
+        let announced = self
+            .shape
+            .iter()
+            .try_fold(self.dtype.bytes() as u64, |product, &n| product.checked_mul(n as u64))
+            .and_then(|bytes| bytes.checked_add(self.offset));
+        let shape = self.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+        match announced {
+            None => fail(format!(
+                "cannot read {}: shape {shape} is too large: its size overflows",
+                path.display()
+            )),
+            Some(bytes) if bytes > file_bytes => fail(format!(
+                "cannot read {}: the file is truncated: shape {shape} of {} needs {bytes} bytes, it has {file_bytes}",
+                path.display(),
+                self.dtype.name()
+            )),
+            Some(_) => Ok(()),
+        }
+    }
+}
+
+struct Parsed {
+    /// The element type, or why it is none of ours.
+    descr: Result<String, String>,
+    fortran: bool,
+    shape: Vec<usize>,
+}
+
+/// Reads the dictionary `{'descr': .., 'fortran_order': .., 'shape': ..}`.
+fn parse(text: &[u8]) -> Result<Parsed, String> {
+    let mut cursor = Cursor { text, at: 0 };
+    let (mut descr, mut fortran, mut shape) = (None, None, None);
+    cursor.expect(b'{')?;
+    while !cursor.take(b'}') {
+        let key = cursor.string()?;
+        cursor.expect(b':')?;
+        match key.as_str() {
+            "descr" if cursor.peek() == Some(b'[') => {
+                cursor.skip_list()?;
+                descr = Some(Err(format!("it is a structured array; supported are {SUPPORTED}")));
+            }
+            "descr" => descr = Some(Ok(cursor.string()?)),
+            "fortran_order" => fortran = Some(cursor.boolean()?),
+            "shape" => shape = Some(cursor.tuple()?),
+            _ => return Err(format!("unexpected key '{key}'")),
+        }
+        if !cursor.take(b',') {
+            cursor.expect(b'}')?;
+            break;
+        }
+    }
+    Ok(Parsed {
+        descr: descr.ok_or("no 'descr'")?,
+        fortran: fortran.ok_or("no 'fortran_order'")?,
+        shape: shape.ok_or("no 'shape'")?,
+    })
+}
+
+struct Cursor<'a> {
+    text: &'a [u8],
+    at: usize,
+}
+
+impl Cursor<'_> {
+    fn peek(&mut self) -> Option<u8> {
+        while self.text.get(self.at).is_some_and(u8::is_ascii_whitespace) {
+            self.at += 1;
+        }
+        self.text.get(self.at).copied()
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let there = self.peek() == Some(byte);
+        self.at += there as usize;
+        there
+    }
+
+    fn expect(&mut self, byte: u8) -> Result<(), String> {
+        if self.take(byte) { Ok(()) } else { Err(format!("no '{}' at byte {}", byte as char, self.at)) }
+    }
+
+    fn word(&mut self, of: impl Fn(u8) -> bool) -> String {
+        self.peek();
+        let start = self.at;
+        while self.text.get(self.at).is_some_and(|&byte| of(byte)) {
+            self.at += 1;
+        }
+        String::from_utf8_lossy(&self.text[start..self.at]).into_owned()
+    }
+
+    fn string(&mut self) -> Result<String, String> {
+        let quote = if self.take(b'"') { b'"' } else { self.expect(b'\'').map(|()| b'\'')? };
+        let start = self.at;
+        let length =
+            self.text[start..].iter().position(|&byte| byte == quote).ok_or("a string has no end")?;
+        self.at = start + length + 1;
+        Ok(String::from_utf8_lossy(&self.text[start..start + length]).into_owned())
+    }
+
+    fn boolean(&mut self) -> Result<bool, String> {
+        match self.word(|byte| byte.is_ascii_alphabetic()).as_str() {
+            "True" => Ok(true),
+            "False" => Ok(false),
+            other => Err(format!("'{other}' is neither True nor False")),
+        }
+    }
+
+    fn tuple(&mut self) -> Result<Vec<usize>, String> {
+        self.expect(b'(')?;
+        let mut lengths = Vec::new();
+        while !self.take(b')') {
+            let digits = self.word(|byte| byte.is_ascii_digit());
+            if digits.is_empty() {
+                return Err("an axis whose length is not a number".into());
+            }
+            lengths.push(digits.parse().map_err(|_| format!("an axis of length {digits} is too long"))?);
+            self.take(b'L'); // Python 2 wrote long integers so
+            if !self.take(b',') {
+                self.expect(b')')?;
+                break;
+            }
+        }
+        Ok(lengths)
+    }
+
+    /// Steps over a structured type, which is only named in an error.
+    fn skip_list(&mut self) -> Result<(), String> {
+        let mut depth = 0usize;
+        while let Some(byte) = self.peek() {
+            match byte {
+                b'\'' | b'"' => {
+                    self.string()?;
+                    continue;
+                }
+                b'[' | b'(' => depth += 1,
+                b']' | b')' => depth -= 1,
+                _ => {}
+            }
+            self.at += 1;
+            if depth == 0 {
+                return Ok(());
+            }
+        }
+        Err("a list has no end".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_read_back() {
+        for complex in [false, true] {
+            for precision in [Precision::F32, Precision::F64] {
+                for shape in [&[7][..], &[3, 4], &[100000, 20000, 3]] {
+                    let dtype = Dtype { complex, precision, swapped: false };
+                    let (header, bytes) = Header::write(dtype, shape);
+                    assert_eq!(bytes.len() as u64, header.offset);
+                    assert_eq!(bytes.len() % 64, 0);
+                    let parsed = parse(&bytes[10..]).unwrap();
+                    assert_eq!(Dtype::parse(&parsed.descr.unwrap()).unwrap(), dtype);
+                    assert_eq!(parsed.shape, shape);
+                    assert!(!parsed.fortran);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn other_writers_are_understood() {
+        let text = b"{\"shape\":(2L, 3L),'fortran_order':True , 'descr' : '>c16'}   \n";
+        let parsed = parse(text).unwrap();
+        assert_eq!(parsed.shape, [2, 3]);
+        assert!(parsed.fortran);
+        let dtype = Dtype::parse(&parsed.descr.unwrap()).unwrap();
+        assert_eq!((dtype.name(), dtype.swapped), ("complex128", cfg!(target_endian = "little")));
+    }
+
+    #[test]
+    fn damage_is_an_error_and_never_a_panic() {
+        let good = b"{'descr': '<f8', 'fortran_order': False, 'shape': (3, 4), }";
+        for length in 0..good.len() {
+            assert!(parse(&good[..length]).is_err(), "cut at {length}");
+        }
+        for at in 0..good.len() {
+            for byte in [0, b'(', b'\'', b'}', b'[', b'9', 0xff] {
+                let mut bad = good.to_vec();
+                bad[at] = byte;
+                let _ = parse(&bad).map(|parsed| parsed.descr.map(|descr| Dtype::parse(&descr)));
+            }
+        }
+        assert!(
+            parse(b"{'descr': '<f8', 'fortran_order': False, 'shape': (99999999999999999999,)}").is_err()
+        );
+        let structured =
+            b"{'descr': [('a', '<f8'), ('b)', '<i4', (2, 2))], 'fortran_order': False, 'shape': (3,)}";
+        assert!(parse(structured).unwrap().descr.unwrap_err().contains("structured"));
+        for descr in ["<i8", "|b1", "<f2", "<U3", "", "é", "f8", "|O"] {
+            assert!(Dtype::parse(descr).is_err(), "{descr}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! What the spectrum must be, at some frequencies, by direct summation.
+//!
+//! A whole reference transform would need another FFT, which could share our
+//! mistakes, and as much memory again. Instead a few frequencies are drawn
+//! along each axis, and the defining sum is evaluated at every combination of
+//! them: along the last axis first, so that n0 n1 n2 f2 products give
+//! f0 f1 f2 frequencies. Sums are compensated and the roots of unity exact to
+//! the last bit or two, so that the reference is better than any FFT. On an
+//! axis that is not longer than the number drawn all frequencies are taken.
+
+use ferrier::{Comm, Result};
+use num_complex::Complex;
+
+use crate::noise::mix;
+use crate::parts::Number;
+use crate::view::View;
+
+/// Frequencies drawn along each axis.
+const DRAWN: [usize; 3] = [8, 8, 4];
+const LAST: usize = DRAWN[2];
+
+/// The transform of which values are wanted.
+pub struct Wanted<'a> {
+    /// Shape of the input.
+    pub shape: [usize; 3],
+    /// Shape of the spectrum.
+    pub spectrum: [usize; 3],
+    /// Axes that are transformed.
+    pub axes: &'a [usize],
+}
+
+/// True values at the drawn frequencies.
+#[derive(Clone, Debug)]
+pub struct Reference {
+    drawn: [Vec<usize>; 3],
+    values: Vec<Complex<f64>>,
+}
+
+impl Reference {
+    /// Sums over all ranks' parts. Collective; every rank gets all values.
+    ///
+    /// # Errors
+    /// Where a rank has failed or left.
+    pub fn new<T: Number + Into<f64>>(comm: &Comm, wanted: &Wanted<'_>, view: &View<'_, T>) -> Result<Self> {
+        let drawn: [Vec<usize>; 3] =
+            std::array::from_fn(|axis| draw(wanted.spectrum[axis], DRAWN[axis], axis));
+        let weights: [Vec<Vec<Complex<f64>>>; 3] = std::array::from_fn(|axis| {
+            let range = view.lo[axis]..view.hi[axis];
+            let n = wanted.shape[axis];
+            let weight = |f: usize, i: usize| match wanted.axes.contains(&axis) {
+                true => root(f, i, n),
+                false => Complex::from(f64::from(f == i)),
+            };
+            drawn[axis].iter().map(|&f| range.clone().map(|i| weight(f, i)).collect()).collect()
+        });
+        let planes = view.hi[0] - view.lo[0];
+        let workers = comm.threads().clamp(1, planes.max(1));
+        let count = drawn.iter().map(Vec::len).product::<usize>();
+        let mut sums = vec![Sum::default(); count];
+        std::thread::scope(|scope| {
+            let weights = &weights;
+            let work = |worker: usize| (planes * worker / workers)..(planes * (worker + 1) / workers);
+            let others: Vec<_> =
+                (1..workers).map(|w| scope.spawn(move || partial(view, weights, work(w)))).collect();
+            let own = partial(view, weights, work(0));
+            for part in std::iter::once(own).chain(others.into_iter().filter_map(|other| other.join().ok())) {
+                sums.iter_mut().zip(part).for_each(|(sum, part)| sum.add(part));
+            }
+        });
+        let flat: Vec<f64> = sums.iter().map(Sum::value).flat_map(|value| [value.re, value.im]).collect();
+        let flat = comm.sum(&flat)?;
+        Ok(Reference {
+            drawn,
+            values: flat.chunks_exact(2).map(|pair| Complex::new(pair[0], pair[1])).collect(),
+        })
+    }
+
+    /// Squared distance of `got(index)` from the reference, over those
+    /// frequencies that `got` knows, and the squared norm of the reference
+    /// over all of them.
+    pub fn distance(&self, mut got: impl FnMut([usize; 3]) -> Option<Complex<f64>>) -> (f64, f64) {
+        let (mut distance, mut norm) = (0.0, 0.0);
+        let mut values = self.values.iter();
+        for &a in &self.drawn[0] {
+            for &b in &self.drawn[1] {
+                for &c in &self.drawn[2] {
+                    let Some(value) = values.next() else { continue };
+                    norm += value.norm_sqr();
+                    distance += got([a, b, c]).map_or(0.0, |got| (got - value).norm_sqr());
+                }
+            }
+        }
+        (distance, norm)
+    }
+}
+
+/// Some of `0..n`, all different: zero, the last one, and others at random.
+fn draw(n: usize, count: usize, salt: usize) -> Vec<usize> {
+    if n <= count {
+        return (0..n).collect();
+    }
+    let mut drawn = vec![0, n - 1];
+    let mut counter = (salt as u64) << 32;
+    while drawn.len() < count {
+        counter += 1;
+        let candidate = (mix(counter) % n as u64) as usize;
+        if !drawn.contains(&candidate) {
+            drawn.push(candidate);
+        }
+    }
+    drawn
+}
+
+/// The sums over some planes of a rank's box.
+fn partial<T: Number + Into<f64>>(
+    view: &View<'_, T>,
+    weights: &[Vec<Vec<Complex<f64>>>; 3],
+    planes: std::ops::Range<usize>,
+) -> Vec<Complex<f64>> {
+    let extent = |axis: usize| view.hi[axis] - view.lo[axis];
+    let [f0, f1, f2] = [0, 1, 2].map(|axis| weights[axis].len());
+    let mut total = vec![Sum::default(); f0 * f1 * f2];
+    let mut plane = vec![Sum::default(); f1 * f2];
+    // Index first, so that one element meets all its weights at once.
+    let last: Vec<[Complex<f64>; LAST]> = (0..extent(2))
+        .map(|k| std::array::from_fn(|c| weights[2].get(c).map_or(Complex::ZERO, |weights| weights[k])))
+        .collect();
+    let width = view.width;
+    for i in planes {
+        plane.fill(Sum::default());
+        for j in 0..extent(1) {
+            let mut row = [Sum::default(); LAST];
+            let mut at = (i * view.strides[0] + j * view.strides[1]) * width;
+            for weights in &last {
+                let re: f64 = view.numbers[at].into();
+                let im: f64 = if width == 1 { 0.0 } else { view.numbers[at + 1].into() };
+                for (sum, weight) in row.iter_mut().zip(weights) {
+                    sum.add(Complex::new(re, im) * weight);
+                }
+                at += view.strides[2] * width;
+            }
+            for (weights, sums) in weights[1].iter().zip(plane.chunks_exact_mut(f2)) {
+                sums.iter_mut().zip(&row).for_each(|(sum, row)| sum.add(row.value() * weights[j]));
+            }
+        }
+        for (weights, sums) in weights[0].iter().zip(total.chunks_exact_mut(f1 * f2)) {
+            sums.iter_mut().zip(&plane).for_each(|(sum, plane)| sum.add(plane.value() * weights[i]));
+        }
+    }
+    total.iter().map(Sum::value).collect()
+}
+
+/// A compensated sum (Knuth's two-sum): as if in twice the precision.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sum {
+    high: Complex<f64>,
+    low: Complex<f64>,
+}
+
+impl Sum {
+    fn add(&mut self, value: Complex<f64>) {
+        let high = self.high + value;
+        let back = high - self.high;
+        self.low += (self.high - (high - back)) + (value - back);
+        self.high = high;
+    }
+
+    fn value(&self) -> Complex<f64> {
+        self.high + self.low
+    }
+}
+
+/// e^(-2 pi i f k / n), from an angle of at most an eighth of the circle.
+fn root(f: usize, k: usize, n: usize) -> Complex<f64> {
+    let (n, r) = (n as u128, (f as u128 * k as u128) % n as u128);
+    let mut eighths = 8 * r; // of a circle, in units of 1 / n
+    let below = eighths > 4 * n;
+    if below {
+        eighths = 8 * n - eighths;
+    }
+    let left = eighths > 2 * n;
+    if left {
+        eighths = 4 * n - eighths;
+    }
+    let steep = eighths > n;
+    if steep {
+        eighths = 2 * n - eighths;
+    }
+    let (mut sin, mut cos) = (std::f64::consts::FRAC_PI_4 * (eighths as f64 / n as f64)).sin_cos();
+    if steep {
+        (sin, cos) = (cos, sin);
+    }
+    Complex::new(if left { -cos } else { cos }, if below { sin } else { -sin })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roots_are_roots() {
+        for n in 1..40usize {
+            for f in 0..n {
+                for k in 0..n {
+                    let angle = -2.0 * std::f64::consts::PI * ((f * k) % n) as f64 / n as f64;
+                    let (sin, cos) = angle.sin_cos();
+                    assert!((root(f, k, n) - Complex::new(cos, sin)).norm() < 2e-15, "{f} {k} {n}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn drawn_frequencies_differ() {
+        for n in 1..100 {
+            let mut drawn = draw(n, 8, 1);
+            assert_eq!(drawn.len(), n.min(8));
+            drawn.sort_unstable();
+            drawn.dedup();
+            assert_eq!(drawn.len(), n.min(8));
+            assert!(drawn.iter().all(|&f| f < n));
+        }
+    }
+
+    /// One axis passes through, one is a shift of an impulse, one is constant.
+    #[test]
+    fn sums_are_the_transform() {
+        let shape = [3, 4, 5];
+        let mut numbers = vec![0.0; 60];
+        for (i, value) in [1.0, 2.0, 3.0].into_iter().enumerate() {
+            for k in 0..5 {
+                numbers[(i * 4 + 1) * 5 + k] = value;
+            }
+        }
+        let view = View {
+            numbers: &numbers,
+            width: 1,
+            lo: [0; 3],
+            hi: shape,
+            strides: [20, 5, 1],
+            array: 60,
+            batch: 1,
+        };
+        let wanted = Wanted { shape, spectrum: [3, 4, 3], axes: &[1, 2] };
+        let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
+        let (distance, norm) = reference.distance(|[i, f1, f2]| {
+            let along = if f2 == 0 { 5.0 } else { 0.0 };
+            Some(root(f1, 1, 4) * (i as f64 + 1.0) * along)
+        });
+        assert!(distance.sqrt() <= 1e-15 * norm.sqrt(), "{distance} {norm}");
+        assert!(norm > 1.0);
+    }
+}

@@ -1,0 +1,162 @@
+//! From options to what the library wants.
+
+use ferrier::{Choice, LayoutSpec, Problem};
+
+use crate::args::{Common, KindName, ProblemArgs};
+use crate::failure::{Outcome, fail};
+use crate::shape::{Frame, Grid, LayoutName};
+
+/// Ranks of one process. Each knows every other's boxes, so memory grows with
+/// the square: 1024 take some GiB, ten times as many would take a machine down.
+const MOST_RANKS: usize = 1024;
+/// Threads of one process, all ranks together.
+const MOST_THREADS: usize = 4096;
+
+/// Checks the number of ranks and threads.
+///
+/// # Errors
+/// None of either, or more than a process can bear.
+pub fn check_group(common: &Common) -> Outcome {
+    if common.ranks == 0 {
+        return fail("--ranks 0: at least 1 rank is needed");
+    }
+    if common.threads == Some(0) {
+        return fail("--threads 0: at least 1 thread is needed");
+    }
+    if common.ranks > MOST_RANKS {
+        return fail(format!("--ranks {}: at most {MOST_RANKS} ranks can share a process", common.ranks));
+    }
+    let threads = common.ranks.saturating_mul(common.threads.unwrap_or(1));
+    if threads > MOST_THREADS {
+        return fail(format!(
+            "--ranks x --threads is {threads}: at most {MOST_THREADS} threads can share a process"
+        ));
+    }
+    Ok(())
+}
+
+/// The group of ranks that was asked for.
+pub fn group(common: &Common) -> ferrier::Ranks {
+    let ranks = ferrier::ranks(common.ranks);
+    match common.threads {
+        Some(threads) => ranks.threads(threads),
+        None => ranks,
+    }
+}
+
+/// The choice that was asked for; the planner makes the rest.
+///
+/// # Errors
+/// Unknown names.
+pub fn choice(common: &Common) -> Outcome<Choice> {
+    if let Some(name) = &common.exchange {
+        ferrier::exchange::find(name)?;
+    }
+    if let Some(name) = &common.kernel {
+        ferrier::kernel::find(name)?;
+    }
+    Ok(Choice { exchange: common.exchange.clone(), kernel: common.kernel.clone(), ..Choice::default() })
+}
+
+/// The library's axes to transform, the halved one last.
+///
+/// # Errors
+/// Axes that are not there or come twice; a halved one that is not among them.
+pub fn axes(frame: &Frame, common: &Common, real: bool) -> Outcome<Vec<usize>> {
+    let mut axes = match &common.axes {
+        Some(list) => frame.axes(&list.0)?,
+        None => (3 - frame.ndim()..3).collect(),
+    };
+    if let Some(halved) = common.halved {
+        if !real {
+            return fail("--halved is for real transforms");
+        }
+        let axis = frame.axis(halved, "--halved")?;
+        let Some(at) = axes.iter().position(|&a| a == axis) else {
+            return fail(format!("--halved {halved}: the halved axis must be one of --axes"));
+        };
+        axes[at..].rotate_left(1);
+    }
+    Ok(axes)
+}
+
+/// A layout by its name. `flag` is `--in` or `--out`, for errors.
+///
+/// # Errors
+/// An axis that is not there; a grid that does not fit. `same` is the
+/// caller's to replace.
+pub fn layout(
+    frame: &Frame,
+    name: LayoutName,
+    grid: Option<&Grid>,
+    ranks: usize,
+    flag: &str,
+) -> Outcome<LayoutSpec> {
+    let option = format!("{flag}-layout {name}");
+    let spec = match name {
+        LayoutName::Bricks => LayoutSpec::bricks(),
+        LayoutName::Slabs(axis) => LayoutSpec::slabs(frame.axis(axis, &option)?),
+        LayoutName::Pencils(axis) => LayoutSpec::pencils(frame.axis(axis, &option)?),
+        LayoutName::Best if flag == "--out" => {
+            if grid.is_some() {
+                return fail("--out-grid does not go with --out-layout best, which chooses the grid itself");
+            }
+            return Ok(LayoutSpec::best());
+        }
+        LayoutName::Best | LayoutName::Same => {
+            return fail(format!("{option}: {name} is for --out-layout only"));
+        }
+    };
+    match grid {
+        Some(grid) => Ok(spec.grid(frame.grid(grid, ranks, &format!("{flag}-grid"))?)),
+        None => Ok(spec),
+    }
+}
+
+/// Both layouts, `same` resolved.
+///
+/// # Errors
+/// Those of [`layout`].
+pub fn layouts(
+    frame: &Frame,
+    inward: LayoutName,
+    outward: LayoutName,
+    common: &Common,
+) -> Outcome<(LayoutSpec, LayoutSpec)> {
+    let spec_in = layout(frame, inward, common.in_grid.as_ref(), common.ranks, "--in")?;
+    let (name, grid) = match outward {
+        LayoutName::Same => (inward, common.out_grid.as_ref().or(common.in_grid.as_ref())),
+        other => (other, common.out_grid.as_ref()),
+    };
+    Ok((spec_in, layout(frame, name, grid, common.ranks, "--out")?))
+}
+
+/// The problem of `bench` and `plan`.
+///
+/// # Errors
+/// Whatever does not fit.
+pub fn problem(args: &ProblemArgs) -> Outcome<(Problem, Vec<usize>)> {
+    check_group(&args.common)?;
+    let frame = &args.shape;
+    let real = args.kind == KindName::R2c;
+    let axes = axes(frame, &args.common, real)?;
+    let (inward, outward) = layouts(frame, args.in_layout, args.out_layout, &args.common)?;
+    if args.batch == 0 {
+        return fail("--batch 0: at least 1 array is needed");
+    }
+    let bytes = frame.lengths().iter().try_fold(args.batch, |product, &n| product.checked_mul(n + 2));
+    if bytes.and_then(|n| n.checked_mul(16)).is_none_or(|bytes| bytes > isize::MAX as usize) {
+        return fail(format!("shape {frame} in a batch of {} is too large: its size overflows", args.batch));
+    }
+    let problem = match (real, axes.last()) {
+        (true, Some(&halved)) => Problem::r2c(frame.shape()).halved(halved),
+        _ => Problem::c2c(frame.shape()),
+    };
+    let problem = problem
+        .axes(&axes)
+        .input(inward)
+        .output(outward)
+        .batch(args.batch)
+        .reproducible(args.common.reproducible);
+    Ok((problem, axes))
+}

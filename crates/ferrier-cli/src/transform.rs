@@ -1,0 +1,194 @@
+//! `ferrier transform`: one file into another.
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+use ferrier::{Array, Box3, Comm, Layout, LayoutSpec, Order, Planner, Precision, Problem, Real, Scale};
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::args::{Direction, ScaleName, TransformArgs};
+use crate::failure::{Failure, Outcome, fail, io_failure, io_text};
+use crate::npy::{Dtype, Header};
+use crate::output::Output;
+use crate::parts::{self, Elements, Number, Part};
+use crate::setup;
+use crate::shape::{Frame, LayoutName, real_length};
+
+/// What all ranks need to know.
+struct Job<'a> {
+    args: &'a TransformArgs,
+    problem: Problem,
+    choice: ferrier::Choice,
+    input: File,
+    header: Header,
+    output: Output,
+    out_header: Header,
+    bar: ProgressBar,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input; a machine that refuses. OUT is then as it was.
+pub fn run(args: &TransformArgs) -> Outcome {
+    setup::check_group(&args.common)?;
+    let choice = setup::choice(&args.common)?;
+    let forward = args.direction == Direction::Forward;
+    if args.last.is_some() && (forward || !args.real) {
+        return fail("--last is for --real --direction backward");
+    }
+    let input = File::open(&args.input).map_err(|error| io_failure("read", &args.input, &error))?;
+    let header = Header::read(&input, &args.input)?;
+    let frame = Frame::new(&header.shape).map_err(|failure| {
+        Failure::new(format!("cannot transform {}: {}", args.input.display(), failure.message))
+    })?;
+    check_kind(args, header.dtype)?;
+
+    let axes = setup::axes(&frame, &args.common, args.real)?;
+    let halved = axes.last().copied().filter(|_| args.real);
+    let mut shape = frame.shape(); // of the real array, or of both
+    let mut out_shape = frame.shape();
+    if let Some(axis) = halved {
+        if forward {
+            out_shape[axis] = shape[axis] / 2 + 1;
+        } else {
+            shape[axis] = real_length(shape[axis], args.last)?;
+            out_shape = shape;
+        }
+    }
+    let out_shape = frame.users(out_shape);
+    Frame::new(&out_shape)?;
+
+    let problem = match halved {
+        Some(axis) => Problem::r2c(shape).halved(axis),
+        None => Problem::c2c(shape),
+    };
+    let (spec_in, spec_out) = layouts(args, &frame, header.fortran)?;
+    let scale = match args.scale {
+        ScaleName::Numpy if forward => Scale::None,
+        ScaleName::Numpy | ScaleName::Full => Scale::Full,
+        ScaleName::None => Scale::None,
+        ScaleName::Symmetric => Scale::Symmetric,
+    };
+    let problem = problem.axes(&axes).reproducible(args.common.reproducible);
+    let problem = if forward {
+        problem.input(spec_in).output(spec_out).scale_forward(scale)
+    } else {
+        problem.input(spec_out).output(spec_in).scale_backward(scale)
+    };
+
+    let out_dtype =
+        Dtype { complex: forward || !args.real, precision: header.dtype.precision, swapped: false };
+    let (out_header, head) = Header::write(out_dtype, &out_shape);
+    let data = out_shape.iter().product::<usize>() as u64 * out_dtype.bytes() as u64;
+    let output = Output::create(&args.output)?;
+    output.reserve(out_header.offset + data)?;
+    output.file().write_all_at(&head, 0).map_err(|error| io_failure("write", &args.output, &error))?;
+
+    let in_bytes = header.shape.iter().product::<usize>() as u64 * header.dtype.bytes() as u64;
+    let bar = progress_bar(in_bytes + data);
+    let job = Job { args, problem, choice, input, header, output, out_header, bar };
+    let group = setup::group(&args.common);
+    let done = match job.header.dtype.precision {
+        Precision::F32 => group.run(|comm| rank::<f32>(&comm, &job)),
+        Precision::F64 => group.run(|comm| rank::<f64>(&comm, &job)),
+    };
+    job.bar.finish_and_clear();
+    done?;
+    job.output.commit()
+}
+
+/// Is this the kind of file that the transform takes?
+fn check_kind(args: &TransformArgs, dtype: Dtype) -> Outcome {
+    match (args.real, args.direction, dtype.complex) {
+        (true, Direction::Forward, true) => fail(format!(
+            "cannot transform {}: --real takes real numbers forward, the file has {}",
+            args.input.display(),
+            dtype.name()
+        )),
+        (true, Direction::Backward, false) => fail(format!(
+            "cannot transform {}: --real takes complex numbers backward, the file has {}",
+            args.input.display(),
+            dtype.name()
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// The layouts of the input, in the file's own memory order, and of the output.
+fn layouts(args: &TransformArgs, frame: &Frame, fortran: bool) -> Outcome<(LayoutSpec, LayoutSpec)> {
+    if args.out_layout == LayoutName::Best && args.direction == Direction::Backward {
+        return fail("--out-layout best is for forward transforms");
+    }
+    let slowest = if fortran { frame.ndim() as isize - 1 } else { 0 };
+    let in_layout = args.in_layout.unwrap_or(LayoutName::Slabs(slowest));
+    let (inward, outward) = setup::layouts(frame, in_layout, args.out_layout, &args.common)?;
+    Ok((inward.order(if fortran { Order::F } else { Order::C }), outward))
+}
+
+fn progress_bar(bytes: u64) -> ProgressBar {
+    // indicatif draws nothing where stderr is not a terminal.
+    let bar = ProgressBar::new(bytes);
+    if let Ok(style) =
+        ProgressStyle::with_template("{msg:12} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+    {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// What one rank does: read its box, transform, write its box.
+fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>) -> ferrier::Result<()> {
+    let forward = job.args.direction == Direction::Forward;
+    let mut plan = Planner::new(&job.problem).choice(job.choice.clone()).draft::<T>(comm)?.build()?;
+    let (mut from, mut to) = if forward {
+        (plan.make_input()?, plan.make_output()?)
+    } else {
+        (plan.make_output()?, plan.make_input()?)
+    };
+    let (layout_in, layout_out) = match forward {
+        true => (plan.input_layout().clone(), plan.output_layout().clone()),
+        false => (plan.output_layout().clone(), plan.input_layout().clone()),
+    };
+    let first = comm.rank() == 0;
+    let stage = |message: &'static str| {
+        if first {
+            job.bar.set_message(message);
+        }
+    };
+    let moved = |bytes: u64| job.bar.inc(bytes);
+
+    stage("reading");
+    let part = part(&layout_in, from.get_box());
+    parts::read(&job.input, &job.header, &part, elements(&mut from), &moved)
+        .map_err(|error| io_error("read", &job.args.input, &error))?;
+    stage("transforming");
+    if forward {
+        plan.forward(&from, &mut to)?;
+    } else {
+        plan.backward(&from, &mut to)?;
+    }
+    drop(from);
+    stage("writing");
+    let part = self::part(&layout_out, to.get_box());
+    parts::write(job.output.file(), &job.out_header, &part, elements(&mut to), &moved)
+        .map_err(|error| io_error("write", &job.args.output, &error))
+}
+
+fn part(layout: &Layout, own: Box3) -> Part {
+    Part { shape: layout.shape(), lo: own.lo, hi: own.hi, memory: layout.order().axes() }
+}
+
+fn elements<T: Real>(array: &mut Array<T>) -> Elements<'_, T> {
+    if array.is_real() { Elements::Real(array.real_mut()) } else { Elements::Complex(array.complex_mut()) }
+}
+
+fn io_error(what: &str, path: &Path, error: &io::Error) -> ferrier::Error {
+    let why = match error.kind() {
+        io::ErrorKind::UnexpectedEof => "the file has become shorter".to_string(),
+        _ => io_text(error),
+    };
+    ferrier::Error::other(format!("cannot {what} {}: {why}", path.display()))
+}

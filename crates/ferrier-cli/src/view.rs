@@ -1,0 +1,137 @@
+//! A rank's array as numbers and strides.
+
+use ferrier::{Array, Box3, Order, Real};
+use num_complex::Complex;
+
+use crate::noise::Noise;
+use crate::parts::{Number, flat};
+
+/// A rank's part of one or more arrays.
+pub struct View<'a, T> {
+    /// All numbers.
+    pub numbers: &'a [T],
+    /// Numbers per element: 1 for real, 2 for complex.
+    pub width: usize,
+    /// First index of the box along each axis.
+    pub lo: [usize; 3],
+    /// One past the last.
+    pub hi: [usize; 3],
+    /// Elements from one to the next along each axis.
+    pub strides: [usize; 3],
+    /// Elements from one array of the batch to the next.
+    pub array: usize,
+    /// Arrays.
+    pub batch: usize,
+}
+
+impl<'a, T: Real + Number> View<'a, T> {
+    /// The input side of an array that a plan made, also where it is padded
+    /// for a transform in place.
+    pub fn of_input(array: &'a Array<T>, batch: usize) -> Self {
+        let (numbers, width, own) = match array.is_real() {
+            true => (array.real(), 1, array.real_box()),
+            false => (flat(array.complex()), 2, array.get_box()),
+        };
+        if own.is_empty() {
+            return View { numbers: &[], width, lo: own.lo, hi: own.lo, strides: [0; 3], array: 0, batch };
+        }
+        // How it lies, by asking for the places of neighbours.
+        let place = |b: usize, index: [usize; 3]| {
+            let place = if width == 1 { array.real_index(b, index) } else { array.index(b, index) };
+            place.unwrap_or(0)
+        };
+        let origin = place(0, own.lo);
+        let strides = std::array::from_fn(|axis| {
+            let mut next = own.lo;
+            next[axis] += 1;
+            if next[axis] < own.hi[axis] { place(0, next) - origin } else { 0 }
+        });
+        let apart = if batch > 1 { place(1, own.lo) - origin } else { 0 };
+        View {
+            numbers: &numbers[origin * width..],
+            width,
+            lo: own.lo,
+            hi: own.hi,
+            strides,
+            array: apart,
+            batch,
+        }
+    }
+
+    /// Complex numbers that fill a box without gaps.
+    pub fn of_spectrum(array: &'a Array<T>, own: Box3, order: Order, batch: usize) -> Self {
+        let numbers = flat(array.complex());
+        let extent: [usize; 3] = std::array::from_fn(|axis| own.hi[axis] - own.lo[axis]);
+        let [slow, mid, fast] = order.axes();
+        let mut strides = [1; 3];
+        strides[mid] = extent[fast];
+        strides[slow] = extent[fast] * extent[mid];
+        let array = extent.iter().product();
+        View { numbers, width: 2, lo: own.lo, hi: own.hi, strides, array, batch }
+    }
+
+    /// The value of array `b` at a global index, if it lies here.
+    pub fn at(&self, b: usize, index: [usize; 3]) -> Option<Complex<f64>> {
+        if (0..3).any(|axis| !(self.lo[axis]..self.hi[axis]).contains(&index[axis])) {
+            return None;
+        }
+        let place = (0..3).map(|axis| (index[axis] - self.lo[axis]) * self.strides[axis]).sum::<usize>();
+        let at = (b * self.array + place) * self.width;
+        let im = if self.width == 2 { self.numbers[at + 1].widened() } else { 0.0 };
+        Some(Complex::new(self.numbers[at].widened(), im))
+    }
+
+    /// Array `b` of the batch alone.
+    pub fn of_batch(&self, b: usize) -> View<'a, T> {
+        let numbers = self.numbers.get(b * self.array * self.width..).unwrap_or_default();
+        View { numbers, batch: 1, ..*self }
+    }
+
+    /// Squared distance from `noise`, and the squared norm of `noise`, over
+    /// this rank's box; with `threads` threads.
+    pub fn distance(&self, noise: &Noise, threads: usize) -> (f64, f64) {
+        let planes = self.hi[0] - self.lo[0];
+        let rows = self.batch * planes * (self.hi[1] - self.lo[1]);
+        let workers = threads.clamp(1, rows.max(1));
+        let work =
+            |worker: usize| self.rows_distance(noise, rows * worker / workers..rows * (worker + 1) / workers);
+        std::thread::scope(|scope| {
+            let work = &work;
+            let others: Vec<_> = (1..workers).map(|worker| scope.spawn(move || work(worker))).collect();
+            let own = work(0);
+            // A thread that panics makes the result wrong, and it must show.
+            others
+                .into_iter()
+                .map(|other| other.join().unwrap_or((f64::NAN, f64::NAN)))
+                .fold(own, |a, b| (a.0 + b.0, a.1 + b.1))
+        })
+    }
+
+    fn rows_distance(&self, noise: &Noise, rows: std::ops::Range<usize>) -> (f64, f64) {
+        let [n0, n1] = [0, 1].map(|axis| self.hi[axis] - self.lo[axis]);
+        let (mut distance, mut norm) = (0.0, 0.0);
+        for row in rows {
+            let (b, i, j) = (row / (n0 * n1), row / n1 % n0, row % n1);
+            let mut at = (b * self.array + i * self.strides[0] + j * self.strides[1]) * self.width;
+            for k in self.lo[2]..self.hi[2] {
+                let want = rounded::<T>(noise.at(b, [self.lo[0] + i, self.lo[1] + j, k]));
+                let (re, im) = (want.re.widened(), want.im.widened());
+                let off = self.numbers[at].widened() - re;
+                distance += off * off;
+                norm += re * re;
+                if self.width == 2 {
+                    let off = self.numbers[at + 1].widened() - im;
+                    distance += off * off;
+                    norm += im * im;
+                }
+                at += self.strides[2] * self.width;
+            }
+        }
+        (distance, norm)
+    }
+}
+
+/// A value in the precision of the transform.
+pub fn rounded<T: Real>(value: Complex<f64>) -> Complex<T> {
+    Complex::new(T::rounded(value.re), T::rounded(value.im))
+}

@@ -1,0 +1,221 @@
+//! What the commands print, write and leave.
+
+mod common;
+
+use std::fs;
+use std::io::Read;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::ExitStatusExt;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use common::{Folder, doubles, ferrier, npy, run, stderr, stdout};
+use serde_json::Value;
+
+fn parsed(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[test]
+fn bench_tells_all_it_promised() {
+    for (words, shape) in [
+        (&["bench", "12x10x14", "--ranks", "3", "--repeat", "3"][..], vec![12, 10, 14]),
+        (&["bench", "16", "--kind", "r2c", "--precision", "f32", "--repeat", "2"], vec![16, 16, 16]),
+        (
+            &["bench", "20x9", "--kind", "r2c", "--ranks", "2", "--out-layout", "best", "--repeat", "2"],
+            vec![20, 9],
+        ),
+        (&["bench", "8", "--in-place", "--batch", "3", "--ranks", "2", "--repeat", "2"], vec![8, 8, 8]),
+        (&["bench", "9", "--in-place", "--kind", "r2c", "--ranks", "2", "--repeat", "2"], vec![9, 9, 9]),
+        (&["bench", "8x9x10", "--axes", "2,0", "--kind", "r2c", "--repeat", "2"], vec![8, 9, 10]),
+        (
+            &[
+                "bench",
+                "8x9x10",
+                "--in-layout",
+                "bricks",
+                "--out-layout",
+                "pencils:1",
+                "--ranks",
+                "4",
+                "--in-place",
+                "--repeat",
+                "2",
+            ],
+            vec![8, 9, 10],
+        ),
+    ] {
+        let output = run(&[words, &["--json", "-"]].concat());
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        let report = parsed(&stdout(&output));
+        assert_eq!(report["shape"], Value::from(shape));
+        let epsilon = if words.contains(&"f32") { 1.2e-7 } else { 2.2e-16 };
+        for key in ["error_l2", "error_forward"] {
+            let error = report[key].as_f64().unwrap();
+            assert!((0.0..20.0 * epsilon).contains(&error), "{words:?}: {key} {error}");
+        }
+        for key in ["kind", "precision", "transport", "exchange", "in_layout", "out_layout"] {
+            assert!(report[key].is_string(), "{key}: {report}");
+        }
+        for key in ["ranks", "threads", "memory_bytes_per_rank", "wire_bytes"] {
+            assert!(report[key].is_u64(), "{key}: {report}");
+        }
+        for key in ["gflops", "copy_gb_s", "limit_fraction"] {
+            assert!(report[key].as_f64().unwrap() > 0.0, "{key}: {report}");
+        }
+        for way in ["forward", "backward"] {
+            let times = &report[way];
+            assert!(times["best_ms"].as_f64().unwrap() > 0.0);
+            assert!(times["best_ms"].as_f64() <= times["median_ms"].as_f64());
+        }
+        for step in report["steps"].as_array().unwrap() {
+            assert!(step["name"].is_string() && step["ms"].is_f64() && step["bytes"].is_u64(), "{step}");
+        }
+        assert!(!report["steps"].as_array().unwrap().is_empty());
+        let several = report["ranks"].as_u64().unwrap() > 1;
+        assert_eq!(report["wire_bytes"].as_u64().unwrap() > 0, several, "{report}");
+    }
+}
+
+#[test]
+fn bench_writes_a_file_and_still_talks() {
+    let folder = Folder::new();
+    let file = folder.word("result.json");
+    let output = run(&["bench", "8", "--repeat", "2", "--profile", "--json", &file]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(output.stderr.is_empty(), "{}", stderr(&output));
+    let said = stdout(&output);
+    for part in ["8x8x8 c2c f64", "forward", "backward", "GFlop/s", "memory limit", "of copy"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(parsed(&fs::read_to_string(&file).unwrap())["repeat"], 2);
+    assert_eq!(folder.names(), ["result.json"]);
+}
+
+#[test]
+fn plan_and_info_print_for_people_and_programs() {
+    let output = run(&["plan", "12", "--ranks", "4", "--in-layout", "bricks"]);
+    assert!(output.status.success() && stdout(&output).contains("12x12x12"), "{}", stdout(&output));
+    assert!(stdout(&output).contains("memory"), "{}", stdout(&output));
+    let report = parsed(&stdout(&run(&["plan", "12", "--ranks", "13", "--json"])));
+    assert!(report["recipe"]["steps"].as_array().unwrap().len() >= 3, "{report}");
+    assert!(report["memory_bytes_per_rank"].is_u64() && report["traffic"].is_array());
+    let report = parsed(&stdout(&run(&["info", "--json"])));
+    assert!(report["cores"].as_u64().unwrap() > 0 && report["caches"].is_array(), "{report}");
+    let said = stdout(&run(&["info"]));
+    for part in ["cores", "SIMD", "caches", "huge pages"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn help_and_version_are_no_failures() {
+    for words in [
+        &["--help"][..],
+        &["--version"],
+        &["help"],
+        &["bench", "--help"],
+        &["transform", "-h"],
+        &["help", "plan"],
+    ] {
+        let output = run(words);
+        assert!(
+            output.status.success() && !output.stdout.is_empty() && output.stderr.is_empty(),
+            "{words:?}"
+        );
+    }
+    let help = stdout(&run(&["bench", "--help"]));
+    let info = parsed(&stdout(&run(&["info", "--json"])));
+    for table in ["exchanges", "kernels"] {
+        for name in info[table].as_array().unwrap() {
+            assert!(help.contains(name.as_str().unwrap()), "{name}: {help}");
+        }
+    }
+}
+
+#[test]
+fn a_reader_that_leaves_is_no_failure() {
+    for words in [&["--help"][..], &["info"], &["plan", "8"], &["bench", "8", "--repeat", "1"]] {
+        let mut child = ferrier().args(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child.stderr.take().unwrap().read_to_string(&mut said).unwrap();
+        let status = child.wait().unwrap();
+        assert!(status.success() && said.is_empty(), "{words:?}: {status} {said}");
+    }
+    // But a full disk is one.
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    let output = ferrier().arg("info").stdout(full).output().unwrap();
+    common::assert_refused(&output, "No space left");
+}
+
+#[test]
+fn a_file_may_be_transformed_into_itself() {
+    let folder = Folder::new();
+    let values: Vec<f64> = (0..2 * 3 * 4 * 5).map(|n| (n as f64 * 0.7).sin()).collect();
+    let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let file = folder.file("data.npy", &npy("'<c16'", &[3, 4, 5], &bytes));
+    for direction in ["forward", "backward"] {
+        let output = run(&["transform", &file, &file, "--direction", direction, "--ranks", "3"]);
+        assert!(
+            output.status.success() && output.stdout.is_empty() && output.stderr.is_empty(),
+            "{}",
+            stderr(&output)
+        );
+    }
+    let back = doubles(&folder.path("data.npy"));
+    assert_eq!(back.len(), values.len());
+    for (a, b) in values.iter().zip(&back) {
+        assert!((a - b).abs() < 1e-14, "{a} {b}");
+    }
+    assert_eq!(folder.names(), ["data.npy"]);
+}
+
+#[test]
+fn links_and_permissions_stay() {
+    let folder = Folder::new();
+    let input = folder.npy("in.npy", "<f8", &[4, 6]);
+    fs::create_dir(folder.path("far")).unwrap();
+    fs::write(folder.path("far/real.npy"), "old").unwrap();
+    fs::set_permissions(folder.path("far/real.npy"), fs::Permissions::from_mode(0o660)).unwrap();
+    std::os::unix::fs::symlink("far/real.npy", folder.path("link.npy")).unwrap();
+    assert!(run(&["transform", &input, &folder.word("link.npy")]).status.success());
+    assert!(fs::symlink_metadata(folder.path("link.npy")).unwrap().is_symlink());
+    let there = fs::metadata(folder.path("far/real.npy")).unwrap();
+    assert_eq!(there.permissions().mode() & 0o777, 0o660);
+    assert!(there.len() > 3);
+    // A new file is as readable as any other, not as private as a temporary one.
+    assert!(run(&["transform", &input, &folder.word("new.npy")]).status.success());
+    let mode = |name: &str| fs::metadata(folder.path(name)).unwrap().mode() & 0o777;
+    assert_eq!(mode("new.npy"), mode("in.npy"));
+}
+
+#[test]
+fn a_signal_leaves_nothing_behind() {
+    let folder = Folder::new();
+    let input = folder.npy("in.npy", "<c16", &[128, 128, 128]);
+    let out = folder.file("out.npy", b"precious");
+    for signal in [libc::SIGINT, libc::SIGTERM] {
+        let caught = (0..10).any(|_| {
+            let mut child = ferrier()
+                .args(["transform", &input, &out, "--ranks", "8", "--in-layout", "pencils:0"])
+                .spawn()
+                .unwrap();
+            let start = Instant::now();
+            let part = |name: &String| name.ends_with(".part");
+            while !folder.names().iter().any(part) && start.elapsed() < Duration::from_secs(20) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            // SAFETY: signals the child that was just started and not yet waited for.
+            unsafe { libc::kill(child.id() as i32, signal) };
+            let status = child.wait().unwrap();
+            assert!(!folder.names().iter().any(part), "{:?}", folder.names());
+            if status.success() {
+                fs::write(&out, b"precious").unwrap();
+            }
+            status.signal() == Some(signal)
+        });
+        assert!(caught, "the command was always done before the signal");
+        assert_eq!(fs::read(&out).unwrap(), b"precious");
+    }
+}
