@@ -65,6 +65,8 @@ pub struct Case {
     pub axes: Vec<usize>,
     /// Arrays in one plan.
     pub batch: usize,
+    /// Which array of a [`Field`](crate::Field) the batch begins with.
+    pub first: usize,
     /// Split of the input.
     pub input: Split,
     /// Split of the output.
@@ -127,6 +129,7 @@ fn parse(line: &str) -> Option<Case> {
         },
         axes: digits(axes)?,
         batch: batch.parse().ok()?,
+        first: 0,
         input: split(input)?,
         output: split(output)?,
         order_in: digits(order_in)?.try_into().ok()?,

@@ -47,6 +47,11 @@ fn roots(n: usize) -> Vec<Number> {
         .collect()
 }
 
+/// `e^(-2 pi i k/n)` for all `k` below `n`, each correctly rounded or nearly so.
+pub fn twiddles(n: usize) -> Vec<Complex<f64>> {
+    roots(n).iter().map(|w| Complex::new(w.re.value(), -w.im.value())).collect()
+}
+
 fn strides(shape: [usize; 3]) -> [usize; 3] {
     [shape[1] * shape[2], shape[2], 1]
 }
@@ -132,14 +137,7 @@ mod tests {
     #[test]
     fn a_wave_is_one_peak() {
         let (n, m) = (13, 4);
-        let x: Vec<_> = roots(n)
-            .iter()
-            .enumerate()
-            .map(|(j, _)| {
-                let w = roots(n)[j * m % n];
-                Complex::new(w.re.value(), w.im.value())
-            })
-            .collect();
+        let x: Vec<_> = (0..n).map(|j| twiddles(n)[j * m % n].conj()).collect();
         let y = dft(&x, [n, 1, 1], &[0], Direction::Forward, 1.0);
         for (k, v) in y.iter().enumerate() {
             let want = if k == m { n as f64 } else { 0.0 };
