@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{choice, exchanges, kernels, plan_of};
-use ferrier::{Box3, Choice, Comm, Error, Layout, LayoutSpec, Order, Plan, Planner, Problem, Result};
+use ferrier::{Box3, Choice, Comm, Error, Layout, LayoutSpec, Order, Plan, Planner, Problem, Result, Workspace};
 use ferrier_test::watchdog;
 use num_complex::Complex;
 
@@ -138,7 +138,15 @@ fn problems_that_make_no_sense() {
 #[test]
 fn more_memory_than_there_is() {
     // Addressable, but no machine has it: an error, not an abort.
-    everybody_hears(2, &["memory", "bytes"], |comm| plan(comm, &Problem::c2c([1 << 17, 1 << 17, 1 << 17])));
+    let _watchdog = watchdog(60);
+    let problem = Problem::c2c([1 << 17, 1 << 17, 1 << 17]).output(LayoutSpec::slabs(1));
+    for exchange in exchanges() {
+        let outcome = ferrier::ranks(2).run(|comm| {
+            let plan = plan_of::<f64>(&comm, &problem, &choice(exchange, kernels()[0]))?;
+            plan.make_input().map(drop)
+        });
+        says(outcome, &["memory", "bytes"]);
+    }
 }
 
 #[test]
@@ -199,6 +207,14 @@ fn ranks_that_disagree_all_hear_it() {
     everybody_hears(3, &["disagree"], |comm| {
         plan_of(comm, &cube(), &choice(names[comm.rank().min(1)], kernels()[0]))
     });
+    // Names that begin with the same byte and differ in the next.
+    everybody_hears(2, &["disagree"], |comm| {
+        plan_of(comm, &cube(), &choice(["\u{e9}", "\u{e8}"][comm.rank()], kernels()[0]))
+    });
+    everybody_hears(2, &["disagree"], |comm| {
+        let spec = if comm.rank() == 0 { LayoutSpec::mine(Box3::whole([4; 3])) } else { LayoutSpec::slabs(0) };
+        plan(comm, &cube().input(spec))
+    });
     // One rank's problem is bad, the others' is good.
     everybody_hears(3, &[], |comm| plan(comm, &if comm.rank() == 1 { cube().batch(0) } else { cube() }));
     everybody_hears(3, &[], |comm| {
@@ -240,29 +256,40 @@ fn after_an_error_the_ranks_go_on() {
 
 // ---- arrays ----------------------------------------------------------------
 
+/// The error of one call on all of two ranks; the group fails with it.
+#[track_caller]
+fn refused(problem: &Problem, words: &[&str], call: impl Fn(&mut Plan<f64>) -> Result<()> + Sync) {
+    let _watchdog = watchdog(60);
+    says(ferrier::ranks(2).run(|comm| call(&mut plan(&comm, problem)?)), words);
+    // Alone, nobody waits: the plan goes on after an error.
+    let mut alone = plan(&Comm::solo(), problem).unwrap();
+    assert!(call(&mut alone).is_err());
+    let (x, mut y) = (alone.make_input().unwrap(), alone.make_output().unwrap());
+    assert_eq!(alone.forward(&x, &mut y), Ok(()));
+}
+
+fn zeros(n: usize) -> Vec<Complex<f64>> {
+    vec![Complex::new(0.0, 0.0); n]
+}
+
 #[test]
 fn slices_of_the_wrong_length_or_kind() {
-    let _watchdog = watchdog(60);
-    let c = |n| vec![Complex::new(0.0, 0.0); n];
-    let heard = ferrier::ranks(2).run(|comm| {
-        let mut plan = plan(&comm, &Problem::c2c([4, 3, 2]))?;
-        says(plan.forward(&c(11)[..], &mut c(12)[..]), &["12", "11"]);
-        says(plan.forward(&c(12)[..], &mut c(13)[..]), &["12", "13"]);
-        says(plan.backward(&c(0)[..], &mut c(12)[..]), &["12", "0"]);
-        says(plan.forward(&vec![0.0; 12][..], &mut c(12)[..]), &["complex", "real"]);
-        says(plan.backward(&c(12)[..], &mut vec![0.0; 24][..]), &["complex", "real"]);
-        // And the plan still works.
-        plan.forward(&c(12)[..], &mut c(12)[..])
-    });
-    heard.unwrap();
-    let heard = ferrier::ranks(2).run(|comm| {
-        let mut plan = plan(&comm, &Problem::r2c([4, 3, 2]))?;
-        says(plan.forward(&c(12)[..], &mut c(12)[..]), &["complex", "real"]);
-        says(plan.forward(&vec![0.0; 11][..], &mut c(12)[..]), &["12", "11"]);
-        says(plan.forward(&vec![0.0; 12][..], &mut c(11)[..]), &["12", "11"]);
-        plan.forward(&vec![0.0; 12][..], &mut c(12)[..])
-    });
-    heard.unwrap();
+    let complex = Problem::c2c([4, 3, 2]);
+    let c = zeros;
+    refused(&complex, &["input", "12", "11"], |plan| plan.forward(&c(11), &mut c(12)));
+    refused(&complex, &["output", "12", "13"], |plan| plan.forward(&c(12), &mut c(13)));
+    refused(&complex, &["input", "12", "0"], |plan| plan.backward(&c(0)[..], &mut c(12)[..]));
+    refused(&complex, &["input", "complex", "real"], |plan| plan.forward(&vec![0.0; 24], &mut c(12)));
+    refused(&complex, &["output", "complex", "real"], |plan| plan.backward(&c(12), &mut vec![0.0; 24]));
+    refused(&complex, &["24", "22"], |plan| plan.forward_in_place(&mut c(11)));
+    refused(&complex, &["24", "0"], |plan| plan.backward_in_place(&mut c(0)));
+    let real = Problem::r2c([4, 3, 2]);
+    refused(&real, &["input", "complex", "real"], |plan| plan.forward(&c(6), &mut c(12)));
+    refused(&real, &["input", "12", "11"], |plan| plan.forward(&vec![0.0; 11], &mut c(12)));
+    refused(&real, &["output", "12", "11"], |plan| plan.forward(&vec![0.0; 12], &mut c(11)));
+    refused(&real, &["output", "complex", "real"], |plan| plan.forward(&vec![0.0; 12], &mut vec![0.0; 24]));
+    refused(&real, &["output", "12", "24"], |plan| plan.backward(&c(12), &mut vec![0.0; 24]));
+    refused(&real, &["24", "23"], |plan| plan.forward_in_place(&mut vec![0.0; 23]));
 }
 
 /// One rank's array is wrong, the others' are right: all get an error, nobody hangs.
@@ -270,34 +297,46 @@ fn slices_of_the_wrong_length_or_kind() {
 fn one_wrong_slice_is_everybodys_error() {
     let _watchdog = watchdog(60);
     for exchange in exchanges() {
+        let failed = AtomicUsize::new(0);
         let outcome = ferrier::ranks(3).run(|comm| {
             let mut plan = plan_of::<f64>(&comm, &Problem::c2c([6, 3, 2]), &choice(exchange, kernels()[0]))?;
-            let right = vec![Complex::new(0.0, 0.0); 12];
-            let mut out = right.clone();
+            let right = zeros(12);
             let given = if comm.rank() == 1 { &right[..11] } else { &right[..] };
-            let outcome = plan.forward(given, &mut out[..]);
-            let error = outcome.expect_err("an error on every rank");
-            Err::<(), Error>(error)
+            plan.forward(given, &mut zeros(12)).inspect_err(|_| {
+                failed.fetch_add(1, Ordering::SeqCst);
+            })
         });
-        let text = outcome.unwrap_err().to_string();
-        assert!(text.contains("12") && text.contains("11"), "{exchange}: {text}");
+        says(outcome, &["rank 1", "12", "11"]);
+        assert_eq!(failed.into_inner(), 3, "{exchange}: every rank gets an error");
     }
 }
 
 #[test]
 fn arrays_of_another_plan() {
-    let _watchdog = watchdog(60);
-    let outcome = ferrier::ranks(2).run(|comm| {
-        let mut small = plan(&comm, &Problem::c2c([4, 4, 4]))?;
-        let large = plan(&comm, &Problem::c2c([4, 4, 5]))?;
-        let real = plan(&comm, &Problem::r2c([4, 4, 4]))?;
-        let mut right = small.make_output()?;
-        says(small.forward(&large.make_input()?, &mut right), &["40", "32"]);
-        says(small.forward(&real.make_input()?, &mut right), &["real"]);
-        says(small.forward_in_place(&mut large.make_in_place()?), &[]);
-        Ok(())
-    });
-    outcome.unwrap();
+    let mut small = plan(&Comm::solo(), &Problem::c2c([4, 4, 4])).unwrap();
+    let large = plan(&Comm::solo(), &Problem::c2c([4, 4, 5])).unwrap();
+    let tiny = plan(&Comm::solo(), &Problem::c2c([4, 4, 3])).unwrap();
+    let real = plan(&Comm::solo(), &Problem::r2c([4, 4, 4])).unwrap();
+    let mut right = small.make_output().unwrap();
+    says(small.forward(&large.make_input().unwrap(), &mut right), &["80", "64"]);
+    says(small.forward(&real.make_input().unwrap(), &mut right), &["complex", "real"]);
+    says(small.forward_in_place(&mut tiny.make_in_place().unwrap()), &["128", "96"]);
+}
+
+#[test]
+fn workspaces_that_are_missing_or_too_small() {
+    let problem = Problem::r2c([8, 9, 10]);
+    let draft = Planner::new(&problem).draft::<f64>(&Comm::solo()).unwrap();
+    let bytes = draft.memory().total();
+    let mut plan = draft.build_without_workspace().unwrap();
+    let (x, mut y) = (plan.make_input().unwrap(), plan.make_output().unwrap());
+    says(plan.forward(&x, &mut y), &["workspace"]);
+    says(plan.forward_in_place(&mut plan.make_in_place().unwrap()), &["workspace"]);
+    let mut small = Workspace::new(bytes.saturating_sub(64)).unwrap();
+    says(plan.forward_using(&x, &mut y, &mut small), &["workspace", &bytes.to_string()]);
+    let mut right = Workspace::new(bytes).unwrap();
+    assert_eq!(plan.forward_using(&x, &mut y, &mut right), Ok(()));
+    says(Workspace::<f64>::new(usize::MAX - 7).map(drop), &["memory"]);
 }
 
 #[test]
@@ -339,17 +378,6 @@ fn panics() -> Result<()> {
 
 fn leaves() -> Result<()> {
     Err(Error::other("the disk is full"))
-}
-
-fn forward_for_ever(comm: &Comm, exchange: &str) -> Result<()> {
-    let names: Vec<_> = kernels();
-    // The culprit never comes: a group of the other three would not notice.
-    let problem = Problem::c2c([8, 8, 8]);
-    let mut plan = plan_of::<f64>(comm, &problem, &choice(exchange, names[0]))?;
-    let (x, mut y) = (plan.make_input()?, plan.make_output()?);
-    loop {
-        plan.forward(&x, &mut y)?;
-    }
 }
 
 #[test]

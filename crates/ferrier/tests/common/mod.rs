@@ -238,7 +238,33 @@ fn arrays<T: Number>(plan: &mut Plan<T>, case: &Case) -> Result<Pair<T>> {
 
 fn in_place<T: Number>(plan: &mut Plan<T>, case: &Case, from: Local, to: Local) -> Result<Pair<T>> {
     let mut array = plan.make_in_place()?;
-    todo!("the real API")
+    if case.kind == Kind::C2c {
+        let (before, after) = (from.walk().count(), to.walk().count());
+        array.complex_mut().fill(dirt());
+        for ((b, at), x) in from.walk().zip(array.complex_mut()) {
+            *x = from_f64(source::<T>(case, b, at));
+        }
+        plan.forward_in_place(&mut array)?;
+        let spectrum = array.complex()[..after].to_vec();
+        array.complex_mut()[after..].fill(dirt());
+        plan.backward_in_place(&mut array)?;
+        return Ok((spectrum, array.complex()[..before].to_vec()));
+    }
+    array.real_mut().fill(T::rounded(f64::NAN));
+    array.fill_real(|b, at| T::rounded(source::<T>(case, b, at).re));
+    plan.forward_in_place(&mut array)?;
+    let place = |b, at| array.complex_index(b, at).expect("an index of this rank's box");
+    let spectrum: Vec<_> = to.walk().map(|(b, at)| array.complex()[place(b, at)]).collect();
+    array.complex_mut().fill(dirt());
+    let mut values = spectrum.iter();
+    for (b, at) in to.walk() {
+        let place = array.complex_index(b, at).expect("an index of this rank's box");
+        array.complex_mut()[place] = *values.next().expect("as many as before");
+    }
+    plan.backward_in_place(&mut array)?;
+    let place = |b, at| array.real_index(b, at).expect("an index of this rank's box");
+    let back = from.walk().map(|(b, at)| Complex::new(array.real()[place(b, at)], T::rounded(0.0))).collect();
+    Ok((spectrum, back))
 }
 
 fn merge_errors<T: Number>((local, got): &Part<T>, want: impl Fn(usize, [usize; 3]) -> Complex<f64>) -> Errors {
