@@ -1,8 +1,53 @@
-//! Ferrier.
+//! Ferrier: distributed fast Fourier transforms.
+//!
+//! **A [`Problem`] plus a [`Choice`] gives a [`Recipe`]; a recipe bound to
+//! ranks and memory is a [`Plan`].**
+//!
+//! Any layout in, any layout out; complex and real; one pass over memory per
+//! axis. Ranks are threads of this process: no launcher is needed.
+//!
+//! ```
+//! use ferrier::{Complex, LayoutSpec, Plan, Problem};
+//!
+//! let problem = Problem::c2c([16, 16, 16]).input(LayoutSpec::bricks()).output(LayoutSpec::pencils(0));
+//! ferrier::ranks(4).run(|comm| {
+//!     let mut plan = Plan::<f64>::new(&comm, &problem)?;
+//!     let mut wave = plan.make_input()?;
+//!     wave.fill_complex(|_, [i, _, _]| Complex::cis(2.0 * std::f64::consts::PI * 3.0 * i as f64 / 16.0));
+//!     let mut modes = plan.make_output()?;
+//!     plan.forward(&wave, &mut modes)?;
+//!     if let Some(at) = modes.index(0, [3, 0, 0]) {
+//!         assert!((modes.complex()[at].re - 4096.0).abs() < 1e-9);
+//!     }
+//!     Ok(())
+//! })?;
+//! # Ok::<(), ferrier::Error>(())
+//! ```
 
+mod buffer;
+mod choice;
+mod design;
 mod error;
+pub mod exchange;
 pub mod kernel;
+mod layout;
+pub mod machine;
+mod plan;
+mod pool;
+mod problem;
 mod real;
+mod recipe;
+mod simple;
+pub mod transport;
 
+pub use choice::{Choice, MemoryUse, Path};
+pub use design::design;
 pub use error::{Error, Result};
+pub use layout::{Box3, Layout, LayoutSpec, Order};
+pub use num_complex::Complex;
+pub use plan::{Array, Data, DataMut, Draft, Memory, Plan, Planner, StepTime, Workspace};
+pub use problem::{Kind, Problem, Scale};
 pub use real::{Precision, Real};
+pub use recipe::{Recipe, Step, StepTraffic};
+pub use simple::{fft3, ifft3, irfft3, rfft3};
+pub use transport::{Comm, Ranks, ranks};

@@ -4,8 +4,8 @@ use std::fmt::{Debug, Display};
 
 use serde::{Deserialize, Serialize};
 
-use crate::kernel::{Lines, LinesSpec, Member};
 use crate::Result;
+use crate::kernel::{Lines, LinesSpec, Member};
 
 /// The precision of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -7,6 +7,7 @@
 //! them wherever they are wanted. So packing, unpacking, transposing and
 //! scaling are not passes of their own.
 
+mod native;
 mod rustfft;
 
 use serde::{Deserialize, Serialize};
@@ -138,12 +139,20 @@ pub struct Member {
 }
 
 /// All kernels; the first is the default.
-pub static KERNELS: &[Member] = &[Member {
-    name: "rustfft",
-    summary: "the rustfft and realfft crates, line by line",
-    f32: rustfft::lines::<f32>,
-    f64: rustfft::lines::<f64>,
-}];
+pub static KERNELS: &[Member] = &[
+    Member {
+        name: "native",
+        summary: "our own, a line in each SIMD lane",
+        f32: native::lines_f32,
+        f64: native::lines_f64,
+    },
+    Member {
+        name: "rustfft",
+        summary: "the rustfft and realfft crates, line by line",
+        f32: rustfft::lines::<f32>,
+        f64: rustfft::lines::<f64>,
+    },
+];
 
 /// The member called `name`.
 ///

@@ -143,7 +143,8 @@ unsafe fn gather<T: Real>(strip: &Strip<T>, lines: usize, width: usize, area: &m
         for j in 0..lines {
             for w in 0..width {
                 // SAFETY: element strip.at + k of line j, vouched for by the caller.
-                let value = unsafe { *strip.ptr.offset(k as isize * strip.step + j as isize * strip.lane).add(w) };
+                let value =
+                    unsafe { *strip.ptr.offset(k as isize * strip.step + j as isize * strip.lane).add(w) };
                 area[j * pitch + (strip.at + k) * width + w] = value;
             }
         }
@@ -156,7 +157,9 @@ unsafe fn scatter<T: Real>(strip: &Strip<T>, lines: usize, width: usize, area: &
             for w in 0..width {
                 let value = area[j * pitch + (strip.at + k) * width + w];
                 // SAFETY: element strip.at + k of line j, vouched for by the caller.
-                unsafe { *strip.ptr.offset(k as isize * strip.step + j as isize * strip.lane).add(w) = value };
+                unsafe {
+                    *strip.ptr.offset(k as isize * strip.step + j as isize * strip.lane).add(w) = value
+                };
             }
         }
     }

@@ -1,0 +1,82 @@
+//! Memory that a plan owns: aligned, in huge pages where it is large.
+
+use std::alloc::{Layout as Request, alloc, dealloc};
+use std::ptr::NonNull;
+
+use crate::{Error, Real, Result};
+
+/// Below this, huge pages cost more than they bring.
+const HUGE_FROM: usize = 1 << 20;
+const HUGE_PAGE: usize = 2 << 20;
+const CACHE_LINE: usize = 64;
+
+/// A block of numbers, zero at first, aligned to a cache line or a huge page.
+pub(crate) struct Buffer<T> {
+    start: NonNull<T>,
+    len: usize,
+}
+
+// SAFETY: a Buffer owns its memory as a Vec does.
+unsafe impl<T: Send> Send for Buffer<T> {}
+// SAFETY: as above; shared access is read-only.
+unsafe impl<T: Sync> Sync for Buffer<T> {}
+
+impl<T: Real> Buffer<T> {
+    fn request(len: usize) -> Option<Request> {
+        let bytes = len.checked_mul(size_of::<T>())?;
+        let align = if bytes >= HUGE_FROM { HUGE_PAGE } else { CACHE_LINE };
+        // Whole cache lines, so that vectors may read to the end of the last.
+        Request::from_size_align(bytes.checked_next_multiple_of(CACHE_LINE)?, align).ok()
+    }
+
+    /// A block of `len` zeros.
+    pub fn new(len: usize, what: &'static str) -> Result<Buffer<T>> {
+        let failed = || Error::Memory { bytes: len.saturating_mul(size_of::<T>()), what };
+        let request = Self::request(len).ok_or_else(failed)?;
+        if request.size() == 0 {
+            return Ok(Buffer { start: NonNull::dangling(), len: 0 });
+        }
+        // SAFETY: the size is not zero.
+        let start = NonNull::new(unsafe { alloc(request) }).ok_or_else(failed)?;
+        if request.align() == HUGE_PAGE {
+            // SAFETY: the range is ours; the advice changes only its page size, and may be refused.
+            unsafe { crate::machine::advise_huge_pages(start.as_ptr(), request.size()) };
+        }
+        // SAFETY: the range is ours; this touches every page.
+        unsafe { start.write_bytes(0, request.size()) };
+        Ok(Buffer { start: start.cast(), len })
+    }
+
+    /// How many numbers.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// The first number.
+    pub fn as_ptr(&self) -> *mut T {
+        self.start.as_ptr()
+    }
+
+    /// All numbers.
+    pub fn as_slice(&self) -> &[T] {
+        // SAFETY: `len` numbers live there, all set when the block was made.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+
+    /// All numbers.
+    pub fn as_mut_slice(&mut self) -> &mut [T] {
+        // SAFETY: as above, and we are borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> Drop for Buffer<T> {
+    fn drop(&mut self) {
+        let bytes = (self.len * size_of::<T>()).next_multiple_of(CACHE_LINE);
+        if bytes > 0 {
+            let align = if self.len * size_of::<T>() >= HUGE_FROM { HUGE_PAGE } else { CACHE_LINE };
+            // SAFETY: the same size and alignment as in `new`.
+            unsafe { dealloc(self.start.as_ptr().cast(), Request::from_size_align_unchecked(bytes, align)) };
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Everything that may be tuned.
+
+use serde::{Deserialize, Serialize};
+
+/// Which intermediate layouts a recipe may go through.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Path {
+    /// One axis is split: fewer reshapes, more messages each.
+    Slab,
+    /// Two axes are split: more reshapes, each within a row of ranks.
+    Pencil,
+}
+
+/// How much memory a plan may take for speed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum MemoryUse {
+    /// Padded strides and whole planes in scratch.
+    #[default]
+    Fast,
+    /// No padding, no planes in scratch.
+    Small,
+}
+
+/// What the planner may be told; what is `None` it decides itself. Nothing
+/// here changes the result beyond rounding, and only `axes` and `kernel`
+/// change that.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Choice {
+    /// How values move between ranks; a name from
+    /// [`EXCHANGES`](crate::exchange::EXCHANGES).
+    pub exchange: Option<String>,
+    /// What transforms lines; a name from [`KERNELS`](crate::kernel::KERNELS).
+    pub kernel: Option<String>,
+    /// Through slabs or through pencils.
+    pub path: Option<Path>,
+    /// The order in which axes are transformed (forward); the halved axis of
+    /// a real transform must be first.
+    pub axes: Option<Vec<usize>>,
+    /// How many ranks hold data between the first and the last reshape.
+    pub ranks: Option<usize>,
+    /// Two axes in one pass over memory, plane by plane.
+    pub fuse: Option<bool>,
+    /// Speed against space.
+    pub memory: MemoryUse,
+}

@@ -1,0 +1,249 @@
+//! From a problem and a choice to a recipe: a pure function.
+//!
+//! The planner walks from the input layout to the output layout, one axis at
+//! a time. An axis that every rank has whole is transformed where it lies;
+//! for any other one, all pencil and slab grids (and the output layout itself)
+//! are candidates for the layout to reshape to. The cheapest walk by predicted
+//! bytes, messages and imbalance wins.
+
+use crate::layout::{factor_pairs, grid_boxes};
+use crate::{Box3, Choice, Error, Kind, Layout, Order, Path, Precision, Problem, Recipe, Result, Step};
+
+/// Seconds per message: what a small message costs on a good network.
+const LATENCY: f64 = 2e-6;
+/// Seconds per byte that leaves a rank.
+const WIRE: f64 = 1.0 / 4e9;
+/// Seconds per byte of a pass over a rank's own memory (read and write).
+const MEMORY: f64 = 1.0 / 10e9;
+/// Ranks whose traffic is looked at; more add time, not insight, on a grid.
+const SAMPLES: usize = 8;
+
+/// The recipe for this problem on this many ranks.
+///
+/// # Errors
+/// Whatever is wrong with the problem, its layouts or the choice.
+pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: usize) -> Result<Recipe> {
+    problem.check()?;
+    let (input, output) = problem.layouts(ranks)?;
+    let inner = choice.ranks.unwrap_or(ranks);
+    if inner == 0 || inner > ranks {
+        return Err(Error::Choice(format!("between 1 and {ranks} ranks can take part, got {inner}")));
+    }
+    let exchange =
+        crate::exchange::find(choice.exchange.as_deref().unwrap_or(crate::exchange::EXCHANGES[0].name))?;
+    let kernel = crate::kernel::find(choice.kernel.as_deref().unwrap_or(crate::kernel::KERNELS[0].name))?;
+    let order = output.as_ref().map_or(problem.output.order, Layout::order);
+    let walker = Walker { problem, path: choice.path, inner, order, precision, output: output.as_ref() };
+    let walk = walker.best(&input, choice.axes.as_deref())?;
+    Ok(Recipe {
+        shape: problem.shape,
+        kinds: problem.kinds(),
+        precision,
+        batch: problem.batch,
+        scale_forward: problem.scale_forward.factor(problem.points()),
+        scale_backward: problem.scale_backward.factor(problem.points()),
+        input,
+        output: walk.layout,
+        steps: walk.steps,
+        exchange: exchange.name.into(),
+        kernel: kernel.name.into(),
+        fuse: choice.fuse,
+        memory: choice.memory,
+    })
+}
+
+struct Walker<'a> {
+    problem: &'a Problem,
+    path: Option<Path>,
+    inner: usize,
+    order: Order,
+    precision: Precision,
+    output: Option<&'a Layout>,
+}
+
+/// A walk so far: the steps, where they lead, what they cost.
+#[derive(Clone)]
+struct Walk {
+    steps: Vec<Step>,
+    layout: Layout,
+    real: bool,
+    cost: f64,
+}
+
+impl Walker<'_> {
+    fn best(&self, input: &Layout, forced: Option<&[usize]>) -> Result<Walk> {
+        let orders = self.axis_orders(input, forced)?;
+        let start = Walk { steps: Vec::new(), layout: input.clone(), real: self.problem.real, cost: 0.0 };
+        let mut best: Option<Walk> = None;
+        for axes in orders {
+            for walk in self.walks(start.clone(), &axes) {
+                // A clear gain is wanted: equal walks keep the order that suits memory best.
+                if best.as_ref().is_none_or(|best| walk.cost < best.cost * (1.0 - 1e-9)) {
+                    best = Some(walk);
+                }
+            }
+        }
+        Ok(best.expect("there is at least one order of the axes"))
+    }
+
+    /// Orders to try, the one that takes the fastest axis in memory first
+    /// ahead. The halved axis of a real transform comes first in all.
+    fn axis_orders(&self, input: &Layout, forced: Option<&[usize]>) -> Result<Vec<Vec<usize>>> {
+        // A complex axis of one point is its own transform.
+        let idle = |axis: usize| self.problem.shape[axis] == 1 && self.problem.kinds()[axis] == Kind::Complex;
+        let listed = &self.problem.axes;
+        let legal = |axes: &[usize]| !self.problem.real || axes.first() == Some(&self.problem.halved);
+        if let Some(axes) = forced {
+            let mut sorted = (axes.to_vec(), listed.clone());
+            sorted.0.sort_unstable();
+            sorted.1.sort_unstable();
+            if sorted.0 != sorted.1 {
+                return Err(Error::Choice(format!(
+                    "the order of the axes must list each of {listed:?} once; got {axes:?}"
+                )));
+            }
+            if !legal(axes) {
+                return Err(Error::Choice(format!(
+                    "the halved axis {} of a real transform comes first; got {axes:?}",
+                    self.problem.halved
+                )));
+            }
+            return Ok(vec![axes.iter().copied().filter(|&axis| !idle(axis)).collect()]);
+        }
+        let mut fastest_first =
+            if self.problem.reproducible { Order::C.axes() } else { input.order().axes() };
+        fastest_first.reverse();
+        let mut all = permutations(fastest_first);
+        for axes in &mut all {
+            axes.retain(|&axis| listed.contains(&axis) && !idle(axis));
+            if let Some(at) = axes.iter().position(|&axis| self.problem.real && axis == self.problem.halved) {
+                axes[..=at].rotate_right(1);
+            }
+        }
+        let mut seen = Vec::new();
+        all.retain(|axes| {
+            !seen.contains(axes) && {
+                seen.push(axes.clone());
+                true
+            }
+        });
+        if self.problem.reproducible {
+            all.truncate(1);
+        }
+        Ok(all)
+    }
+
+    /// The cheapest walk through `axes` for each layout it can end its last
+    /// transform in, then on to the output.
+    fn walks(&self, start: Walk, axes: &[usize]) -> Vec<Walk> {
+        let mut fronts = vec![start];
+        for &axis in axes {
+            let mut next: Vec<Walk> = Vec::new();
+            for walk in &fronts {
+                for candidate in self.candidates(walk, axis) {
+                    let moved = self.transformed(self.reshaped(walk.clone(), &candidate), axis);
+                    match next.iter_mut().find(|other| other.layout == moved.layout) {
+                        Some(other) if other.cost <= moved.cost => {}
+                        Some(other) => *other = moved,
+                        None => next.push(moved),
+                    }
+                }
+            }
+            fronts = next;
+        }
+        fronts
+            .into_iter()
+            .map(|walk| match self.output {
+                Some(output) => self.reshaped(walk, &output.clone()),
+                None => {
+                    let local = walk.layout.clone().with_order(self.order);
+                    self.reshaped(walk, &local)
+                }
+            })
+            .collect()
+    }
+
+    /// Layouts in which `axis` can be transformed next.
+    fn candidates(&self, walk: &Walk, axis: usize) -> Vec<Layout> {
+        if walk.layout.is_whole(axis) && self.inner_fits(&walk.layout) {
+            return vec![walk.layout.clone()];
+        }
+        let (shape, ranks) = (walk.layout.shape(), walk.layout.ranks());
+        let others: Vec<usize> = (0..3).filter(|&a| a != axis).collect();
+        let mut found = Vec::new();
+        for (p, q) in factor_pairs(self.inner) {
+            let is_slab = p == 1 || q == 1;
+            let allowed = match self.path {
+                None => true,
+                Some(Path::Slab) => is_slab,
+                Some(Path::Pencil) => !is_slab || factor_pairs(self.inner).count() <= 2,
+            };
+            if allowed {
+                let mut grid = [1; 3];
+                (grid[others[0]], grid[others[1]]) = (p, q);
+                found.push(Layout::trusted(shape, grid_boxes(shape, grid, ranks), self.order));
+            }
+        }
+        // The output itself, seen before the halved axis shrinks.
+        if let Some(output) = self.output.filter(|output| output.is_whole(axis) && self.inner_fits(output)) {
+            found.push(if walk.real { output.with_axis(axis, shape[axis]) } else { output.clone() });
+        }
+        found
+    }
+
+    /// With fewer ranks inside than outside, layouts that use more are only for the ends.
+    fn inner_fits(&self, layout: &Layout) -> bool {
+        layout.boxes()[self.inner..].iter().all(Box3::is_empty)
+    }
+
+    fn transformed(&self, mut walk: Walk, axis: usize) -> Walk {
+        let kind = self.problem.kinds()[axis];
+        walk.steps.push(Step::Transform { axis, kind });
+        if kind == Kind::Real {
+            walk.layout = walk.layout.with_axis(axis, walk.layout.shape()[axis] / 2 + 1);
+            walk.real = false;
+        }
+        walk.cost += MEMORY * self.bytes(walk.layout.largest(), walk.real);
+        walk
+    }
+
+    fn reshaped(&self, mut walk: Walk, to: &Layout) -> Walk {
+        if walk.layout == *to {
+            return walk;
+        }
+        walk.cost += self.reshape_cost(&walk.layout, to, walk.real);
+        walk.steps.push(Step::Reshape { from: walk.layout, to: to.clone() });
+        walk.layout = to.clone();
+        walk
+    }
+
+    fn bytes(&self, elements: usize, real: bool) -> f64 {
+        elements as f64 * (self.precision.bytes() * if real { 1 } else { 2 } * self.problem.batch) as f64
+    }
+
+    /// Time of the busiest of a few ranks, sending or receiving.
+    fn reshape_cost(&self, from: &Layout, to: &Layout, real: bool) -> f64 {
+        let ranks = from.ranks();
+        let one_way = |own: &Box3, rank: usize, theirs: &[Box3]| {
+            let (mut volume, mut messages) = (0, 0);
+            for (_, other) in theirs.iter().enumerate().filter(|(peer, _)| *peer != rank) {
+                let shared = own.intersect(other).volume();
+                volume += shared;
+                messages += usize::from(shared > 0);
+            }
+            WIRE * self.bytes(volume, real) + LATENCY * messages as f64
+        };
+        let step = ranks.div_ceil(SAMPLES);
+        (0..ranks)
+            .step_by(step)
+            .map(|rank| {
+                let sent = one_way(&from.boxes()[rank], rank, to.boxes());
+                sent.max(one_way(&to.boxes()[rank], rank, from.boxes()))
+            })
+            .fold(0.0, f64::max)
+    }
+}
+
+fn permutations([a, b, c]: [usize; 3]) -> Vec<Vec<usize>> {
+    [[a, b, c], [a, c, b], [b, a, c], [b, c, a], [c, a, b], [c, b, a]].map(Vec::from).to_vec()
+}

@@ -1,0 +1,182 @@
+//! Short transforms in registers, sign -1, natural order in and out.
+
+use super::vector::{Pair, Vector};
+use crate::Real;
+
+/// Runs `$body` with the constant `$R` equal to the value `$radix`.
+macro_rules! with_radix {
+    ($radix:expr, $R:ident => $body:expr) => {
+        with_radix!(@ $radix, $R => $body; 1 2 3 4 5 7 8 9 11 13)
+    };
+    (@ $radix:expr, $R:ident => $body:expr; $($r:literal)*) => {
+        match $radix {
+            $($r => { const $R: usize = $r; $body })*
+            other => unreachable!("no butterfly of radix {other}"),
+        }
+    };
+}
+pub(super) use with_radix;
+
+/// The transform of `R` points.
+#[inline(always)]
+pub(super) fn dft<V: Vector, const R: usize>(x: &mut [Pair<V>; R]) {
+    match R {
+        1 => {}
+        2 => dft2(x),
+        3 => odd::<V, R, 1>(x, &[-0.5], &[0.866_025_403_784_438_6]),
+        4 => dft4(x),
+        5 => odd::<V, R, 2>(
+            x,
+            &[0.309_016_994_374_947_45, -0.809_016_994_374_947_5],
+            &[0.951_056_516_295_153_5, 0.587_785_252_292_473_1],
+        ),
+        7 => odd::<V, R, 3>(
+            x,
+            &[0.623_489_801_858_733_5, -0.222_520_933_956_314_4, -0.900_968_867_902_419_1],
+            &[0.781_831_482_468_029_8, 0.974_927_912_181_823_6, 0.433_883_739_117_558_1],
+        ),
+        8 => dft8(x),
+        9 => dft9(x),
+        11 => odd::<V, R, 5>(
+            x,
+            &[
+                0.841_253_532_831_181_2,
+                0.415_415_013_001_886_44,
+                -0.142_314_838_273_285_14,
+                -0.654_860_733_945_285_1,
+                -0.959_492_973_614_497_4,
+            ],
+            &[
+                0.540_640_817_455_597_6,
+                0.909_631_995_354_518_3,
+                0.989_821_441_880_932_7,
+                0.755_749_574_354_258_3,
+                0.281_732_556_841_429_67,
+            ],
+        ),
+        13 => odd::<V, R, 6>(
+            x,
+            &[
+                0.885_456_025_653_209_9,
+                0.568_064_746_731_155_8,
+                0.120_536_680_255_323_05,
+                -0.354_604_887_042_535_6,
+                -0.748_510_748_171_101_1,
+                -0.970_941_817_426_052,
+            ],
+            &[
+                0.464_723_172_043_768_56,
+                0.822_983_865_893_656_4,
+                0.992_708_874_098_054,
+                0.935_016_242_685_414_8,
+                0.663_122_658_240_795_2,
+                0.239_315_664_287_557_77,
+            ],
+        ),
+        _ => unreachable!("no butterfly of this radix"),
+    }
+}
+
+#[inline(always)]
+fn splat<V: Vector>(x: f64) -> V {
+    V::splat(V::T::rounded(x))
+}
+
+#[inline(always)]
+fn dft2<V: Vector>(x: &mut [Pair<V>]) {
+    (x[0], x[1]) = (x[0].add(x[1]), x[0].sub(x[1]));
+}
+
+#[inline(always)]
+fn four<V: Vector>(a: Pair<V>, b: Pair<V>, c: Pair<V>, d: Pair<V>) -> [Pair<V>; 4] {
+    let (s, t) = (a.add(c), a.sub(c));
+    let (u, v) = (b.add(d), b.sub(d));
+    [s.add(u), t.sub_i(v), s.sub(u), t.add_i(v)]
+}
+
+#[inline(always)]
+fn dft4<V: Vector>(x: &mut [Pair<V>]) {
+    [x[0], x[1], x[2], x[3]] = four(x[0], x[1], x[2], x[3]);
+}
+
+#[inline(always)]
+fn dft8<V: Vector>(x: &mut [Pair<V>]) {
+    let even = four(x[0], x[2], x[4], x[6]);
+    let odd = four(x[1], x[3], x[5], x[7]);
+    let half = splat::<V>(std::f64::consts::FRAC_1_SQRT_2);
+    (x[0], x[4]) = (even[0].add(odd[0]), even[0].sub(odd[0]));
+    (x[2], x[6]) = (even[2].sub_i(odd[2]), even[2].add_i(odd[2]));
+    // (1 - i) and (-1 - i); the root of one half goes into the sums.
+    let a = Pair { re: odd[1].re.add(odd[1].im), im: odd[1].im.sub(odd[1].re) };
+    let b = Pair { re: odd[3].im.sub(odd[3].re), im: odd[3].re.add(odd[3].im) };
+    (x[1], x[5]) = (plus(even[1], a, half), minus(even[1], a, half));
+    x[3] = Pair { re: b.re.mul_add(half, even[3].re), im: b.im.neg_mul_add(half, even[3].im) };
+    x[7] = Pair { re: b.re.neg_mul_add(half, even[3].re), im: b.im.mul_add(half, even[3].im) };
+}
+
+/// `a + s b`
+#[inline(always)]
+fn plus<V: Vector>(a: Pair<V>, b: Pair<V>, s: V) -> Pair<V> {
+    Pair { re: b.re.mul_add(s, a.re), im: b.im.mul_add(s, a.im) }
+}
+
+/// `a - s b`
+#[inline(always)]
+fn minus<V: Vector>(a: Pair<V>, b: Pair<V>, s: V) -> Pair<V> {
+    Pair { re: b.re.neg_mul_add(s, a.re), im: b.im.neg_mul_add(s, a.im) }
+}
+
+/// `x` times `cos - i sin`.
+#[inline(always)]
+fn turned<V: Vector>(x: Pair<V>, cos: f64, sin: f64) -> Pair<V> {
+    x.times(splat(cos), splat(-sin))
+}
+
+#[inline(always)]
+fn three<V: Vector>(a: Pair<V>, b: Pair<V>, c: Pair<V>) -> [Pair<V>; 3] {
+    let mut x = [a, b, c];
+    odd::<V, 3, 1>(&mut x, &[-0.5], &[0.866_025_403_784_438_6]);
+    x
+}
+
+#[inline(always)]
+fn dft9<V: Vector>(x: &mut [Pair<V>]) {
+    let a = three(x[0], x[3], x[6]);
+    let b = three(x[1], x[4], x[7]);
+    let c = three(x[2], x[5], x[8]);
+    let b1 = turned(b[1], 0.766_044_443_118_978, 0.642_787_609_686_539_4);
+    let b2 = turned(b[2], 0.173_648_177_666_930_36, 0.984_807_753_012_208);
+    let c1 = turned(c[1], 0.173_648_177_666_930_36, 0.984_807_753_012_208);
+    let c2 = turned(c[2], -0.939_692_620_785_908_4, 0.342_020_143_325_668_7);
+    [x[0], x[3], x[6]] = three(a[0], b[0], c[0]);
+    [x[1], x[4], x[7]] = three(a[1], b1, c1);
+    [x[2], x[5], x[8]] = three(a[2], b2, c2);
+}
+
+/// An odd number `R = 2 H + 1` of points: sums and differences of mirrored
+/// pairs halve the products. `cos` and `sin` are those of `2 pi j / R`, from 1.
+#[inline(always)]
+fn odd<V: Vector, const R: usize, const H: usize>(x: &mut [Pair<V>], cos: &[f64; H], sin: &[f64; H]) {
+    let sums: [Pair<V>; H] = std::array::from_fn(|j| x[j + 1].add(x[R - 1 - j]));
+    let differences: [Pair<V>; H] = std::array::from_fn(|j| x[j + 1].sub(x[R - 1 - j]));
+    let first = x[0];
+    for sum in sums {
+        x[0] = x[0].add(sum);
+    }
+    for k in 1..=H {
+        let mut a = first;
+        let mut b = Pair::zero();
+        for j in 1..=H {
+            let turn = j * k % R;
+            let (c, s) = if turn <= H {
+                (cos[turn - 1], sin[turn - 1])
+            } else {
+                (cos[R - turn - 1], -sin[R - turn - 1])
+            };
+            a = plus(a, sums[j - 1], splat(c));
+            b = if j == 1 { differences[0].scaled(splat(s)) } else { plus(b, differences[j - 1], splat(s)) };
+        }
+        x[k] = a.sub_i(b);
+        x[R - k] = a.add_i(b);
+    }
+}

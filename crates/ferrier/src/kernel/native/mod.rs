@@ -1,0 +1,106 @@
+//! Kernel `native`: many lines at once, one in each SIMD lane.
+//!
+//! A group of lines as large as a vector goes through its passes together:
+//! element `k` of all lines is one vector of real and one of imaginary parts.
+//! So a strided axis costs no shuffles, every length runs the same code, and
+//! a line's result does not depend on its neighbours: lanes without a line
+//! are computed and thrown away.
+//!
+//! Backward transforms run forward and store their elements in reverse order.
+
+mod butterfly;
+mod factor;
+mod fft;
+mod lines;
+mod moves;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+mod portable;
+mod ports;
+mod prime;
+mod real;
+mod roots;
+#[cfg(test)]
+mod tests;
+mod touch;
+mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+use lines::NativeLines;
+use portable::Portable;
+use vector::MAX_LANES;
+
+use super::{Lines, LinesSpec};
+use crate::Result;
+
+/// An instruction set.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Isa {
+    #[cfg(target_arch = "x86_64")]
+    Avx512,
+    #[cfg(target_arch = "x86_64")]
+    Avx2,
+    #[cfg(target_arch = "aarch64")]
+    Neon,
+    Portable,
+}
+
+impl Isa {
+    /// Those that this processor has, best first.
+    fn available() -> Vec<Isa> {
+        let mut found = vec![];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let fma = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+            if fma && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
+                found.push(Isa::Avx512);
+            }
+            if fma {
+                found.push(Isa::Avx2);
+            }
+        }
+        #[cfg(target_arch = "aarch64")]
+        if std::arch::is_aarch64_feature_detected!("neon") {
+            found.push(Isa::Neon);
+        }
+        found.push(Isa::Portable);
+        found
+    }
+}
+
+/// Constructors for one precision: on the best instruction set, and on a given
+/// one that this processor must have.
+macro_rules! constructors {
+    ($t:ty, $best:ident, $on:ident, $avx512:ident, $avx2:ident, $neon:ident) => {
+        pub(super) fn $best(spec: &LinesSpec) -> Result<Box<dyn Lines<$t>>> {
+            Ok($on(Isa::available()[0], spec))
+        }
+
+        fn $on(isa: Isa, spec: &LinesSpec) -> Box<dyn Lines<$t>> {
+            match isa {
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx512 => Box::new(NativeLines::<x86::$avx512>::new(spec)),
+                #[cfg(target_arch = "x86_64")]
+                Isa::Avx2 => Box::new(NativeLines::<x86::$avx2>::new(spec)),
+                #[cfg(target_arch = "aarch64")]
+                Isa::Neon => Box::new(NativeLines::<neon::$neon>::new(spec)),
+                Isa::Portable => Box::new(NativeLines::<Portable<$t>>::new(spec)),
+            }
+        }
+    };
+}
+
+constructors!(f32, lines_f32, lines_f32_on, Z32, Y32, N32);
+constructors!(f64, lines_f64, lines_f64_on, Z64, Y64, N64);
+
+/// Lane `i` holds line `i`.
+const fn natural_order() -> [usize; MAX_LANES] {
+    let mut order = [0; MAX_LANES];
+    let mut i = 0;
+    while i < MAX_LANES {
+        order[i] = i;
+        i += 1;
+    }
+    order
+}

@@ -1,0 +1,87 @@
+//! Where passes take elements from and put them: scratch, or rows of the
+//! caller's memory in which neighbouring lines lie side by side.
+
+use super::super::Strip;
+use super::vector::{Pair, Vector};
+
+/// Elements of a group of lines, by their number.
+pub(super) trait Source<V: Vector>: Copy {
+    /// # Safety
+    /// Inside [`Vector::enter`]; the source has an element `k`.
+    unsafe fn get(&self, k: usize) -> Pair<V>;
+}
+
+/// Places for elements of a group of lines.
+pub(super) trait Sink<V: Vector>: Copy {
+    /// # Safety
+    /// Inside [`Vector::enter`]; the sink has a place `k`.
+    unsafe fn put(&self, k: usize, x: Pair<V>);
+}
+
+/// An area of scratch, vector after vector.
+#[derive(Clone, Copy)]
+pub(super) struct Area<T>(pub *mut T);
+
+impl<V: Vector> Source<V> for Area<V::T> {
+    #[inline(always)]
+    unsafe fn get(&self, k: usize) -> Pair<V> {
+        // SAFETY: the caller's promise.
+        unsafe { Pair::load(self.0, k) }
+    }
+}
+
+impl<V: Vector> Sink<V> for Area<V::T> {
+    #[inline(always)]
+    unsafe fn put(&self, k: usize, x: Pair<V>) {
+        // SAFETY: the caller's promise.
+        unsafe { x.store(self.0, k) };
+    }
+}
+
+/// Complex rows of a full group: `table[k] + at` is element `k` of its first line.
+#[derive(Clone, Copy)]
+pub(super) struct Rows<T> {
+    pub table: *const *mut T,
+    pub at: usize,
+    /// What is stored is multiplied by this. (One changes no bit.)
+    pub scale: T,
+}
+
+impl<V: Vector> Source<V> for Rows<V::T> {
+    #[inline(always)]
+    unsafe fn get(&self, k: usize) -> Pair<V> {
+        // SAFETY: the caller's promise.
+        unsafe { V::load_pairs((*self.table.add(k)).add(self.at)) }
+    }
+}
+
+impl<V: Vector> Sink<V> for Rows<V::T> {
+    #[inline(always)]
+    unsafe fn put(&self, k: usize, x: Pair<V>) {
+        // SAFETY: the caller's promise.
+        unsafe { V::store_pairs((*self.table.add(k)).add(self.at), x.scaled(V::splat(self.scale))) };
+    }
+}
+
+/// Writes the address of every row of the line into `table`, backwards from
+/// row 0 (0, n-1, n-2, ...) if `reversed`.
+///
+/// # Safety
+/// `table` has room for all elements of the strips.
+pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], reversed: bool, table: *mut *mut T) {
+    let n: usize = strips.iter().map(|strip| strip.len).sum();
+    for strip in strips {
+        for k in 0..strip.len {
+            let row = strip.ptr.wrapping_offset(k as isize * strip.step);
+            let k = strip.at + k;
+            let place = if reversed && k > 0 { n - k } else { k };
+            // SAFETY: the caller's promise.
+            unsafe { *table.add(place) = row };
+        }
+    }
+}
+
+/// Whether neighbouring lines lie side by side in every strip.
+pub(super) fn are_rows<T>(strips: &[Strip<T>], width: usize) -> bool {
+    strips.iter().all(|strip| strip.lane == width as isize)
+}

@@ -1,0 +1,361 @@
+//! The kernel against sums taken term by term.
+
+use super::*;
+use crate::Real;
+use crate::kernel::{Block, LineKind, Strip};
+
+const KINDS: [LineKind; 4] =
+    [LineKind::Forward, LineKind::Backward, LineKind::RealForward, LineKind::RealBackward];
+
+/// A precision and its constructor.
+trait Tested: Real {
+    fn make(isa: Isa, spec: &LinesSpec) -> Box<dyn Lines<Self>>;
+    fn bits(self) -> u64;
+}
+impl Tested for f32 {
+    fn make(isa: Isa, spec: &LinesSpec) -> Box<dyn Lines<f32>> {
+        lines_f32_on(isa, spec)
+    }
+    fn bits(self) -> u64 {
+        self.to_bits().into()
+    }
+}
+impl Tested for f64 {
+    fn make(isa: Isa, spec: &LinesSpec) -> Box<dyn Lines<f64>> {
+        lines_f64_on(isa, spec)
+    }
+    fn bits(self) -> u64 {
+        self.to_bits()
+    }
+}
+
+/// Numbers in -1..1 that both precisions hold exactly.
+fn noise(count: usize, seed: u64) -> Vec<f64> {
+    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+    let mut next = || {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        ((state >> 40) as f64 / (1u64 << 23) as f64 - 1.0) as f32 as f64
+    };
+    (0..count).map(|_| next()).collect()
+}
+
+/// The transform of one line, term by term.
+fn naive(n: usize, kind: LineKind, line: &[f64]) -> Vec<f64> {
+    let sign = if matches!(kind, LineKind::Backward | LineKind::RealBackward) { 1.0 } else { -1.0 };
+    let turn = |t: usize| {
+        // Of an angle below a quarter, so that the argument's rounding stays small.
+        let quarter = 4 * t / n;
+        let (sin, cos) = (std::f64::consts::FRAC_PI_2 * (4 * t % n) as f64 / n as f64).sin_cos();
+        [(cos, sin), (-sin, cos), (-cos, -sin), (sin, -cos)][quarter]
+    };
+    let table: Vec<_> = (0..n).map(turn).collect();
+    let last = n / 2;
+    let input = |k: usize| match kind {
+        LineKind::Forward | LineKind::Backward => (line[2 * k], line[2 * k + 1]),
+        LineKind::RealForward => (line[k], 0.0),
+        LineKind::RealBackward if k == 0 || 2 * k == n => (line[2 * k], 0.0),
+        LineKind::RealBackward if k <= last => (line[2 * k], line[2 * k + 1]),
+        LineKind::RealBackward => (line[2 * (n - k)], -line[2 * (n - k) + 1]),
+    };
+    let inputs: Vec<_> = (0..n).map(input).collect();
+    let mut result = vec![];
+    for k in 0..kind.len_out(n) {
+        let (mut re, mut im) = (Sum::default(), Sum::default());
+        let mut t = 0;
+        for &(a, b) in &inputs {
+            let (c, s) = (table[t].0, sign * table[t].1);
+            re.add(a * c);
+            re.add(-b * s);
+            im.add(a * s);
+            im.add(b * c);
+            t = if t + k >= n { t + k - n } else { t + k };
+        }
+        result.push(re.value());
+        if kind.width_out() == 2 {
+            result.push(im.value());
+        }
+    }
+    result
+}
+
+/// A sum that keeps what rounding loses.
+#[derive(Default)]
+struct Sum(f64, f64);
+impl Sum {
+    fn add(&mut self, x: f64) {
+        let s = self.0 + x;
+        let t = s - self.0;
+        self.1 += (self.0 - (s - t)) + (x - t);
+        self.0 = s;
+    }
+    fn value(&self) -> f64 {
+        self.0 + self.1
+    }
+}
+
+/// How lines lie in memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Shape {
+    /// Neighbouring lines side by side.
+    Rows,
+    /// The same in three pieces, as if three ranks held them.
+    RowPieces,
+    /// Line after line.
+    Columns,
+    /// The same in pieces of one, two and the remaining elements.
+    ColumnPieces,
+    /// Lines and elements both apart.
+    Sparse,
+    /// Side by side, but from the last line to the first.
+    Backwards,
+}
+const SHAPES: [Shape; 6] =
+    [Shape::Rows, Shape::RowPieces, Shape::Columns, Shape::ColumnPieces, Shape::Sparse, Shape::Backwards];
+
+/// Strips over one buffer, and the buffer's length.
+fn strips<T>(shape: Shape, lines: usize, len: usize, width: usize) -> (Vec<(usize, Strip<T>)>, usize) {
+    let cuts = match shape {
+        Shape::RowPieces => vec![0, len / 3, len / 2, len],
+        Shape::ColumnPieces => vec![0, len.min(1), len.min(3), len],
+        _ => vec![0, len],
+    };
+    let (w, n, l) = (width as isize, len as isize, lines as isize);
+    let (step, lane) = match shape {
+        Shape::Rows | Shape::RowPieces => (w * (l + 3), w),
+        Shape::Columns | Shape::ColumnPieces => (w, w * n + 5),
+        Shape::Sparse => (w + 1, (w + 1) * n + 3),
+        Shape::Backwards => (w * l, -w),
+    };
+    let mut strips = vec![];
+    let mut offset = 7;
+    for cut in cuts.windows(2) {
+        let pieces = cut[1] - cut[0];
+        let first = if lane < 0 { (l - 1) * w } else { 0 };
+        let strip = Strip { ptr: std::ptr::null_mut(), at: cut[0], len: pieces, step, lane };
+        strips.push((offset + first as usize, strip));
+        offset += pieces * step.unsigned_abs() + lines * lane.unsigned_abs() + 9;
+    }
+    (strips, offset)
+}
+
+/// Lines in memory of some shape, with a mark wherever nothing should be.
+struct Lay<T> {
+    numbers: Vec<T>,
+    strips: Vec<Strip<T>>,
+}
+
+impl<T: Real> Lay<T> {
+    fn new(shape: Shape, lines: usize, len: usize, width: usize) -> Self {
+        let (places, total) = strips::<T>(shape, lines, len, width);
+        let mut numbers = vec![T::rounded(-77.0); total];
+        let strips =
+            places.iter().map(|&(at, strip)| Strip { ptr: numbers[at..].as_mut_ptr(), ..strip }).collect();
+        Lay { numbers, strips }
+    }
+
+    fn visit(&mut self, lines: usize, width: usize, mut f: impl FnMut(usize, usize, &mut T)) {
+        for strip in &self.strips {
+            for (k, j, w) in
+                (0..strip.len).flat_map(|k| (0..lines).flat_map(move |j| (0..width).map(move |w| (k, j, w))))
+            {
+                let at = strip
+                    .ptr
+                    .wrapping_offset(k as isize * strip.step + j as isize * strip.lane)
+                    .wrapping_add(w);
+                // SAFETY: `strips` made it lie within the numbers.
+                f(j, (strip.at + k) * width + w, unsafe { &mut *at });
+            }
+        }
+    }
+
+    /// The lines, after checking that nothing else was touched.
+    fn read(&mut self, lines: usize, len: usize, width: usize) -> Vec<Vec<T>> {
+        let mut result = vec![vec![T::default(); len * width]; lines];
+        self.visit(lines, width, |j, m, x| {
+            result[j][m] = *x;
+            *x = T::rounded(-77.0);
+        });
+        assert!(
+            self.numbers.iter().all(|x| *x == T::rounded(-77.0)),
+            "something outside the strips was touched"
+        );
+        result
+    }
+}
+
+struct Scratch<T>(Vec<T>, usize);
+impl<T: Real> Scratch<T> {
+    fn dirty(len: usize) -> Self {
+        let numbers = vec![T::rounded(f64::NAN); len + 64];
+        let skip = numbers.as_ptr().align_offset(64);
+        Scratch(numbers, skip)
+    }
+    fn slice(&mut self, len: usize) -> &mut [T] {
+        &mut self.0[self.1..self.1 + len]
+    }
+}
+
+/// Runs `input` through `lines`, from one shape to another.
+fn run<T: Tested>(
+    lines: &dyn Lines<T>,
+    spec: &LinesSpec,
+    input: &[Vec<f64>],
+    (from, to): (Shape, Shape),
+    in_place: bool,
+) -> Vec<Vec<T>> {
+    let (n, kind, count) = (spec.n, spec.kind, input.len());
+    let mut source = Lay::<T>::new(from, count, kind.len_in(n), kind.width_in());
+    source.visit(count, kind.width_in(), |j, m, x| *x = T::rounded(input[j][m]));
+    let mut target = Lay::<T>::new(to, count, kind.len_out(n), kind.width_out());
+    let size = lines.scratch(count);
+    let mut scratch = Scratch::dirty(size);
+    let strips = if in_place { source.strips.clone() } else { target.strips.clone() };
+    let block =
+        Block { lines: count, from: &source.strips, to: &strips, ahead: &source.strips, ahead_lines: count };
+    // SAFETY: the strips describe the buffers of source and target.
+    unsafe { lines.run(&block, scratch.slice(size)) };
+    let result = if in_place { &mut source } else { &mut target };
+    result.read(count, kind.len_out(n), kind.width_out())
+}
+
+fn error<T: Real>(got: &[T], want: &[f64], scale: f64) -> f64 {
+    let square = |x: f64| x * x;
+    let off: f64 = got.iter().zip(want).map(|(g, w)| square(g.widened() - scale * w)).sum();
+    let all: f64 = want.iter().map(|w| square(scale * w)).sum();
+    (off / all.max(f64::MIN_POSITIVE)).sqrt() / T::PRECISION.epsilon()
+}
+
+fn inputs(n: usize, kind: LineKind, count: usize) -> Vec<Vec<f64>> {
+    (0..count).map(|j| noise(kind.len_in(n) * kind.width_in(), (n * 100 + j) as u64)).collect()
+}
+
+/// All kinds, instruction sets and shapes for lines of `n` points.
+fn check<T: Tested>(n: usize, kind: LineKind, references: &[Vec<f64>], shapes: &[Shape]) {
+    let count = references.len();
+    let input = inputs(n, kind, count);
+    let scale = if n % 2 == 0 { 1.0 } else { 1.0 / n as f64 };
+    let spec = LinesSpec { n, kind, scale };
+    let allowed = 1.0 + 0.6 * (n as f64).log2();
+    for isa in Isa::available() {
+        let lines = T::make(isa, &spec);
+        for (i, &from) in shapes.iter().enumerate() {
+            let to = shapes[(i + n) % shapes.len()];
+            let got = run(&*lines, &spec, &input, (from, to), false);
+            for (got, want) in got.iter().zip(references) {
+                let error = error(got, want, scale);
+                let what = T::PRECISION.name();
+                assert!(error < allowed, "n {n} {kind:?} {isa:?} {what} {from:?} to {to:?}: {error} eps");
+            }
+            if kind.width_in() == kind.width_out() {
+                assert_eq!(
+                    run(&*lines, &spec, &input, (from, from), true),
+                    got,
+                    "in place, n {n} {isa:?} {from:?}"
+                );
+            }
+        }
+    }
+}
+
+fn check_all(n: usize, count: usize, shapes: &[Shape]) {
+    for kind in KINDS {
+        let references: Vec<_> = inputs(n, kind, count).iter().map(|line| naive(n, kind, line)).collect();
+        check::<f64>(n, kind, &references, shapes);
+        check::<f32>(n, kind, &references, shapes);
+    }
+}
+
+#[test]
+fn every_small_length() {
+    for n in 1..=130 {
+        check_all(n, [1, 5, 11, 19][n % 4], &SHAPES);
+    }
+}
+
+#[test]
+fn larger_lengths() {
+    for n in [144, 243, 250, 256, 289, 360, 384, 500, 512, 1000, 1001, 1009, 1024, 2021, 2048, 2187] {
+        check_all(n, 9, &[Shape::Rows, Shape::ColumnPieces]);
+    }
+}
+
+#[test]
+fn largest_lengths() {
+    for n in [4096, 10007] {
+        check_all(n, 1, &[Shape::Rows]);
+    }
+}
+
+#[test]
+fn a_line_depends_on_itself_alone() {
+    fn check<T: Tested>(n: usize, kind: LineKind, isa: Isa) {
+        let spec = LinesSpec { n, kind, scale: 0.3 };
+        let lines = T::make(isa, &spec);
+        let input = inputs(n, kind, 33);
+        let bits = |line: &[T]| line.iter().map(|x| x.bits()).collect::<Vec<_>>();
+        let full = run(&*lines, &spec, &input, (Shape::Rows, Shape::Rows), false);
+        for count in 1..=33 {
+            let shapes = (SHAPES[count % 6], SHAPES[count / 6 % 6]);
+            // Other places in the block, too.
+            let from = (7 * count) % (34 - count);
+            let part = run(&*lines, &spec, &input[from..from + count], shapes, false);
+            for (got, want) in part.iter().zip(&full[from..]) {
+                assert_eq!(bits(got), bits(want), "n {n} {kind:?} {isa:?}, {count} lines, {shapes:?}");
+            }
+        }
+    }
+    for isa in Isa::available() {
+        for kind in KINDS {
+            for n in [1, 2, 16, 30, 37, 45, 60, 128, 143] {
+                check::<f32>(n, kind, isa);
+                check::<f64>(n, kind, isa);
+            }
+        }
+    }
+}
+
+#[test]
+fn four_epsilon_at_512() {
+    for kind in KINDS {
+        let input = inputs(512, kind, 3);
+        for isa in Isa::available() {
+            let spec = LinesSpec { n: 512, kind, scale: 1.0 };
+            let shapes = (Shape::Rows, Shape::Rows);
+            let got32 = run(&*f32::make(isa, &spec), &spec, &input, shapes, false);
+            let got64 = run(&*f64::make(isa, &spec), &spec, &input, shapes, false);
+            for (j, line) in input.iter().enumerate() {
+                let want = naive(512, kind, line);
+                let (e32, e64) = (error(&got32[j], &want, 1.0), error(&got64[j], &want, 1.0));
+                assert!(e32 < 4.0 && e64 < 4.0, "{kind:?} {isa:?}: {e32}, {e64} eps");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_scale_of_a_power_of_two_changes_no_digit() {
+    let input = inputs(96, LineKind::Forward, 5);
+    for isa in Isa::available() {
+        let at = |scale| {
+            let spec = LinesSpec { n: 96, kind: LineKind::Forward, scale };
+            run(&*f64::make(isa, &spec), &spec, &input, (Shape::Rows, Shape::Columns), false)
+        };
+        let halved: Vec<Vec<f64>> =
+            at(1.0).iter().map(|line| line.iter().map(|x| 0.5 * x).collect()).collect();
+        assert_eq!(at(0.5), halved, "{isa:?}");
+    }
+}
+
+#[test]
+fn roots_are_right_to_the_last_bit() {
+    let roots = roots::Roots::new(360);
+    assert_eq!(roots.get(0), (1.0, 0.0));
+    assert_eq!(roots.get(90), (0.0, 1.0));
+    assert_eq!(roots.get(180), (-1.0, 0.0));
+    assert_eq!(roots.get(60), (0.5, 0.866_025_403_784_438_6));
+    assert_eq!(roots.get(315), (0.707_106_781_186_547_6, -0.707_106_781_186_547_6));
+    assert_eq!(roots.get(72), (0.309_016_994_374_947_45, 0.951_056_516_295_153_5));
+    assert_eq!(roots::Roots::new(11).get(4), (-0.654_860_733_945_285_1, 0.755_749_574_354_258_3));
+}

@@ -1,0 +1,73 @@
+//! Lines that are only moved: the pass of a group that transforms nothing.
+
+use crate::Real;
+use crate::kernel::{Block, Lines, Strip};
+
+/// Copies elements of `width` numbers.
+pub(crate) struct Copy {
+    pub width: usize,
+}
+
+/// Elements of a line and lines taken together: a tile that both sides find in L1.
+const TILE: usize = 16;
+
+impl<T: Real> Lines<T> for Copy {
+    fn block(&self, _strided: bool) -> usize {
+        TILE
+    }
+
+    fn scratch(&self, _lines: usize) -> usize {
+        0
+    }
+
+    unsafe fn run(&self, block: &Block<'_, T>, _scratch: &mut [T]) {
+        for from in block.from {
+            for to in block.to {
+                let (first, last) = (from.at.max(to.at), (from.at + from.len).min(to.at + to.len));
+                if first < last {
+                    // SAFETY: both strips hold these elements; the caller vouches for them.
+                    unsafe { self.copy(from, to, first, last, block.lines) };
+                }
+            }
+        }
+    }
+}
+
+impl Copy {
+    /// # Safety
+    /// Elements `first..last` of all lines are valid in both strips.
+    unsafe fn copy<T: Real>(&self, from: &Strip<T>, to: &Strip<T>, first: usize, last: usize, lines: usize) {
+        let width = self.width as isize;
+        let place = |strip: &Strip<T>, k: usize, line: usize| {
+            // SAFETY: an element of the strip.
+            unsafe { strip.ptr.offset((k - strip.at) as isize * strip.step + line as isize * strip.lane) }
+        };
+        if from.step == width && to.step == width {
+            for line in 0..lines {
+                let (source, target) = (place(from, first, line), place(to, first, line));
+                // SAFETY: elements lie densely in both; source and target are different memory, or the same place.
+                unsafe { std::ptr::copy(source, target, (last - first) * self.width) };
+            }
+            return;
+        }
+        if from.lane == width && to.lane == width {
+            for k in first..last {
+                let (source, target) = (place(from, k, 0), place(to, k, 0));
+                // SAFETY: neighbouring lines lie densely in both.
+                unsafe { std::ptr::copy(source, target, lines * self.width) };
+            }
+            return;
+        }
+        for start in (first..last).step_by(TILE) {
+            for line in 0..lines {
+                for k in start..last.min(start + TILE) {
+                    let (source, target) = (place(from, k, line), place(to, k, line));
+                    for w in 0..self.width {
+                        // SAFETY: number `w` of an element of both strips.
+                        unsafe { *target.add(w) = *source.add(w) };
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,263 @@
+//! What can be handed to a plan: slices, vectors, and arrays made by it.
+
+use num_complex::Complex;
+
+use super::geometry::Geometry;
+use crate::buffer::Buffer;
+use crate::{Box3, Real, Result};
+
+/// Numbers that a plan can read: `[T]`, `[Complex<T>]`, vectors of them, [`Array`].
+pub trait Data<T: Real> {
+    /// All numbers; a complex one is two.
+    fn numbers(&self) -> &[T];
+    /// What the numbers are; `None` where they may be either.
+    fn is_real(&self) -> Option<bool>;
+}
+
+/// Numbers that a plan can write.
+pub trait DataMut<T: Real>: Data<T> {
+    /// All numbers; a complex one is two.
+    fn numbers_mut(&mut self) -> &mut [T];
+}
+
+impl<T: Real> Data<T> for [T] {
+    fn numbers(&self) -> &[T] {
+        self
+    }
+    fn is_real(&self) -> Option<bool> {
+        Some(true)
+    }
+}
+
+impl<T: Real> DataMut<T> for [T] {
+    fn numbers_mut(&mut self) -> &mut [T] {
+        self
+    }
+}
+
+impl<T: Real> Data<T> for [Complex<T>] {
+    fn numbers(&self) -> &[T] {
+        // SAFETY: Complex<T> is two T, with T's alignment.
+        unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), self.len() * 2) }
+    }
+    fn is_real(&self) -> Option<bool> {
+        Some(false)
+    }
+}
+
+impl<T: Real> DataMut<T> for [Complex<T>] {
+    fn numbers_mut(&mut self) -> &mut [T] {
+        // SAFETY: Complex<T> is two T, with T's alignment, and any T are a Complex<T>.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), self.len() * 2) }
+    }
+}
+
+impl<T: Real, E> Data<T> for Vec<E>
+where
+    [E]: Data<T>,
+{
+    fn numbers(&self) -> &[T] {
+        self.as_slice().numbers()
+    }
+    fn is_real(&self) -> Option<bool> {
+        self.as_slice().is_real()
+    }
+}
+
+impl<T: Real, E> DataMut<T> for Vec<E>
+where
+    [E]: DataMut<T>,
+{
+    fn numbers_mut(&mut self) -> &mut [T] {
+        self.as_mut_slice().numbers_mut()
+    }
+}
+
+/// One rank's part of an array, made by a plan: aligned, in huge pages where
+/// large, and reachable by global index.
+///
+/// The input (or output) of a plan is either real or complex. An array for
+/// transforms in place is both in turn: before and after.
+pub struct Array<T: Real> {
+    pub(super) buffer: Buffer<T>,
+    pub(super) real: Option<Geometry>,
+    pub(super) complex: Option<Geometry>,
+    pub(super) batch: usize,
+}
+
+impl<T: Real> Array<T> {
+    pub(super) fn new(real: Option<Geometry>, complex: Option<Geometry>, batch: usize) -> Result<Self> {
+        let numbers =
+            [real, complex].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0) * batch;
+        Ok(Array { buffer: Buffer::new(numbers, "an array of a plan")?, real, complex, batch })
+    }
+
+    /// Can the array hold real numbers?
+    pub fn is_real(&self) -> bool {
+        self.real.is_some()
+    }
+
+    /// Can the array hold complex numbers?
+    pub fn is_complex(&self) -> bool {
+        self.complex.is_some()
+    }
+
+    /// This rank's box of global indices (of the complex array where it can be both).
+    pub fn get_box(&self) -> Box3 {
+        self.complex.or(self.real).map_or(Box3::EMPTY, |geometry| geometry.part)
+    }
+
+    /// This rank's box of global indices of the real array.
+    ///
+    /// # Panics
+    /// If the array cannot hold real numbers.
+    pub fn real_box(&self) -> Box3 {
+        self.real_geometry().part
+    }
+
+    fn real_geometry(&self) -> &Geometry {
+        self.real.as_ref().expect("this array holds complex numbers, not real ones")
+    }
+
+    fn complex_geometry(&self) -> &Geometry {
+        self.complex.as_ref().expect("this array holds real numbers, not complex ones")
+    }
+
+    /// All real numbers in memory order, those that pad rows included.
+    ///
+    /// # Panics
+    /// If the array cannot hold real numbers.
+    pub fn real(&self) -> &[T] {
+        self.real_geometry();
+        self.buffer.as_slice()
+    }
+
+    /// All real numbers in memory order, those that pad rows included.
+    ///
+    /// # Panics
+    /// If the array cannot hold real numbers.
+    pub fn real_mut(&mut self) -> &mut [T] {
+        self.real_geometry();
+        self.buffer.as_mut_slice()
+    }
+
+    /// All complex numbers in memory order.
+    ///
+    /// # Panics
+    /// If the array cannot hold complex numbers.
+    pub fn complex(&self) -> &[Complex<T>] {
+        self.complex_geometry();
+        let numbers = self.buffer.as_slice();
+        // SAFETY: pairs of T are Complex<T>.
+        unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), numbers.len() / 2) }
+    }
+
+    /// All complex numbers in memory order.
+    ///
+    /// # Panics
+    /// If the array cannot hold complex numbers.
+    pub fn complex_mut(&mut self) -> &mut [Complex<T>] {
+        self.complex_geometry();
+        let numbers = self.buffer.as_mut_slice();
+        // SAFETY: pairs of T are Complex<T>.
+        unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len() / 2) }
+    }
+
+    /// Where a global index of array `batch` lies in [`real`](Self::real), if this rank has it.
+    ///
+    /// # Panics
+    /// If the array cannot hold real numbers.
+    pub fn real_index(&self, batch: usize, index: [usize; 3]) -> Option<usize> {
+        place(self.real_geometry(), self.batch, batch, index)
+    }
+
+    /// Where a global index of array `batch` lies in [`complex`](Self::complex), if this rank has it.
+    ///
+    /// # Panics
+    /// If the array cannot hold complex numbers.
+    pub fn complex_index(&self, batch: usize, index: [usize; 3]) -> Option<usize> {
+        place(self.complex_geometry(), self.batch, batch, index).map(|number| number / 2)
+    }
+
+    /// Where a global index lies in [`complex`](Self::complex) or, for an
+    /// array that is only real, in [`real`](Self::real).
+    pub fn index(&self, batch: usize, index: [usize; 3]) -> Option<usize> {
+        if self.is_complex() { self.complex_index(batch, index) } else { self.real_index(batch, index) }
+    }
+
+    /// Sets every element from its number in the batch and its global index.
+    ///
+    /// # Panics
+    /// If the array cannot hold real numbers.
+    pub fn fill_real(&mut self, mut value: impl FnMut(usize, [usize; 3]) -> T) {
+        let geometry = *self.real_geometry();
+        let numbers = self.buffer.as_mut_slice();
+        each_index(&geometry.part, self.batch, |batch, index| {
+            numbers[batch * geometry.volume + geometry.offset(index)] = value(batch, index);
+        });
+    }
+
+    /// Sets every element from its number in the batch and its global index.
+    ///
+    /// # Panics
+    /// If the array cannot hold complex numbers.
+    pub fn fill_complex(&mut self, mut value: impl FnMut(usize, [usize; 3]) -> Complex<T>) {
+        let geometry = *self.complex_geometry();
+        let numbers = self.buffer.as_mut_slice();
+        each_index(&geometry.part, self.batch, |batch, index| {
+            let at = batch * geometry.volume + geometry.offset(index);
+            let value = value(batch, index);
+            (numbers[at], numbers[at + 1]) = (value.re, value.im);
+        });
+    }
+}
+
+fn place(geometry: &Geometry, arrays: usize, batch: usize, index: [usize; 3]) -> Option<usize> {
+    (batch < arrays && geometry.part.contains(index))
+        .then(|| batch * geometry.volume + geometry.offset(index))
+}
+
+fn each_index(part: &Box3, batch: usize, mut visit: impl FnMut(usize, [usize; 3])) {
+    for b in 0..batch {
+        for i in part.lo[0]..part.hi[0] {
+            for j in part.lo[1]..part.hi[1] {
+                for k in part.lo[2]..part.hi[2] {
+                    visit(b, [i, j, k]);
+                }
+            }
+        }
+    }
+}
+
+impl<T: Real> Data<T> for Array<T> {
+    fn numbers(&self) -> &[T] {
+        self.buffer.as_slice()
+    }
+    fn is_real(&self) -> Option<bool> {
+        match (&self.real, &self.complex) {
+            (Some(_), None) => Some(true),
+            (None, _) => Some(false),
+            _ => None,
+        }
+    }
+}
+
+impl<T: Real> DataMut<T> for Array<T> {
+    fn numbers_mut(&mut self) -> &mut [T] {
+        self.buffer.as_mut_slice()
+    }
+}
+
+/// Memory for plans that own none; one serves several plans in turn.
+pub struct Workspace<T: Real>(pub(super) Buffer<T>);
+
+impl<T: Real> Workspace<T> {
+    /// A workspace of at least `bytes` bytes; a plan needs
+    /// [`Memory::total`](super::Memory::total).
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn new(bytes: usize) -> Result<Self> {
+        Ok(Workspace(Buffer::new(bytes.div_ceil(size_of::<T>()), "a workspace")?))
+    }
+}

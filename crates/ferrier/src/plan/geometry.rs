@@ -1,0 +1,76 @@
+//! Where the elements of an array lie in memory.
+
+use crate::recipe::State;
+use crate::{Box3, MemoryUse, Order};
+
+/// The memory of one rank's part of an array, in numbers (a complex element
+/// is two).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Geometry {
+    pub part: Box3,
+    /// Numbers between neighbours on each axis.
+    pub strides: [usize; 3],
+    /// Numbers of one array of a batch.
+    pub volume: usize,
+}
+
+impl Geometry {
+    /// Dense.
+    pub fn dense(part: Box3, order: Order, real: bool) -> Geometry {
+        Geometry::with_row(part, order, real, part.shape()[order.fastest()] * width(real))
+    }
+
+    /// Rows (along the fastest axis) of `row` numbers each.
+    fn with_row(part: Box3, order: Order, real: bool, row: usize) -> Geometry {
+        let [slow, mid, fast] = order.axes();
+        let shape = part.shape();
+        let mut strides = [0; 3];
+        strides[fast] = width(real);
+        strides[mid] = row;
+        strides[slow] = row * shape[mid];
+        Geometry { part, strides, volume: row * shape[mid] * shape[slow] }
+    }
+
+    /// Real rows with room for their spectrum, as FFTW lays out real arrays
+    /// that are transformed in place.
+    pub fn padded_real(part: Box3, order: Order) -> Geometry {
+        Geometry::with_row(part, order, true, (part.shape()[order.fastest()] / 2 + 1) * 2)
+    }
+
+    /// Strides that no cache maps to a handful of its sets: rows and planes
+    /// are never a multiple of 4 KiB apart.
+    pub fn spread(part: Box3, order: Order, real: bool, number: usize) -> Geometry {
+        let [slow, mid, fast] = order.axes();
+        let shape = part.shape();
+        let line = 64 / number;
+        let page = 4096 / number;
+        let widen = |numbers: usize| {
+            let numbers = numbers.next_multiple_of(line);
+            if numbers.is_multiple_of(page) { numbers + line } else { numbers }
+        };
+        let mut strides = [0; 3];
+        strides[fast] = width(real);
+        strides[mid] = widen(shape[fast] * width(real));
+        strides[slow] = widen(strides[mid] * shape[mid]);
+        Geometry { part, strides, volume: strides[slow] * shape[slow] }
+    }
+
+    /// Of a work array.
+    pub fn work(state: &State, rank: usize, number: usize, memory: MemoryUse) -> Geometry {
+        let (part, order) = (state.layout.boxes()[rank], state.layout.order());
+        match memory {
+            MemoryUse::Fast => Geometry::spread(part, order, state.real, number),
+            MemoryUse::Small => Geometry::dense(part, order, state.real),
+        }
+    }
+
+    /// Where an index lies, counted from the start of the array.
+    pub fn offset(&self, index: [usize; 3]) -> usize {
+        (0..3).map(|a| (index[a] - self.part.lo[a]) * self.strides[a]).sum()
+    }
+}
+
+/// Numbers per element.
+pub(crate) fn width(real: bool) -> usize {
+    if real { 1 } else { 2 }
+}

@@ -1,0 +1,226 @@
+//! The lines of a pass: pieces of memory cut into cells in which every line
+//! has the same strips, and cells into blocks that a kernel takes at once.
+
+use std::sync::Arc;
+
+use super::lower::Piece;
+use crate::Box3;
+use crate::kernel::{Lines, Strip};
+
+/// A strip of a cell's first line: where it lies, and how far the lines,
+/// planes and arrays of the batch are apart.
+#[derive(Clone, Copy, Debug)]
+struct StripAt {
+    base: usize,
+    offset: usize,
+    at: usize,
+    len: usize,
+    step: usize,
+    lane: usize,
+    plane: usize,
+    batch: usize,
+}
+
+/// Lines side by side (`lanes`) in neighbouring planes, all with the same strips.
+#[derive(Clone, Debug)]
+struct Cell {
+    lanes: (usize, usize),
+    planes: (usize, usize),
+    from: (usize, usize),
+    to: (usize, usize),
+    /// Blocks in a plane.
+    blocks: usize,
+    /// Blocks of all cells before this one, all planes and arrays counted.
+    first: usize,
+}
+
+/// All lines of a pass along one axis.
+pub(crate) struct LineGrid<T> {
+    cells: Vec<Cell>,
+    strips: Vec<StripAt>,
+    /// Lines in a block.
+    block: usize,
+    batch: usize,
+    pub lines: Arc<dyn Lines<T>>,
+    /// Blocks in all.
+    pub blocks: usize,
+    /// The axis across planes.
+    pub planes: (usize, usize),
+}
+
+/// One block: which lines of which cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockAt {
+    cell: usize,
+    batch: usize,
+    plane: usize,
+    lane: usize,
+    lanes: usize,
+}
+
+/// The axes of a grid: lines run along `along`, lie side by side along
+/// `lanes`, and planes follow each other along `planes`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Axes {
+    pub along: usize,
+    pub lanes: usize,
+    pub planes: usize,
+}
+
+impl Axes {
+    /// Lanes run along the axis that is nearest in memory: of the target
+    /// where lines lie densely in the source, of the source otherwise.
+    pub fn choose(along: usize, from: &[Piece], to: &[Piece]) -> Axes {
+        let others = [0, 1, 2].map(|a| (along + a) % 3);
+        let (one, two) = (others[1].min(others[2]), others[1].max(others[2]));
+        let nearer = |pieces: &[Piece]| {
+            pieces.first().map(|piece| if piece.strides[one] < piece.strides[two] { one } else { two })
+        };
+        let dense =
+            from.first().is_some_and(|piece| (0..3).all(|a| piece.strides[along] <= piece.strides[a]));
+        let lanes = if dense { nearer(to) } else { nearer(from) }.unwrap_or(two);
+        Axes { along, lanes, planes: 3 - along - lanes }
+    }
+}
+
+impl<T> LineGrid<T> {
+    /// The grid of the lines along `axes.along` in `domain`; along that axis
+    /// the pieces of `from` and `to` say themselves how far they reach.
+    pub fn new(
+        axes: Axes,
+        domain: &Box3,
+        from: &[Piece],
+        to: &[Piece],
+        lines: Arc<dyn Lines<T>>,
+        batch: usize,
+    ) -> Self {
+        let both = || from.iter().chain(to);
+        let lane_cuts = cuts(domain, axes.lanes, both());
+        let plane_cuts = cuts(domain, axes.planes, both());
+        let strided = from.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
+        let block = lines.block(strided).max(1);
+        let planes = (domain.lo[axes.planes], domain.hi[axes.planes]);
+        let mut grid =
+            LineGrid { cells: Vec::new(), strips: Vec::new(), block, batch, lines, blocks: 0, planes };
+        for planes in plane_cuts.windows(2).map(|w| (w[0], w[1])) {
+            for lanes in lane_cuts.windows(2).map(|w| (w[0], w[1])) {
+                let from = grid.add_strips(axes, lanes.0, planes.0, from);
+                let to = grid.add_strips(axes, lanes.0, planes.0, to);
+                let blocks = (lanes.1 - lanes.0).div_ceil(block);
+                let first = grid.blocks;
+                grid.blocks += blocks * (planes.1 - planes.0) * batch;
+                grid.cells.push(Cell { lanes, planes, from, to, blocks, first });
+            }
+        }
+        grid
+    }
+
+    /// The strips that make up the lines of a cell, in order along the line.
+    fn add_strips(&mut self, axes: Axes, lane: usize, plane: usize, pieces: &[Piece]) -> (usize, usize) {
+        let first = self.strips.len();
+        for piece in pieces {
+            let mut corner = piece.region.lo;
+            (corner[axes.lanes], corner[axes.planes]) = (lane, plane);
+            if !piece.region.contains(corner) {
+                continue;
+            }
+            let moved: usize = (0..3).map(|a| (corner[a] - piece.region.lo[a]) * piece.strides[a]).sum();
+            self.strips.push(StripAt {
+                base: piece.rank * crate::transport::LENT + piece.base as usize,
+                offset: piece.offset + moved,
+                at: piece.region.lo[axes.along],
+                len: piece.region.hi[axes.along] - piece.region.lo[axes.along],
+                step: piece.strides[axes.along],
+                lane: piece.strides[axes.lanes],
+                plane: piece.strides[axes.planes],
+                batch: piece.batch,
+            });
+        }
+        self.strips[first..].sort_unstable_by_key(|strip| strip.at);
+        (first, self.strips.len())
+    }
+
+    /// The most strips that the lines of a cell have.
+    pub fn most_strips(&self) -> usize {
+        self.cells
+            .iter()
+            .map(|cell| (cell.from.1 - cell.from.0).max(cell.to.1 - cell.to.0))
+            .max()
+            .unwrap_or(0)
+    }
+
+    /// Numbers of scratch a thread needs.
+    pub fn scratch(&self) -> usize {
+        self.lines.scratch(self.block)
+    }
+
+    /// Block number `number` of all; the next ones follow by [`next`](Self::next).
+    pub fn block(&self, number: usize) -> BlockAt {
+        let cell = self.cells.partition_point(|cell| cell.first <= number) - 1;
+        let here = &self.cells[cell];
+        let inside = number - here.first;
+        let planes = here.planes.1 - here.planes.0;
+        let (batch, rest) = (inside / (planes * here.blocks), inside % (planes * here.blocks));
+        self.at(cell, batch, here.planes.0 + rest / here.blocks, rest % here.blocks)
+    }
+
+    fn at(&self, cell: usize, batch: usize, plane: usize, block: usize) -> BlockAt {
+        let (low, high) = self.cells[cell].lanes;
+        let lane = low + block * self.block;
+        BlockAt { cell, batch, plane, lane, lanes: self.block.min(high - lane) }
+    }
+
+    /// The blocks of one plane of one array.
+    pub fn plane_blocks(&self, batch: usize, plane: usize) -> impl Iterator<Item = BlockAt> + '_ {
+        let here = move |cell: &Cell| cell.planes.0 <= plane && plane < cell.planes.1;
+        let cells = self.cells.iter().enumerate().filter(move |(_, cell)| here(cell));
+        cells.flat_map(move |(i, cell)| (0..cell.blocks).map(move |block| self.at(i, batch, plane, block)))
+    }
+
+    /// Fills `strips` with the source (or target) of a block.
+    ///
+    /// # Safety
+    /// `bases` are the lent pointers of all ranks, each large enough for the
+    /// pieces this grid was made of.
+    pub unsafe fn strips(&self, at: &BlockAt, target: bool, bases: &[*mut T], strips: &mut Vec<Strip<T>>) {
+        let cell = &self.cells[at.cell];
+        let (first, last) = if target { cell.to } else { cell.from };
+        strips.clear();
+        for strip in &self.strips[first..last] {
+            let offset = strip.offset
+                + (at.lane - cell.lanes.0) * strip.lane
+                + (at.plane - cell.planes.0) * strip.plane
+                + at.batch * strip.batch;
+            // SAFETY: inside the array that the base points to, by the caller's word.
+            let ptr = unsafe { bases[strip.base].add(offset) };
+            strips.push(Strip {
+                ptr,
+                at: strip.at,
+                len: strip.len,
+                step: strip.step as isize,
+                lane: strip.lane as isize,
+            });
+        }
+    }
+
+    /// Lines in a block.
+    pub fn lanes(&self, at: &BlockAt) -> usize {
+        at.lanes
+    }
+
+    /// Arrays in the batch.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+}
+
+/// Where the pieces cut the domain along an axis, both ends included.
+fn cuts<'a>(domain: &Box3, axis: usize, pieces: impl Iterator<Item = &'a Piece>) -> Vec<usize> {
+    let mut cuts: Vec<usize> =
+        pieces.flat_map(|piece| [piece.region.lo[axis], piece.region.hi[axis]]).collect();
+    cuts.extend([domain.lo[axis], domain.hi[axis]]);
+    cuts.retain(|&cut| domain.lo[axis] <= cut && cut <= domain.hi[axis]);
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}

@@ -1,0 +1,290 @@
+//! Passes, ready to run: blocks of lines shared out over threads.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use super::copy::Copy;
+use super::geometry::{Geometry, width};
+use super::lines::{Axes, BlockAt, LineGrid};
+use super::lower::{Areas, Base, Piece, Site};
+use super::schedule::{Before, Leg, Pass, Schedule};
+use crate::kernel::{Block, Lines, Strip};
+use crate::machine::SendPtr;
+use crate::pool::Pool;
+use crate::{Box3, Order, Real, Result};
+
+/// The work of a pass.
+enum Work<T> {
+    /// This rank has nothing here.
+    Nothing,
+    /// Lines along one axis, any block by any thread.
+    Lines(LineGrid<T>),
+    /// Two axes: each plane through `first` into scratch (or straight into
+    /// the target) and through `second` to its place.
+    Planes { first: LineGrid<T>, second: LineGrid<T>, plane: usize },
+}
+
+/// A pass of one rank.
+pub(crate) struct BoundPass<T> {
+    pub before: Before,
+    pub name: String,
+    /// Bytes loaded and stored.
+    pub bytes: u64,
+    /// Floating-point operations by the usual count, 5 n log2 n a line.
+    pub flops: f64,
+    work: Work<T>,
+    next: AtomicUsize,
+}
+
+/// One thread's memory: strips and scratch.
+pub(crate) struct Hand<T> {
+    from: Vec<Strip<T>>,
+    to: Vec<Strip<T>>,
+    ahead: Vec<Strip<T>>,
+    bases: Vec<*mut T>,
+    scratch: SendPtr<T>,
+    scratch_len: usize,
+}
+
+// SAFETY: a hand is used by one thread at a time; its pointers are only used
+// inside a pass, whose caller vouches for them.
+unsafe impl<T: Send> Send for Hand<T> {}
+
+impl<T> Hand<T> {
+    /// Room for `strips` strips and the lent pointers of `ranks` ranks.
+    pub fn new(strips: usize, ranks: usize) -> Self {
+        Hand {
+            from: Vec::with_capacity(strips),
+            to: Vec::with_capacity(strips),
+            ahead: Vec::with_capacity(strips),
+            bases: Vec::with_capacity(ranks * crate::transport::LENT + 1),
+            scratch: SendPtr(std::ptr::null_mut()),
+            scratch_len: 0,
+        }
+    }
+
+    /// The pointers of this call.
+    pub fn set(&mut self, bases: &[*mut T], scratch: *mut T, scratch_len: usize) {
+        self.bases.clear();
+        self.bases.extend_from_slice(bases);
+        // Planes in scratch count from one more base.
+        self.bases.push(scratch);
+        self.scratch = SendPtr(scratch);
+        self.scratch_len = scratch_len;
+    }
+}
+
+/// Makes the lines of a leg, or takes them from those made before.
+pub(crate) type MakeLines<'a, T> = &'a mut dyn FnMut(&Leg) -> Result<Arc<dyn Lines<T>>>;
+
+impl<T: Real> BoundPass<T> {
+    /// Binds a pass of a schedule to this rank's memory.
+    pub fn new(
+        site: &Site<'_>,
+        schedule: &Schedule,
+        areas: &Areas,
+        pass: &Pass,
+        make: MakeLines<'_, T>,
+    ) -> Result<Self> {
+        let arrive = pass.arrive.layout.boxes()[site.rank];
+        let leave = pass.leave.layout.boxes()[site.rank];
+        let from = site.pieces(schedule, areas, &pass.from, &arrive, false);
+        let to = site.pieces(schedule, areas, &pass.to, &leave, true);
+        let work = match &pass.legs[..] {
+            _ if arrive.is_empty() => Work::Nothing,
+            [] => {
+                let along = pass.leave.layout.order().fastest();
+                let lines = Arc::new(Copy { width: width(pass.leave.real) });
+                Work::Lines(LineGrid::new(
+                    Axes::choose(along, &from, &to),
+                    &arrive,
+                    &from,
+                    &to,
+                    lines,
+                    site.batch,
+                ))
+            }
+            [leg] => {
+                let axes = Axes::choose(leg.axis, &from, &to);
+                Work::Lines(LineGrid::new(axes, &arrive, &from, &to, make(leg)?, site.batch))
+            }
+            [one, two] => planes(site, &arrive, &leave, &from, &to, [one, two], make)?,
+            _ => unreachable!("a pass has at most two legs"),
+        };
+        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * site.batch) as u64;
+        let bytes =
+            (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
+        let flops = pass.legs.iter().map(|leg| flops(leg, &arrive, &leave) * site.batch as f64).sum();
+        let name = match &pass.legs[..] {
+            [] => "copy".to_string(),
+            legs => legs.iter().map(|leg| leg.name.as_str()).collect::<Vec<_>>().join(" + "),
+        };
+        Ok(BoundPass { before: pass.before, name, bytes, flops, work, next: AtomicUsize::new(0) })
+    }
+
+    /// Numbers of scratch a thread needs.
+    pub fn scratch(&self) -> usize {
+        match &self.work {
+            Work::Nothing => 0,
+            Work::Lines(grid) => grid.scratch(),
+            Work::Planes { first, second, plane } => plane + first.scratch().max(second.scratch()),
+        }
+    }
+
+    /// The most strips of a line.
+    pub fn most_strips(&self) -> usize {
+        match &self.work {
+            Work::Nothing => 0,
+            Work::Lines(grid) => grid.most_strips(),
+            Work::Planes { first, second, .. } => first.most_strips().max(second.most_strips()),
+        }
+    }
+
+    /// Runs the pass on all threads of the pool.
+    ///
+    /// # Safety
+    /// Every hand has the pointers of this call and scratch of its own, and
+    /// nobody else writes to what the pass loads or touches what it stores to.
+    pub unsafe fn run(&self, pool: &Pool, hands: SendPtr<Hand<T>>) {
+        self.next.store(0, Ordering::Relaxed);
+        pool.run(&|thread| {
+            // SAFETY: one hand per thread of the pool.
+            let hand = unsafe { &mut *hands.get().add(thread) };
+            match &self.work {
+                Work::Nothing => {}
+                // SAFETY: the caller's word.
+                Work::Lines(grid) => unsafe { self.run_lines(grid, hand, pool.threads()) },
+                Work::Planes { first, second, plane } => {
+                    // SAFETY: the caller's word.
+                    unsafe { self.run_planes(first, second, *plane, hand) }
+                }
+            }
+        });
+    }
+
+    /// Blocks in runs of neighbours, handed out in turn.
+    unsafe fn run_lines(&self, grid: &LineGrid<T>, hand: &mut Hand<T>, threads: usize) {
+        let run = (grid.blocks / (threads * 16)).clamp(1, 64);
+        // SAFETY: the hand's scratch is its own.
+        let scratch = unsafe { std::slice::from_raw_parts_mut(hand.scratch.get(), hand.scratch_len) };
+        loop {
+            let first = self.next.fetch_add(run, Ordering::Relaxed);
+            if first >= grid.blocks {
+                return;
+            }
+            let last = grid.blocks.min(first + run);
+            let mut now = grid.block(first);
+            for number in first..last {
+                let next = (number + 1 < last).then(|| grid.block(number + 1));
+                // SAFETY: the caller's word.
+                unsafe { run_block(grid, &now, next.as_ref(), hand, scratch) };
+                now = next.unwrap_or(now);
+            }
+        }
+    }
+
+    unsafe fn run_planes(&self, first: &LineGrid<T>, second: &LineGrid<T>, plane: usize, hand: &mut Hand<T>) {
+        let (low, high) = first.planes;
+        let units = (high - low) * first.batch();
+        // SAFETY: the hand's scratch is its own; the plane at its start is reached through strips only.
+        let scratch = unsafe {
+            std::slice::from_raw_parts_mut(hand.scratch.get().add(plane), hand.scratch_len - plane)
+        };
+        loop {
+            let unit = self.next.fetch_add(1, Ordering::Relaxed);
+            if unit >= units {
+                return;
+            }
+            let (batch, index) = (unit / (high - low), low + unit % (high - low));
+            for grid in [first, second] {
+                let mut blocks = grid.plane_blocks(batch, index).peekable();
+                while let Some(at) = blocks.next() {
+                    // SAFETY: the caller's word; planes are disjoint.
+                    unsafe { run_block(grid, &at, blocks.peek(), hand, scratch) };
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`BoundPass::run`].
+unsafe fn run_block<T: Real>(
+    grid: &LineGrid<T>,
+    at: &BlockAt,
+    next: Option<&BlockAt>,
+    hand: &mut Hand<T>,
+    scratch: &mut [T],
+) {
+    // SAFETY: the bases are those of this call.
+    unsafe {
+        grid.strips(at, false, &hand.bases, &mut hand.from);
+        grid.strips(at, true, &hand.bases, &mut hand.to);
+    }
+    match next {
+        // SAFETY: as above.
+        Some(next) => unsafe { grid.strips(next, false, &hand.bases, &mut hand.ahead) },
+        None => hand.ahead.clear(),
+    }
+    let block = Block {
+        lines: grid.lanes(at),
+        from: &hand.from,
+        to: &hand.to,
+        ahead: &hand.ahead,
+        ahead_lines: next.map_or(0, |next| grid.lanes(next)),
+    };
+    // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
+    unsafe { grid.lines.run(&block, scratch) };
+}
+
+/// Two axes, plane by plane.
+fn planes<T: Real>(
+    site: &Site<'_>,
+    arrive: &Box3,
+    leave: &Box3,
+    from: &[Piece],
+    to: &[Piece],
+    legs: [&Leg; 2],
+    make: MakeLines<'_, T>,
+) -> Result<Work<T>> {
+    let [one, two] = legs.map(|leg| leg.axis);
+    let across = 3 - one - two;
+    let axes =
+        [Axes { along: one, lanes: two, planes: across }, Axes { along: two, lanes: one, planes: across }];
+    // The array between the legs: leg one is done, leg two is not.
+    let mut between = *arrive;
+    between.hi[one] = leave.hi[one];
+    let in_target = match to {
+        [target] => legs[1].spec.kind.width_in() == legs[1].spec.kind.width_out() && target.region == between,
+        _ => false,
+    };
+    let (pieces, plane) = if in_target {
+        (to.to_vec(), 0)
+    } else {
+        let piece = plane_piece(site, &between, axes[0]);
+        let numbers =
+            (between.shape()[one].max(1) * piece.strides[one]).max(between.shape()[two] * piece.strides[two]);
+        (vec![piece], numbers.next_multiple_of(64 / site.number))
+    };
+    let first = LineGrid::new(axes[0], arrive, from, &pieces, make(legs[0])?, site.batch);
+    let second = LineGrid::new(axes[1], &between, &pieces, to, make(legs[1])?, site.batch);
+    Ok(Work::Planes { first, second, plane })
+}
+
+/// A plane in a thread's scratch: rows along the first leg's axis or the
+/// other, whichever comes last in C order, spread over the cache's sets.
+fn plane_piece(site: &Site<'_>, between: &Box3, axes: Axes) -> Piece {
+    let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
+    let order = Order::new([axes.planes, slow, fast]).expect("three different axes");
+    let mut strides = Geometry::spread(*between, order, false, site.number).strides;
+    // Every plane of every array uses the same memory.
+    strides[axes.planes] = 0;
+    Piece { region: *between, rank: site.ranks, base: Base::In, offset: 0, strides, batch: 0 }
+}
+
+fn flops(leg: &Leg, arrive: &Box3, leave: &Box3) -> f64 {
+    let lines = arrive.volume().max(leave.volume()) as f64 / leg.spec.kind.len_in(leg.spec.n).max(1) as f64;
+    let n = leg.spec.n as f64;
+    let half = if leg.spec.kind.width_in() == leg.spec.kind.width_out() { 1.0 } else { 0.5 };
+    half * 5.0 * n * n.log2() * lines
+}

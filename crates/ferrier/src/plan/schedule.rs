@@ -1,0 +1,409 @@
+//! From the steps of a recipe to passes over memory, for one direction.
+//!
+//! Steps between two exchanges form a *group*; a group becomes one pass per
+//! axis, or one for two axes where planes are fused. Here it is decided where
+//! every pass loads from and stores to, so that no pass only packs, unpacks
+//! or copies unless there is nothing to transform. Pure: every rank derives
+//! the same schedule, with the others' memory in it.
+
+use crate::exchange::Way;
+use crate::kernel::{LineKind, LinesSpec};
+use crate::recipe::{Recipe, State, Step, step_name};
+use crate::{Kind, Layout};
+
+/// Forward or backward.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Direction {
+    Forward,
+    Backward,
+}
+
+/// An array that a pass loads from or stores to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Home {
+    /// The caller's input.
+    In,
+    /// The caller's output.
+    Out,
+    /// One of the plan's two work arrays.
+    Work(usize),
+}
+
+/// One end of a pass.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum End {
+    /// This rank's part of an array.
+    Own(Home, State),
+    /// All ranks' parts of an array.
+    Peers(Home, State),
+    /// The buffers of a reshape, by its number.
+    Wire(usize),
+}
+
+impl End {
+    fn home(&self) -> Option<(Home, &State)> {
+        match self {
+            End::Own(home, state) | End::Peers(home, state) => Some((*home, state)),
+            End::Wire(_) => None,
+        }
+    }
+
+    fn slot(&self) -> Option<usize> {
+        match self.home() {
+            Some((Home::Work(slot), _)) => Some(slot),
+            _ => None,
+        }
+    }
+}
+
+/// What must have happened before a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Before {
+    Nothing,
+    Barrier,
+    /// The exchange of a reshape.
+    Exchange(usize),
+}
+
+/// A transform of one axis in one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Leg {
+    pub axis: usize,
+    pub spec: LinesSpec,
+    pub name: String,
+}
+
+/// One pass over memory: load, transform along up to two axes, store.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Pass {
+    pub before: Before,
+    pub from: End,
+    pub to: End,
+    pub legs: Vec<Leg>,
+    /// What each rank has before and after.
+    pub arrive: State,
+    pub leave: State,
+}
+
+/// A reshape that goes through buffers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Reshape {
+    pub from: Layout,
+    pub to: Layout,
+    pub real: bool,
+    pub name: String,
+}
+
+/// The passes of one direction.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Schedule {
+    pub passes: Vec<Pass>,
+    pub reshapes: Vec<Reshape>,
+    pub input: State,
+    pub output: State,
+}
+
+/// The part of a recipe between two exchanges.
+struct Group {
+    legs: Vec<Leg>,
+    arrive: State,
+    leave: State,
+}
+
+/// How a schedule is to be made.
+#[derive(Clone, Copy)]
+pub(crate) struct Terms<'a> {
+    pub direction: Direction,
+    pub in_place: bool,
+    pub way: Way,
+    /// May these two legs share a pass, plane by plane?
+    pub fuse: &'a dyn Fn(&[Leg], &State) -> bool,
+}
+
+pub(crate) fn schedule(recipe: &Recipe, terms: Terms<'_>) -> Schedule {
+    let (groups, reshapes) = groups(recipe, terms.direction);
+    let input = groups[0].arrive.clone();
+    let output = groups[groups.len() - 1].leave.clone();
+    let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
+    let mut maker = Maker { terms, halved, passes: Vec::new(), input: input.clone(), output: output.clone() };
+    match terms.way {
+        Way::Messages(_) => maker.with_messages(&groups),
+        Way::Shared => maker.with_shared_memory(&groups),
+    }
+    let mut passes = maker.passes;
+    if matches!(terms.way, Way::Shared) {
+        add_barriers(&mut passes, terms.in_place);
+    }
+    let reshapes = if matches!(terms.way, Way::Shared) { Vec::new() } else { reshapes };
+    Schedule { passes, reshapes, input, output }
+}
+
+fn groups(recipe: &Recipe, direction: Direction) -> (Vec<Group>, Vec<Reshape>) {
+    let mut states = recipe.states();
+    let mut steps: Vec<Step> = recipe.steps.clone();
+    if direction == Direction::Backward {
+        states.reverse();
+        steps.reverse();
+        for step in &mut steps {
+            if let Step::Reshape { from, to } = step {
+                std::mem::swap(from, to);
+            }
+        }
+    }
+    let (mut groups, mut reshapes) = (Vec::new(), Vec::new());
+    let mut group = Group { legs: Vec::new(), arrive: states[0].clone(), leave: states[0].clone() };
+    let last = steps.iter().rposition(|step| matches!(step, Step::Transform { .. }));
+    for (i, step) in steps.iter().enumerate() {
+        let (before, after) = (&states[i], &states[i + 1]);
+        match step {
+            Step::Transform { axis, kind } => {
+                let scale = match direction {
+                    _ if Some(i) != last => 1.0,
+                    Direction::Forward => recipe.scale_forward,
+                    Direction::Backward => recipe.scale_backward,
+                };
+                let kind = match (kind, direction) {
+                    (Kind::Real, Direction::Forward) => LineKind::RealForward,
+                    (Kind::Real, Direction::Backward) => LineKind::RealBackward,
+                    (_, Direction::Forward) => LineKind::Forward,
+                    (_, Direction::Backward) => LineKind::Backward,
+                };
+                let spec = LinesSpec { n: recipe.shape[*axis], kind, scale };
+                group.legs.push(Leg { axis: *axis, spec, name: step_name(step, before.real) });
+                let order = group.leave.layout.order();
+                group.leave = State { layout: after.layout.clone().with_order(order), real: after.real };
+            }
+            Step::Reshape { from, to } if from.boxes() == to.boxes() => {
+                group.leave.layout = group.leave.layout.with_order(to.order());
+            }
+            Step::Reshape { from, to } => {
+                let name = step_name(step, before.real);
+                reshapes.push(Reshape { from: from.clone(), to: to.clone(), real: before.real, name });
+                groups.push(group);
+                group = Group { legs: Vec::new(), arrive: after.clone(), leave: after.clone() };
+            }
+        }
+    }
+    groups.push(group);
+    (groups, reshapes)
+}
+
+struct Maker<'a> {
+    terms: Terms<'a>,
+    halved: Option<usize>,
+    passes: Vec<Pass>,
+    input: State,
+    output: State,
+}
+
+impl Maker<'_> {
+    fn with_messages(&mut self, groups: &[Group]) {
+        for (i, group) in groups.iter().enumerate() {
+            let (from, before) = match i.checked_sub(1) {
+                None => (End::Own(Home::In, self.input.clone()), Before::Nothing),
+                Some(reshape) => (End::Wire(reshape), Before::Exchange(reshape)),
+            };
+            let to =
+                if i + 1 == groups.len() { End::Own(Home::Out, self.output.clone()) } else { End::Wire(i) };
+            self.group(group, from, to, before);
+        }
+    }
+
+    /// Groups that transform nothing vanish at both ends: the next stage loads
+    /// straight from the neighbours' inputs, the last one stores straight to
+    /// their outputs.
+    fn with_shared_memory(&mut self, groups: &[Group]) {
+        let first = usize::from(groups.len() > 1 && groups[0].legs.is_empty());
+        let last =
+            groups.len() - usize::from(groups.len() > first + 1 && groups[groups.len() - 1].legs.is_empty());
+        let mut from = match first {
+            0 => End::Own(Home::In, self.input.clone()),
+            _ => End::Peers(Home::In, self.input.clone()),
+        };
+        for (i, group) in groups.iter().enumerate().take(last).skip(first) {
+            let to = if i + 1 < last {
+                self.between(&from, &group.leave)
+            } else if last < groups.len() {
+                End::Peers(Home::Out, self.output.clone())
+            } else {
+                End::Own(Home::Out, self.output.clone())
+            };
+            let next = to.home().map(|(home, state)| End::Peers(home, state.clone()));
+            self.group(group, from, to, Before::Nothing);
+            from = next.expect("shared memory has no wires");
+        }
+    }
+
+    /// An array that the group after this one will load from: the output
+    /// where it has the right form, which saves a pass, else a work array.
+    fn between(&self, from: &End, state: &State) -> End {
+        let to = End::Own(Home::Out, state.clone());
+        if *state == self.output && !self.conflict(from, &to) {
+            return to;
+        }
+        End::Own(Home::Work(free_slot(&[from.slot()])), state.clone())
+    }
+
+    /// The passes of one group.
+    fn group(&mut self, group: &Group, from: End, to: End, before: Before) {
+        let packs = self.packs(group);
+        let (mut from, mut before, mut arrive) = (from, before, group.arrive.clone());
+        let mut done = 0;
+        for (i, &pack) in packs.iter().enumerate() {
+            let legs = group.legs[done..done + pack].to_vec();
+            done += pack;
+            let is_last = i + 1 == packs.len();
+            let leave = if is_last { group.leave.clone() } else { after(group, done) };
+            let target = if is_last { to.clone() } else { self.middle(&from, &to, &leave) };
+            let next = target.clone();
+            if is_last && self.conflict(&from, &target) {
+                // The caller's array cannot take the lines while it is being read: by way of a work array.
+                let slot = free_slot(&[from.slot()]);
+                let detour = End::Own(Home::Work(slot), leave.clone());
+                self.push(Pass { before, from, to: detour.clone(), legs, arrive, leave: leave.clone() });
+                let copy = Pass {
+                    before: Before::Nothing,
+                    from: detour,
+                    to: target,
+                    legs: Vec::new(),
+                    arrive: leave.clone(),
+                    leave: leave.clone(),
+                };
+                self.push(copy);
+                return;
+            }
+            self.push(Pass { before, from, to: target, legs, arrive, leave: leave.clone() });
+            (from, before, arrive) = (next, Before::Nothing, leave);
+        }
+    }
+
+    /// A pass that would load every value from where it stores it is none.
+    fn push(&mut self, pass: Pass) {
+        let idle = pass.legs.is_empty()
+            && pass.before == Before::Nothing
+            && match (&pass.from, &pass.to) {
+                (End::Own(Home::In, a), End::Own(Home::Out, b)) => self.terms.in_place && a == b,
+                (a, b) => a == b,
+            };
+        if !idle {
+            self.passes.push(pass);
+        }
+    }
+
+    /// Where the lines wait between two passes of a group: in the array they
+    /// go to in the end where that has room for them, else in a work array.
+    fn middle(&self, from: &End, to: &End, state: &State) -> End {
+        if let End::Own(home, target) = to
+            && target == state
+        {
+            let end = End::Own(*home, state.clone());
+            if !self.conflict(from, &end) {
+                return end;
+            }
+        }
+        // In place, the array that was read may also be written back to.
+        if self.terms.in_place
+            && let End::Own(Home::In, source) = from
+            && source == state
+        {
+            return End::Own(Home::In, state.clone());
+        }
+        End::Own(Home::Work(free_slot(&[from.slot(), to.slot()])), state.clone())
+    }
+
+    /// How many legs each pass takes.
+    fn packs(&self, group: &Group) -> Vec<usize> {
+        let legs = &group.legs;
+        let slowest = group.leave.layout.order().axes()[0];
+        let fits = |first: usize| {
+            let pair = &legs[first..first + 2];
+            let planes = 3 - pair[0].axis - pair[1].axis;
+            // The planes of the pair must lie apart in memory.
+            (legs.len() == 2 || planes == slowest) && (self.terms.fuse)(pair, &group.leave)
+        };
+        match legs.len() {
+            0 => vec![0],
+            2 if fits(0) => vec![2],
+            3 if fits(0) => vec![2, 1],
+            3 if fits(1) => vec![1, 2],
+            n => vec![1; n],
+        }
+    }
+
+    /// Would this pass overwrite what it, or another rank, still has to load?
+    fn conflict(&self, from: &End, to: &End) -> bool {
+        let (Some((source, before)), Some((target, after))) = (from.home(), to.home()) else { return false };
+        let same = self.memory(source) == self.memory(target);
+        same && !self.lines_return(before, after)
+    }
+
+    /// In place, input and output are one array.
+    fn memory(&self, home: Home) -> Home {
+        if self.terms.in_place && home == Home::In { Home::Out } else { home }
+    }
+
+    /// Is each line stored exactly where it was loaded from?
+    fn lines_return(&self, before: &State, after: &State) -> bool {
+        if before == after {
+            return true;
+        }
+        // A real line in a padded row and its spectrum share that row.
+        let Some(halved) = self.halved else { return false };
+        let rows = |state: &State| state.layout.order().fastest() == halved && state.layout.is_whole(halved);
+        before.real != after.real
+            && rows(before)
+            && rows(after)
+            && before.layout.with_axis(halved, 1) == after.layout.with_axis(halved, 1)
+    }
+}
+
+/// The array after the first `done` legs of a group.
+fn after(group: &Group, done: usize) -> State {
+    let mut layout = group.arrive.layout.clone().with_order(group.leave.layout.order());
+    let mut real = group.arrive.real;
+    for leg in &group.legs[..done] {
+        if leg.spec.kind == LineKind::RealForward {
+            layout = layout.with_axis(leg.axis, leg.spec.n / 2 + 1);
+            real = false;
+        }
+    }
+    State { layout, real }
+}
+
+fn free_slot(taken: &[Option<usize>]) -> usize {
+    (0..).find(|slot| !taken.contains(&Some(*slot))).expect("slots do not run out")
+}
+
+/// What ranks did to each other's arrays since the last barrier.
+#[derive(Default)]
+struct Hazards {
+    own_reads: Vec<Home>,
+    own_writes: Vec<Home>,
+    peer_reads: Vec<Home>,
+    peer_writes: Vec<Home>,
+}
+
+/// Puts a barrier before every pass that could meet another rank's loads or stores.
+fn add_barriers(passes: &mut [Pass], in_place: bool) {
+    let name = |home: Home| if in_place && home == Home::In { Home::Out } else { home };
+    let mut since = Hazards::default();
+    for pass in passes {
+        let side = |end: &End| match end {
+            End::Own(home, _) => (name(*home), false),
+            End::Peers(home, _) => (name(*home), true),
+            End::Wire(_) => unreachable!("shared memory has no wires"),
+        };
+        let ((source, reads_peers), (target, writes_peers)) = (side(&pass.from), side(&pass.to));
+        let wait = since.peer_writes.contains(&source)
+            || (reads_peers && since.own_writes.contains(&source))
+            || since.peer_reads.contains(&target)
+            || since.peer_writes.contains(&target)
+            || (writes_peers && (since.own_reads.contains(&target) || since.own_writes.contains(&target)));
+        if wait {
+            pass.before = Before::Barrier;
+            since = Hazards::default();
+        }
+        if reads_peers { &mut since.peer_reads } else { &mut since.own_reads }.push(source);
+        if writes_peers { &mut since.peer_writes } else { &mut since.own_writes }.push(target);
+    }
+}

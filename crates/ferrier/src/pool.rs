@@ -1,0 +1,164 @@
+//! The threads inside a rank.
+//!
+//! A plan's work comes as a handful of short, equal jobs per transform, so
+//! the pool does one thing: run a closure once on every thread. It allocates
+//! nothing after it is made.
+
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use crate::transport::{Bell, BusyThreads};
+use crate::{Error, Result};
+
+type Job = *const (dyn Fn(usize) + Sync);
+
+struct Shared {
+    /// The job of this round; null before the first.
+    job: Mutex<Option<JobPtr>>,
+    round: AtomicUsize,
+    running: AtomicUsize,
+    stop: AtomicBool,
+    panic: Mutex<Option<Box<dyn Any + Send>>>,
+    bell: Bell,
+}
+
+#[derive(Clone, Copy)]
+struct JobPtr(Job);
+// SAFETY: the closure is Sync, and `run` keeps it alive until every thread is done with it.
+unsafe impl Send for JobPtr {}
+
+/// A fixed number of threads, the caller of [`run`](Pool::run) among them.
+pub(crate) struct Pool {
+    shared: Arc<Shared>,
+    workers: Vec<JoinHandle<()>>,
+    _busy: BusyThreads,
+}
+
+impl Pool {
+    /// A pool of `threads` threads, the calling one included.
+    pub fn new(threads: usize) -> Result<Pool> {
+        let shared = Arc::new(Shared {
+            job: Mutex::new(None),
+            round: AtomicUsize::new(0),
+            running: AtomicUsize::new(0),
+            stop: AtomicBool::new(false),
+            panic: Mutex::new(None),
+            bell: Bell::default(),
+        });
+        let mut pool = Pool { shared, workers: Vec::new(), _busy: BusyThreads::new(threads.max(1) - 1) };
+        for index in 1..threads {
+            let shared = pool.shared.clone();
+            let worker = std::thread::Builder::new()
+                .name(format!("ferrier {index}"))
+                .spawn(move || work(&shared, index))
+                .map_err(|e| {
+                    Error::Transport(format!("thread {index} of {threads} could not be started: {e}"))
+                })?;
+            pool.workers.push(worker);
+        }
+        Ok(pool)
+    }
+
+    /// Number of threads.
+    pub fn threads(&self) -> usize {
+        self.workers.len() + 1
+    }
+
+    /// Runs `job(0)` to `job(threads - 1)`, each on a thread of its own, and
+    /// returns when all are done. A panic in one comes out here.
+    pub fn run(&self, job: &(dyn Fn(usize) + Sync)) {
+        if self.workers.is_empty() {
+            return job(0);
+        }
+        let shared = &*self.shared;
+        // SAFETY: only the lifetime changes; below we wait until no thread uses the job any more.
+        let erased = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), Job>(job) };
+        *lock(&shared.job) = Some(JobPtr(erased));
+        shared.running.store(self.workers.len(), SeqCst);
+        shared.round.fetch_add(1, SeqCst);
+        shared.bell.ring();
+        let own = catch_unwind(AssertUnwindSafe(|| job(0)));
+        shared.bell.wait_until(|| (shared.running.load(SeqCst) == 0).then_some(()));
+        let theirs = lock(&shared.panic).take();
+        if let Some(payload) = own.err().or(theirs) {
+            resume_unwind(payload);
+        }
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        self.shared.stop.store(true, SeqCst);
+        self.shared.bell.ring();
+        for worker in self.workers.drain(..) {
+            let _ = worker.join();
+        }
+    }
+}
+
+fn work(shared: &Shared, index: usize) {
+    let mut done = 0;
+    loop {
+        let stop = shared.bell.wait_until(|| {
+            if shared.stop.load(SeqCst) {
+                return Some(true);
+            }
+            (shared.round.load(SeqCst) != done).then_some(false)
+        });
+        if stop {
+            return;
+        }
+        done += 1;
+        let job = lock(&shared.job).expect("a round has a job").0;
+        // SAFETY: `run` waits until `running` is zero before the job can die.
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { (*job)(index) })) {
+            lock(&shared.panic).get_or_insert(payload);
+        }
+        if shared.running.fetch_sub(1, SeqCst) == 1 {
+            shared.bell.ring();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// What a panic said.
+pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
+    if let Some(text) = payload.downcast_ref::<&str>() {
+        (*text).to_string()
+    } else if let Some(text) = payload.downcast_ref::<String>() {
+        text.clone()
+    } else {
+        "(no message)".to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_thread_runs_every_round() {
+        let pool = Pool::new(3).unwrap();
+        let counts = [const { AtomicUsize::new(0) }; 3];
+        for _ in 0..200 {
+            pool.run(&|index| {
+                counts[index].fetch_add(1, SeqCst);
+            });
+        }
+        assert_eq!(counts.map(|count| count.into_inner()), [200; 3]);
+    }
+
+    #[test]
+    fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
+        let pool = Pool::new(2).unwrap();
+        let caught = catch_unwind(AssertUnwindSafe(|| pool.run(&|index| assert!(index != 1, "planted"))));
+        assert!(panic_text(&*caught.unwrap_err()).contains("planted"));
+        pool.run(&|_| ());
+    }
+}

@@ -1,0 +1,95 @@
+//! How a thread waits: a short spin, then giving way, then sleeping.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Condvar, Mutex};
+use std::time::Duration;
+
+/// Threads of this process that may be busy at once; above the number of
+/// cores spinning only takes time from the one that is waited for.
+static BUSY: AtomicUsize = AtomicUsize::new(1);
+
+/// Counts threads that compute, for as long as it lives.
+#[derive(Debug)]
+pub(crate) struct BusyThreads(usize);
+
+impl BusyThreads {
+    pub fn new(threads: usize) -> Self {
+        BUSY.fetch_add(threads, Ordering::Relaxed);
+        BusyThreads(threads)
+    }
+}
+
+impl Drop for BusyThreads {
+    fn drop(&mut self) {
+        BUSY.fetch_sub(self.0, Ordering::Relaxed);
+    }
+}
+
+/// One wait: call [`pause`](Backoff::pause) until what is awaited is there.
+pub(crate) struct Backoff {
+    rounds: u32,
+    spins: u32,
+}
+
+impl Backoff {
+    pub fn new() -> Self {
+        let spins = if BUSY.load(Ordering::Relaxed) <= crate::machine::cores() { 20_000 } else { 0 };
+        Backoff { rounds: 0, spins }
+    }
+
+    /// Waits a little, longer each time; true when it is time to sleep.
+    pub fn pause(&mut self) -> bool {
+        self.rounds = self.rounds.saturating_add(1);
+        if self.rounds <= self.spins {
+            std::hint::spin_loop();
+        } else if self.rounds <= self.spins + 50 {
+            std::thread::yield_now();
+        } else {
+            return true;
+        }
+        false
+    }
+}
+
+/// Where threads sleep until somebody changes something.
+#[derive(Debug, Default)]
+pub(crate) struct Bell {
+    sleepers: AtomicUsize,
+    lock: Mutex<()>,
+    ring: Condvar,
+}
+
+impl Bell {
+    /// Wakes all sleepers. Call after the change is visible.
+    pub fn ring(&self) {
+        // Ordered against the sleeper's increment: either it sees the change, or we see it sleeping.
+        std::sync::atomic::fence(Ordering::SeqCst);
+        if self.sleepers.load(Ordering::SeqCst) > 0 {
+            drop(self.lock.lock().unwrap_or_else(|e| e.into_inner()));
+            self.ring.notify_all();
+        }
+    }
+
+    /// Waits until `done` says so.
+    pub fn wait_until<R>(&self, mut done: impl FnMut() -> Option<R>) -> R {
+        let mut backoff = Backoff::new();
+        loop {
+            if let Some(result) = done() {
+                return result;
+            }
+            if backoff.pause() {
+                self.sleepers.fetch_add(1, Ordering::SeqCst);
+                let guard = self.lock.lock().unwrap_or_else(|e| e.into_inner());
+                let result = done();
+                if result.is_none() {
+                    // The time-out is a safety net; every change rings.
+                    let _ = self.ring.wait_timeout(guard, Duration::from_millis(20));
+                }
+                self.sleepers.fetch_sub(1, Ordering::SeqCst);
+                if let Some(result) = result {
+                    return result;
+                }
+            }
+        }
+    }
+}
