@@ -81,20 +81,37 @@ fn problems() -> Vec<(&'static str, Problem)> {
     vec![
         ("c2c slabs", Problem::c2c([8, 9, 10])),
         ("c2c bricks, a batch", Problem::c2c([8, 6, 10]).input(LayoutSpec::bricks()).batch(2)),
-        ("r2c pencils", Problem::r2c([7, 8, 12]).input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0))),
+        (
+            "r2c pencils",
+            Problem::r2c([7, 8, 12]).input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0)),
+        ),
         ("r2c halved 0, a prime", Problem::r2c([16, 4, 37]).halved(0).output(LayoutSpec::best())),
     ]
 }
 
 /// Every call of a fresh plan, the first included.
-fn nothing_is_allocated(told: &str, problem: &Problem, exchange: &str, kernel: &str, ranks: usize, threads: usize) {
+fn nothing_is_allocated(
+    told: &str,
+    problem: &Problem,
+    exchange: &str,
+    kernel: &str,
+    ranks: usize,
+    threads: usize,
+) {
     let barrier = Barrier::new(ranks);
     let outcome = ferrier::ranks(ranks).threads(threads).run(|comm| {
-        let told = |call: &str| format!("{call}: {told}, {exchange}, {kernel}, {ranks} ranks, {threads} threads");
+        let told =
+            |call: &str| format!("{call}: {told}, {exchange}, {kernel}, {ranks} ranks, {threads} threads");
         let check = |call: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
             counted(&barrier, work)?;
             let count = COUNT.load(SeqCst);
-            assert_eq!(count, 0, "{}: {count} allocations, the last of {} bytes", told(call), LAST.load(SeqCst));
+            assert_eq!(
+                count,
+                0,
+                "{}: {count} allocations, the last of {} bytes",
+                told(call),
+                LAST.load(SeqCst)
+            );
             Ok(())
         };
         let mut plan = common::plan_of::<f64>(&comm, problem, &choice(exchange, kernel))?;
@@ -127,7 +144,14 @@ fn nothing_is_allocated(told: &str, problem: &Problem, exchange: &str, kernel: &
 }
 
 /// What a draft promises is what the plan says, and what `build` takes.
-fn memory_is_exact(told: &str, problem: &Problem, exchange: &str, kernel: &str, ranks: usize, threads: usize) {
+fn memory_is_exact(
+    told: &str,
+    problem: &Problem,
+    exchange: &str,
+    kernel: &str,
+    ranks: usize,
+    threads: usize,
+) {
     let outcome = ferrier::ranks(ranks).threads(threads).run(|comm| {
         let start = ALIGNED.get();
         let draft = Planner::new(problem).choice(choice(exchange, kernel)).draft::<f64>(&comm)?;
@@ -135,12 +159,14 @@ fn memory_is_exact(told: &str, problem: &Problem, exchange: &str, kernel: &str, 
         let promised = draft.memory();
         let plan = draft.build()?;
         let taken = ALIGNED.get() - start;
-        let told = format!("{told}, {exchange}, {kernel}, rank {} of {ranks}, {threads} threads", comm.rank());
+        let told =
+            format!("{told}, {exchange}, {kernel}, rank {} of {ranks}, {threads} threads", comm.rank());
         assert_eq!(promised, plan.memory(), "{told}");
         assert_eq!(promised.total(), taken, "{told}: promised and taken bytes differ: {promised:?}");
         Ok(taken)
     });
-    let taken = outcome.unwrap_or_else(|error| panic!("{told}, {exchange}, {kernel}, {ranks} ranks: {error}"));
+    let taken =
+        outcome.unwrap_or_else(|error| panic!("{told}, {exchange}, {kernel}, {ranks} ranks: {error}"));
     if exchange != "direct" && ranks > 1 {
         assert!(taken.iter().sum::<usize>() > 0, "buffers that this test does not see");
     }
@@ -178,7 +204,11 @@ fn the_counter_works() {
     };
     assert_eq!(count(&|| ()), 0);
     assert!(count(&|| drop(std::hint::black_box(Box::new(1)))) >= 2);
-    assert!(count(&|| std::thread::scope(|s| drop(s.spawn(|| std::hint::black_box(vec![Complex::new(1.0, 2.0)]))))) > 2);
+    assert!(
+        count(&|| std::thread::scope(|s| drop(
+            s.spawn(|| std::hint::black_box(vec![Complex::new(1.0, 2.0)]))
+        ))) > 2
+    );
 }
 
 #[test]

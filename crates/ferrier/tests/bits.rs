@@ -84,7 +84,11 @@ fn does_not_matter<T: Number>(kernel: &str) {
         for exchange in exchanges() {
             for threads in 1..=3 {
                 for mode in MODES {
-                    let told = format!("{} {kernel} {}: {exchange}, {threads} threads, {mode:?}", case.line, T::NAME);
+                    let told = format!(
+                        "{} {kernel} {}: {exchange}, {threads} threads, {mode:?}",
+                        case.line,
+                        T::NAME
+                    );
                     same(&told, &first, &run::<T>(&case, &problem, &how(exchange, threads, mode)));
                 }
             }

@@ -21,7 +21,11 @@ fn table(ranks: usize) {
                 turn += 1;
                 let threads = if turn % 5 == 0 { 2 } else { 1 };
                 let run = Run { case, ranks, threads, choice: choice(exchange, kernel), modes: &MODES };
-                if turn % 3 == 0 { run.check::<f32>(&oracle, &mut rng) } else { run.check::<f64>(&oracle, &mut rng) }
+                if turn % 3 == 0 {
+                    run.check::<f32>(&oracle, &mut rng)
+                } else {
+                    run.check::<f64>(&oracle, &mut rng)
+                }
             }
         }
     }

@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use common::{choice, exchanges, kernels, plan_of};
-use ferrier::{Box3, Choice, Comm, Error, Layout, LayoutSpec, Order, Plan, Planner, Problem, Result, Workspace};
+use ferrier::{
+    Box3, Choice, Comm, Error, Layout, LayoutSpec, Order, Plan, Planner, Problem, Result, Workspace,
+};
 use ferrier_test::watchdog;
 use num_complex::Complex;
 
@@ -30,7 +32,10 @@ fn everybody_hears(ranks: usize, words: &[&str], make: impl Fn(&Comm) -> Result<
         .run(|comm| Ok(make(&comm).err().map(|error| error.to_string())))
         .expect("an error of a plan is not an error of the run");
     let first = heard[0].clone().unwrap_or_else(|| panic!("no error, but one with {words:?} was due"));
-    assert!(heard.iter().all(|text| text.as_ref() == Some(&first)), "ranks heard different things: {heard:?}");
+    assert!(
+        heard.iter().all(|text| text.as_ref() == Some(&first)),
+        "ranks heard different things: {heard:?}"
+    );
     for word in words {
         assert!(first.contains(word), "`{word}` is not in: {first}");
     }
@@ -50,7 +55,10 @@ fn boxes(shape: [usize; 3], boxes: Vec<Box3>) -> Result<Layout> {
 fn boxes_outside_overlapping_or_missing() {
     let half = |lo, hi| Box3::new([lo, 0, 0], [hi, 4, 4]);
     says(boxes([4, 4, 4], vec![half(0, 2), half(2, 5)]), &["rank 1", "2..5", "4x4x4"]);
-    says(boxes([4, 4, 4], vec![half(0, 3), Box3::EMPTY, half(2, 4)]), &["0 and 2", "overlap", "0..3", "2..4"]);
+    says(
+        boxes([4, 4, 4], vec![half(0, 3), Box3::EMPTY, half(2, 4)]),
+        &["0 and 2", "overlap", "0..3", "2..4"],
+    );
     says(boxes([4, 4, 4], vec![half(0, 2), half(3, 4)]), &["2..3"]);
     says(boxes([4, 4, 4], vec![]), &["rank"]);
     says(boxes([4, 4, 4], vec![Box3::EMPTY; 3]), &["0..4"]);
@@ -212,7 +220,8 @@ fn ranks_that_disagree_all_hear_it() {
         plan_of(comm, &cube(), &choice(["\u{e9}", "\u{e8}"][comm.rank()], kernels()[0]))
     });
     everybody_hears(2, &["disagree"], |comm| {
-        let spec = if comm.rank() == 0 { LayoutSpec::mine(Box3::whole([4; 3])) } else { LayoutSpec::slabs(0) };
+        let spec =
+            if comm.rank() == 0 { LayoutSpec::mine(Box3::whole([4; 3])) } else { LayoutSpec::slabs(0) };
         plan(comm, &cube().input(spec))
     });
     // One rank's problem is bad, the others' is good.
@@ -350,7 +359,12 @@ fn no_ranks_and_no_threads() {
 /// Runs with one rank that fails while the others are inside `rest`; the
 /// error must name it and come within a second.
 #[track_caller]
-fn ends(culprit: usize, words: &[&str], fail: impl Fn() -> Result<()> + Sync, rest: impl Fn(&Comm) -> Result<()> + Sync) {
+fn ends(
+    culprit: usize,
+    words: &[&str],
+    fail: impl Fn() -> Result<()> + Sync,
+    rest: impl Fn(&Comm) -> Result<()> + Sync,
+) {
     let _watchdog = watchdog(60);
     let failed_at = std::sync::Mutex::new(None);
     let survivors = AtomicUsize::new(0);

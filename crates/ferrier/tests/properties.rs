@@ -51,17 +51,26 @@ fn random_problems_match_the_oracle() {
     let mut seed = [0; 32];
     let rng = Rng::for_test(77);
     seed[..8].copy_from_slice(&rng.seed().to_le_bytes());
-    let config = Config { cases: if common::thin() { 30 } else { 400 }, failure_persistence: None, ..Config::default() };
+    let config = Config {
+        cases: if common::thin() { 30 } else { 400 },
+        failure_persistence: None,
+        ..Config::default()
+    };
     let mut runner = TestRunner::new_with_rng(config, TestRng::from_seed(RngAlgorithm::ChaCha, &seed));
     let oracle = Oracle::default();
     let names = (proptest::sample::select(exchanges()), proptest::sample::select(kernels()));
     let how = (1..=9_usize, 1..=2_usize, any::<u64>(), any::<bool>(), names);
-    let outcome = runner.run(&(any_case(), how), |(case, (ranks, threads, boxes, single, (exchange, kernel)))| {
-        let mut rng = Rng::new(boxes);
-        let run = Run { case: &case, ranks, threads, choice: choice(exchange, kernel), modes: &MODES };
-        if single { run.check::<f32>(&oracle, &mut rng) } else { run.check::<f64>(&oracle, &mut rng) }
-        Ok(())
-    });
+    let outcome =
+        runner.run(&(any_case(), how), |(case, (ranks, threads, boxes, single, (exchange, kernel)))| {
+            let mut rng = Rng::new(boxes);
+            let run = Run { case: &case, ranks, threads, choice: choice(exchange, kernel), modes: &MODES };
+            if single {
+                run.check::<f32>(&oracle, &mut rng)
+            } else {
+                run.check::<f64>(&oracle, &mut rng)
+            }
+            Ok(())
+        });
     if let Err(error) = outcome {
         panic!("{error}");
     }
@@ -171,7 +180,8 @@ fn products<T: Number>(turn: usize, case: &Large) {
     let real = case.real;
     let factor = |term: usize, axis: usize| -> Vec<Complex<f64>> {
         let field = Field::new(40 + term as u64, 53);
-        let value = |i| if real { field.real(axis, [i, 0, 0]).into() } else { field.complex(axis, [i, 0, 0]) };
+        let value =
+            |i| if real { field.real(axis, [i, 0, 0]).into() } else { field.complex(axis, [i, 0, 0]) };
         (0..case.shape[axis]).map(value).collect()
     };
     let terms: Vec<[Vec<_>; 2]> = (0..6)
@@ -209,14 +219,15 @@ fn large_impulses_become_waves() {
     for (turn, case) in large().iter().enumerate() {
         let p = [0, 1, 2].map(|d| (case.shape[d] * (d + 2)) / 7 + 1);
         let w: Vec<_> = case.shape.iter().map(|&n| twiddles(n)).collect();
-        let found = case.run::<f64, _>(turn, &[&|at| f64::from(u8::from(at == p)).into()], |local, outputs| {
-            let mut errors = Errors::default();
-            for ((_, q), got) in local.walk().zip(&outputs[0]) {
-                let wave = (0..3).map(|d| w[d][p[d] * q[d] % case.shape[d]]).product();
-                errors.add(to_f64(*got), wave);
-            }
-            errors
-        });
+        let found =
+            case.run::<f64, _>(turn, &[&|at| f64::from(u8::from(at == p)).into()], |local, outputs| {
+                let mut errors = Errors::default();
+                for ((_, q), got) in local.walk().zip(&outputs[0]) {
+                    let wave = (0..3).map(|d| w[d][p[d] * q[d] % case.shape[d]]).product();
+                    errors.add(to_f64(*got), wave);
+                }
+                errors
+            });
         case.settle::<f64>("an impulse", &found, 1.0);
     }
 }

@@ -105,7 +105,14 @@ impl Oracle {
     pub fn spectrum<T: Number>(&self, case: &Case) -> Arc<Vec<Complex<f64>>> {
         let mut axes = case.axes.clone();
         axes.sort_unstable();
-        let key = format!("{:?} {:?} {axes:?} {} {:?} {}", case.shape, case.kind, case.batch, case.scale.0, T::NAME);
+        let key = format!(
+            "{:?} {:?} {axes:?} {} {:?} {}",
+            case.shape,
+            case.kind,
+            case.batch,
+            case.scale.0,
+            T::NAME
+        );
         if let Some(known) = self.known.lock().unwrap().get(&key) {
             return known.clone();
         }
@@ -267,20 +274,30 @@ fn in_place<T: Number>(plan: &mut Plan<T>, case: &Case, from: Local, to: Local) 
     Ok((spectrum, back))
 }
 
-fn merge_errors<T: Number>((local, got): &Part<T>, want: impl Fn(usize, [usize; 3]) -> Complex<f64>) -> Errors {
+fn merge_errors<T: Number>(
+    (local, got): &Part<T>,
+    want: impl Fn(usize, [usize; 3]) -> Complex<f64>,
+) -> Errors {
     let mut errors = Errors::default();
     local.walk().zip(got).for_each(|((b, at), x)| errors.add(to_f64(*x), want(b, at)));
     errors
 }
 
 /// What a rank found in one mode: errors of forward and of the round trip, twice.
-fn judge<T: Number>(plan: &mut Plan<T>, case: &Case, mode: Mode, want: &[Complex<f64>]) -> Result<Vec<Errors>> {
+fn judge<T: Number>(
+    plan: &mut Plan<T>,
+    case: &Case,
+    mode: Mode,
+    want: &[Complex<f64>],
+) -> Result<Vec<Errors>> {
     let shape = case.spectrum_shape();
     let volume: usize = shape.iter().product();
     let mut found = Vec::new();
     for _ in 0..2 {
         let (spectrum, back) = transform(plan, case, mode)?;
-        found.push(merge_errors(&spectrum, |b, [i, j, k]| want[b * volume + (i * shape[1] + j) * shape[2] + k]));
+        found.push(merge_errors(&spectrum, |b, [i, j, k]| {
+            want[b * volume + (i * shape[1] + j) * shape[2] + k]
+        }));
         found.push(merge_errors(&back, |b, at| source::<T>(case, b, at) * case.round_trip()));
     }
     Ok(found)
@@ -320,10 +337,12 @@ impl Run<'_> {
         };
         let found = outcome.unwrap_or_else(|error| panic!("{}: {error}\n{problem:?}", told()));
         for (m, mode) in self.modes.iter().enumerate() {
-            for (call, name) in ["forward", "backward", "forward again", "backward again"].iter().enumerate() {
+            for (call, name) in ["forward", "backward", "forward again", "backward again"].iter().enumerate()
+            {
                 let mut errors = Errors::default();
                 found.iter().for_each(|rank| errors.merge(&rank[m][call]));
-                let (shape, times) = if call % 2 == 0 { (case.spectrum_shape(), 1.0) } else { (case.shape, 2.0) };
+                let (shape, times) =
+                    if call % 2 == 0 { (case.spectrum_shape(), 1.0) } else { (case.shape, 2.0) };
                 let count = case.batch * shape.iter().product::<usize>();
                 if let Err(why) = errors.within(times * tolerance::<T>(case.points()), count) {
                     panic!("{}, {mode:?}, {name}: {why}\n{problem:?}", told());
