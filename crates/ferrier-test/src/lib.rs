@@ -23,7 +23,7 @@ pub mod tiling;
 pub mod watchdog;
 
 pub use cases::{Case, Kind, RANKS, Scale, Split};
-pub use measure::{Errors, Ulp, tolerance};
+pub use measure::{Errors, Sum, Ulp, tolerance};
 pub use rng::{Field, Rng};
 pub use tiling::{Tile, tiles};
 pub use watchdog::watchdog;

@@ -83,6 +83,37 @@ impl Errors {
     }
 }
 
+/// A sum that does not lose what is small (Neumaier): its error does not grow
+/// with the number of terms.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sum {
+    sum: f64,
+    lost: f64,
+}
+
+impl Sum {
+    /// Adds one term.
+    pub fn add(&mut self, term: f64) {
+        let sum = self.sum + term;
+        let (large, small) = if self.sum.abs() >= term.abs() { (self.sum, term) } else { (term, self.sum) };
+        self.lost += (large - sum) + small;
+        self.sum = sum;
+    }
+
+    /// The sum so far.
+    pub fn value(&self) -> f64 {
+        self.sum + self.lost
+    }
+}
+
+impl FromIterator<f64> for Sum {
+    fn from_iter<I: IntoIterator<Item = f64>>(terms: I) -> Self {
+        let mut sum = Sum::default();
+        terms.into_iter().for_each(|term| sum.add(term));
+        sum
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -95,6 +126,12 @@ mod tests {
         assert!(errors.within(0.0, 2).is_err());
         errors.add(Complex::new(f64::NAN, 0.0), Complex::new(1.0, 0.0));
         assert!(errors.within(1e9, 2).is_err());
+    }
+
+    #[test]
+    fn a_sum_keeps_what_is_small() {
+        let terms = [1.0, 1e100, 1.0, -1e100];
+        assert_eq!(terms.into_iter().collect::<Sum>().value(), 2.0);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Local, MODES, Mode, Number, choice, exchanges, kernels, plan_of, source};
-use ferrier::{Choice, Plan, Problem, Result};
+use ferrier::{Choice, Plan, Planner, Problem, Result, Workspace};
 use ferrier_test::cases::{Case, Kind, ORDERS, Scale, Split};
 use ferrier_test::dft::indices;
 use ferrier_test::{Rng, watchdog};
@@ -127,6 +127,77 @@ fn a_batch_is_many_single_transforms() {
     }
 }
 
+/// FFTW's layout of a real array that is transformed in place: rows of n
+/// padded to 2 (n/2 + 1), in a vector of the user's own.
+#[test]
+fn a_padded_real_vector_is_transformed_as_fftw_would() {
+    let _watchdog = watchdog(120);
+    for n in [8, 9] {
+        for (exchange, kernel) in exchanges().into_iter().zip(kernels().into_iter().cycle()) {
+            let case = case([6, 4, n], Kind::R2c(2), 2);
+            let problem = common::problem(&case, 3, &mut Rng::new(0));
+            let outcome: Result<Vec<bool>> = ferrier::ranks(3).run(|comm| {
+                let mut plan: Plan<f64> = plan_of(&comm, &problem, &choice(exchange, kernel))?;
+                let (spectrum, back) = common::transform(&mut plan, &case, Mode::Arrays)?;
+                let (half, row) = (n / 2 + 1, 2 * (n / 2 + 1));
+                let mut padded = vec![f64::NAN; 2 * 2 * 4 * row];
+                for (place, numbers) in padded.chunks_mut(row).enumerate() {
+                    let (b, i, j) = (place / 8, place / 4 % 2 + 2 * comm.rank(), place % 4);
+                    (0..n).for_each(|k| numbers[k] = source::<f64>(&case, b, [i, j, k]).re);
+                }
+                plan.forward_in_place(&mut padded)?;
+                let same_spectrum = padded.chunks(row).zip(spectrum.1.chunks(half)).all(|(numbers, want)| {
+                    numbers.chunks(2).zip(want).all(|(x, want)| Complex::new(x[0], x[1]) == *want)
+                });
+                plan.backward_in_place(&mut padded[..])?;
+                let same_back = padded
+                    .chunks(row)
+                    .zip(back.1.chunks(n))
+                    .all(|(numbers, want)| numbers.iter().zip(want).all(|(x, want)| *x == want.re));
+                Ok(same_spectrum && same_back)
+            });
+            assert_eq!(outcome.unwrap(), [true; 3], "n={n} {exchange} {kernel}");
+        }
+    }
+}
+
+/// A workspace of the caller's, dirty, one for two plans in turn.
+#[test]
+fn whose_workspace_does_not_matter() {
+    let _watchdog = watchdog(120);
+    for exchange in exchanges() {
+        let cases = [case([9, 8, 15], Kind::C2c, 2), case([9, 8, 16], Kind::R2c(2), 1)];
+        let outcome: Result<Vec<()>> = ferrier::ranks(3).threads(2).run(|comm| {
+            let mut workspace = Workspace::<f64>::new(1 << 20)?;
+            for case in &cases {
+                let problem = common::problem(case, 3, &mut Rng::new(0));
+                let choice = choice(exchange, kernels()[0]);
+                let want = common::transform(&mut plan_of(&comm, &problem, &choice)?, case, Mode::Arrays)?;
+                let draft = Planner::new(&problem).choice(choice).draft::<f64>(&comm)?;
+                assert!(draft.memory().total() <= 1 << 20);
+                let mut plan = draft.build_without_workspace()?;
+                let (mut x, mut y, mut back) = (plan.make_input()?, plan.make_output()?, plan.make_input()?);
+                if x.is_real() {
+                    x.fill_real(|b, at| source::<f64>(case, b, at).re);
+                } else {
+                    x.fill_complex(|b, at| source::<f64>(case, b, at));
+                }
+                plan.forward_using(&x, &mut y, &mut workspace)?;
+                plan.backward_using(&y, &mut back, &mut workspace)?;
+                assert!(y.complex() == want.0.1, "{exchange}: forward");
+                let back = if back.is_real() {
+                    back.real().iter().map(|x| Complex::new(*x, 0.0)).collect()
+                } else {
+                    back.complex().to_vec()
+                };
+                assert!(back == want.1.1, "{exchange}: backward");
+            }
+            Ok(())
+        });
+        outcome.unwrap();
+    }
+}
+
 /// Reproducible mode: any number of ranks, any layouts, any exchange.
 #[test]
 fn reproducible_results_do_not_depend_on_ranks_or_layouts() {
@@ -152,10 +223,7 @@ fn reproducible_results_do_not_depend_on_ranks_or_layouts() {
                     };
                     let problem = common::problem(&case, ranks, &mut rng).reproducible(true);
                     let exchange = exchanges()[turn % exchanges().len()];
-                    let path = *rng.pick(&[None, Some(ferrier::Path::Slab), Some(ferrier::Path::Pencil)]);
-                    let inner = *rng.pick(&[None, Some(ranks.div_ceil(2))]);
-                    let fuse = *rng.pick(&[None, Some(true), Some(false)]);
-                    let choice = Choice { path, ranks: inner, fuse, ..choice(exchange, kernel) };
+                    let choice = common::any_choice(exchange, kernel, ranks, &mut rng);
                     let how = How { ranks, threads: 1 + turn % 2, choice, mode: *rng.pick(&MODES) };
                     let told = format!("{kernel} {} {ranks} ranks\n{problem:?}\n{:?}", base.line, how.choice);
                     same(&told, &first, &run::<f64>(&case, &problem, &how));

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MODES, Oracle, Run, choice, exchanges, kernels, thin};
+use common::{MODES, Oracle, Run, any_choice, exchanges, kernels, thin};
 use ferrier_test::cases::cases;
 use ferrier_test::{Rng, watchdog};
 
@@ -20,7 +20,13 @@ fn table(ranks: usize) {
             for kernel in kernels() {
                 turn += 1;
                 let threads = if turn % 5 == 0 { 2 } else { 1 };
-                let run = Run { case, ranks, threads, choice: choice(exchange, kernel), modes: &MODES };
+                let run = Run {
+                    case,
+                    ranks,
+                    threads,
+                    choice: any_choice(exchange, kernel, ranks, &mut rng),
+                    modes: &MODES,
+                };
                 if turn % 3 == 0 {
                     run.check::<f32>(&oracle, &mut rng)
                 } else {

@@ -7,7 +7,7 @@ use common::{Local, MODES, Number, Oracle, Run, choice, exchanges, from_f64, ker
 use ferrier::{LayoutSpec, Order, Problem, Result};
 use ferrier_test::cases::{Case, Kind, ORDERS, Scale, Split};
 use ferrier_test::dft::{Direction, dft, twiddles};
-use ferrier_test::{Errors, Field, Rng, tolerance, watchdog};
+use ferrier_test::{Errors, Field, Rng, Sum, tolerance, watchdog};
 use num_complex::Complex;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
@@ -281,12 +281,12 @@ fn large_spectra_keep_the_energy() {
     for (turn, case) in large().iter().enumerate() {
         let n = case.shape;
         let x = |at| if case.real { f.real(0, at).into() } else { f.complex(0, at) };
-        let before: f64 = ferrier_test::dft::indices(n).map(|at| x(at).norm_sqr()).sum();
+        let before = ferrier_test::dft::indices(n).map(|at| x(at).norm_sqr()).collect::<Sum>().value();
         let found = case.run::<f64, _>(turn + 3, &[&x], |local, outputs| {
             let weigh = |q: [usize; 3]| if case.real && q[2] != 0 && 2 * q[2] != n[2] { 2.0 } else { 1.0 };
-            local.walk().zip(&outputs[0]).map(|((_, q), y)| weigh(q) * y.norm_sqr()).sum::<f64>()
+            local.walk().zip(&outputs[0]).map(|((_, q), y)| weigh(q) * y.norm_sqr()).collect::<Sum>().value()
         });
-        let after = found.iter().sum::<f64>() / case.points() as f64;
+        let after = found.into_iter().collect::<Sum>().value() / case.points() as f64;
         let error = (after / before - 1.0).abs();
         assert!(error < 2.0 * tolerance::<f64>(case.points()), "{n:?}: energy is off by {error:.2e}");
     }

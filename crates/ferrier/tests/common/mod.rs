@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use ferrier::{
-    Box3, Choice, Comm, LayoutSpec, Order, Plan, Planner, Problem, Real, Result, Scale, exchange, kernel,
+    Box3, Choice, Comm, LayoutSpec, MemoryUse, Order, Path, Plan, Planner, Problem, Real, Result, Scale,
+    exchange, kernel,
 };
 use ferrier_test::dft::{Direction, dft, indices, keep_half};
 use ferrier_test::tiling::walk;
@@ -48,6 +49,17 @@ pub fn tile(b: Box3) -> Tile {
 
 pub fn choice(exchange: &str, kernel: &str) -> Choice {
     Choice { exchange: Some(exchange.into()), kernel: Some(kernel.into()), ..Choice::default() }
+}
+
+/// These members; what else may be chosen, at random. None of it may matter.
+pub fn any_choice(exchange: &str, kernel: &str, ranks: usize, rng: &mut Rng) -> Choice {
+    Choice {
+        path: *rng.pick(&[None, None, Some(Path::Slab), Some(Path::Pencil)]),
+        ranks: *rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]),
+        fuse: *rng.pick(&[None, None, Some(true), Some(false)]),
+        memory: *rng.pick(&[MemoryUse::Fast, MemoryUse::Fast, MemoryUse::Small]),
+        ..choice(exchange, kernel)
+    }
 }
 
 fn spec(split: Split, order: [usize; 3], shape: [usize; 3], ranks: usize, rng: &mut Rng) -> LayoutSpec {
@@ -331,9 +343,8 @@ impl Run<'_> {
             self.modes.iter().map(|&mode| judge(&mut plan, case, mode, &want)).collect::<Result<Vec<_>>>()
         });
         let told = || {
-            let Run { ranks, threads, choice: Choice { exchange, kernel, .. }, .. } = self;
-            let names = (exchange.as_deref().unwrap_or("?"), kernel.as_deref().unwrap_or("?"), T::NAME);
-            format!("{} | {ranks} ranks, {threads} threads, {names:?}", case.line)
+            let Run { ranks, threads, choice, .. } = self;
+            format!("{} | {ranks} ranks, {threads} threads, {}\n{choice:?}", case.line, T::NAME)
         };
         let found = outcome.unwrap_or_else(|error| panic!("{}: {error}\n{problem:?}", told()));
         for (m, mode) in self.modes.iter().enumerate() {
