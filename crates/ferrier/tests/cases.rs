@@ -19,7 +19,7 @@ fn table(ranks: usize) {
         for exchange in exchanges() {
             for kernel in kernels() {
                 turn += 1;
-                let threads = if turn % 5 == 0 { 2 } else { 1 };
+                let threads = if turn.is_multiple_of(5) { 2 } else { 1 };
                 let run = Run {
                     case,
                     ranks,
@@ -27,7 +27,7 @@ fn table(ranks: usize) {
                     choice: any_choice(exchange, kernel, ranks, &mut rng),
                     modes: &MODES,
                 };
-                if turn % 3 == 0 {
+                if turn.is_multiple_of(3) {
                     run.check::<f32>(&oracle, &mut rng)
                 } else {
                     run.check::<f64>(&oracle, &mut rng)

@@ -196,7 +196,7 @@ fn names_of<'a>(wrong: &'a str, known: &[&'a str]) -> Vec<&'a str> {
 
 #[test]
 fn ranks_that_disagree_all_hear_it() {
-    let even = |comm: &Comm| comm.rank() % 2 == 0;
+    let even = |comm: &Comm| comm.rank().is_multiple_of(2);
     let cube = || Problem::c2c([4, 4, 4]);
     everybody_hears(4, &["disagree"], |comm| {
         plan(comm, &if even(comm) { cube() } else { Problem::c2c([4, 4, 5]) })

@@ -126,7 +126,10 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
 
 /// What the oracle has said: the same lines go through every kernel.
 #[derive(Default)]
-struct Oracle(HashMap<(usize, LineKind, u64, usize, u32), Vec<Complex<f64>>>);
+struct Oracle(HashMap<Key, Vec<Complex<f64>>>);
+
+/// Length, kind, bits of the scale, line, bits of the numbers.
+type Key = (usize, LineKind, u64, usize, u32);
 
 impl Oracle {
     fn line(&mut self, job: &Job<'_>, line: usize, bits: u32) -> &[Complex<f64>] {
@@ -147,7 +150,7 @@ fn want(job: &Job<'_>, line: usize, bits: u32) -> Vec<Complex<f64>> {
         LineKind::RealBackward => {
             let mut full: Vec<_> = (0..n).map(|k| if 2 * k <= n { x[k] } else { x[n - k].conj() }).collect();
             full[0].im = 0.0;
-            if n % 2 == 0 {
+            if n.is_multiple_of(2) {
                 full[n / 2].im = 0.0;
             }
             whole(&full, Direction::Backward).iter().map(|v| Complex::new(v.re, 0.0)).collect()
