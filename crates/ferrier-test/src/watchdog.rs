@@ -1,0 +1,29 @@
+//! A hang is a failure, not a test that never ends.
+
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Ends the process when it is not dropped in time.
+#[derive(Debug)]
+pub struct Watchdog {
+    _alive: Sender<()>,
+}
+
+/// Starts a watchdog: unless it is dropped within `seconds`, it says so and
+/// ends the whole test process with a failure (a thread that hangs cannot be
+/// ended from outside).
+#[must_use = "the watchdog watches until it is dropped"]
+pub fn watchdog(seconds: u64) -> Watchdog {
+    let (alive, gone) = channel::<()>();
+    let name = std::thread::current().name().unwrap_or("a test").to_owned();
+    std::thread::Builder::new()
+        .name("watchdog".into())
+        .spawn(move || {
+            if gone.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout) {
+                eprintln!("watchdog: `{name}` still runs after {seconds} s; ending the process");
+                std::process::exit(101);
+            }
+        })
+        .expect("a thread for the watchdog");
+    Watchdog { _alive: alive }
+}

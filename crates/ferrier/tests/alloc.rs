@@ -1,0 +1,231 @@
+//! Nothing is allocated in `forward` and `backward`, by any thread, in the
+//! first call or a later one; and a plan's memory is known to the byte.
+//!
+//! One test alone: the allocator counts for the whole process, and the test
+//! runner allocates when it starts another.
+
+mod common;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+
+use common::{choice, exchanges, kernels};
+use ferrier::{LayoutSpec, Planner, Problem, Result};
+use ferrier_test::watchdog;
+use num_complex::Complex;
+
+struct Counting;
+
+/// While set, every allocation of every thread counts.
+static ARMED: AtomicBool = AtomicBool::new(false);
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+/// Size of the last one, for the message.
+static LAST: AtomicUsize = AtomicUsize::new(0);
+
+thread_local! {
+    /// Bytes this thread has taken in blocks aligned to a cache line or more,
+    /// as a plan's buffers are.
+    static ALIGNED: Cell<usize> = const { Cell::new(0) };
+    /// While set, such blocks are refused to this thread.
+    static REFUSED: Cell<bool> = const { Cell::new(false) };
+}
+
+// SAFETY: everything is handed on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        if ARMED.load(SeqCst) {
+            COUNT.fetch_add(1, SeqCst);
+            LAST.store(layout.size(), SeqCst);
+        }
+        if layout.align() >= 64 {
+            if REFUSED.get() {
+                return std::ptr::null_mut();
+            }
+            ALIGNED.set(ALIGNED.get() + layout.size());
+        }
+        // SAFETY: the caller's contract is the system's.
+        unsafe { System.alloc(layout) }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if ARMED.load(SeqCst) {
+            COUNT.fetch_add(1, SeqCst);
+            LAST.store(layout.size(), SeqCst);
+        }
+        // SAFETY: as above.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// Runs `work` on every rank at once, counting.
+fn counted(ranks: &Barrier, work: impl FnOnce() -> Result<()>) -> Result<()> {
+    if ranks.wait().is_leader() {
+        COUNT.store(0, SeqCst);
+        ARMED.store(true, SeqCst);
+    }
+    ranks.wait();
+    let outcome = work();
+    if ranks.wait().is_leader() {
+        ARMED.store(false, SeqCst);
+    }
+    ranks.wait();
+    outcome
+}
+
+fn problems() -> Vec<(&'static str, Problem)> {
+    vec![
+        ("c2c slabs", Problem::c2c([8, 9, 10])),
+        ("c2c bricks, a batch", Problem::c2c([8, 6, 10]).input(LayoutSpec::bricks()).batch(2)),
+        (
+            "r2c pencils",
+            Problem::r2c([7, 8, 12]).input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0)),
+        ),
+        ("r2c halved 0, a prime", Problem::r2c([16, 4, 37]).halved(0).output(LayoutSpec::best())),
+    ]
+}
+
+/// Every call of a fresh plan, the first included.
+fn nothing_is_allocated(
+    told: &str,
+    problem: &Problem,
+    exchange: &str,
+    kernel: &str,
+    ranks: usize,
+    threads: usize,
+) {
+    let barrier = Barrier::new(ranks);
+    let outcome = ferrier::ranks(ranks).threads(threads).run(|comm| {
+        let told =
+            |call: &str| format!("{call}: {told}, {exchange}, {kernel}, {ranks} ranks, {threads} threads");
+        let check = |call: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
+            counted(&barrier, work)?;
+            let count = COUNT.load(SeqCst);
+            assert_eq!(
+                count,
+                0,
+                "{}: {count} allocations, the last of {} bytes",
+                told(call),
+                LAST.load(SeqCst)
+            );
+            Ok(())
+        };
+        let mut plan = common::plan_of::<f64>(&comm, problem, &choice(exchange, kernel))?;
+        let (x, mut y, mut z) = (plan.make_input()?, plan.make_output()?, plan.make_input()?);
+        check("first forward", &mut || plan.forward(&x, &mut y))?;
+        check("first backward", &mut || plan.backward(&y, &mut z))?;
+        check("second forward", &mut || plan.forward(&x, &mut y))?;
+        check("second backward", &mut || plan.backward(&y, &mut z))?;
+
+        let mut plan = common::plan_of::<f64>(&comm, problem, &choice(exchange, kernel))?;
+        let mut array = plan.make_in_place()?;
+        check("first forward in place", &mut || plan.forward_in_place(&mut array))?;
+        check("first backward in place", &mut || plan.backward_in_place(&mut array))?;
+        check("second forward in place", &mut || plan.forward_in_place(&mut array))?;
+
+        let mut plan = common::plan_of::<f64>(&comm, problem, &choice(exchange, kernel))?;
+        let mut spectrum = y.complex().to_vec();
+        if x.is_real() {
+            let (input, mut back) = (x.real().to_vec(), x.real().to_vec());
+            check("first forward of slices", &mut || plan.forward(&input[..], &mut spectrum[..]))?;
+            check("first backward of slices", &mut || plan.backward(&spectrum[..], &mut back[..]))?;
+        } else {
+            let (input, mut back) = (x.complex().to_vec(), x.complex().to_vec());
+            check("first forward of slices", &mut || plan.forward(&input[..], &mut spectrum[..]))?;
+            check("first backward of slices", &mut || plan.backward(&spectrum[..], &mut back[..]))?;
+        }
+        Ok(())
+    });
+    outcome.unwrap_or_else(|error| panic!("{told}, {exchange}, {kernel}, {ranks} ranks: {error}"));
+}
+
+/// What a draft promises is what the plan says, and what `build` takes.
+fn memory_is_exact(
+    told: &str,
+    problem: &Problem,
+    exchange: &str,
+    kernel: &str,
+    ranks: usize,
+    threads: usize,
+) {
+    let outcome = ferrier::ranks(ranks).threads(threads).run(|comm| {
+        let start = ALIGNED.get();
+        let draft = Planner::new(problem).choice(choice(exchange, kernel)).draft::<f64>(&comm)?;
+        assert_eq!(ALIGNED.get(), start, "a draft takes no buffers");
+        let promised = draft.memory();
+        let plan = draft.build()?;
+        let taken = ALIGNED.get() - start;
+        let told =
+            format!("{told}, {exchange}, {kernel}, rank {} of {ranks}, {threads} threads", comm.rank());
+        assert_eq!(promised, plan.memory(), "{told}");
+        assert_eq!(promised.total(), taken, "{told}: promised and taken bytes differ: {promised:?}");
+        Ok(taken)
+    });
+    let taken =
+        outcome.unwrap_or_else(|error| panic!("{told}, {exchange}, {kernel}, {ranks} ranks: {error}"));
+    if exchange != "direct" && ranks > 1 {
+        assert!(taken.iter().sum::<usize>() > 0, "buffers that this test does not see");
+    }
+}
+
+/// Memory that one rank cannot have is an error of the run; nobody hangs.
+fn refused_on_one_rank(exchange: &str) {
+    for refused in 0..3 {
+        let outcome = ferrier::ranks(3).run(|comm| {
+            let draft = Planner::new(&Problem::c2c([12, 12, 12]))
+                .choice(choice(exchange, kernels()[0]))
+                .draft::<f64>(&comm)?;
+            REFUSED.set(comm.rank() == refused);
+            let built = draft.build();
+            REFUSED.set(false);
+            let mut plan = built?;
+            let (x, mut y) = (plan.make_input()?, plan.make_output()?);
+            plan.forward(&x, &mut y)
+        });
+        let text = outcome.expect_err("a rank without buffers").to_string();
+        assert!(text.contains("memory") && text.contains("bytes"), "{exchange}: {text}");
+    }
+}
+
+/// The counter counts: in this thread, in another, and what is given back.
+fn the_counter_works() {
+    let alone = Barrier::new(1);
+    let count = |work: &dyn Fn()| {
+        counted(&alone, || {
+            work();
+            Ok(())
+        })
+        .unwrap();
+        COUNT.load(SeqCst)
+    };
+    assert_eq!(count(&|| ()), 0);
+    assert!(count(&|| drop(std::hint::black_box(Box::new(1)))) >= 2);
+    assert!(
+        count(&|| std::thread::scope(|s| drop(
+            s.spawn(|| std::hint::black_box(vec![Complex::new(1.0, 2.0)]))
+        ))) > 2
+    );
+}
+
+#[test]
+fn forward_and_backward_allocate_nothing_and_memory_is_exact() {
+    let _watchdog = watchdog(120);
+    the_counter_works();
+    for exchange in exchanges() {
+        for kernel in kernels() {
+            for (name, problem) in problems() {
+                for ranks in 1..=4 {
+                    for threads in 1..=2 {
+                        nothing_is_allocated(name, &problem, exchange, kernel, ranks, threads);
+                        memory_is_exact(name, &problem, exchange, kernel, ranks, threads);
+                    }
+                }
+            }
+        }
+        refused_on_one_rank(exchange);
+    }
+}

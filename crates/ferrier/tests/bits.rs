@@ -1,0 +1,265 @@
+//! The bits of the result do not depend on what must not matter.
+
+mod common;
+
+use common::{Local, MODES, Mode, Number, choice, exchanges, kernels, plan_of, source};
+use ferrier::{Choice, Plan, Planner, Problem, Result, Workspace};
+use ferrier_test::cases::{Case, Kind, ORDERS, Scale, Split};
+use ferrier_test::dft::indices;
+use ferrier_test::{Rng, watchdog};
+use num_complex::Complex;
+
+/// Bit patterns of the spectrum and of what came back, by global index.
+type Bits = (Vec<[u64; 2]>, Vec<[u64; 2]>);
+
+fn bits<T: Number>(x: Complex<T>) -> [u64; 2] {
+    // Every f32 is an f64: no bits are lost, and zeros keep their signs.
+    [Into::<f64>::into(x.re).to_bits(), Into::<f64>::into(x.im).to_bits()]
+}
+
+fn case(shape: [usize; 3], kind: Kind, batch: usize) -> Case {
+    Case {
+        line: format!("{shape:?} {kind:?} x{batch}"),
+        shape,
+        kind,
+        axes: vec![0, 1, 2],
+        batch,
+        first: 0,
+        input: Split::Slabs(0),
+        output: Split::Slabs(0),
+        order_in: [0, 1, 2],
+        order_out: [0, 1, 2],
+        scale: (Scale::Symmetric, Scale::Full),
+    }
+}
+
+struct How {
+    ranks: usize,
+    threads: usize,
+    choice: Choice,
+    mode: Mode,
+}
+
+/// Forward and backward; the results in C order of the global arrays, batch outermost.
+fn run<T: Number>(case: &Case, problem: &Problem, how: &How) -> Bits {
+    let outcome: Result<Vec<_>> = ferrier::ranks(how.ranks).threads(how.threads).run(|comm| {
+        let mut plan = plan_of::<T>(&comm, problem, &how.choice)?;
+        common::transform(&mut plan, case, how.mode)
+    });
+    let parts = outcome.unwrap_or_else(|error| panic!("{}: {error}", case.line));
+    let (spectrum, back): (Vec<_>, Vec<_>) = parts.into_iter().unzip();
+    (whole(case, case.spectrum_shape(), spectrum), whole(case, case.shape, back))
+}
+
+fn whole<T: Number>(case: &Case, shape: [usize; 3], parts: Vec<(Local, Vec<Complex<T>>)>) -> Vec<[u64; 2]> {
+    let volume: usize = shape.iter().product();
+    let mut all = vec![[u64::MAX; 2]; case.batch * volume];
+    for (local, values) in parts {
+        for ((b, [i, j, k]), x) in local.walk().zip(values) {
+            all[b * volume + (i * shape[1] + j) * shape[2] + k] = bits(x);
+        }
+    }
+    assert!(!all.contains(&[u64::MAX; 2]), "an index that no rank has");
+    all
+}
+
+fn same(told: &str, one: &Bits, other: &Bits) {
+    for (side, a, b) in [("forward", &one.0, &other.0), ("backward", &one.1, &other.1)] {
+        let differ = a.iter().zip(b).filter(|(a, b)| a != b).count();
+        assert!(a.len() == b.len() && differ == 0, "{told}: {differ} of {} values differ in {side}", a.len());
+    }
+}
+
+fn kinds() -> [Kind; 3] {
+    [Kind::C2c, Kind::R2c(2), Kind::R2c(0)]
+}
+
+/// Exchange, threads and the user's arrays, for one number of ranks.
+fn does_not_matter<T: Number>(kernel: &str) {
+    for (kind, shape) in kinds().into_iter().zip([[12, 10, 9], [7, 11, 16], [16, 9, 10]]) {
+        let case = case(shape, kind, 1);
+        let problem = common::problem(&case, 4, &mut Rng::new(0));
+        let how = |exchange, threads, mode| How { ranks: 4, threads, choice: choice(exchange, kernel), mode };
+        let first = run::<T>(&case, &problem, &how(exchanges()[0], 1, Mode::Arrays));
+        for exchange in exchanges() {
+            for threads in 1..=3 {
+                for mode in MODES {
+                    let told = format!(
+                        "{} {kernel} {}: {exchange}, {threads} threads, {mode:?}",
+                        case.line,
+                        T::NAME
+                    );
+                    same(&told, &first, &run::<T>(&case, &problem, &how(exchange, threads, mode)));
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn exchange_threads_and_whose_arrays_do_not_matter() {
+    let _watchdog = watchdog(120);
+    for kernel in kernels() {
+        does_not_matter::<f64>(kernel);
+        does_not_matter::<f32>(kernel);
+    }
+}
+
+#[test]
+fn a_batch_is_many_single_transforms() {
+    let _watchdog = watchdog(120);
+    for kernel in kernels() {
+        for (turn, kind) in kinds().into_iter().enumerate() {
+            let many = case([8, 7, 10], kind, 5);
+            let choice = choice(exchanges()[turn % exchanges().len()], kernel);
+            for ranks in [1, 3] {
+                let how = How { ranks, threads: 2, choice: choice.clone(), mode: MODES[turn % 3] };
+                let all = run::<f64>(&many, &common::problem(&many, ranks, &mut Rng::new(0)), &how);
+                let (n, m) = (all.0.len() / 5, all.1.len() / 5);
+                for b in 0..5 {
+                    let one = common::single(&many, b);
+                    let alone = run::<f64>(&one, &common::problem(&one, ranks, &mut Rng::new(0)), &how);
+                    let part = (all.0[b * n..][..n].to_vec(), all.1[b * m..][..m].to_vec());
+                    same(&format!("{kernel} {kind:?} array {b} on {ranks} ranks"), &alone, &part);
+                }
+            }
+        }
+    }
+}
+
+/// FFTW's layout of a real array that is transformed in place: rows of n
+/// padded to 2 (n/2 + 1), in a vector of the user's own.
+#[test]
+fn a_padded_real_vector_is_transformed_as_fftw_would() {
+    let _watchdog = watchdog(120);
+    for n in [8, 9] {
+        for (exchange, kernel) in exchanges().into_iter().zip(kernels().into_iter().cycle()) {
+            let case = case([6, 4, n], Kind::R2c(2), 2);
+            let problem = common::problem(&case, 3, &mut Rng::new(0));
+            let outcome: Result<Vec<bool>> = ferrier::ranks(3).run(|comm| {
+                let mut plan: Plan<f64> = plan_of(&comm, &problem, &choice(exchange, kernel))?;
+                let (spectrum, back) = common::transform(&mut plan, &case, Mode::Arrays)?;
+                let (half, row) = (n / 2 + 1, 2 * (n / 2 + 1));
+                let mut padded = vec![f64::NAN; 2 * 2 * 4 * row];
+                for (place, numbers) in padded.chunks_mut(row).enumerate() {
+                    let (b, i, j) = (place / 8, place / 4 % 2 + 2 * comm.rank(), place % 4);
+                    (0..n).for_each(|k| numbers[k] = source::<f64>(&case, b, [i, j, k]).re);
+                }
+                plan.forward_in_place(&mut padded)?;
+                let same_spectrum = padded.chunks(row).zip(spectrum.1.chunks(half)).all(|(numbers, want)| {
+                    numbers.chunks(2).zip(want).all(|(x, want)| Complex::new(x[0], x[1]) == *want)
+                });
+                plan.backward_in_place(&mut padded[..])?;
+                let same_back = padded
+                    .chunks(row)
+                    .zip(back.1.chunks(n))
+                    .all(|(numbers, want)| numbers.iter().zip(want).all(|(x, want)| *x == want.re));
+                Ok(same_spectrum && same_back)
+            });
+            assert_eq!(outcome.unwrap(), [true; 3], "n={n} {exchange} {kernel}");
+        }
+    }
+}
+
+/// A workspace of the caller's, dirty, one for two plans in turn.
+#[test]
+fn whose_workspace_does_not_matter() {
+    let _watchdog = watchdog(120);
+    for exchange in exchanges() {
+        let cases = [case([9, 8, 15], Kind::C2c, 2), case([9, 8, 16], Kind::R2c(2), 1)];
+        let outcome: Result<Vec<()>> = ferrier::ranks(3).threads(2).run(|comm| {
+            let mut workspace = Workspace::<f64>::new(1 << 20)?;
+            for case in &cases {
+                let problem = common::problem(case, 3, &mut Rng::new(0));
+                let choice = choice(exchange, kernels()[0]);
+                let want = common::transform(&mut plan_of(&comm, &problem, &choice)?, case, Mode::Arrays)?;
+                let draft = Planner::new(&problem).choice(choice).draft::<f64>(&comm)?;
+                assert!(draft.memory().total() <= 1 << 20);
+                let mut plan = draft.build_without_workspace()?;
+                let (mut x, mut y, mut back) = (plan.make_input()?, plan.make_output()?, plan.make_input()?);
+                if x.is_real() {
+                    x.fill_real(|b, at| source::<f64>(case, b, at).re);
+                } else {
+                    x.fill_complex(|b, at| source::<f64>(case, b, at));
+                }
+                plan.forward_using(&x, &mut y, &mut workspace)?;
+                plan.backward_using(&y, &mut back, &mut workspace)?;
+                assert!(y.complex() == want.0.1, "{exchange}: forward");
+                let back = if back.is_real() {
+                    back.real().iter().map(|x| Complex::new(*x, 0.0)).collect()
+                } else {
+                    back.complex().to_vec()
+                };
+                assert!(back == want.1.1, "{exchange}: backward");
+            }
+            Ok(())
+        });
+        outcome.unwrap();
+    }
+}
+
+/// Reproducible mode: any number of ranks, any layouts, any exchange.
+#[test]
+fn reproducible_results_do_not_depend_on_ranks_or_layouts() {
+    let _watchdog = watchdog(120);
+    let mut rng = Rng::for_test(404);
+    let splits = [Split::Bricks, Split::Slabs(0), Split::Slabs(2), Split::Pencils(1), Split::Boxes];
+    for kernel in kernels() {
+        for (kind, shape) in kinds().into_iter().zip([[12, 10, 9], [7, 11, 16], [10, 13, 8]]) {
+            let base = case(shape, kind, 1);
+            let first = {
+                let problem = common::problem(&base, 1, &mut rng).reproducible(true);
+                let choice = choice(exchanges()[0], kernel);
+                run::<f64>(&base, &problem, &How { ranks: 1, threads: 1, choice, mode: Mode::Arrays })
+            };
+            for ranks in 1..=8 {
+                for turn in 0..4 {
+                    let case = Case {
+                        input: *rng.pick(&splits),
+                        output: *rng.pick(&splits),
+                        order_in: *rng.pick(&ORDERS),
+                        order_out: *rng.pick(&ORDERS),
+                        ..base.clone()
+                    };
+                    let problem = common::problem(&case, ranks, &mut rng).reproducible(true);
+                    let exchange = exchanges()[turn % exchanges().len()];
+                    let choice = common::any_choice(exchange, kernel, ranks, &mut rng);
+                    let how = How { ranks, threads: 1 + turn % 2, choice, mode: *rng.pick(&MODES) };
+                    let told = format!("{kernel} {} {ranks} ranks\n{problem:?}\n{:?}", base.line, how.choice);
+                    same(&told, &first, &run::<f64>(&case, &problem, &how));
+                }
+            }
+        }
+    }
+}
+
+/// The oracle of this file can tell two results apart.
+#[test]
+fn another_order_of_the_axes_shows_in_the_bits() {
+    let _watchdog = watchdog(120);
+    let case = case([13, 11, 7], Kind::C2c, 1);
+    let problem = common::problem(&case, 2, &mut Rng::new(0));
+    let with = |axes: [usize; 3]| {
+        let choice = Choice { axes: Some(axes.to_vec()), ..choice(exchanges()[0], kernels()[0]) };
+        run::<f64>(&case, &problem, &How { ranks: 2, threads: 1, choice, mode: Mode::Arrays })
+    };
+    assert_ne!(with([0, 1, 2]).0, with([2, 1, 0]).0);
+}
+
+#[test]
+fn two_runs_of_one_plan_are_alike() {
+    let _watchdog = watchdog(120);
+    let case = case([9, 8, 15], Kind::C2c, 2);
+    for exchange in exchanges() {
+        let problem = common::problem(&case, 3, &mut Rng::new(0));
+        let outcome: Result<Vec<bool>> = ferrier::ranks(3).threads(2).run(|comm| {
+            let mut plan: Plan<f64> = plan_of(&comm, &problem, &choice(exchange, kernels()[0]))?;
+            let first = common::transform(&mut plan, &case, Mode::Slices)?;
+            let again = common::transform(&mut plan, &case, Mode::Slices)?;
+            Ok(first.0.1 == again.0.1 && first.1.1 == again.1.1)
+        });
+        assert_eq!(outcome.unwrap(), [true; 3], "{exchange}");
+    }
+    // Silences nothing: the source is what the transforms were fed with.
+    assert!(indices(case.shape).any(|at| source::<f64>(&case, 1, at) != source::<f64>(&case, 0, at)));
+}

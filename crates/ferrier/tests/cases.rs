@@ -1,0 +1,63 @@
+//! The case table over every exchange, every kernel and every number of
+//! ranks, forward against the oracle and back, arrays of the plan, slices of
+//! the user and in place, everything dirtied before each call.
+
+mod common;
+
+use common::{MODES, Oracle, Run, any_choice, exchanges, kernels, thin};
+use ferrier_test::cases::cases;
+use ferrier_test::{Rng, watchdog};
+
+/// All cases and all exchanges; kernel, precision and threads take turns, so
+/// that every case meets each of them on some number of ranks.
+fn table(ranks: usize) {
+    let _watchdog = watchdog(if thin() { 600 } else { 120 });
+    let mut rng = Rng::for_test(1000 + ranks as u64);
+    let oracle = Oracle::default();
+    let mut turn = ranks;
+    for case in cases().iter().step_by(if thin() { 7 } else { 1 }) {
+        for exchange in exchanges() {
+            for kernel in kernels() {
+                turn += 1;
+                let threads = if turn.is_multiple_of(5) { 2 } else { 1 };
+                let run = Run {
+                    case,
+                    ranks,
+                    threads,
+                    choice: any_choice(exchange, kernel, ranks, &mut rng),
+                    modes: &MODES,
+                };
+                if turn.is_multiple_of(3) {
+                    run.check::<f32>(&oracle, &mut rng)
+                } else {
+                    run.check::<f64>(&oracle, &mut rng)
+                }
+            }
+        }
+    }
+}
+
+macro_rules! tables {
+    ($($name:ident: $ranks:expr,)*) => {
+        $(#[test]
+        fn $name() {
+            table($ranks);
+        })*
+
+        #[test]
+        fn no_number_of_ranks_is_left_out() {
+            assert_eq!([$($ranks),*], ferrier_test::RANKS);
+        }
+    };
+}
+
+tables! {
+    on_1_rank: 1,
+    on_2_ranks: 2,
+    on_3_ranks: 3,
+    on_4_ranks: 4,
+    on_6_ranks: 6,
+    on_7_ranks: 7,
+    on_8_ranks: 8,
+    on_12_ranks: 12,
+}

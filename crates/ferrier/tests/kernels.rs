@@ -1,0 +1,275 @@
+//! Every kernel of the table against the oracle, below plans and ranks.
+
+use std::collections::HashMap;
+
+use ferrier::Real;
+use ferrier::kernel::{self, Block, KERNELS, LineKind, LinesSpec, Strip};
+use ferrier_test::dft::{Direction, dft, keep_half};
+use ferrier_test::{Errors, Field, Rng, Ulp, tolerance, watchdog};
+use num_complex::Complex;
+
+const KINDS: [LineKind; 4] =
+    [LineKind::Forward, LineKind::Backward, LineKind::RealForward, LineKind::RealBackward];
+
+/// Memory for a block of lines: element `k` of line `j` at `k * step + j * lane`.
+#[derive(Clone, Copy)]
+struct Place {
+    step: usize,
+    lane: usize,
+    size: usize,
+}
+
+/// Lines side by side (`strided`) or one after the other, with a gap.
+fn place(len: usize, width: usize, lines: usize, strided: bool) -> Place {
+    if strided {
+        let step = (lines + 3) * width;
+        Place { step, lane: width, size: len * step }
+    } else {
+        let lane = len * width + 5;
+        Place { step: width, lane, size: lines * lane }
+    }
+}
+
+/// The line in one to three pieces, as it lies in the buffers of neighbours.
+fn strips<T>(base: *mut T, len: usize, place: Place, pieces: usize) -> Vec<Strip<T>> {
+    let cuts: Vec<usize> = (0..=pieces).map(|p| p * len / pieces).collect();
+    cuts.windows(2)
+        .map(|cut| Strip {
+            // Stays inside the block: cut[0] <= len.
+            ptr: base.wrapping_add(cut[0] * place.step),
+            at: cut[0],
+            len: cut[1] - cut[0],
+            step: place.step as isize,
+            lane: place.lane as isize,
+        })
+        .collect()
+}
+
+struct Job<'a> {
+    kernel: &'a str,
+    n: usize,
+    kind: LineKind,
+    scale: f64,
+    lines: usize,
+    strided: (bool, bool),
+    pieces: (usize, usize),
+}
+
+fn source(job: &Job<'_>, line: usize, element: usize, bits: u32) -> Complex<f64> {
+    let field = Field::new(11, bits);
+    let at = [line, element, job.n];
+    match job.kind {
+        LineKind::RealForward => Complex::new(field.real(0, at), 0.0),
+        // What a real line's spectrum cannot have is noise that must be ignored.
+        _ => field.complex(0, at),
+    }
+}
+
+/// Runs a block and gives back the lines, element by element. Memory that no
+/// element describes must stay as it was.
+fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Complex<T>>> {
+    let spec = LinesSpec { n: job.n, kind: job.kind, scale: job.scale };
+    let lines = kernel::lines::<T>(job.kernel, &spec).unwrap();
+    let (len_in, len_out) = (job.kind.len_in(job.n), job.kind.len_out(job.n));
+    let (width_in, width_out) = (job.kind.width_in(), job.kind.width_out());
+    let place_in = place(len_in, width_in, job.lines, job.strided.0);
+    let place_out = if in_place { place_in } else { place(len_out, width_out, job.lines, job.strided.1) };
+
+    let canary = T::rounded(1234.5);
+    let mut input = vec![canary; place_in.size];
+    for j in 0..job.lines {
+        for k in 0..len_in {
+            let value = source(job, j, k, T::BITS);
+            let at = k * place_in.step + j * place_in.lane;
+            input[at] = T::rounded(value.re);
+            if width_in == 2 {
+                input[at + 1] = T::rounded(value.im);
+            }
+        }
+    }
+    let before = input.clone();
+    let mut output = vec![canary; place_out.size];
+    // 64-byte aligned, dirty, and not a number longer than asked for.
+    let need = lines.scratch(job.lines);
+    let mut scratch = vec![T::rounded(f64::NAN); need + 16];
+    let skip = scratch.as_ptr().align_offset(64);
+    let scratch = &mut scratch[skip..skip + need];
+
+    let from = strips(input.as_mut_ptr(), len_in, place_in, job.pieces.0);
+    let to_base = if in_place { input.as_mut_ptr() } else { output.as_mut_ptr() };
+    let to = strips(to_base, len_out, place_out, job.pieces.1);
+    let block = Block { lines: job.lines, from: &from, to: &to, ahead: &from, ahead_lines: job.lines };
+    // SAFETY: strips lie inside `input` and `output`, which nobody else holds;
+    // the scratch is aligned and as long as asked for.
+    unsafe { lines.run(&block, scratch) };
+
+    let result = if in_place { &input } else { &output };
+    let mut touched = vec![false; result.len()];
+    let out = (0..job.lines)
+        .map(|j| {
+            (0..len_out)
+                .map(|k| {
+                    let at = k * place_out.step + j * place_out.lane;
+                    touched[at..at + width_out].fill(true);
+                    let im = if width_out == 2 { result[at + 1] } else { T::rounded(0.0) };
+                    Complex::new(result[at], im)
+                })
+                .collect()
+        })
+        .collect();
+    if !in_place {
+        assert!(touched.iter().zip(&output).all(|(t, x)| *t || *x == canary), "wrote outside its lines");
+        assert!(input == before, "changed its input");
+    }
+    out
+}
+
+/// What the oracle has said: the same lines go through every kernel.
+#[derive(Default)]
+struct Oracle(HashMap<Key, Vec<Complex<f64>>>);
+
+/// Length, kind, bits of the scale, line, bits of the numbers.
+type Key = (usize, LineKind, u64, usize, u32);
+
+impl Oracle {
+    fn line(&mut self, job: &Job<'_>, line: usize, bits: u32) -> &[Complex<f64>] {
+        let key = (job.n, job.kind, job.scale.to_bits(), line, bits);
+        self.0.entry(key).or_insert_with(|| want(job, line, bits))
+    }
+}
+
+/// What the oracle says of one line.
+fn want(job: &Job<'_>, line: usize, bits: u32) -> Vec<Complex<f64>> {
+    let n = job.n;
+    let x: Vec<_> = (0..job.kind.len_in(n)).map(|k| source(job, line, k, bits)).collect();
+    let whole = |x: &[Complex<f64>], direction| dft(x, [1, 1, n], &[2], direction, job.scale);
+    match job.kind {
+        LineKind::Forward => whole(&x, Direction::Forward),
+        LineKind::Backward => whole(&x, Direction::Backward),
+        LineKind::RealForward => keep_half(&whole(&x, Direction::Forward), [1, 1, n], 2),
+        LineKind::RealBackward => {
+            let mut full: Vec<_> = (0..n).map(|k| if 2 * k <= n { x[k] } else { x[n - k].conj() }).collect();
+            full[0].im = 0.0;
+            if n.is_multiple_of(2) {
+                full[n / 2].im = 0.0;
+            }
+            whole(&full, Direction::Backward).iter().map(|v| Complex::new(v.re, 0.0)).collect()
+        }
+    }
+}
+
+fn check<T: Real + Ulp + Into<f64>>(job: &Job<'_>, oracle: &mut Oracle) {
+    let told = || {
+        let Job { kernel, n, kind, lines, strided, pieces, scale } = job;
+        let eps = T::EPS;
+        format!(
+            "{kernel} n={n} {kind:?} eps={eps:.0e} lines={lines} strided={strided:?} pieces={pieces:?} scale={scale}"
+        )
+    };
+    let got = run::<T>(job, false);
+    let mut errors = Errors::default();
+    for (j, line) in got.iter().enumerate() {
+        for (g, w) in line.iter().zip(oracle.line(job, j, T::BITS)) {
+            errors.add(Complex::new(g.re.into(), g.im.into()), *w);
+        }
+    }
+    if let Err(why) = errors.within(tolerance::<T>(job.n), job.lines * job.kind.len_out(job.n)) {
+        panic!("{}: {why}", told());
+    }
+    // The bits of a line depend on that line alone: not on its neighbours, nor on where it lies.
+    for other in [
+        Job { lines: 1, ..*job },
+        Job { lines: job.lines.div_ceil(2), strided: (!job.strided.0, job.strided.1), ..*job },
+        Job { strided: (job.strided.0, !job.strided.1), pieces: (3, 1), ..*job },
+    ] {
+        let again = run::<T>(&other, false);
+        assert!(again[..] == got[..other.lines], "{}: bits differ with {} lines", told(), other.lines);
+    }
+    if job.kind.width_in() == job.kind.width_out() {
+        assert!(run::<T>(job, true) == got, "{}: in place differs", told());
+    }
+}
+
+fn check_both(job: &Job<'_>, oracle: &mut Oracle) {
+    check::<f64>(job, oracle);
+    check::<f32>(job, oracle);
+}
+
+fn lengths() -> Vec<usize> {
+    if std::env::var_os("FERRIER_THIN").is_some() {
+        return (1..=33).chain([48, 49, 60, 77, 97, 101, 120, 128]).collect();
+    }
+    (1..=128).chain([144, 169, 210, 243, 251, 256, 343, 360, 385, 500, 512, 625, 1001, 1021, 1024]).collect()
+}
+
+fn every_length(kind: LineKind) {
+    let _watchdog = watchdog(120);
+    let mut rng = Rng::for_test(31);
+    for n in lengths() {
+        let mut oracle = Oracle::default();
+        let scale = *rng.pick(&[1.0, 1.0, 0.25, 1.0 / n as f64]);
+        // The oracle takes n^2: fewer of the long lines.
+        let most = if n > 256 { 3 } else { 9 };
+        for kernel in KERNELS.iter().map(|member| member.name) {
+            let job = Job {
+                kernel,
+                n,
+                kind,
+                scale,
+                lines: 1 + rng.below(most),
+                strided: (rng.below(2) == 0, rng.below(2) == 0),
+                pieces: (1 + rng.below(3), 1 + rng.below(3)),
+            };
+            check_both(&job, &mut oracle);
+        }
+    }
+}
+
+#[test]
+fn forward_lines_of_every_length() {
+    every_length(LineKind::Forward);
+}
+
+#[test]
+fn backward_lines_of_every_length() {
+    every_length(LineKind::Backward);
+}
+
+#[test]
+fn real_forward_lines_of_every_length() {
+    every_length(LineKind::RealForward);
+}
+
+#[test]
+fn real_backward_lines_of_every_length() {
+    every_length(LineKind::RealBackward);
+}
+
+/// The counts of lines at which a kernel changes its way of going: its own
+/// block, one less, one more.
+#[test]
+fn blocks_of_every_size() {
+    let _watchdog = watchdog(120);
+    let mut oracle = Oracle::default();
+    for kernel in KERNELS.iter().map(|member| member.name) {
+        for kind in KINDS {
+            for n in [12, 31] {
+                let spec = LinesSpec { n, kind, scale: 1.0 };
+                let best = kernel::lines::<f64>(kernel, &spec).unwrap().block(true).min(64);
+                for lines in [1, 2, 3, 5, 8, best.max(2) - 1, best, best + 1] {
+                    let job =
+                        Job { kernel, n, kind, scale: 1.0, lines, strided: (true, false), pieces: (2, 1) };
+                    check_both(&job, &mut oracle);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn an_unknown_kernel_is_told_the_known_ones() {
+    let error = kernel::find("fftw4").unwrap_err().to_string();
+    for word in KERNELS.iter().map(|member| member.name).chain(["fftw4", "kernel"]) {
+        assert!(error.contains(word), "{error}");
+    }
+}
