@@ -63,7 +63,7 @@ impl Reference {
             let others: Vec<_> =
                 (1..workers).map(|w| scope.spawn(move || partial(view, weights, work(w)))).collect();
             let own = partial(view, weights, work(0));
-            for part in std::iter::once(own).chain(others.into_iter().filter_map(|other| other.join().ok())) {
+            for part in std::iter::once(own).chain(others.into_iter().map(joined)) {
                 sums.iter_mut().zip(part).for_each(|(sum, part)| sum.add(part));
             }
         });
@@ -92,6 +92,11 @@ impl Reference {
         }
         (distance, norm)
     }
+}
+
+/// What a thread came back with; its panic is ours.
+pub fn joined<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Some of `0..n`, all different: zero, the last one, and others at random.

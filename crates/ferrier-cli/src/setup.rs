@@ -1,9 +1,10 @@
 //! From options to what the library wants.
 
-use ferrier::{Choice, LayoutSpec, Problem};
+use ferrier::{Choice, Comm, LayoutSpec, Problem};
 
 use crate::args::{Common, KindName, ProblemArgs};
 use crate::failure::{Outcome, fail};
+use crate::report;
 use crate::shape::{Frame, Grid, LayoutName};
 
 /// Ranks of one process. Each knows every other's boxes, so memory grows with
@@ -42,6 +43,25 @@ pub fn group(common: &Common) -> ferrier::Ranks {
         Some(threads) => ranks.threads(threads),
         None => ranks,
     }
+}
+
+/// Refuses what the machine cannot hold, before the system starts to kill.
+/// `bytes` is what this rank will need; all ranks are on this machine. Collective.
+///
+/// # Errors
+/// All ranks together need more memory than there is; the same on every rank.
+pub fn check_room(comm: &Comm, bytes: usize) -> ferrier::Result<()> {
+    let needed = comm.sum(&[bytes as f64])?[0];
+    let there = ferrier::machine::info().memory_bytes as f64;
+    if there > 0.0 && needed > there {
+        let text = |bytes: f64| report::bytes(bytes as u64);
+        return Err(ferrier::Error::other(format!(
+            "not enough memory: {} are needed, the machine has {}",
+            text(needed),
+            text(there)
+        )));
+    }
+    Ok(())
 }
 
 /// The choice that was asked for; the planner makes the rest.

@@ -9,6 +9,7 @@ use crate::noise::Noise;
 use crate::parts::Number;
 use crate::peers::{Member, Peer, Task};
 use crate::reference::{Reference, Wanted};
+use crate::setup;
 use crate::view::{View, rounded};
 
 /// A transform below this is run once untimed before each time it is timed,
@@ -151,6 +152,14 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
     };
     say("planning".into());
     let draft = Planner::new(work.problem).choice(work.choice.clone()).draft::<T>(comm)?;
+    let boxes =
+        [&draft.recipe().input, &draft.recipe().output].map(|layout| layout.boxes()[comm.rank()].volume());
+    let numbers =
+        [boxes[0] * if task.real { 1 } else { 2 }, boxes[1] * 2].map(|n| n * task.batch * size_of::<T>());
+    // Ours: input, spectrum, what comes back, or one for all. A peer's: input, spectrum, in place.
+    let ours = if work.in_place { numbers[1] } else { 2 * numbers[0] + numbers[1] };
+    let theirs = work.peers.len() * (numbers[0] + 2 * numbers[1]);
+    setup::check_room(comm, draft.memory().total() + ours + theirs)?;
     let mut plan = draft.build()?;
     let noise = Noise::new(task.shape, 1);
     let mut arrays = Arrays::new(&plan, &noise, work.in_place)?;

@@ -142,7 +142,12 @@ fn progress_bar(bytes: u64) -> ProgressBar {
 /// What one rank does: read its box, transform, write its box.
 fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>) -> ferrier::Result<()> {
     let forward = job.args.direction == Direction::Forward;
-    let mut plan = Planner::new(&job.problem).choice(job.choice.clone()).draft::<T>(comm)?.build()?;
+    let draft = Planner::new(&job.problem).choice(job.choice.clone()).draft::<T>(comm)?;
+    let boxes =
+        [&draft.recipe().input, &draft.recipe().output].map(|layout| layout.boxes()[comm.rank()].volume());
+    let numbers = boxes[0] * if job.problem.is_real() { 1 } else { 2 } + boxes[1] * 2;
+    setup::check_room(comm, draft.memory().total() + numbers * size_of::<T>())?;
+    let mut plan = draft.build()?;
     let (mut from, mut to) = if forward {
         (plan.make_input()?, plan.make_output()?)
     } else {

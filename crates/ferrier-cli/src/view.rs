@@ -5,6 +5,7 @@ use num_complex::Complex;
 
 use crate::noise::Noise;
 use crate::parts::{Number, flat};
+use crate::reference::joined;
 
 /// A rank's part of one or more arrays.
 pub struct View<'a, T> {
@@ -99,11 +100,7 @@ impl<'a, T: Real + Number> View<'a, T> {
             let work = &work;
             let others: Vec<_> = (1..workers).map(|worker| scope.spawn(move || work(worker))).collect();
             let own = work(0);
-            // A thread that panics makes the result wrong, and it must show.
-            others
-                .into_iter()
-                .map(|other| other.join().unwrap_or((f64::NAN, f64::NAN)))
-                .fold(own, |a, b| (a.0 + b.0, a.1 + b.1))
+            others.into_iter().map(joined).fold(own, |a, b| (a.0 + b.0, a.1 + b.1))
         })
     }
 

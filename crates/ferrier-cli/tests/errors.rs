@@ -191,6 +191,8 @@ fn shapes_and_options_of_bench_and_plan() {
         refused(&["8", "--frobnicate"], "--frobnicate");
         refused(&["8", "--json", "/no/such/folder/x.json"], "no folder /no/such/folder");
     }
+    // A petabyte: more than any machine that runs this has.
+    assert_refused(&run(&["bench", "40000"]), "memory");
     assert_refused(&run(&["bench", "8", "--repeat", "0"]), "at least 1 repetition");
     assert_refused(&run(&["bench", "8", "--against", "abacus"]), "known are: fftw, fftw-patient, mkl");
     assert_refused(&run(&[]), "commands are: transform, bench, plan, info");
