@@ -4,6 +4,8 @@ mod box3;
 mod grid;
 mod spec;
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 pub use box3::{Box3, Order};
@@ -18,7 +20,8 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Layout {
     shape: [usize; 3],
-    boxes: Vec<Box3>,
+    /// Shared: a plan mentions a layout in many places, and a rank knows all ranks' boxes.
+    boxes: Arc<[Box3]>,
     order: Order,
 }
 
@@ -37,12 +40,12 @@ impl Layout {
             *item = Box3::EMPTY;
         }
         check_tiling(shape, &boxes)?;
-        Ok(Layout { shape, boxes, order })
+        Ok(Layout { shape, boxes: boxes.into(), order })
     }
 
     /// Boxes that are right by construction.
     pub(crate) fn trusted(shape: [usize; 3], boxes: Vec<Box3>, order: Order) -> Layout {
-        Layout { shape, boxes, order }
+        Layout { shape, boxes: boxes.into(), order }
     }
 
     /// The whole array's shape.

@@ -55,10 +55,11 @@ impl Planner {
     /// A rank that never calls cannot be told from a slow one.
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T>> {
         let problem = agree::<T>(comm, self.problem, &self.choice)?;
-        let decision = decide(comm, self.choice)?;
+        problem.check()?;
+        let decision = decide(comm, &problem, self.choice)?;
         let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
         compare(comm, &recipe)?;
-        Draft::new(&comm.duplicate()?, recipe, &decision)
+        Draft::new(&comm.duplicate()?.with_threads(decision.threads), recipe, &decision)
     }
 }
 
@@ -108,9 +109,15 @@ fn difference(first: &[u8], other: &[u8], rank: usize) -> String {
     format!("rank 0 has `{}`, rank {rank} has `{}`", show(first), show(other))
 }
 
+/// As many threads as have work for longer than it takes to wake them.
+fn threads(comm: &Comm, problem: &Problem) -> usize {
+    let share = problem.batch * problem.shape.iter().product::<usize>() / comm.size();
+    comm.threads().min(share / 4096).max(1)
+}
+
 /// Rank 0's decision, on every rank.
-fn decide(comm: &Comm, choice: Choice) -> Result<Decision> {
-    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads: comm.threads() };
+fn decide(comm: &Comm, problem: &Problem, choice: Choice) -> Result<Decision> {
+    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads: threads(comm, problem) };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),
