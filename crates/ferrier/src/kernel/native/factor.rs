@@ -16,11 +16,18 @@ pub(super) fn factors(n: usize, radices: &[usize]) -> (Vec<usize>, usize) {
     (passes, rest >> twos)
 }
 
-/// Two to the `twos`, as few passes as possible, none of them much smaller than the others.
+/// Two to the `twos`, in passes of the first power of two listed or a little
+/// less; or, where a larger one is listed too, one such pass for what is over.
 fn powers(twos: usize, radices: &[usize]) -> Vec<usize> {
-    let largest = radices.iter().filter(|radix| radix.is_power_of_two()).max();
-    let most = largest.map_or(1, |radix| radix.trailing_zeros() as usize);
-    let passes = twos.div_ceil(most);
+    let first = radices.iter().find(|radix| radix.is_power_of_two());
+    let bits = first.map_or(1, |radix| radix.trailing_zeros() as usize);
+    let over = bits + twos % bits;
+    if over > bits && twos >= over && radices.contains(&(1 << over)) {
+        let mut passes = vec![1 << bits; (twos - over) / bits];
+        passes.insert(0, 1 << over);
+        return passes;
+    }
+    let passes = twos.div_ceil(bits);
     (0..passes).map(|i| 1 << (twos * (i + 1) / passes - twos * i / passes)).rev().collect()
 }
 

@@ -91,12 +91,6 @@ impl<V: Vector> Move<'_, V> {
         let pitch = if self.paired { V::LANES } else { 2 * V::LANES };
         (self.area.wrapping_add(self.strip.at * self.width * pitch), pitch)
     }
-
-    /// Where block `i` of `LANES` numbers begins; the last may overlap the one before it.
-    #[inline(always)]
-    fn square(&self, i: usize) -> usize {
-        (i * V::LANES).min(self.numbers() - V::LANES)
-    }
 }
 
 /// From the caller's memory into scratch.
@@ -147,8 +141,9 @@ unsafe fn load_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T) {
 unsafe fn load_columns<V: Vector>(it: &Move<'_, V>) {
     let (area, pitch) = it.vectors();
     let starts = it.starts();
-    for square in 0..it.numbers().div_ceil(V::LANES) {
-        let m = it.square(square);
+    let numbers = it.numbers();
+    let mut m = 0;
+    loop {
         // SAFETY: the lines have LANES numbers from m on.
         unsafe {
             let columns = V::load_square(&starts, m);
@@ -156,6 +151,11 @@ unsafe fn load_columns<V: Vector>(it: &Move<'_, V>) {
                 columns[i].store(area.add((m + i) * pitch));
             }
         }
+        // The last block may overlap the one before it.
+        if m + V::LANES == numbers {
+            return;
+        }
+        m = (m + V::LANES).min(numbers - V::LANES);
     }
 }
 
@@ -220,26 +220,39 @@ unsafe fn store_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T, scale: V) {
 /// As for [`Scatter`].
 #[inline(always)]
 unsafe fn store_columns<V: Vector>(it: &Move<'_, V>, scale: V) {
-    let starts = it.starts();
-    for square in 0..it.numbers().div_ceil(V::LANES) {
-        let m = it.square(square);
+    // Copies of what the loop needs: what it stores might alias the original.
+    let (area, pitch) = it.vectors();
+    let (starts, numbers, lines) = (it.starts(), it.numbers(), it.lines);
+    let places = it.places.map(|places| (it.area, places[it.strip.at..].as_ptr()));
+    let mut m = 0;
+    loop {
         // SAFETY: the lines have LANES numbers from m on; lanes without a line are left out.
         unsafe {
             let mut columns = [scale; MAX_LANES];
-            for i in 0..V::LANES {
-                columns[i] = V::load(it.vector(m + i)).mul(scale);
+            for i in (0..V::LANES).step_by(2) {
+                let (pair, pitch) = match places {
+                    Some((area, places)) => (area.add(*places.add((m + i) / 2) * 2 * V::LANES), V::LANES),
+                    None => (area.add((m + i) * pitch), pitch),
+                };
+                columns[i] = V::load(pair).mul(scale);
+                columns[i + 1] = V::load(pair.add(pitch)).mul(scale);
             }
-            if it.lines == V::LANES {
+            if lines == V::LANES {
                 V::store_square(columns, &starts, m);
             } else {
                 V::transpose(&mut columns);
                 for i in 0..V::LANES {
-                    if V::ORDER[i] < it.lines {
+                    if V::ORDER[i] < lines {
                         columns[i].store(starts[i].add(m));
                     }
                 }
             }
         }
+        // The last block may overlap the one before it.
+        if m + V::LANES == numbers {
+            return;
+        }
+        m = (m + V::LANES).min(numbers - V::LANES);
     }
 }
 

@@ -18,8 +18,9 @@ pub(super) trait Vector: Copy + 'static {
     /// Lane `i` holds line `ORDER[i]` of the group: the order in which
     /// [`load_pairs`](Vector::load_pairs) is cheapest.
     const ORDER: [usize; MAX_LANES];
-    /// Radices worth a pass of their own, best first: large ones save trips to
-    /// the cache, but only where there are registers for them.
+    /// Radices worth a pass of their own, best first (of the powers of two, the
+    /// first makes most passes): large ones save trips to the cache, but only
+    /// where there are registers for them.
     const RADICES: &'static [usize];
 
     /// Runs `op` in a function compiled for this instruction set.
