@@ -100,7 +100,14 @@ fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *m
             let next = (first + size).min(count);
             let (here, there) = (strip(first), strip(next));
             let ahead_lines = if no_ahead { 0 } else { size.min(count - next) };
-            let block = Block { lines: next - first, from: &here, to: &here, ahead: &there, ahead_lines };
+            let block = Block {
+                lines: next - first,
+                from: &here,
+                to: &here,
+                ahead: &there,
+                ahead_lines,
+                reserve: false,
+            };
             // SAFETY: the array has `count` lines, the scratch its size; one thread.
             unsafe { kernel.run(&block, std::slice::from_raw_parts_mut(scratch.0, scratch.1)) };
         }

@@ -123,6 +123,9 @@ pub struct Block<'a, T> {
     pub ahead: &'a [Strip<T>],
     /// How many lines that next block has.
     pub ahead_lines: usize,
+    /// Are the places in `to` far from any cache (and others than those in
+    /// `from`), so that it pays to fetch them early? A hint.
+    pub reserve: bool,
 }
 
 type Make<T> = fn(&LinesSpec) -> Result<Box<dyn Lines<T>>>;

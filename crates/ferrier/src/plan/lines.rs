@@ -46,6 +46,8 @@ pub(crate) struct LineGrid<T> {
     pub blocks: usize,
     /// The axis across planes.
     pub planes: (usize, usize),
+    /// Do the lines come from (go to) a plane that is in cache?
+    pub near: [bool; 2],
 }
 
 /// One block: which lines of which cell.
@@ -100,8 +102,16 @@ impl<T> LineGrid<T> {
         let strided = from.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
         let block = lines.block(strided).max(1);
         let planes = (domain.lo[axes.planes], domain.hi[axes.planes]);
-        let mut grid =
-            LineGrid { cells: Vec::new(), strips: Vec::new(), block, batch, lines, blocks: 0, planes };
+        let mut grid = LineGrid {
+            cells: Vec::new(),
+            strips: Vec::new(),
+            block,
+            batch,
+            lines,
+            blocks: 0,
+            planes,
+            near: [false; 2],
+        };
         for planes in plane_cuts.windows(2).map(|w| (w[0], w[1])) {
             for lanes in lane_cuts.windows(2).map(|w| (w[0], w[1])) {
                 let from = grid.add_strips(axes, lanes.0, planes.0, from);

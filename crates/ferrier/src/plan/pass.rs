@@ -221,17 +221,21 @@ unsafe fn run_block<T: Real>(
         grid.strips(at, false, &hand.bases, &mut hand.from);
         grid.strips(at, true, &hand.bases, &mut hand.to);
     }
+    // What is near needs no fetching.
+    let [near_from, near_to] = grid.near;
     match next {
         // SAFETY: as above.
-        Some(next) => unsafe { grid.strips(next, false, &hand.bases, &mut hand.ahead) },
-        None => hand.ahead.clear(),
+        Some(next) if !near_from => unsafe { grid.strips(next, false, &hand.bases, &mut hand.ahead) },
+        _ => hand.ahead.clear(),
     }
+    let in_place = hand.from.first().map(|strip| strip.ptr) == hand.to.first().map(|strip| strip.ptr);
     let block = Block {
         lines: grid.lanes(at),
         from: &hand.from,
         to: &hand.to,
         ahead: &hand.ahead,
         ahead_lines: next.map_or(0, |next| grid.lanes(next)),
+        reserve: !near_to && !in_place,
     };
     // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
     unsafe { grid.lines.run(&block, scratch) };
@@ -266,8 +270,10 @@ fn planes<T: Real>(
             (between.shape()[one].max(1) * piece.strides[one]).max(between.shape()[two] * piece.strides[two]);
         (vec![piece], numbers.next_multiple_of(64 / site.number))
     };
-    let first = LineGrid::new(axes[0], arrive, from, &pieces, make(legs[0])?, site.batch);
-    let second = LineGrid::new(axes[1], &between, &pieces, to, make(legs[1])?, site.batch);
+    let mut first = LineGrid::new(axes[0], arrive, from, &pieces, make(legs[0])?, site.batch);
+    let mut second = LineGrid::new(axes[1], &between, &pieces, to, make(legs[1])?, site.batch);
+    first.near = [false, !in_target];
+    second.near = [true, in_target];
     Ok(Work::Planes { first, second, plane })
 }
 

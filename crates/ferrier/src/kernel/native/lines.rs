@@ -78,19 +78,19 @@ impl<V: Vector> NativeLines<V> {
         matches!(spec.kind, LineKind::Backward | LineKind::RealBackward)
     }
 
-    unsafe fn gather(&self, group: &Group<'_, '_, V>, area: *mut V::T, paired: bool) {
+    unsafe fn gather(&self, group: &mut Group<'_, '_, V>, area: *mut V::T, paired: bool) {
         let width = self.spec.kind.width_in();
         for strip in group.block.from {
             let it =
                 Move { strip, first: group.first, lines: group.lines, width, area, paired, places: None };
             // SAFETY: the strips are the caller's promise, the area is long enough.
-            unsafe { V::enter(Gather::<V>(it)) };
+            unsafe { V::enter(Gather::<V>(it, group.touch)) };
         }
     }
 
     unsafe fn scatter(
         &self,
-        group: &Group<'_, '_, V>,
+        group: &mut Group<'_, '_, V>,
         area: *mut V::T,
         paired: bool,
         places: Option<&[usize]>,
@@ -99,7 +99,7 @@ impl<V: Vector> NativeLines<V> {
         for strip in group.block.to {
             let it = Move { strip, first: group.first, lines: group.lines, width, area, paired, places };
             // SAFETY: the strips are the caller's promise, the area is long enough.
-            unsafe { V::enter(Scatter::<V>(it, self.scale)) };
+            unsafe { V::enter(Scatter::<V>(it, self.scale, group.touch)) };
         }
     }
 
@@ -232,8 +232,10 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
                 list_rows(block.to, table_out.cast());
             }
         }
-        let visits = block.lines.div_ceil(V::LANES) * self.fft.n * self.fft.passes();
-        let mut touch = Touch::new(block.ahead, block.ahead_lines, kind.width_in(), visits);
+        // Gathering and scattering take about as long as a pass each.
+        let moves = usize::from(!rows_in || !full) + usize::from(!rows_out || !full);
+        let visits = block.lines.div_ceil(V::LANES) * self.fft.n * (self.fft.passes() + moves);
+        let mut touch = Touch::new(block, kind.width_in(), kind.width_out(), visits);
         for first in (0..block.lines).step_by(V::LANES) {
             let lines = V::LANES.min(block.lines - first);
             let full = lines == V::LANES;

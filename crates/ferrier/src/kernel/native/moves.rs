@@ -6,6 +6,7 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::super::Strip;
+use super::touch::Touch;
 use super::vector::{MAX_LANES, Op, Pair, Vector};
 
 /// A strip of a group of lines and its place in scratch.
@@ -94,9 +95,9 @@ impl<V: Vector> Move<'_, V> {
 }
 
 /// From the caller's memory into scratch.
-pub(super) struct Gather<'a, V: Vector>(pub Move<'a, V>);
+pub(super) struct Gather<'a, 'b, V: Vector>(pub Move<'a, V>, pub &'a mut Touch<'b, V::T>);
 
-impl<V: Vector> Op<V> for Gather<'_, V> {
+impl<V: Vector> Op<V> for Gather<'_, '_, V> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
@@ -105,7 +106,7 @@ impl<V: Vector> Op<V> for Gather<'_, V> {
         unsafe {
             match it.shape() {
                 Shape::Rows(start) => load_rows(it, start),
-                Shape::Columns => load_columns(it),
+                Shape::Columns => load_columns(it, self.1),
                 Shape::Sparse => load_sparse(it),
             }
         }
@@ -138,7 +139,8 @@ unsafe fn load_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T) {
 /// # Safety
 /// As for [`Gather`].
 #[inline(always)]
-unsafe fn load_columns<V: Vector>(it: &Move<'_, V>) {
+unsafe fn load_columns<V: Vector>(it: &Move<'_, V>, touch: &mut Touch<'_, V::T>) {
+    let share = touch.share(V::LANES / 2);
     let (area, pitch) = it.vectors();
     let starts = it.starts();
     let numbers = it.numbers();
@@ -151,6 +153,7 @@ unsafe fn load_columns<V: Vector>(it: &Move<'_, V>) {
                 columns[i].store(area.add((m + i) * pitch));
             }
         }
+        touch.fetch(share);
         // The last block may overlap the one before it.
         if m + V::LANES == numbers {
             return;
@@ -175,9 +178,9 @@ unsafe fn load_sparse<V: Vector>(it: &Move<'_, V>) {
 }
 
 /// From scratch to the caller's memory, multiplied by a scale.
-pub(super) struct Scatter<'a, V: Vector>(pub Move<'a, V>, pub V::T);
+pub(super) struct Scatter<'a, 'b, V: Vector>(pub Move<'a, V>, pub V::T, pub &'a mut Touch<'b, V::T>);
 
-impl<V: Vector> Op<V> for Scatter<'_, V> {
+impl<V: Vector> Op<V> for Scatter<'_, '_, V> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
@@ -186,7 +189,7 @@ impl<V: Vector> Op<V> for Scatter<'_, V> {
         unsafe {
             match it.shape() {
                 Shape::Rows(start) => store_rows(it, start, scale),
-                Shape::Columns => store_columns(it, scale),
+                Shape::Columns => store_columns(it, scale, self.2),
                 Shape::Sparse => store_sparse(it, scale),
             }
         }
@@ -219,7 +222,8 @@ unsafe fn store_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T, scale: V) {
 /// # Safety
 /// As for [`Scatter`].
 #[inline(always)]
-unsafe fn store_columns<V: Vector>(it: &Move<'_, V>, scale: V) {
+unsafe fn store_columns<V: Vector>(it: &Move<'_, V>, scale: V, touch: &mut Touch<'_, V::T>) {
+    let share = touch.share(V::LANES / 2);
     // Copies of what the loop needs: what it stores might alias the original.
     let (area, pitch) = it.vectors();
     let (starts, numbers, lines) = (it.starts(), it.numbers(), it.lines);
@@ -248,6 +252,7 @@ unsafe fn store_columns<V: Vector>(it: &Move<'_, V>, scale: V) {
                 }
             }
         }
+        touch.fetch(share);
         // The last block may overlap the one before it.
         if m + V::LANES == numbers {
             return;

@@ -28,7 +28,7 @@ fn spectrum<T: Real>(kernel: impl Iterator<Item = (f64, f64)>) -> Vec<T> {
     unsafe {
         let b = a.add(n * 2 * V::LANES);
         let spare = b.add(n * 2 * V::LANES);
-        fft.run::<V, _, _>(Area(a), a, Area(b), spare, &mut Touch::new(&[], 0, 2, 0));
+        fft.run::<V, _, _>(Area(a), a, Area(b), spare, &mut Touch::nothing());
     }
     let lane = work[n * 2 * V::LANES..].iter().step_by(V::LANES).take(2 * n);
     lane.map(|x| T::rounded(x / n as f64)).collect()

@@ -212,8 +212,14 @@ fn run<T: Tested>(
     let size = lines.scratch(count);
     let mut scratch = Scratch::dirty(size);
     let strips = if in_place { source.strips.clone() } else { target.strips.clone() };
-    let block =
-        Block { lines: count, from: &source.strips, to: &strips, ahead: &source.strips, ahead_lines: count };
+    let block = Block {
+        lines: count,
+        from: &source.strips,
+        to: &strips,
+        ahead: &source.strips,
+        ahead_lines: count,
+        reserve: true,
+    };
     // SAFETY: the strips describe the buffers of source and target.
     unsafe { lines.run(&block, scratch.slice(size)) };
     let result = if in_place { &mut source } else { &mut target };

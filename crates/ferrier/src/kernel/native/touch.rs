@@ -1,14 +1,35 @@
-//! Prefetching of the next block, spread over the passes of this one.
+//! Prefetching, spread over the passes of a block: first the places where it
+//! will be stored, then the lines of the next block.
+//!
+//! Memory and arithmetic only overlap where the processor is told early what
+//! will be needed: it does not see strided rows coming, contiguous lines only
+//! up to the next page, and stores not at all.
 
-use super::super::Strip;
+use super::super::{Block, Strip};
 
 const LINE: usize = 64;
 
-/// A walk over the cache lines of a block of lines.
-pub(super) struct Touch<'a, T> {
-    strips: std::slice::Iter<'a, Strip<T>>,
+/// What is to be fetched of a list of strips.
+struct List<'a, T> {
+    strips: &'a [Strip<T>],
     lines: usize,
     width: usize,
+    write: bool,
+}
+
+impl<T> List<'_, T> {
+    const NONE: Self = List { strips: &[], lines: 0, width: 0, write: false };
+
+    fn cache_lines(&self) -> usize {
+        let elements: usize = self.strips.iter().map(|strip| strip.len * self.lines).sum();
+        elements * self.width * size_of::<T>() / LINE
+    }
+}
+
+/// A walk over the cache lines of a block of lines.
+pub(super) struct Touch<'a, T> {
+    now: List<'a, T>,
+    next: List<'a, T>,
     /// The run of bytes being walked, and how many more like it there are.
     at: *const u8,
     end: *const u8,
@@ -21,32 +42,30 @@ pub(super) struct Touch<'a, T> {
 }
 
 impl<'a, T> Touch<'a, T> {
-    /// A walk over `strips` that should be done after `visits` visits of an element.
-    pub fn new(strips: &'a [Strip<T>], lines: usize, width: usize, visits: usize) -> Self {
-        let null = std::ptr::null();
-        let mut touch = Touch {
-            strips: strips.iter(),
-            lines,
-            width,
-            at: null,
-            end: null,
-            start: null,
-            bytes: 0,
-            pitch: 0,
-            runs: 0,
-            rate: 0,
-        };
-        let elements: usize = strips.iter().map(|strip| strip.len * lines).sum();
-        let cache_lines = elements * width * size_of::<T>() / LINE;
+    /// A walk over what `block` will store and what comes after it, done
+    /// after `visits` visits of an element. Widths are numbers per element.
+    pub fn new(block: &Block<'a, T>, width_in: usize, width_out: usize, visits: usize) -> Self {
+        let target = List { strips: block.to, lines: block.lines, width: width_out, write: true };
+        let source = List { strips: block.ahead, lines: block.ahead_lines, width: width_in, write: false };
+        let mut touch = Touch::nothing();
+        (touch.now, touch.next) = (if block.reserve { target } else { List::NONE }, source);
+        let cache_lines = touch.now.cache_lines() + touch.next.cache_lines();
         touch.rate = (cache_lines * 1024).div_ceil(visits.max(1));
         touch.next_strip();
         touch
     }
 
-    /// How many cache lines to [`fetch`](Touch::fetch) with a butterfly of `radix` elements.
+    /// A walk over nothing.
+    pub fn nothing() -> Self {
+        let null = std::ptr::null();
+        let (now, next) = (List::NONE, List::NONE);
+        Touch { now, next, at: null, end: null, start: null, bytes: 0, pitch: 0, runs: 0, rate: 0 }
+    }
+
+    /// How many cache lines to [`fetch`](Touch::fetch) with a visit of `elements` elements.
     #[inline(always)]
-    pub fn share(&self, radix: usize) -> usize {
-        (self.rate * radix).div_ceil(1024)
+    pub fn share(&self, elements: usize) -> usize {
+        (self.rate * elements).div_ceil(1024)
     }
 
     #[inline(always)]
@@ -55,7 +74,11 @@ impl<'a, T> Touch<'a, T> {
             return;
         }
         for _ in 0..share {
-            prefetch(self.at);
+            if self.now.write {
+                prefetch_to_write(self.at)
+            } else {
+                prefetch(self.at)
+            };
             self.at = self.at.wrapping_add(LINE);
             if self.at >= self.end {
                 self.next_run();
@@ -79,13 +102,21 @@ impl<'a, T> Touch<'a, T> {
     #[cold]
     fn next_strip(&mut self) {
         let size = size_of::<T>();
-        for strip in self.strips.by_ref() {
-            // Only rows: the processor sees contiguous lines coming by itself, and
-            // there the instructions cost up to a third of a pass.
-            if strip.lane != self.width as isize {
+        loop {
+            let Some((strip, rest)) = self.now.strips.split_first() else {
+                if self.next.strips.is_empty() {
+                    return;
+                }
+                self.now = std::mem::replace(&mut self.next, List::NONE);
                 continue;
-            }
-            let (runs, numbers, pitch) = (strip.len, self.lines * self.width, strip.step);
+            };
+            self.now.strips = rest;
+            let width = self.now.width as isize;
+            let (runs, numbers, pitch) = match () {
+                () if strip.lane == width => (strip.len, self.now.lines * self.now.width, strip.step),
+                () if strip.step == width => (self.now.lines, strip.len * self.now.width, strip.lane),
+                () => continue,
+            };
             if runs == 0 || numbers == 0 {
                 continue;
             }
@@ -104,10 +135,22 @@ impl<'a, T> Touch<'a, T> {
 fn prefetch(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         // SAFETY: a prefetch of any address is harmless, and SSE is always there.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
     }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+/// Fetches a cache line as its owner, so that the store does not have to wait.
+#[inline(always)]
+fn prefetch_to_write(p: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of any address is harmless; processors without the instruction do nothing.
+    unsafe {
+        std::arch::asm!("prefetchw [{0}]", in(reg) p, options(nostack, preserves_flags, readonly))
+    };
     #[cfg(not(target_arch = "x86_64"))]
     let _ = p;
 }
