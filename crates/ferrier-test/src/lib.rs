@@ -12,7 +12,7 @@
 //! - [`rng`]: a seeded generator that prints its seed when a test fails, and
 //!   fields whose values depend on the global index alone;
 //! - [`measure`]: relative L2 error and the tolerance `c * eps * log2 N`;
-//! - [`watchdog`]: turns a hang into a failure.
+//! - [`mod@watchdog`]: turns a hang into a failure.
 
 pub mod cases;
 mod dd;

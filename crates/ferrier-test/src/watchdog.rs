@@ -1,5 +1,6 @@
 //! A hang is a failure, not a test that never ends.
 
+use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
@@ -20,7 +21,11 @@ pub fn watchdog(seconds: u64) -> Watchdog {
         .name("watchdog".into())
         .spawn(move || {
             if gone.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout) {
-                eprintln!("watchdog: `{name}` still runs after {seconds} s; ending the process");
+                // Not `eprintln`: the test runner would catch it, and die before it shows it.
+                let _ = writeln!(
+                    std::io::stderr(),
+                    "watchdog: `{name}` still runs after {seconds} s; ending the process"
+                );
                 std::process::exit(101);
             }
         })

@@ -80,6 +80,9 @@ fn counted(ranks: &Barrier, work: impl FnOnce() -> Result<()>) -> Result<()> {
 fn problems() -> Vec<(&'static str, Problem)> {
     vec![
         ("c2c slabs", Problem::c2c([8, 9, 10])),
+        // Large enough that two threads on each of four ranks have work.
+        ("c2c large", Problem::c2c([32, 32, 32]).output(LayoutSpec::pencils(0))),
+        ("r2c large", Problem::r2c([32, 32, 40]).input(LayoutSpec::bricks())),
         ("c2c bricks, a batch", Problem::c2c([8, 6, 10]).input(LayoutSpec::bricks()).batch(2)),
         (
             "r2c pencils",

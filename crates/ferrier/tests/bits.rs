@@ -76,10 +76,11 @@ fn kinds() -> [Kind; 3] {
 
 /// Exchange, threads and the user's arrays, for one number of ranks.
 fn does_not_matter<T: Number>(kernel: &str) {
-    for (kind, shape) in kinds().into_iter().zip([[12, 10, 9], [7, 11, 16], [16, 9, 10]]) {
+    for (kind, shape) in kinds().into_iter().zip([[32, 30, 27], [28, 30, 32], [32, 27, 30]]) {
+        // Large enough that three threads have work.
         let case = case(shape, kind, 1);
-        let problem = common::problem(&case, 4, &mut Rng::new(0));
-        let how = |exchange, threads, mode| How { ranks: 4, threads, choice: choice(exchange, kernel), mode };
+        let problem = common::problem(&case, 2, &mut Rng::new(0));
+        let how = |exchange, threads, mode| How { ranks: 2, threads, choice: choice(exchange, kernel), mode };
         let first = run::<T>(&case, &problem, &how(exchanges()[0], 1, Mode::Arrays));
         for exchange in exchanges() {
             for threads in 1..=3 {

@@ -311,9 +311,13 @@ fn one_wrong_slice_is_everybodys_error() {
             let mut plan = plan_of::<f64>(&comm, &Problem::c2c([6, 3, 2]), &choice(exchange, kernels()[0]))?;
             let right = zeros(12);
             let given = if comm.rank() == 1 { &right[..11] } else { &right[..] };
-            plan.forward(given, &mut zeros(12)).inspect_err(|_| {
-                failed.fetch_add(1, Ordering::SeqCst);
-            })
+            let outcome = plan.forward(given, &mut zeros(12));
+            failed.fetch_add(usize::from(outcome.is_err()), Ordering::SeqCst);
+            // Nobody leaves before all have heard it: the call itself must tell the others.
+            while failed.load(Ordering::SeqCst) < 3 {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            outcome
         });
         says(outcome, &["rank 1", "12", "11"]);
         assert_eq!(failed.into_inner(), 3, "{exchange}: every rank gets an error");

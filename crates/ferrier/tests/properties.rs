@@ -102,7 +102,7 @@ impl Large {
     ) -> Vec<R> {
         let exchange = exchanges()[turn % exchanges().len()];
         let kernel = kernels()[turn % kernels().len()];
-        let outcome: Result<Vec<R>> = ferrier::ranks(self.ranks).run(|comm| {
+        let outcome: Result<Vec<R>> = ferrier::ranks(self.ranks).threads(1 + turn % 3).run(|comm| {
             let mut plan = plan_of::<T>(&comm, &self.problem(), &choice(exchange, kernel))?;
             let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
             let mut outputs = Vec::new();
