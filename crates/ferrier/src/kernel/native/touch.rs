@@ -135,9 +135,9 @@ impl<'a, T> Touch<'a, T> {
 fn prefetch(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
-        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
         // SAFETY: a prefetch of any address is harmless, and SSE is always there.
-        unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
+        unsafe { _mm_prefetch::<_MM_HINT_T0>(p.cast()) };
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = p;
