@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use crate::comm::Comm;
-use crate::data::{Number, Op, Plain, Predefined};
+use crate::data::{Number, Op, Plain, Predefined, received_at, sent_from};
 use crate::error::{Error, Result};
 use crate::exchange::{AllToAllV, Part, Way};
 use crate::ffi::{Aint, Count, Int};
@@ -27,7 +27,8 @@ impl Comm {
     /// Those of MPI.
     pub fn broadcast<T: Plain>(&self, data: &mut [T], root: usize) -> Result<()> {
         let (mpi, root) = (self.inner(), self.peer(root)?);
-        let (start, length, byte) = (data.as_mut_ptr().cast::<u8>(), size_of_val(data), mpi.h.byte);
+        let (start, length, byte) =
+            (received_at(data.as_mut_ptr(), data.len()), size_of_val(data), mpi.h.byte);
         match mpi.counting() {
             Counting::Wide(wide) => {
                 let _gate = mpi.enter()?;
@@ -57,7 +58,7 @@ impl Comm {
         match mpi.counting() {
             Counting::Wide(wide) => {
                 let _gate = mpi.enter()?;
-                let start: *mut c_void = data.as_mut_ptr().cast();
+                let start: *mut c_void = received_at(data.as_mut_ptr(), data.len()).cast();
                 // SAFETY: the data is ours for the call and of that type; handles are valid.
                 let code =
                     unsafe { (wide.allreduce)(in_place, start, data.len() as Count, kind, op, self.raw()) };
@@ -87,7 +88,7 @@ impl Comm {
         }
         let mpi = self.inner();
         let (bytes, byte) = (size_of_val(mine), mpi.h.byte);
-        let (from, to) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+        let (from, to) = (sent_from(mine).cast(), received_at(all.as_mut_ptr(), all.len()).cast());
         match mpi.counting() {
             Counting::Wide(wide) => {
                 let (_gate, count) = (mpi.enter()?, bytes as Count);
@@ -124,7 +125,8 @@ impl Comm {
         let total: usize = lengths.iter().sum::<u64>() as usize;
         let mut all = vec![0_u8; total];
         let mpi = self.inner();
-        let (byte, from, to) = (mpi.h.byte, mine.as_ptr().cast(), all.as_mut_ptr().cast());
+        let (byte, from, to) =
+            (mpi.h.byte, sent_from(mine).cast(), received_at(all.as_mut_ptr(), total).cast());
         match mpi.counting() {
             Counting::Wide(wide) => {
                 let _gate = mpi.enter()?;
@@ -184,7 +186,8 @@ impl Comm {
             )));
         }
         let (block, byte) = (size_of_val(send) / size, mpi.h.byte);
-        let (from, to) = (send.as_ptr().cast::<c_void>(), recv.as_mut_ptr().cast::<c_void>());
+        let (from, to) =
+            (sent_from(send).cast::<c_void>(), received_at(recv.as_mut_ptr(), recv.len()).cast::<c_void>());
         match mpi.counting() {
             Counting::Wide(wide) => {
                 let (_gate, count) = (mpi.enter()?, block as Count);

@@ -1,5 +1,7 @@
 //! What can be sent, and what can be added up.
 
+use std::sync::atomic::AtomicU8;
+
 use crate::abi::Handle;
 use crate::mpi::Handles;
 
@@ -57,3 +59,18 @@ macro_rules! number {
     };
 }
 number!(i32 => int32, i64 => int64, u64 => uint64, f32 => float, f64 => double);
+
+/// Where bytes to be sent begin. The pointer of an empty slice is no address,
+/// but it may be one that means something to MPI: 1 is `MPI_IN_PLACE` of Open
+/// MPI and of the standard ABI. Empty slices begin in places of their own, one
+/// to send from and one to receive into.
+pub(crate) fn sent_from<T>(data: &[T]) -> *const u8 {
+    if data.is_empty() { NOWHERE[0].as_ptr() } else { data.as_ptr().cast() }
+}
+
+/// Where bytes to be received begin; see [`sent_from`].
+pub(crate) fn received_at<T>(start: *mut T, length: usize) -> *mut u8 {
+    if length == 0 { NOWHERE[64].as_ptr() } else { start.cast() }
+}
+
+static NOWHERE: [AtomicU8; 128] = [const { AtomicU8::new(0) }; 128];

@@ -5,7 +5,7 @@
 //! which allocates nothing in this crate.
 
 use crate::comm::Comm;
-use crate::data::Op;
+use crate::data::{Op, received_at, sent_from};
 use crate::error::{Error, Result};
 use crate::ffi::{Aint, Count, Int};
 use crate::mpi::Counting;
@@ -155,7 +155,7 @@ impl AllToAllV {
     /// [`Error::Argument`] where a buffer is too short for the parts; those of MPI.
     pub fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()> {
         self.check(send.len(), recv.len())?;
-        let (from, to) = (send.as_ptr(), recv.as_mut_ptr());
+        let (from, to) = (sent_from(send), received_at(recv.as_mut_ptr(), recv.len()));
         let mpi = self.comm.inner();
         let (byte, raw, calls) = (mpi.h.byte, self.comm.raw(), mpi.calls());
         match (&self.wire, mpi.counting()) {

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::abi::Abi;
 use crate::comm::Comm;
-use crate::data::Plain;
+use crate::data::{Plain, received_at, sent_from};
 use crate::error::Result;
 use crate::ffi::{Count, Int};
 use crate::mpi::{Counting, Inner};
@@ -89,8 +89,7 @@ impl Comm {
     /// Those of MPI.
     pub fn send<T: Plain>(&self, data: &[T], to: usize, tag: i32) -> Result<()> {
         let (mpi, to) = (self.inner(), self.peer(to)?);
-        let (start, length, byte, comm) =
-            (data.as_ptr().cast::<u8>(), size_of_val(data), mpi.h.byte, self.raw());
+        let (start, length, byte, comm) = (sent_from(data), size_of_val(data), mpi.h.byte, self.raw());
         match mpi.counting() {
             Counting::Wide(wide) => {
                 let _gate = mpi.enter()?;
@@ -117,7 +116,7 @@ impl Comm {
         let mpi = self.inner();
         let mut from = self.source(from.into())?;
         let (start, length, byte, comm) =
-            (data.as_mut_ptr().cast::<u8>(), size_of_val(data), mpi.h.byte, self.raw());
+            (received_at(data.as_mut_ptr(), data.len()), size_of_val(data), mpi.h.byte, self.raw());
         let mut status = Status::new();
         let limit = match mpi.counting() {
             Counting::Wide(wide) => {

@@ -1,9 +1,11 @@
 //! Exchanges that MPI itself prepares (`MPI_Alltoallv_init`).
 
+use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 use crate::abi::Handle;
+use crate::data::received_at;
 use crate::error::{Error, Result};
 use crate::exchange::AllToAllV;
 use crate::ffi::Int;
@@ -79,7 +81,10 @@ impl Persistent {
         let comm = exchange.comm().clone();
         let mpi = comm.inner();
         let (byte, raw, info) = (mpi.h.byte, comm.raw(), mpi.h.info_null);
-        let (from, to) = (send.start.as_ptr().cast(), recv.start.as_ptr().cast());
+        let (from, to): (*const c_void, *mut c_void) = (
+            received_at(send.start.as_ptr(), send.length).cast(),
+            received_at(recv.start.as_ptr(), recv.length).cast(),
+        );
         let mut request = 0;
         let code = match (exchange.narrow(), exchange.wide(), mpi.counting(), mpi.alltoallv_init()) {
             (Some(n), _, _, Some(init)) => {

@@ -8,12 +8,13 @@
 use std::cell::RefCell;
 use std::marker::PhantomData;
 use std::ops::Range;
+use std::ptr::NonNull;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use crate::abi::Handle;
 use crate::comm::Comm;
-use crate::data::Plain;
+use crate::data::{Plain, received_at, sent_from};
 use crate::error::Result;
 use crate::exchange::AllToAllV;
 use crate::ffi::Int;
@@ -201,8 +202,8 @@ impl<'scope> Scope<'scope, '_> {
     ) -> Result<Request<'scope, T>> {
         let first = self.table.len();
         // SAFETY: the data outlives the scope, which outlives the operation.
-        unsafe { p2p::start_send(&self.table, comm, data.as_ptr().cast(), size_of_val(data), to, tag, 0)? };
-        Ok(self.request(first, &mut [], None))
+        unsafe { p2p::start_send(&self.table, comm, sent_from(data), size_of_val(data), to, tag, 0)? };
+        Ok(self.request(first, NonNull::dangling().as_ptr(), 0, None))
     }
 
     /// Starts to receive. Not collective. The message may be shorter than
@@ -219,11 +220,12 @@ impl<'scope> Scope<'scope, '_> {
         tag: i32,
     ) -> Result<Request<'scope, T>> {
         let first = self.table.len();
-        let (start, length) = (data.as_mut_ptr().cast(), size_of_val(data));
+        let (start, length, bytes) = (data.as_mut_ptr(), data.len(), size_of_val(data));
+        let at = received_at(start, length);
         // SAFETY: the data outlives the scope, which outlives the operation,
         // and nobody else can reach it before the request gives it back.
-        unsafe { p2p::start_receive(&self.table, comm, start, length, from.into(), tag, 0)? };
-        Ok(self.request(first, data, None))
+        unsafe { p2p::start_receive(&self.table, comm, at, bytes, from.into(), tag, 0)? };
+        Ok(self.request(first, start, length, None))
     }
 
     /// Starts an exchange. Collective, unless its way is
@@ -239,22 +241,24 @@ impl<'scope> Scope<'scope, '_> {
     ) -> Result<Request<'scope, u8>> {
         let first = self.table.len();
         exchange.check(send.len(), recv.len())?;
+        let (start, length) = (recv.as_mut_ptr(), recv.len());
         // SAFETY: buffers and exchange outlive the scope, which outlives the operation.
-        unsafe { exchange.start(&self.table, send.as_ptr(), recv.as_mut_ptr())? };
-        Ok(self.request(first, recv, Some(exchange)))
+        unsafe { exchange.start(&self.table, sent_from(send), received_at(start, length))? };
+        Ok(self.request(first, start, length, Some(exchange)))
     }
 
     fn request<T>(
         &'scope self,
         first: usize,
-        data: &'scope mut [T],
+        start: *mut T,
+        length: usize,
         exchange: Option<&'scope AllToAllV>,
     ) -> Request<'scope, T> {
         Request {
             table: &self.table,
             slots: first..self.table.len(),
-            start: data.as_mut_ptr(),
-            length: data.len(),
+            start,
+            length,
             exchange,
             told: 0,
             buffer: PhantomData,

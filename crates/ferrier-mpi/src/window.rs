@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::abi::Handle;
 use crate::comm::Comm;
-use crate::data::{Op, Plain};
+use crate::data::{Op, Plain, sent_from};
 use crate::error::{Error, Result};
 use crate::ffi::{Aint, Count, Int};
 use crate::mpi::{Counting, Inner};
@@ -273,7 +273,7 @@ impl Window {
         self.expect_locked(true)?;
         let to = self.comm.peer(rank)?;
         // SAFETY: complete here before this returns.
-        let started = unsafe { self.start_put(data.as_ptr().cast(), size_of_val(data), rank, at) };
+        let started = unsafe { self.start_put(sent_from(data), size_of_val(data), rank, at) };
         // Whatever came of it: a first piece may be on its way.
         self.call(
             "MPI_Win_flush_local",
@@ -406,7 +406,7 @@ impl<'scope> Puts<'scope, '_> {
     /// [`Error::Argument`] where the rank's bytes are too few; those of MPI.
     pub fn put<T: Plain>(&'scope self, data: &'scope [T], rank: usize, at: usize) -> Result<()> {
         // SAFETY: the data outlives the scope, at whose end the put is complete.
-        unsafe { self.window.start_put(data.as_ptr().cast(), size_of_val(data), rank, at) }
+        unsafe { self.window.start_put(sent_from(data), size_of_val(data), rank, at) }
     }
 }
 

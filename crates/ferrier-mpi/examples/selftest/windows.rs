@@ -16,11 +16,11 @@ fn one_sided(world: &Comm) -> Result<()> {
     assert!(window.pointer(rank).is_some() && !window.is_empty());
     let row = |from: usize, to: usize| -> Vec<u8> { (0..ROW).map(|i| super::value(from, to, i)).collect() };
     let rows: Vec<Vec<u8>> = (0..size).map(|to| row(rank, to)).collect();
-    let check = || -> Result<()> {
+    let check = |what: &str| -> Result<()> {
         for from in 0..size {
             let mut got = vec![0; ROW];
             window.read(rank, from * ROW, &mut got)?;
-            assert!(got == row(from, rank), "a put from {from} to {rank} gave other bytes");
+            assert!(got == row(from, rank), "{what}: a put from {from} to {rank} gave other bytes");
         }
         Ok(())
     };
@@ -39,7 +39,7 @@ fn one_sided(world: &Comm) -> Result<()> {
     }
     world.barrier()?;
     window.sync()?;
-    check()?;
+    check("put")?;
     world.barrier()?;
 
     clear()?;
@@ -47,7 +47,7 @@ fn one_sided(world: &Comm) -> Result<()> {
     window.flush_all()?;
     world.barrier()?;
     window.sync()?;
-    check()?;
+    check("puts")?;
 
     for (to, at, length) in [(0, size * ROW + 8, 1), (0, 1, size * ROW + 8), (size, 0, 1), (0, usize::MAX, 2)]
     {
@@ -59,7 +59,7 @@ fn one_sided(world: &Comm) -> Result<()> {
 
     clear()?;
     window.fenced(|puts| rows.iter().enumerate().try_for_each(|(to, row)| puts.put(row, to, rank * ROW)))?;
-    check()?;
+    check("fenced")?;
     world.barrier()?;
 
     // Dropped while it is open.
