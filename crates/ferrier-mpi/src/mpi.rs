@@ -72,6 +72,7 @@ pub(crate) struct Inner {
 /// Predefined handles, looked up.
 pub(crate) struct Handles {
     pub world: Handle,
+    pub own: Handle,
     pub comm_null: Handle,
     pub info_null: Handle,
     pub errors_return: Handle,
@@ -283,6 +284,7 @@ impl Inner {
         };
         let h = Handles {
             world: handle(abi.comm_world)?,
+            own: handle(abi.comm_self)?,
             comm_null: handle(abi.comm_null)?,
             info_null: handle(abi.info_null)?,
             errors_return: handle(abi.errors_return)?,
@@ -335,7 +337,9 @@ impl Inner {
             let code = unsafe { (calls.init_thread)(ptr::null_mut(), ptr::null_mut(), asked, &mut granted) };
             inner.check("MPI_Init_thread", code)?;
             inner.ours = true;
+            // Errors that belong to no communicator go to world's handler, since MPI 4 to self's.
             inner.return_errors(inner.h.world)?;
+            inner.return_errors(inner.h.own)?;
         }
         inner.level = match granted {
             granted if granted >= abi.thread_multiple => Level::Multiple,

@@ -50,10 +50,9 @@ pub(super) fn folders(around: &Surroundings, launcher: &Launcher) -> Vec<(PathBu
     };
     let mut prefix = |prefix: &Path, why: &str| BELOW.iter().for_each(|below| add(prefix.join(below), why));
 
-    if launcher.family == Some(Family::OpenMpi) {
-        if let Some(value) = around.get("OPAL_PREFIX") {
-            prefix(Path::new(value), "OPAL_PREFIX points there");
-        }
+    let opal = around.get("OPAL_PREFIX").filter(|_| launcher.family == Some(Family::OpenMpi));
+    if let Some(value) = opal {
+        prefix(Path::new(value), "OPAL_PREFIX points there");
     }
     if let Some(root) = launcher.executable.as_deref().and_then(Path::parent).and_then(Path::parent) {
         prefix(root, "the launcher lies beside it");
