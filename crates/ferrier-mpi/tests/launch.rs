@@ -1,6 +1,6 @@
 //! The self-test under every MPI that is installed, each run with a time limit.
 //!
-//! This binary starts itself under `mpiexec`; what runs there is [`body`].
+//! This binary starts itself under `mpiexec`; what runs there is [`body`] or [`guest`].
 
 mod common;
 #[allow(dead_code)]
@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Installation, installation};
-use ferrier_mpi::Level;
+use ferrier_mpi::{Error, Level, Mpi, Op, find};
 
 const LIMIT: &str = "FERRIER_SELFTEST_LIMIT";
 const LEVEL: &str = "FERRIER_SELFTEST_LEVEL";
@@ -34,7 +34,39 @@ fn body() {
     selftest::run(std::env::var(LIMIT).ok().map(|limit| limit.parse().expect("a number")), level);
 }
 
+/// MPI belongs to the program around us: initialised and finalized there.
+#[test]
+#[ignore = "runs under mpiexec, started by the other tests"]
+fn guest() {
+    use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+    let found = find().expect("found").expect("under a launcher");
+    // SAFETY: an MPI library, and calls as the standard declares them.
+    let finalize = unsafe {
+        let library = Library::open(Some(&found.path), RTLD_NOW | RTLD_GLOBAL).expect("library");
+        let init =
+            library.get::<unsafe extern "C" fn(*mut u8, *mut u8) -> i32>(b"MPI_Init").expect("MPI_Init");
+        assert_eq!(init(std::ptr::null_mut(), std::ptr::null_mut()), 0);
+        let finalize = *library.get::<unsafe extern "C" fn() -> i32>(b"MPI_Finalize").expect("MPI_Finalize");
+        std::mem::forget(library); // no MPI survives being closed
+        finalize
+    };
+    let mpi = Mpi::load(found, Level::Multiple).expect("in use already");
+    let world = mpi.world().expect("world");
+    // A duplicate: the host's own is left alone.
+    assert_eq!(mpi.live().communicators, 1);
+    let mut ranks = [1_u64];
+    world.all_reduce(&mut ranks, Op::Sum).expect("sum");
+    assert_eq!(ranks[0] as usize, world.size());
+    // SAFETY: nothing is in flight.
+    assert_eq!(unsafe { finalize() }, 0);
+    assert_eq!(world.barrier(), Err(Error::Finalized));
+    assert_eq!(world.duplicate().err(), Some(Error::Finalized));
+    drop((world, mpi));
+    println!("guest ok");
+}
+
 struct Run {
+    body: &'static str,
     ranks: usize,
     limit: Option<usize>,
     /// Environment.
@@ -45,7 +77,7 @@ struct Run {
 
 impl Run {
     fn new(ranks: usize, limit: Option<usize>) -> Run {
-        Run { ranks, limit, set: Vec::new(), through: &[] }
+        Run { body: "body", ranks, limit, set: Vec::new(), through: &[] }
     }
 }
 
@@ -76,7 +108,7 @@ fn launch(under: &Installation, run: &Run) -> (Option<i32>, String) {
     command.envs(run.set.iter().map(|(name, value)| (name, value)));
     command.args(["-n", &run.ranks.to_string()]).args(run.through);
     command.arg(std::env::current_exe().expect("this binary"));
-    command.args(["--exact", "body", "--ignored", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", run.body, "--ignored", "--nocapture", "--test-threads=1"]);
     command.stdin(Stdio::null()).stdout(out.try_clone().expect("log file")).stderr(out);
     let mut child = command.process_group(0).spawn().expect("mpiexec starts");
     let started = Instant::now();
@@ -125,6 +157,9 @@ fn everything(name: &'static str) {
     // Through a shell: the launcher is a grandparent.
     let wrapped = Run { through: &["sh", "-c", "\"$@\"; exit $?", "sh"], ..Run::new(2, None) };
     passes(&under, &wrapped, &under.library);
+
+    let (code, said) = launch(&under, &Run { body: "guest", ..Run::new(2, None) });
+    assert!(code == Some(0) && said.matches("guest ok").count() == 2, "{code:?}:\n{said}");
 
     let set = |value: &OsStr| vec![("FERRIER_MPI", value.to_string_lossy().into_owned())];
     let (code, said) = launch(&under, &Run { set: set("off".as_ref()), ..Run::new(2, None) });
