@@ -13,7 +13,7 @@ pub type Handle = usize;
 pub enum Family {
     /// Open MPI 4.1 and 5 (`libmpi.so.40`).
     OpenMpi,
-    /// MPICH 3.3 to 5 and what shares its ABI (`libmpich.so.12`, `libmpi.so.12`).
+    /// MPICH 4 and 5 (`libmpich.so.12`, `libmpi.so.12`); others that share its ABI are not tested.
     Mpich,
     /// The standard ABI of MPI 5 (`libmpi_abi.so`).
     Standard,
