@@ -148,6 +148,28 @@ impl AllToAllV {
         Ok(AllToAllV { comm: comm.clone(), sent: sent.to_vec(), received: received.to_vec(), wire })
     }
 
+    /// Prepares an exchange by messages without asking the others. Not
+    /// collective; allocates. The messages travel on `comm` itself, with a tag
+    /// of 1: nothing else should.
+    ///
+    /// Parts must fit those of the peers. Where they do not, runs wait for ever
+    /// or return MPI's error; no memory outside the parts is touched.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the parts are wrong by themselves.
+    pub fn local(comm: &Comm, sent: &[Part], received: &[Part]) -> Result<AllToAllV> {
+        let own =
+            |parts: &[Part]| parts.iter().find(|part| part.peer == comm.rank()).map_or(0, |part| part.len);
+        let trouble = wrong(sent, comm.size(), false)
+            .or_else(|| wrong(received, comm.size(), true))
+            .or_else(|| (own(sent) != own(received)).then(|| "own parts differ in length".into()));
+        if let Some(trouble) = trouble {
+            return Err(Error::Argument(format!("all_to_allv: {trouble}")));
+        }
+        let wire = Wire::Messages(comm.clone());
+        Ok(AllToAllV { comm: comm.clone(), sent: sent.to_vec(), received: received.to_vec(), wire })
+    }
+
     /// Runs it. Collective, over the ranks that have parts for each other
     /// where it goes by messages. Allocates nothing after the first run.
     ///

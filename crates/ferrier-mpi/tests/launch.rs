@@ -148,7 +148,7 @@ fn everything(name: &'static str) {
     if !present(&under) {
         return;
     }
-    for (ranks, limit) in [(1, None), (2, Some(64)), (3, None), (4, Some(1000))] {
+    for (ranks, limit) in [(1, None), (2, Some(5)), (3, None), (4, Some(1000))] {
         passes(&under, &Run::new(ranks, limit), &under.library);
     }
     for level in ["Serialized", "Multiple"] {

@@ -2,7 +2,7 @@
 
 use ferrier_mpi::{Comm, Error, Result, Source, wait_any};
 
-const LENGTHS: [usize; 6] = [0, 1, 7, 64, 1000, 100_000];
+const LENGTHS: [usize; 6] = [0, 1, 7, 64, 1000, 20_000];
 
 pub fn all(world: &Comm) -> Result<()> {
     blocking(world)?;
