@@ -32,6 +32,8 @@ pub mod exchange;
 pub mod kernel;
 mod layout;
 pub mod machine;
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+pub mod mpi;
 mod plan;
 mod pool;
 mod problem;

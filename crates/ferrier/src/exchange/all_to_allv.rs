@@ -20,6 +20,7 @@ pub(super) fn mover(comm: &Comm, volumes: &Volumes) -> Result<Box<dyn Mover>> {
         parts.iter().filter(|part| part.len > 0).filter_map(renamed).collect()
     };
     let (sent, received) = (in_group(&send), in_group(&recv));
+    group.transport().prepare(false, &sent, &received)?;
     Ok(Box::new(AllToAllV { group, send, recv, sent, received }))
 }
 

@@ -22,6 +22,7 @@ pub(super) fn mover(comm: &Comm, volumes: &Volumes) -> Result<Box<dyn Mover>> {
         (1..size).map(|shift| parts[(rank + shift) % size]).filter(|part| part.len > 0).collect()
     };
     let (sent, received) = (in_turn(&send), in_turn(&recv));
+    comm.transport().prepare(true, &sent, &received)?;
     Ok(Box::new(PointToPoint { comm, send, recv, sent, received }))
 }
 

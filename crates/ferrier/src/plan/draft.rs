@@ -116,7 +116,16 @@ fn threads(comm: &Comm, problem: &Problem) -> usize {
 }
 
 /// Rank 0's decision, on every rank.
-fn decide(comm: &Comm, problem: &Problem, choice: Choice) -> Result<Decision> {
+fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision> {
+    if comm.size() > 1 && !comm.transport().shares_memory() {
+        let name = choice.exchange.get_or_insert_with(|| "all_to_allv".into());
+        if matches!(crate::exchange::find(name)?.way, Way::Shared) {
+            return Err(Error::Choice(format!(
+                "exchange `{name}` needs ranks that share memory; those of `{}` do not",
+                comm.transport_name()
+            )));
+        }
+    }
     let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads: threads(comm, problem) };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,

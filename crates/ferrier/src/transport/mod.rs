@@ -1,9 +1,10 @@
 //! Transports: a group of ranks and how bytes move between them.
 //!
 //! A transport member is one file. Ranks of the member `threads` are threads
-//! of this process; a second member, MPI, will live behind the same trait
-//! (its ranks see each other's memory only inside windows made for it).
+//! of this process; those of `mpi` are processes that an `mpiexec` started.
 
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+pub(crate) mod mpi;
 mod threads;
 mod waiting;
 
@@ -35,7 +36,7 @@ pub const LENT: usize = 3;
 /// unless they say otherwise, and return an error on every rank where one
 /// rank fails, panics or leaves.
 pub trait Transport: Send + Sync {
-    /// `threads`, later `mpi`.
+    /// `threads` or `mpi`.
     fn name(&self) -> &'static str;
     /// This rank.
     fn rank(&self) -> usize;
@@ -55,6 +56,16 @@ pub trait Transport: Send + Sync {
     /// The same, pair by pair, taken in whatever order they arrive. Only the
     /// ranks named in the parts take part.
     fn messages(&self, send: &[u8], sent: &[Part], recv: &mut [u8], received: &[Part]) -> Result<()>;
+    /// Told when a plan is made of parts that will be exchanged over and over,
+    /// so that the calls themselves need not allocate; `messages` says which
+    /// call it will be. Collective.
+    fn prepare(&self, _messages: bool, _sent: &[Part], _received: &[Part]) -> Result<()> {
+        Ok(())
+    }
+    /// Whether ranks can touch what others [`lend`](Transport::lend).
+    fn shares_memory(&self) -> bool {
+        true
+    }
     /// Lends pointers to the group and learns the others'. What is lent stays
     /// valid until [`give_back`](Transport::give_back) returns.
     fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<()>;
@@ -113,7 +124,7 @@ impl Comm {
         self.threads
     }
 
-    /// `threads`: the ranks are threads of this process.
+    /// `threads`: the ranks are threads of this process; `mpi`: processes.
     pub fn transport_name(&self) -> &'static str {
         self.transport.name()
     }

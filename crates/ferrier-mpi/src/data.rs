@@ -1,0 +1,76 @@
+//! What can be sent, and what can be added up.
+
+use std::sync::atomic::AtomicU8;
+
+use crate::abi::Handle;
+use crate::mpi::Handles;
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Numbers that travel as they lie in memory. Messages are bytes to MPI: all
+/// ranks are machines of one kind.
+pub trait Plain: sealed::Sealed + Copy + Send + Sync + 'static {}
+
+/// Numbers that MPI can reduce.
+pub trait Number: Plain {
+    #[doc(hidden)]
+    fn datatype(handles: &Predefined<'_>) -> Handle;
+}
+
+/// Handles of types, not nameable outside.
+#[doc(hidden)]
+pub struct Predefined<'a>(pub(crate) &'a Handles);
+
+/// A reduction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Op {
+    /// The sum.
+    Sum,
+    /// The least.
+    Min,
+    /// The largest.
+    Max,
+}
+
+impl Op {
+    pub(crate) fn handle(self, handles: &Handles) -> Handle {
+        match self {
+            Op::Sum => handles.sum,
+            Op::Min => handles.min,
+            Op::Max => handles.max,
+        }
+    }
+}
+
+macro_rules! plain {
+    ($($type:ty),*) => { $(impl sealed::Sealed for $type {} impl Plain for $type {})* };
+}
+plain!(u8, i8, u16, i16, u32, i32, u64, i64, usize, isize, f32, f64);
+
+macro_rules! number {
+    ($($type:ty => $field:ident),*) => {
+        $(impl Number for $type {
+            fn datatype(handles: &Predefined<'_>) -> Handle {
+                handles.0.$field
+            }
+        })*
+    };
+}
+number!(i32 => int32, i64 => int64, u64 => uint64, f32 => float, f64 => double);
+
+/// Where bytes to be sent begin. The pointer of an empty slice is no address,
+/// but it may be one that means something to MPI: 1 is `MPI_IN_PLACE` of Open
+/// MPI and of the standard ABI. Empty slices begin in places of their own, one
+/// to send from and one to receive into.
+pub(crate) fn sent_from<T>(data: &[T]) -> *const u8 {
+    if data.is_empty() { NOWHERE[0].as_ptr() } else { data.as_ptr().cast() }
+}
+
+/// Where bytes to be received begin; see [`sent_from`].
+pub(crate) fn received_at<T>(start: *mut T, length: usize) -> *mut u8 {
+    if length == 0 { NOWHERE[64].as_ptr() } else { start.cast() }
+}
+
+static NOWHERE: [AtomicU8; 128] = [const { AtomicU8::new(0) }; 128];

@@ -1,0 +1,255 @@
+//! Messages from one rank to another.
+//!
+//! A message above the limit of 32-bit counts goes in pieces of `limit` bytes
+//! and a last one that is shorter (maybe empty), so that the receiver knows
+//! the end without knowing the length. MPI keeps their order.
+
+use std::ffi::c_void;
+use std::ops::Range;
+
+use crate::abi::Abi;
+use crate::comm::Comm;
+use crate::data::{Plain, received_at, sent_from};
+use crate::error::Result;
+use crate::ffi::{Count, Int};
+use crate::mpi::{Counting, Inner};
+use crate::request::Table;
+
+/// Where a message may come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Source {
+    /// This rank.
+    Rank(usize),
+    /// Any rank.
+    Any,
+}
+
+impl From<usize> for Source {
+    fn from(rank: usize) -> Source {
+        Source::Rank(rank)
+    }
+}
+
+/// What came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Received {
+    /// Its length in bytes.
+    pub bytes: usize,
+    /// Who sent it.
+    pub source: usize,
+    /// Its tag.
+    pub tag: i32,
+}
+
+/// Room for an `MPI_Status` of any ABI.
+#[repr(C, align(8))]
+pub(crate) struct Status([u8; 64]);
+
+impl Status {
+    pub fn new() -> Status {
+        Status([0; 64])
+    }
+
+    pub fn out(&mut self) -> *mut c_void {
+        self.0.as_mut_ptr().cast()
+    }
+
+    fn field(&self, at: usize) -> Int {
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(&self.0[at..at + 4]);
+        Int::from_ne_bytes(bytes)
+    }
+
+    /// To be called inside [`Inner::enter`].
+    pub fn received(&self, mpi: &Inner) -> Result<Received> {
+        let abi: &Abi = mpi.abi;
+        let mut bytes: Count = 0;
+        // SAFETY: a status that MPI filled; the out-parameter is valid.
+        let code = unsafe { (mpi.calls().get_elements_x)(self.0.as_ptr().cast(), mpi.h.byte, &mut bytes) };
+        mpi.check("MPI_Get_elements_x", code)?;
+        // Of a cancelled receive nothing is defined.
+        let natural = |value: Int| usize::try_from(value).unwrap_or(0);
+        Ok(Received {
+            bytes: usize::try_from(bytes).unwrap_or(0),
+            source: natural(self.field(abi.status_source)),
+            tag: self.field(abi.status_tag),
+        })
+    }
+}
+
+/// The pieces of a message: full ones and a last that is not full.
+fn pieces(length: usize, limit: usize) -> impl Iterator<Item = Range<usize>> {
+    (0..=length / limit).map(move |piece| piece * limit..((piece + 1) * limit).min(length))
+}
+
+impl Comm {
+    /// Sends; returns when `data` may be used again. Not collective.
+    ///
+    /// # Errors
+    /// Those of MPI.
+    pub fn send<T: Plain>(&self, data: &[T], to: usize, tag: i32) -> Result<()> {
+        let (mpi, to) = (self.inner(), self.peer(to)?);
+        let (start, length, byte, comm) = (sent_from(data), size_of_val(data), mpi.h.byte, self.raw());
+        match mpi.counting() {
+            Counting::Wide(wide) => {
+                let _gate = mpi.enter()?;
+                // SAFETY: `length` bytes at `start` live for the call; handles are valid.
+                let code = unsafe { (wide.send)(start.cast(), length as Count, byte, to, tag, comm) };
+                mpi.check("MPI_Send_c", code)
+            }
+            Counting::Split(limit) => pieces(length, limit).try_for_each(|piece| {
+                let _gate = mpi.enter()?;
+                // SAFETY: the piece lies inside the data; handles are valid.
+                let code = unsafe {
+                    (mpi.calls().send)(start.add(piece.start).cast(), piece.len() as Int, byte, to, tag, comm)
+                };
+                mpi.check("MPI_Send", code)
+            }),
+        }
+    }
+
+    /// Receives a message that is at most as long as `data`. Not collective.
+    ///
+    /// # Errors
+    /// Those of MPI: a longer message among them.
+    pub fn receive<T: Plain>(&self, data: &mut [T], from: impl Into<Source>, tag: i32) -> Result<Received> {
+        let mpi = self.inner();
+        let mut from = self.source(from.into())?;
+        let (start, length, byte, comm) =
+            (received_at(data.as_mut_ptr(), data.len()), size_of_val(data), mpi.h.byte, self.raw());
+        let mut status = Status::new();
+        let limit = match mpi.counting() {
+            Counting::Wide(wide) => {
+                let _gate = mpi.enter()?;
+                // SAFETY: `length` bytes at `start` are ours for the call; handles are valid.
+                let code = unsafe {
+                    (wide.recv)(start.cast(), length as Count, byte, from, tag, comm, status.out())
+                };
+                mpi.check("MPI_Recv_c", code)?;
+                return status.received(mpi);
+            }
+            Counting::Split(limit) => limit,
+        };
+        let mut sum: Option<Received> = None;
+        for piece in pieces(length, limit) {
+            let _gate = mpi.enter()?;
+            // SAFETY: the piece lies inside the data; handles are valid.
+            let code = unsafe {
+                let start = start.add(piece.start).cast();
+                (mpi.calls().recv)(start, piece.len() as Int, byte, from, tag, comm, status.out())
+            };
+            mpi.check("MPI_Recv", code)?;
+            let got = status.received(mpi)?;
+            // The rest comes from whoever sent the first piece.
+            from = got.source as Int;
+            sum = Some(sum.map_or(got, |sum| Received { bytes: sum.bytes + got.bytes, ..sum }));
+            if got.bytes < limit {
+                break;
+            }
+        }
+        Ok(sum.expect("a message has at least one piece"))
+    }
+
+    pub(crate) fn source(&self, source: Source) -> Result<Int> {
+        match source {
+            Source::Rank(rank) => self.peer(rank),
+            Source::Any => Ok(self.inner().abi.any_source),
+        }
+    }
+}
+
+/// Starts to send `length` bytes.
+///
+/// # Safety
+/// The bytes live and stay as they are until the operations are complete.
+pub(crate) unsafe fn start_send(
+    table: &Table,
+    comm: &Comm,
+    start: *const u8,
+    length: usize,
+    to: usize,
+    tag: i32,
+    part: usize,
+) -> Result<()> {
+    let (mpi, to) = (comm.inner(), comm.peer(to)?);
+    let (byte, raw) = (mpi.h.byte, comm.raw());
+    let mut handle = 0;
+    match mpi.counting() {
+        Counting::Wide(wide) => {
+            let _gate = mpi.enter()?;
+            // SAFETY: the caller keeps the bytes; handles are valid.
+            let code =
+                unsafe { (wide.isend)(start.cast(), length as Count, byte, to, tag, raw, &mut handle) };
+            mpi.check("MPI_Isend_c", code)?;
+            table.push(handle, false, part);
+        }
+        Counting::Split(limit) => {
+            for piece in pieces(length, limit) {
+                let _gate = mpi.enter()?;
+                // SAFETY: the piece lies inside the bytes, which the caller keeps.
+                let code = unsafe {
+                    let start = start.add(piece.start).cast();
+                    (mpi.calls().isend)(start, piece.len() as Int, byte, to, tag, raw, &mut handle)
+                };
+                mpi.check("MPI_Isend", code)?;
+                table.push(handle, false, part);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Starts to receive `length` bytes.
+///
+/// # Safety
+/// Nobody but MPI touches the bytes until the operations are complete.
+pub(crate) unsafe fn start_receive(
+    table: &Table,
+    comm: &Comm,
+    start: *mut u8,
+    length: usize,
+    from: Source,
+    tag: i32,
+    part: usize,
+) -> Result<()> {
+    let (mpi, from) = (comm.inner(), comm.source(from)?);
+    let (byte, raw) = (mpi.h.byte, comm.raw());
+    let mut handle = 0;
+    match mpi.counting() {
+        Counting::Wide(wide) => {
+            let _gate = mpi.enter()?;
+            // SAFETY: the caller keeps the bytes for MPI; handles are valid.
+            let code =
+                unsafe { (wide.irecv)(start.cast(), length as Count, byte, from, tag, raw, &mut handle) };
+            mpi.check("MPI_Irecv_c", code)?;
+            table.push(handle, true, part);
+        }
+        Counting::Split(limit) => {
+            for piece in pieces(length, limit) {
+                let _gate = mpi.enter()?;
+                // SAFETY: the piece lies inside the bytes, which the caller keeps for MPI.
+                let code = unsafe {
+                    let start = start.add(piece.start).cast();
+                    (mpi.calls().irecv)(start, piece.len() as Int, byte, from, tag, raw, &mut handle)
+                };
+                mpi.check("MPI_Irecv", code)?;
+                table.push(handle, true, part);
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pieces;
+
+    #[test]
+    fn the_last_piece_is_never_full() {
+        let of = |length, limit| pieces(length, limit).map(|piece| piece.len()).collect::<Vec<_>>();
+        assert_eq!(of(0, 4), [0]);
+        assert_eq!(of(3, 4), [3]);
+        assert_eq!(of(4, 4), [4, 0]);
+        assert_eq!(of(9, 4), [4, 4, 1]);
+    }
+}

@@ -1,0 +1,470 @@
+//! Memory that other ranks can put into, or share.
+
+use std::cell::Cell;
+use std::ffi::c_void;
+use std::marker::PhantomData;
+use std::ptr::{self, NonNull};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::abi::Handle;
+use crate::comm::Comm;
+use crate::data::{Op, Plain, sent_from};
+use crate::error::{Error, Result};
+use crate::ffi::{Aint, Count, Int};
+use crate::mpi::{Counting, Inner};
+
+/// A window: on each rank some bytes that the others can put into and, where
+/// it is shared, read and write directly.
+///
+/// The memory is zero at first. Since others write to it at any time, no
+/// reference to it is ever made: it is copied to and from, or reached by
+/// pointer. Making and dropping a window are collective. (Dropped while a
+/// panic unwinds it is leaked: the others will not come.)
+pub struct Window {
+    comm: Comm,
+    raw: Handle,
+    /// Where each rank's bytes lie here (own ones, and all where it is
+    /// shared) and how many they are.
+    places: Vec<(Option<NonNull<u8>>, usize)>,
+    locked: Cell<bool>,
+}
+
+// SAFETY: a handle and pointers to memory that belongs to the window; not
+// `Sync`, so two threads never copy at once.
+unsafe impl Send for Window {}
+
+/// Each rank's part of a shared window begins on a page. MPI promises no
+/// alignment (MPICH: 16 bytes), so a page more is asked for and skipped as far
+/// as needed; where a page begins is the same in every process that maps it.
+const PAGE: usize = 4096;
+
+fn with_slack(bytes: usize) -> usize {
+    bytes.next_multiple_of(PAGE) + PAGE
+}
+
+impl Window {
+    /// `bytes` on this rank (any number on each) that others can put into.
+    /// Collective.
+    ///
+    /// # Errors
+    /// Those of MPI, on every rank where one fails: Open MPI 4.1 makes no
+    /// windows over TCP by default.
+    pub fn allocate(comm: &Comm, bytes: usize) -> Result<Window> {
+        let sizes = gather_sizes(comm, bytes)?;
+        let call = comm.inner().calls().win_allocate;
+        // MPICH 4.0 lets the parts of ranks of one node overlap by some bytes
+        // where lengths are not multiples of 16 (seen with a C program as well).
+        let (raw, base) = make(comm, bytes.next_multiple_of(PAGE), "MPI_Win_allocate", call)?;
+        let mut places: Vec<_> = sizes.iter().map(|&size| (None, size)).collect();
+        places[comm.rank()].0 = NonNull::new(base);
+        Window::ready(comm, raw, places)
+    }
+
+    /// `bytes` on this rank that all ranks of `comm` can read and write as
+    /// their own memory; `comm` is (part of) [`Comm::split_node`]. Collective.
+    ///
+    /// # Errors
+    /// [`Error::SharedMemory`] on every rank where `/dev/shm` is too small (a
+    /// write to it would end the process); those of MPI.
+    pub fn allocate_shared(comm: &Comm, bytes: usize) -> Result<Window> {
+        let sizes = gather_sizes(comm, bytes)?;
+        let needed = sizes.iter().map(|&size| with_slack(size) as u64).sum();
+        // One rank looks: the others may have begun to allocate when they do.
+        let mut free = [if comm.rank() == 0 { free_shared_memory() } else { 0 }];
+        comm.broadcast(&mut free, 0)?;
+        if needed > free[0] {
+            return Err(Error::SharedMemory { needed, free: free[0] });
+        }
+        let mpi = comm.inner();
+        let length = with_slack(bytes);
+        let (raw, _) = make(comm, length, "MPI_Win_allocate_shared", mpi.calls().win_allocate_shared)?;
+        let mut places = Vec::with_capacity(sizes.len());
+        for (rank, &size) in sizes.iter().enumerate() {
+            let (mut length, mut unit, mut base): (Aint, Int, *mut c_void) = (0, 0, ptr::null_mut());
+            let _gate = mpi.enter()?;
+            // SAFETY: a valid window and out-parameters.
+            let code = unsafe {
+                (mpi.calls().win_shared_query)(raw, rank as Int, &mut length, &mut unit, &mut base)
+            };
+            mpi.check("MPI_Win_shared_query", code)?;
+            let base = base.cast::<u8>();
+            places.push((NonNull::new(base.wrapping_add(base.align_offset(PAGE))), size));
+        }
+        Window::ready(comm, raw, places)
+    }
+
+    fn ready(comm: &Comm, raw: Handle, places: Vec<(Option<NonNull<u8>>, usize)>) -> Result<Window> {
+        let mpi = comm.inner();
+        mpi.windows.fetch_add(1, Ordering::Relaxed);
+        let window = Window { comm: comm.clone(), raw, places, locked: Cell::new(false) };
+        {
+            let _gate = mpi.enter()?;
+            // SAFETY: valid handles.
+            let code = unsafe { (mpi.calls().win_set_errhandler)(raw, mpi.h.errors_return) };
+            mpi.check("MPI_Win_set_errhandler", code)?;
+        }
+        if let (Some(start), length) = window.places[comm.rank()] {
+            // SAFETY: our own part, that nobody knows of before the barrier. Its
+            // pages go to the node of this rank.
+            unsafe { start.as_ptr().write_bytes(0, length) };
+        }
+        comm.barrier()?;
+        Ok(window)
+    }
+
+    /// Its ranks.
+    pub fn comm(&self) -> &Comm {
+        &self.comm
+    }
+
+    /// Bytes of a rank.
+    pub fn len(&self, rank: usize) -> usize {
+        self.places.get(rank).map_or(0, |place| place.1)
+    }
+
+    /// Whether no rank has bytes in it.
+    pub fn is_empty(&self) -> bool {
+        self.places.iter().all(|place| place.1 == 0)
+    }
+
+    /// Where the bytes of a rank lie in this process: own ones always, those
+    /// of others in a shared window. Valid while the window lives; what other
+    /// ranks do to it is for the caller to order ([`Window::sync`], barriers).
+    pub fn pointer(&self, rank: usize) -> Option<NonNull<u8>> {
+        self.places.get(rank)?.0
+    }
+
+    /// Copies out of a rank's bytes; of another rank only in a shared window.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where they are not here or not as many.
+    pub fn read<T: Plain>(&self, rank: usize, at: usize, into: &mut [T]) -> Result<()> {
+        let from = self.reach(rank, at, size_of_val(into))?;
+        // SAFETY: inside the window; any bytes are numbers.
+        unsafe { into.as_mut_ptr().cast::<u8>().copy_from(from, size_of_val(into)) };
+        Ok(())
+    }
+
+    /// Copies into a rank's bytes; of another rank only in a shared window.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where they are not here or not as many.
+    pub fn write<T: Plain>(&self, rank: usize, at: usize, from: &[T]) -> Result<()> {
+        let to = self.reach(rank, at, size_of_val(from))?;
+        // SAFETY: inside the window, to which there are no references.
+        unsafe { to.copy_from(from.as_ptr().cast(), size_of_val(from)) };
+        Ok(())
+    }
+
+    /// An aligned word that other ranks may change meanwhile: what was put or
+    /// stored before it is seen after it.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where it is not here or not a multiple of 8.
+    pub fn load(&self, rank: usize, at: usize) -> Result<u64> {
+        self.word(rank, at).map(|word| word.load(Ordering::Acquire))
+    }
+
+    /// Stores an aligned word; see [`Window::load`].
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where it is not here or not a multiple of 8.
+    pub fn store(&self, rank: usize, at: usize, value: u64) -> Result<()> {
+        self.word(rank, at).map(|word| word.store(value, Ordering::Release))
+    }
+
+    fn word(&self, rank: usize, at: usize) -> Result<&AtomicU64> {
+        let word = self.reach(rank, at, 8)?.cast::<u64>();
+        if !word.is_aligned() {
+            return Err(Error::Argument(format!("a word at {at}, which is not a multiple of 8")));
+        }
+        // SAFETY: aligned, inside the window, and lives as long as it.
+        Ok(unsafe { AtomicU64::from_ptr(word) })
+    }
+
+    fn reach(&self, rank: usize, at: usize, length: usize) -> Result<*mut u8> {
+        self.inside(rank, at, length)?;
+        match self.places[rank].0 {
+            // SAFETY: inside the window, as just checked.
+            Some(start) => Ok(unsafe { start.as_ptr().add(at) }),
+            None if length == 0 => Ok(NonNull::dangling().as_ptr()),
+            None => Err(Error::Argument(format!("the bytes of rank {rank} are not in this process"))),
+        }
+    }
+
+    fn inside(&self, rank: usize, at: usize, length: usize) -> Result<()> {
+        self.comm.peer(rank)?;
+        let have = self.len(rank);
+        if at.checked_add(length).is_none_or(|end| end > have) {
+            return Err(Error::Argument(format!("{length} bytes at {at} of rank {rank}'s window of {have}")));
+        }
+        Ok(())
+    }
+
+    /// Opens the window for puts of this rank to all others, until
+    /// [`Window::unlock_all`]. Not collective.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where it is open; those of MPI.
+    pub fn lock_all(&self) -> Result<()> {
+        self.expect_locked(false)?;
+        let assert = self.mpi().abi.mode_nocheck; // nobody asks for exclusive locks
+        self.call(
+            "MPI_Win_lock_all",
+            |calls| calls.win_lock_all,
+            |lock| {
+                // SAFETY: a valid window that is not locked.
+                unsafe { lock(assert, self.raw) }
+            },
+        )?;
+        self.locked.set(true);
+        Ok(())
+    }
+
+    /// Completes all puts here and there, and closes the window. Not collective.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where it is not open; those of MPI.
+    pub fn unlock_all(&self) -> Result<()> {
+        self.expect_locked(true)?;
+        // SAFETY: a valid window that is locked.
+        self.call("MPI_Win_unlock_all", |calls| calls.win_unlock_all, |unlock| unsafe { unlock(self.raw) })?;
+        self.locked.set(false);
+        Ok(())
+    }
+
+    /// Returns when all puts to a rank have arrived. Needs [`Window::lock_all`].
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the window is not open; those of MPI.
+    pub fn flush(&self, rank: usize) -> Result<()> {
+        self.expect_locked(true)?;
+        let rank = self.comm.peer(rank)?;
+        // SAFETY: a valid window that is locked.
+        self.call("MPI_Win_flush", |calls| calls.win_flush, |flush| unsafe { flush(rank, self.raw) })
+    }
+
+    /// Returns when all puts to all ranks have arrived. Needs [`Window::lock_all`].
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the window is not open; those of MPI.
+    pub fn flush_all(&self) -> Result<()> {
+        self.expect_locked(true)?;
+        // SAFETY: a valid window that is locked.
+        self.call("MPI_Win_flush_all", |calls| calls.win_flush_all, |flush| unsafe { flush(self.raw) })
+    }
+
+    /// Makes what others put or stored visible here, and lets MPI work. Needs
+    /// [`Window::lock_all`].
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the window is not open; those of MPI.
+    pub fn sync(&self) -> Result<()> {
+        self.expect_locked(true)?;
+        // SAFETY: a valid window that is locked.
+        self.call("MPI_Win_sync", |calls| calls.win_sync, |sync| unsafe { sync(self.raw) })
+    }
+
+    /// Puts `data` at `at` of a rank's bytes; returns when `data` may change.
+    /// It has arrived after [`Window::flush`]. Needs [`Window::lock_all`].
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the window is not open or too small; those of MPI.
+    pub fn put<T: Plain>(&self, data: &[T], rank: usize, at: usize) -> Result<()> {
+        self.expect_locked(true)?;
+        let to = self.comm.peer(rank)?;
+        // SAFETY: complete here before this returns.
+        let started = unsafe { self.start_put(sent_from(data), size_of_val(data), rank, at) };
+        // Whatever came of it: a first piece may be on its way.
+        self.call(
+            "MPI_Win_flush_local",
+            |calls| calls.win_flush_local,
+            // SAFETY: a valid window that is locked.
+            |flush| unsafe { flush(to, self.raw) },
+        )?;
+        started
+    }
+
+    /// Runs `work`, which may start many puts; their data lives as long as the
+    /// scope, at whose end all have arrived. Needs [`Window::lock_all`].
+    ///
+    /// # Errors
+    /// Those of `work`; [`Error::Argument`] where the window is not open; those of MPI.
+    pub fn puts<'env, F, R>(&'env self, work: F) -> Result<R>
+    where
+        F: for<'scope> FnOnce(&'scope Puts<'scope, 'env>) -> Result<R>,
+    {
+        self.expect_locked(true)?;
+        self.run(work, Window::flush_all)
+    }
+
+    /// The same between two fences: at the end the puts of all ranks have
+    /// arrived. Collective; not after [`Window::lock_all`].
+    ///
+    /// # Errors
+    /// Those of `work`; [`Error::Argument`] where the window is open; those of MPI.
+    pub fn fenced<'env, F, R>(&'env self, work: F) -> Result<R>
+    where
+        F: for<'scope> FnOnce(&'scope Puts<'scope, 'env>) -> Result<R>,
+    {
+        self.expect_locked(false)?;
+        self.fence(self.mpi().abi.mode_noprecede)?;
+        self.run(work, |window| window.fence(window.mpi().abi.mode_nosucceed))
+    }
+
+    fn run<'env, F, R>(&'env self, work: F, end: fn(&Window) -> Result<()>) -> Result<R>
+    where
+        F: for<'scope> FnOnce(&'scope Puts<'scope, 'env>) -> Result<R>,
+    {
+        let ending = Ending { window: self, end };
+        let puts = Puts { window: self, scope: PhantomData, env: PhantomData };
+        let result = work(&puts);
+        std::mem::forget(ending);
+        end(self)?;
+        result
+    }
+
+    fn fence(&self, assert: i32) -> Result<()> {
+        // SAFETY: a valid window that is not locked.
+        self.call("MPI_Win_fence", |calls| calls.win_fence, |fence| unsafe { fence(assert, self.raw) })
+    }
+
+    /// # Safety
+    /// The bytes live and stay as they are until the put is complete here.
+    unsafe fn start_put(&self, from: *const u8, length: usize, rank: usize, at: usize) -> Result<()> {
+        self.inside(rank, at, length)?;
+        let (mpi, rank) = (self.mpi(), rank as Int);
+        let (byte, raw) = (mpi.h.byte, self.raw);
+        match mpi.counting() {
+            Counting::Wide(wide) => {
+                let (_gate, count) = (mpi.enter()?, length as Count);
+                // SAFETY: inside the window; the caller keeps the bytes.
+                let code =
+                    unsafe { (wide.put)(from.cast(), count, byte, rank, at as Aint, count, byte, raw) };
+                mpi.check("MPI_Put_c", code)
+            }
+            Counting::Split(limit) => (0..length).step_by(limit).try_for_each(|done| {
+                let (_gate, count) = (mpi.enter()?, limit.min(length - done) as Int);
+                // SAFETY: as above.
+                let code = unsafe {
+                    let from = from.add(done).cast();
+                    (mpi.calls().put)(from, count, byte, rank, (at + done) as Aint, count, byte, raw)
+                };
+                mpi.check("MPI_Put", code)
+            }),
+        }
+    }
+
+    fn expect_locked(&self, locked: bool) -> Result<()> {
+        match (self.locked.get(), locked) {
+            (true, false) => Err(Error::Argument("the window is open (lock_all) already".into())),
+            (false, true) => Err(Error::Argument("the window is not open: lock_all comes first".into())),
+            _ => Ok(()),
+        }
+    }
+
+    fn call<C: Copy>(
+        &self,
+        name: &'static str,
+        which: impl FnOnce(&crate::ffi::Calls) -> C,
+        make: impl FnOnce(C) -> Int,
+    ) -> Result<()> {
+        let mpi = self.mpi();
+        let _gate = mpi.enter()?;
+        mpi.check(name, make(which(mpi.calls())))
+    }
+
+    fn mpi(&self) -> &Arc<Inner> {
+        self.comm.inner()
+    }
+}
+
+impl Drop for Window {
+    fn drop(&mut self) {
+        if std::thread::panicking() || (self.locked.get() && self.unlock_all().is_err()) {
+            return;
+        }
+        if let Ok(_gate) = self.mpi().enter() {
+            let mut raw = self.raw;
+            // SAFETY: ours, not locked, and no put is under way.
+            unsafe { (self.mpi().calls().win_free)(&mut raw) };
+            self.mpi().windows.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}
+
+/// Starts puts whose data lives as long as the scope; see [`Window::puts`].
+pub struct Puts<'scope, 'env: 'scope> {
+    window: &'env Window,
+    scope: PhantomData<&'scope mut &'scope ()>,
+    env: PhantomData<&'env mut &'env ()>,
+}
+
+impl<'scope> Puts<'scope, '_> {
+    /// Starts a put.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the rank's bytes are too few; those of MPI.
+    pub fn put<T: Plain>(&'scope self, data: &'scope [T], rank: usize, at: usize) -> Result<()> {
+        // SAFETY: the data outlives the scope, at whose end the put is complete.
+        unsafe { self.window.start_put(sent_from(data), size_of_val(data), rank, at) }
+    }
+}
+
+/// Completes puts when a panic unwinds: MPI may still read their data.
+struct Ending<'a> {
+    window: &'a Window,
+    end: fn(&Window) -> Result<()>,
+}
+
+impl Drop for Ending<'_> {
+    fn drop(&mut self) {
+        if (self.end)(self.window).is_err() {
+            std::process::abort();
+        }
+    }
+}
+
+fn gather_sizes(comm: &Comm, bytes: usize) -> Result<Vec<usize>> {
+    let mut sizes = vec![0; comm.size()];
+    comm.all_gather(&[bytes], &mut sizes)?;
+    match sizes.iter().try_fold(0_usize, |sum, &size| sum.checked_add(size)) {
+        Some(sum) if sum < isize::MAX as usize / 2 => Ok(sizes),
+        _ => Err(Error::Argument("a window of more bytes than there are addresses".into())),
+    }
+}
+
+type Allocate = unsafe extern "C" fn(Aint, Int, Handle, Handle, *mut *mut c_void, *mut Handle) -> Int;
+
+fn make(comm: &Comm, bytes: usize, name: &'static str, call: Allocate) -> Result<(Handle, *mut u8)> {
+    let mpi = comm.inner();
+    let (mut raw, mut base): (Handle, *mut c_void) = (0, ptr::null_mut());
+    let made = {
+        let _gate = mpi.enter()?;
+        // SAFETY: valid handles and out-parameters; a null info is allowed.
+        let code = unsafe { call(bytes as Aint, 1, mpi.h.info_null, comm.raw(), &mut base, &mut raw) };
+        mpi.check(name, code)
+    };
+    // A rank that failed would leave the others to wait for it later. A window
+    // that only some have is leaked: freeing it takes all of them.
+    let mut failed = [i32::from(made.is_err())];
+    comm.all_reduce(&mut failed, Op::Max)?;
+    made?;
+    if failed[0] != 0 {
+        return Err(Error::Argument(format!("{name} failed on another rank")));
+    }
+    Ok((raw, base.cast()))
+}
+
+/// What `/dev/shm` has left; no limit where that cannot be told.
+fn free_shared_memory() -> u64 {
+    // SAFETY: a plain structure of numbers, filled by the call; the path ends with a zero.
+    unsafe {
+        let mut stat: libc::statvfs = std::mem::zeroed();
+        if libc::statvfs(c"/dev/shm".as_ptr(), &mut stat) != 0 {
+            return u64::MAX;
+        }
+        stat.f_bavail * stat.f_frsize
+    }
+}

