@@ -1,6 +1,6 @@
 //! How fast kernels transform lines on one core, as ratios to FFTW and rustfft.
 //!
-//! `cargo run --release --example lines [-- strided|contiguous [n ...]]`
+//! `cargo run --release --bench lines [-- strided|contiguous [n ...]]`
 //!
 //! `strided`: complex f64 lines whose neighbours lie side by side, in an array
 //! of n rows that is too large for any cache, in place, against FFTW's plan
