@@ -60,10 +60,27 @@ fn command() -> Outcome {
         Err(error) if !error.use_stderr() => return report::say(&error.render().to_string()),
         Err(error) => return Err(args::usage_failure(&error)),
     };
+    if !matches!(cli.command, Command::Info(_)) {
+        refuse_launchers()?;
+    }
     match cli.command {
         Command::Transform(args) => transform::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Plan(args) => plan::run(&args),
         Command::Info(args) => info::run(&args),
     }
+}
+
+/// Under a launcher every process would do the whole work and write the same
+/// file: refused until the command takes part in MPI.
+fn refuse_launchers() -> Outcome {
+    #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+    if !matches!(ferrier::mpi::find(), Ok(None)) {
+        return Err(Failure::new(
+            "started by an MPI launcher, but the command does not take part in MPI yet: run it alone with --ranks, \
+             or set FERRIER_MPI=off to run every process by itself"
+                .to_string(),
+        ));
+    }
+    Ok(())
 }

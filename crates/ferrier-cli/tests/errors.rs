@@ -216,3 +216,17 @@ fn a_peer_that_is_not_there_says_where_it_was_looked_for() {
         assert_refused(&output, "libmkl_rt.so");
     }
 }
+
+#[test]
+fn copies_of_a_one_rank_run_under_a_launcher_are_refused() {
+    let under = |off: bool| {
+        let mut command = ferrier();
+        command.args(["plan", "8"]).env("OMPI_COMM_WORLD_SIZE", "2").env("OMPI_COMM_WORLD_RANK", "1");
+        if off {
+            command.env("FERRIER_MPI", "off");
+        }
+        command.output().unwrap()
+    };
+    assert_refused(&under(false), "MPI launcher");
+    assert!(under(true).status.success());
+}
