@@ -42,6 +42,9 @@ pub struct Choice {
     pub ranks: Option<usize>,
     /// Two axes in one pass over memory, plane by plane.
     pub fuse: Option<bool>,
+    /// Threads inside each rank; by default those of the communicator, or
+    /// fewer where there is too little work for them.
+    pub threads: Option<usize>,
     /// Speed against space.
     pub memory: MemoryUse,
 }

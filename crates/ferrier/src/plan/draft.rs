@@ -110,7 +110,10 @@ fn difference(first: &[u8], other: &[u8], rank: usize) -> String {
 }
 
 /// As many threads as have work for longer than it takes to wake them.
-fn threads(comm: &Comm, problem: &Problem) -> usize {
+fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
+    if let Some(threads) = choice.threads {
+        return threads.max(1);
+    }
     let share = problem.batch * problem.shape.iter().product::<usize>() / comm.size();
     comm.threads().min(share / 4096).max(1)
 }
@@ -126,7 +129,8 @@ fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision
             )));
         }
     }
-    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads: threads(comm, problem) };
+    let threads = threads(comm, problem, &choice);
+    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),

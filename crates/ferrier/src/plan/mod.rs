@@ -206,7 +206,19 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn forward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(FORWARD, array)
+        self.in_place(FORWARD, array, None)
+    }
+
+    /// [`forward_in_place`](Self::forward_in_place) with the caller's workspace instead of the plan's.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward), and where the workspace is too small.
+    pub fn forward_in_place_using<A: DataMut<T> + ?Sized>(
+        &mut self,
+        array: &mut A,
+        workspace: &mut Workspace<T>,
+    ) -> Result<()> {
+        self.in_place(FORWARD, array, Some(workspace))
     }
 
     /// Transforms a spectrum back in place. Collective; allocates nothing.
@@ -214,7 +226,19 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn backward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(BACKWARD, array)
+        self.in_place(BACKWARD, array, None)
+    }
+
+    /// [`backward_in_place`](Self::backward_in_place) with the caller's workspace instead of the plan's.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward), and where the workspace is too small.
+    pub fn backward_in_place_using<A: DataMut<T> + ?Sized>(
+        &mut self,
+        array: &mut A,
+        workspace: &mut Workspace<T>,
+    ) -> Result<()> {
+        self.in_place(BACKWARD, array, Some(workspace))
     }
 
     fn out_of_place<I, O>(
@@ -245,12 +269,17 @@ impl<T: Real> Plan<T> {
         unsafe { self.execute(direction, source, target, work) }
     }
 
-    fn in_place<A: DataMut<T> + ?Sized>(&mut self, direction: usize, array: &mut A) -> Result<()> {
+    fn in_place<A: DataMut<T> + ?Sized>(
+        &mut self,
+        direction: usize,
+        array: &mut A,
+        workspace: Option<&mut Workspace<T>>,
+    ) -> Result<()> {
         let variant = &self.variants[IN_PLACE + direction];
         let needed = variant.input.volume.max(variant.output.volume) * self.recipe.batch;
         let numbers = array.numbers_mut();
         let checked = match numbers.len() >= needed {
-            true => self.work_area(None),
+            true => self.work_area(workspace),
             false => Err(Error::Array(format!(
                 "a transform in place needs an array of {needed} numbers (a complex one is two) on rank {}, got {}",
                 self.comm.rank(),
