@@ -128,6 +128,10 @@ fn launch(under: &Installation, run: &Run) -> (Option<i32>, String) {
 }
 
 fn present(under: &Installation) -> bool {
+    if std::env::var_os("FERRIER_MPI_LAUNCH").is_none() {
+        println!("skipped: scripts/check-mpi runs what needs an mpiexec");
+        return false;
+    }
     let there = under.launcher.exists();
     if !there {
         println!("skipped: {} is not installed (scripts/install-mpi does)", under.name);

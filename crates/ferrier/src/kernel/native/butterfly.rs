@@ -1,6 +1,6 @@
 //! Short transforms in registers, sign -1, natural order in and out.
 
-use super::vector::{Pair, Vector};
+use super::vector::{Op, Pair, Vector};
 use crate::Real;
 
 /// Runs `$body` with the constant `$R` equal to the value `$radix`.
@@ -47,43 +47,61 @@ pub(super) fn dft<V: Vector, const R: usize>(x: &mut [Pair<V>; R]) {
         ),
         8 => dft8(x),
         9 => dft9(x),
-        11 => odd::<V, R, 5>(
-            x,
-            &[
-                0.841_253_532_831_181_2,
-                0.415_415_013_001_886_44,
-                -0.142_314_838_273_285_14,
-                -0.654_860_733_945_285_1,
-                -0.959_492_973_614_497_4,
-            ],
-            &[
-                0.540_640_817_455_597_6,
-                0.909_631_995_354_518_3,
-                0.989_821_441_880_932_7,
-                0.755_749_574_354_258_3,
-                0.281_732_556_841_429_67,
-            ],
-        ),
-        13 => odd::<V, R, 6>(
-            x,
-            &[
-                0.885_456_025_653_209_9,
-                0.568_064_746_731_155_8,
-                0.120_536_680_255_323_05,
-                -0.354_604_887_042_535_6,
-                -0.748_510_748_171_101_1,
-                -0.970_941_817_426_052,
-            ],
-            &[
-                0.464_723_172_043_768_56,
-                0.822_983_865_893_656_4,
-                0.992_708_874_098_054,
-                0.935_016_242_685_414_8,
-                0.663_122_658_240_795_2,
-                0.239_315_664_287_557_77,
-            ],
-        ),
+        // SAFETY: butterflies run inside `enter`, so the instructions are there.
+        11 | 13 => unsafe { V::enter(Large::<V, R>(x)) },
         _ => unreachable!("no butterfly of this radix"),
+    }
+}
+
+/// The largest radices are compiled once for each vector type, not into every
+/// pass that uses them: they do not fit the registers anyway, and inlined they
+/// made up most of the time it takes to build the crate.
+struct Large<'a, V: Vector, const R: usize>(&'a mut [Pair<V>; R]);
+
+impl<V: Vector, const R: usize> Op<V> for Large<'_, V, R> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run(self) {
+        let x = self.0;
+        match R {
+            11 => odd::<V, R, 5>(
+                x,
+                &[
+                    0.841_253_532_831_181_2,
+                    0.415_415_013_001_886_44,
+                    -0.142_314_838_273_285_14,
+                    -0.654_860_733_945_285_1,
+                    -0.959_492_973_614_497_4,
+                ],
+                &[
+                    0.540_640_817_455_597_6,
+                    0.909_631_995_354_518_3,
+                    0.989_821_441_880_932_7,
+                    0.755_749_574_354_258_3,
+                    0.281_732_556_841_429_67,
+                ],
+            ),
+            13 => odd::<V, R, 6>(
+                x,
+                &[
+                    0.885_456_025_653_209_9,
+                    0.568_064_746_731_155_8,
+                    0.120_536_680_255_323_05,
+                    -0.354_604_887_042_535_6,
+                    -0.748_510_748_171_101_1,
+                    -0.970_941_817_426_052,
+                ],
+                &[
+                    0.464_723_172_043_768_56,
+                    0.822_983_865_893_656_4,
+                    0.992_708_874_098_054,
+                    0.935_016_242_685_414_8,
+                    0.663_122_658_240_795_2,
+                    0.239_315_664_287_557_77,
+                ],
+            ),
+            _ => unreachable!("no butterfly of this radix"),
+        }
     }
 }
 
