@@ -1,13 +1,13 @@
 //! Exchange `all_to_all`: one collective per reshape, every part padded to
 //! the longest, which some networks and libraries do much faster.
 
-use super::{Mover, Volumes, talkers};
+use super::{Mover, Places, Volumes, talkers};
 use crate::{Comm, Result};
 
 struct AllToAll {
     group: Comm,
-    /// Each rank's number in the group.
-    ranks: Vec<Option<usize>>,
+    /// The same for both buffers.
+    places: Places,
     block: usize,
 }
 
@@ -15,30 +15,18 @@ pub(super) fn mover(comm: &Comm, volumes: &Volumes) -> Result<Box<dyn Mover>> {
     let (group, ranks) = talkers(comm, volumes)?;
     // Parts are loaded and stored as vectors: keep them aligned.
     let block = volumes.largest.next_multiple_of(64);
-    Ok(Box::new(AllToAll { group, ranks, block }))
-}
-
-impl AllToAll {
-    fn at(&self, peer: usize) -> usize {
-        self.ranks[peer].map_or(0, |number| number * self.block)
-    }
+    let at = ranks.iter().map(|number| number.unwrap_or(0) * block).collect();
+    let places = Places { at, len: block * group.size() };
+    Ok(Box::new(AllToAll { group, places, block }))
 }
 
 impl Mover for AllToAll {
-    fn send_len(&self) -> usize {
-        self.block * self.group.size()
+    fn send(&self) -> &Places {
+        &self.places
     }
 
-    fn recv_len(&self) -> usize {
-        self.block * self.group.size()
-    }
-
-    fn send_at(&self, peer: usize) -> usize {
-        self.at(peer)
-    }
-
-    fn recv_at(&self, peer: usize) -> usize {
-        self.at(peer)
+    fn recv(&self) -> &Places {
+        &self.places
     }
 
     fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()> {

@@ -26,16 +26,21 @@ pub struct Volumes {
     pub largest: usize,
 }
 
+/// Where each rank's part lies in one of the two buffers of a reshape; in bytes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// Where the part of each rank begins.
+    pub at: Vec<usize>,
+    /// Length of the buffer.
+    pub len: usize,
+}
+
 /// One reshape, ready to run. Made collectively when a plan is made.
 pub trait Mover: Send + Sync {
-    /// Bytes of the send buffer.
-    fn send_len(&self) -> usize;
-    /// Bytes of the receive buffer.
-    fn recv_len(&self) -> usize;
-    /// Where the part for `peer` begins in the send buffer.
-    fn send_at(&self, peer: usize) -> usize;
-    /// Where the part from `peer` begins in the receive buffer.
-    fn recv_at(&self, peer: usize) -> usize;
+    /// The send buffer: where the part for each rank goes.
+    fn send(&self) -> &Places;
+    /// The receive buffer: where the part from each rank comes.
+    fn recv(&self) -> &Places;
     /// Moves the bytes. Collective; allocates nothing.
     ///
     /// # Errors
@@ -99,16 +104,20 @@ pub fn find(name: &str) -> Result<&'static Member> {
 }
 
 /// Parts laid one after the other.
-pub(crate) fn packed(lens: &[usize]) -> Vec<Part> {
-    let mut at = 0;
-    lens.iter()
-        .enumerate()
-        .map(|(peer, &len)| {
-            let part = Part { peer, at, len };
-            at += len;
-            part
-        })
-        .collect()
+pub(crate) fn packed(lens: &[usize]) -> Places {
+    let mut len = 0;
+    let mut after = |part: usize| {
+        len += part;
+        len - part
+    };
+    let at = lens.iter().map(|&part| after(part)).collect();
+    Places { at, len }
+}
+
+/// The parts that are not empty, as a transport wants them.
+pub(crate) fn parts(places: &Places, lens: &[usize]) -> Vec<Part> {
+    let all = places.at.iter().zip(lens).enumerate().map(|(peer, (&at, &len))| Part { peer, at, len });
+    all.filter(|part| part.len > 0).collect()
 }
 
 /// The group of ranks that talk to each other, directly or through others,

@@ -87,8 +87,8 @@ impl Site<'_> {
             })
             .collect();
         let bytes = |len: usize| self.lines(len.div_ceil(self.number));
-        let send_len = self.movers.iter().map(|mover| bytes(mover.send_len())).max().unwrap_or(0);
-        let recv_len = self.movers.iter().map(|mover| bytes(mover.recv_len())).max().unwrap_or(0);
+        let send_len = self.movers.iter().map(|mover| bytes(mover.send().len)).max().unwrap_or(0);
+        let recv_len = self.movers.iter().map(|mover| bytes(mover.recv().len)).max().unwrap_or(0);
         let kept = |parity: usize| {
             let of = |reshape: &Reshape| {
                 self.lines(self.kept(reshape).volume() * width(reshape.real) * self.batch)
@@ -179,8 +179,8 @@ impl Site<'_> {
             let geometry = Geometry::dense(region, reshape.to.order(), reshape.real);
             let offset = match () {
                 () if peer == self.rank => areas.keep[number % 2],
-                () if sending => areas.send + mover.send_at(peer) / self.number,
-                () => areas.recv + mover.recv_at(peer) / self.number,
+                () if sending => areas.send + mover.send().at[peer] / self.number,
+                () => areas.recv + mover.recv().at[peer] / self.number,
             };
             let (strides, batch) = (geometry.strides, geometry.volume);
             pieces.push(Piece { region, rank: self.rank, base: Base::Work, offset, strides, batch });

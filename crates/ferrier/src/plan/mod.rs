@@ -414,8 +414,8 @@ unsafe fn exchange<T: Real>(variant: &Variant<T>, number: usize, work: *mut T) -
     // SAFETY: both areas lie inside the workspace, apart from each other; any bytes are numbers.
     let (send, recv) = unsafe {
         (
-            std::slice::from_raw_parts(work.add(areas.send).cast::<u8>(), mover.send_len()),
-            std::slice::from_raw_parts_mut(work.add(areas.recv).cast::<u8>(), mover.recv_len()),
+            std::slice::from_raw_parts(work.add(areas.send).cast::<u8>(), mover.send().len),
+            std::slice::from_raw_parts_mut(work.add(areas.recv).cast::<u8>(), mover.recv().len),
         )
     };
     mover.run(send, recv)
