@@ -492,3 +492,11 @@ fn a_draft_tells_errors_too() {
     });
     outcome.unwrap();
 }
+
+#[test]
+fn an_unknown_kernel_is_told_the_known_ones() {
+    let error = ferrier::kernel::find("fftw4").unwrap_err().to_string();
+    for word in ferrier::kernel::KERNELS.iter().map(|member| member.name).chain(["fftw4", "kernel"]) {
+        assert!(error.contains(word), "{error}");
+    }
+}

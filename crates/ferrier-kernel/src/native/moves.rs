@@ -5,9 +5,9 @@
 //! the instructions. Indexed loops, because a lane indexes several arrays.
 #![allow(clippy::needless_range_loop)]
 
-use super::super::Strip;
 use super::touch::Touch;
 use super::vector::{MAX_LANES, Op, Pair, Vector};
+use crate::Strip;
 
 /// A strip of a group of lines and its place in scratch.
 pub(super) struct Move<'a, V: Vector> {

@@ -5,7 +5,7 @@
 //! will be needed: it does not see strided rows coming, contiguous lines only
 //! up to the next page, and stores not at all.
 
-use super::super::{Block, Strip};
+use crate::{Block, Strip};
 
 const LINE: usize = 64;
 

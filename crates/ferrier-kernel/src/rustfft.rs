@@ -10,8 +10,8 @@ use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftPlanner};
 
-use super::{Block, LineKind, Lines, LinesSpec, Strip};
-use crate::{Real, Result};
+use crate::Real;
+use crate::{Block, LineKind, Lines, LinesSpec, Strip};
 
 enum Engine<T> {
     Complex(Arc<dyn Fft<T>>),
@@ -25,14 +25,14 @@ struct RustLines<T> {
     scale: T,
 }
 
-pub(super) fn lines<T: Real>(spec: &LinesSpec) -> Result<Box<dyn Lines<T>>> {
+pub(super) fn lines<T: Real>(spec: &LinesSpec) -> Box<dyn Lines<T>> {
     let engine = match spec.kind {
         LineKind::Forward => Engine::Complex(FftPlanner::new().plan_fft_forward(spec.n)),
         LineKind::Backward => Engine::Complex(FftPlanner::new().plan_fft_inverse(spec.n)),
         LineKind::RealForward => Engine::Forward(RealFftPlanner::new().plan_fft_forward(spec.n)),
         LineKind::RealBackward => Engine::Backward(RealFftPlanner::new().plan_fft_inverse(spec.n)),
     };
-    Ok(Box::new(RustLines { engine, spec: *spec, scale: T::rounded(spec.scale) }))
+    Box::new(RustLines { engine, spec: *spec, scale: T::rounded(spec.scale) })
 }
 
 /// Rounds up so that the next area of the scratch is 64-byte aligned.

@@ -2,7 +2,6 @@
 
 use std::marker::PhantomData;
 
-use super::super::{Block, LineKind, Lines, LinesSpec};
 use super::fft::Fft;
 use super::moves::{Gather, Move, Scatter};
 use super::ports::{Area, Rows, are_rows, list_rows};
@@ -10,6 +9,7 @@ use super::real::{Blank, Fold, Mirror, Unfold, twiddles};
 use super::touch::Touch;
 use super::vector::Vector;
 use crate::Real;
+use crate::{Block, LineKind, Lines, LinesSpec};
 
 /// Lines on the vectors `V`.
 pub(super) struct NativeLines<V: Vector> {

@@ -8,11 +8,12 @@
 //! scaling are not passes of their own.
 
 mod native;
+mod real;
 mod rustfft;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Real, Result};
+pub use real::{Precision, Real};
 
 /// What a line goes through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -128,7 +129,7 @@ pub struct Block<'a, T> {
     pub reserve: bool,
 }
 
-type Make<T> = fn(&LinesSpec) -> Result<Box<dyn Lines<T>>>;
+type Make<T> = fn(&LinesSpec) -> Box<dyn Lines<T>>;
 
 /// A line of the table of kernels.
 #[derive(Debug)]
@@ -137,8 +138,8 @@ pub struct Member {
     pub name: &'static str,
     /// One line for help texts.
     pub summary: &'static str,
-    pub(crate) f32: Make<f32>,
-    pub(crate) f64: Make<f64>,
+    f32: Make<f32>,
+    f64: Make<f64>,
 }
 
 /// All kernels; the first is the default.
@@ -157,22 +158,14 @@ pub static KERNELS: &[Member] = &[
     },
 ];
 
-/// The member called `name`.
-///
-/// # Errors
-/// [`Error::UnknownName`] lists the names there are.
-pub fn find(name: &str) -> Result<&'static Member> {
-    KERNELS.iter().find(|member| member.name == name).ok_or_else(|| Error::UnknownName {
-        seam: "kernel",
-        name: name.into(),
-        known: KERNELS.iter().map(|member| member.name).collect::<Vec<_>>().join(", "),
-    })
+/// The member called `name`, if there is one.
+pub fn find(name: &str) -> Option<&'static Member> {
+    KERNELS.iter().find(|member| member.name == name)
 }
 
-/// Lines of the kernel called `name`.
-///
-/// # Errors
-/// [`Error::UnknownName`] for a name that is not in [`KERNELS`].
-pub fn lines<T: Real>(name: &str, spec: &LinesSpec) -> Result<Box<dyn Lines<T>>> {
-    T::lines(find(name)?, spec)
+impl Member {
+    /// Lines of this kernel.
+    pub fn lines<T: Real>(&self, spec: &LinesSpec) -> Box<dyn Lines<T>> {
+        T::lines(self, spec)
+    }
 }

@@ -1,8 +1,8 @@
 //! Where passes take elements from and put them: scratch, or rows of the
 //! caller's memory in which neighbouring lines lie side by side.
 
-use super::super::Strip;
 use super::vector::{Pair, Vector};
+use crate::Strip;
 
 /// Elements of a group of lines, by their number.
 pub(super) trait Source<V: Vector>: Copy {

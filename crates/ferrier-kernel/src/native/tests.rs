@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Real;
-use crate::kernel::{Block, LineKind, Strip};
+use crate::{Block, LineKind, Strip};
 
 const KINDS: [LineKind; 4] =
     [LineKind::Forward, LineKind::Backward, LineKind::RealForward, LineKind::RealBackward];

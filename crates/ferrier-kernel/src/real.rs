@@ -4,8 +4,7 @@ use std::fmt::{Debug, Display};
 
 use serde::{Deserialize, Serialize};
 
-use crate::Result;
-use crate::kernel::{Lines, LinesSpec, Member};
+use crate::{Lines, LinesSpec, Member};
 
 /// The precision of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -49,7 +48,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// `f32` or `f64`: the only type parameter of a [`Plan`](crate::Plan).
+/// `f32` or `f64`: the only type parameter of a plan.
 pub trait Real:
     sealed::Sealed
     + rustfft::FftNum
@@ -68,7 +67,7 @@ pub trait Real:
     fn widened(self) -> f64;
     /// The constructor of `member` for this precision.
     #[doc(hidden)]
-    fn lines(member: &Member, spec: &LinesSpec) -> Result<Box<dyn Lines<Self>>>;
+    fn lines(member: &Member, spec: &LinesSpec) -> Box<dyn Lines<Self>>;
 }
 
 impl Real for f32 {
@@ -79,7 +78,7 @@ impl Real for f32 {
     fn widened(self) -> f64 {
         self as f64
     }
-    fn lines(member: &Member, spec: &LinesSpec) -> Result<Box<dyn Lines<Self>>> {
+    fn lines(member: &Member, spec: &LinesSpec) -> Box<dyn Lines<Self>> {
         (member.f32)(spec)
     }
 }
@@ -92,7 +91,7 @@ impl Real for f64 {
     fn widened(self) -> f64 {
         self
     }
-    fn lines(member: &Member, spec: &LinesSpec) -> Result<Box<dyn Lines<Self>>> {
+    fn lines(member: &Member, spec: &LinesSpec) -> Box<dyn Lines<Self>> {
         (member.f64)(spec)
     }
 }

@@ -10,7 +10,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
-use ferrier::kernel::{Block, LineKind, Lines, LinesSpec, Strip, lines};
+use ferrier_kernel::{Block, LineKind, Lines, LinesSpec, Strip, find};
 
 /// Complex numbers of the array for strided lines: 256 MiB.
 const LARGE: usize = 1 << 24;
@@ -79,7 +79,7 @@ fn fftw(n: usize, howmany: usize, stride: usize, dist: usize, data: *mut f64) ->
 /// All blocks of `count` lines, each `lane` after the last, with elements `step` apart.
 fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *mut f64) -> Box<dyn Fn()> {
     let spec = LinesSpec { n, kind: LineKind::Forward, scale: 1.0 };
-    let kernel: Box<dyn Lines<f64>> = lines(kernel, &spec).expect("a kernel");
+    let kernel: Box<dyn Lines<f64>> = find(kernel).expect("a kernel").lines(&spec);
     let size = match std::env::var("BLOCK") {
         Ok(size) => size.parse().expect("BLOCK is a number of lines"),
         Err(_) => kernel.block(lane < step),

@@ -1,0 +1,28 @@
+//! Kernels: many 1-D transforms at once.
+//!
+//! They live in a crate of their own, which knows nothing of ranks or plans,
+//! because compiling them takes longer than all the rest.
+
+pub use ferrier_kernel::{Block, KERNELS, LineKind, Lines, LinesSpec, Member, Strip};
+
+use crate::{Error, Real, Result};
+
+/// The member called `name`.
+///
+/// # Errors
+/// [`Error::UnknownName`] lists the names there are.
+pub fn find(name: &str) -> Result<&'static Member> {
+    ferrier_kernel::find(name).ok_or_else(|| Error::UnknownName {
+        seam: "kernel",
+        name: name.into(),
+        known: KERNELS.iter().map(|member| member.name).collect::<Vec<_>>().join(", "),
+    })
+}
+
+/// Lines of the kernel called `name`.
+///
+/// # Errors
+/// [`Error::UnknownName`] for a name that is not in [`KERNELS`].
+pub fn lines<T: Real>(name: &str, spec: &LinesSpec) -> Result<Box<dyn Lines<T>>> {
+    Ok(find(name)?.lines(spec))
+}
