@@ -20,6 +20,7 @@ use crate::shape::{AxisList, Frame, Grid, LayoutName};
   ferrier bench 256 --ranks 2 --json result.json
   ferrier plan 256x256x128 --ranks 12 --in-layout bricks
   ferrier info
+  mpiexec -n 4 ferrier bench 256
 
 Exit codes: 0 done, 1 a result came out wrong, 2 bad input or a machine that refuses."
 )]
@@ -98,9 +99,9 @@ pub enum PrecisionName {
 /// Options of every command that makes a plan.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Number of ranks
-    #[arg(long, value_name = "R", default_value_t = 1)]
-    pub ranks: usize,
+    /// Number of ranks, threads of this process; under mpiexec its processes are the ranks [default: 1]
+    #[arg(long, value_name = "R")]
+    pub ranks: Option<usize>,
     /// Threads of each rank [default: cores / ranks]
     #[arg(long, value_name = "T")]
     pub threads: Option<usize>,

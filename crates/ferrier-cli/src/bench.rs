@@ -8,6 +8,7 @@ use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
 use crate::failure::{Failure, Outcome, fail};
 use crate::peers::{self, Task};
 use crate::report::{self, bytes, digits};
+use crate::session::Session;
 use crate::setup;
 use crate::timing::{Measured, Work, measure, median};
 
@@ -81,60 +82,72 @@ struct Report {
 ///
 /// # Errors
 /// Bad input, a peer that is not there; a result that is wrong (exit code 1).
-pub fn run(args: &BenchArgs) -> Outcome {
-    let (problem, axes) = setup::problem(&args.problem)?;
+pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
     let common = &args.problem.common;
+    let bar = if session.is_first() { spinner() } else { ProgressBar::hidden() };
+    let work = session.agree(prepare(args, session, &bar))?;
+    session.first(|| report::check_json(args.json.as_deref()))?;
+    let measured = copy_speed(&work, session).and_then(|before| {
+        let measured = match work.task.precision {
+            Precision::F32 => session.run(common, |comm| measure::<f32>(comm, &work)),
+            Precision::F64 => session.run(common, |comm| measure::<f64>(comm, &work)),
+        }?;
+        Ok((measured, before.max(copy_speed(&work, session)?)))
+    });
+    bar.finish_and_clear();
+    let (measured, copy_gb_s) = measured?;
+    let Some(measured) = measured.into_iter().next() else { return fail("no rank came back") };
+
+    session.first(|| {
+        let wrong = check(&work.task, &measured);
+        let report = assemble(args, &work, measured, copy_gb_s);
+        match args.json.as_deref() {
+            Some(path) if path.as_os_str() == "-" => report::json(path, &report)?,
+            path => {
+                path.map_or(Ok(()), |path| report::json(path, &report))?;
+                report::say(&text(&report, args.profile))?;
+            }
+        }
+        wrong.map_or(Ok(()), Err)
+    })
+}
+
+/// What is to be timed, as the options say.
+fn prepare<'a>(args: &BenchArgs, session: &Session, bar: &'a ProgressBar) -> Outcome<Work<'a>> {
+    let common = &args.problem.common;
+    let ranks = session.size(common)?;
+    let (problem, axes) = setup::problem(&args.problem, ranks)?;
     let choice = setup::choice(common)?;
     if args.repeat == Some(0) {
         return fail("--repeat 0: at least 1 repetition is needed");
     }
-    report::check_json(args.json.as_deref())?;
     let peers = args.against.iter().map(|name| peers::find(name)).collect::<Outcome<Vec<_>>>()?;
-    let threads = common.threads.unwrap_or_else(|| (machine::cores() / common.ranks).max(1));
-    let precision = precision(&args.problem);
+    if let (Some(peer), true) = (peers.first(), session.launched().is_some() && ranks > 1) {
+        return fail(format!(
+            "peer {} runs in one process, while the ranks of this launch would wait for it on the same cores: \
+             compare it without a launcher (--ranks {ranks})",
+            peer.name
+        ));
+    }
     let task = Task {
         shape: args.problem.shape.shape(),
         axes,
         real: args.problem.kind == KindName::R2c,
         batch: args.problem.batch,
-        precision,
-        threads: common.ranks.saturating_mul(threads),
+        precision: precision(&args.problem),
+        threads: ranks.saturating_mul(session.threads(common, ranks)),
     };
-    let bar = spinner();
-    bar.set_message("measuring the copy speed");
-    let copy_before = machine::copy_speed(task.threads)?;
-    let work = Work {
-        problem: &problem,
-        choice,
-        task,
-        repeat: args.repeat,
-        in_place: args.in_place,
-        peers,
-        bar: &bar,
-    };
-    let group = setup::group(common);
-    let measured = match precision {
-        Precision::F32 => group.run(|comm| measure::<f32>(&comm, &work)),
-        Precision::F64 => group.run(|comm| measure::<f64>(&comm, &work)),
-    };
-    let measured = measured.and_then(|all| {
-        bar.set_message("measuring the copy speed");
-        Ok((all, machine::copy_speed(work.task.threads)?))
-    });
-    bar.finish_and_clear();
-    let (measured, copy_after) = measured?;
-    let Some(measured) = measured.into_iter().next() else { return fail("no rank came back") };
+    Ok(Work { problem, choice, ranks, task, repeat: args.repeat, in_place: args.in_place, peers, bar })
+}
 
-    let wrong = check(&work.task, &measured);
-    let report = assemble(args, &work.task, measured, copy_before.max(copy_after));
-    match args.json.as_deref() {
-        Some(path) if path.as_os_str() == "-" => report::json(path, &report)?,
-        path => {
-            path.map_or(Ok(()), |path| report::json(path, &report))?;
-            report::say(&text(&report, args.profile))?;
-        }
-    }
-    wrong.map_or(Ok(()), Err)
+/// How fast all ranks together copy memory, in GB/s. Collective over processes.
+fn copy_speed(work: &Work<'_>, session: &Session) -> Outcome<f64> {
+    work.bar.set_message("measuring the copy speed");
+    let Some(launched) = session.launched() else { return Ok(machine::copy_speed(work.task.threads)?) };
+    let comm = launched.comm();
+    comm.barrier()?;
+    let own = machine::copy_speed(work.task.threads / work.ranks).map_err(Into::into);
+    Ok(comm.sum(&[session.agree(own)?])?[0])
 }
 
 /// The precision that was asked for.
@@ -186,7 +199,8 @@ fn check(task: &Task, measured: &Measured) -> Option<Failure> {
     })
 }
 
-fn assemble(args: &BenchArgs, task: &Task, measured: Measured, copy_gb_s: f64) -> Report {
+fn assemble(args: &BenchArgs, work: &Work<'_>, measured: Measured, copy_gb_s: f64) -> Report {
+    let task = &work.task;
     let forward = Times::new(&measured.forward);
     let elements = task.shape.iter().product::<usize>() as f64 * task.batch as f64;
     let array_bytes = elements * (task.precision.bytes() * if task.real { 1 } else { 2 }) as f64;
@@ -210,7 +224,7 @@ fn assemble(args: &BenchArgs, task: &Task, measured: Measured, copy_gb_s: f64) -
         shape: args.problem.shape.lengths().to_vec(),
         kind: if task.real { "r2c" } else { "c2c" },
         precision: task.precision.name(),
-        ranks: args.problem.common.ranks,
+        ranks: work.ranks,
         threads: measured.threads,
         transport: measured.transport,
         exchange: measured.exchange,

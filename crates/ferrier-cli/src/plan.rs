@@ -7,6 +7,7 @@ use crate::args::{PlanArgs, ProblemArgs};
 use crate::bench::precision;
 use crate::failure::{Outcome, fail};
 use crate::report::{self, bytes};
+use crate::session::{self, Session};
 use crate::setup;
 
 #[derive(Serialize)]
@@ -25,40 +26,47 @@ struct Report<'a> {
 ///
 /// # Errors
 /// Bad input.
-pub fn run(args: &PlanArgs) -> Outcome {
-    let (problem, _) = setup::problem(&args.problem)?;
-    let choice = setup::choice(&args.problem.common)?;
-    report::check_json(args.json.as_deref())?;
-    let group = setup::group(&args.problem.common);
-    let drafts = match precision(&args.problem) {
-        Precision::F32 => group.run(|comm| draft::<f32>(&comm, &problem, &choice)),
-        Precision::F64 => group.run(|comm| draft::<f64>(&comm, &problem, &choice)),
+pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
+    let common = &args.problem.common;
+    let prepare = || {
+        let ranks = session.size(common)?;
+        let (problem, _) = setup::problem(&args.problem, ranks)?;
+        Ok((ranks, problem, setup::choice(common)?))
     };
-    let mut drafts = drafts?;
-    let memory = drafts.iter().map(|draft| draft.1).max().unwrap_or(0);
-    let Some(recipe) = drafts.iter_mut().find_map(|draft| draft.0.take()) else {
-        return fail("no rank came back");
-    };
+    let (ranks, problem, choice) = session.agree(prepare())?;
+    session.first(|| report::check_json(args.json.as_deref()))?;
+    let mut drafts = match precision(&args.problem) {
+        Precision::F32 => session.run(common, |comm| draft::<f32>(comm, &problem, &choice)),
+        Precision::F64 => session.run(common, |comm| draft::<f64>(comm, &problem, &choice)),
+    }?;
+    let memory = drafts.first().map_or(0, |draft| draft.1);
+    session.first(|| print(args, ranks, memory, drafts.iter_mut().find_map(|draft| draft.0.take())))
+}
+
+fn print(args: &PlanArgs, ranks: usize, memory: u64, recipe: Option<Recipe>) -> Outcome {
+    let Some(recipe) = recipe else { return fail("no rank came back") };
     match args.json.as_deref() {
-        Some(path) => report::json(path, &assemble(&args.problem, &recipe, memory)),
-        None => report::say(&text(&args.problem, &recipe, memory)),
+        Some(path) => report::json(path, &assemble(&args.problem, ranks, &recipe, memory)),
+        None => report::say(&text(&args.problem, ranks, &recipe, memory)),
     }
 }
 
-/// The recipe (on rank 0) and the bytes this rank needs. Collective.
+/// The recipe (on rank 0) and the bytes that the neediest rank needs. Collective.
 fn draft<T: Real>(
     comm: &Comm,
     problem: &ferrier::Problem,
     choice: &ferrier::Choice,
-) -> ferrier::Result<(Option<Recipe>, u64)> {
-    let draft = Planner::new(problem).choice(choice.clone()).draft::<T>(comm)?;
-    Ok(((comm.rank() == 0).then(|| draft.recipe().clone()), draft.memory().total() as u64))
+) -> Outcome<(Option<Recipe>, u64)> {
+    let draft = Planner::new(problem).choice(choice.clone()).draft::<T>(comm);
+    let draft = session::agree(comm, draft.map_err(Into::into))?;
+    let memory = comm.max(&[draft.memory().total() as f64])?[0] as u64;
+    Ok(((comm.rank() == 0).then(|| draft.recipe().clone()), memory))
 }
 
-fn assemble<'a>(args: &'a ProblemArgs, recipe: &'a Recipe, memory: u64) -> Report<'a> {
+fn assemble<'a>(args: &'a ProblemArgs, ranks: usize, recipe: &'a Recipe, memory: u64) -> Report<'a> {
     Report {
         shape: args.shape.lengths(),
-        ranks: args.common.ranks,
+        ranks,
         in_layout: args.in_layout.to_string(),
         out_layout: args.out_layout.to_string(),
         memory_bytes_per_rank: memory,
@@ -68,15 +76,15 @@ fn assemble<'a>(args: &'a ProblemArgs, recipe: &'a Recipe, memory: u64) -> Repor
     }
 }
 
-fn text(args: &ProblemArgs, recipe: &Recipe, memory: u64) -> String {
+fn text(args: &ProblemArgs, ranks: usize, recipe: &Recipe, memory: u64) -> String {
     let kind = if recipe.is_real() { "r2c" } else { "c2c" };
     let batch = if args.batch == 1 { String::new() } else { format!(", batch {}", args.batch) };
     let mut out = format!(
         "{} {kind} {}{batch}, {} rank{}: exchange {}, kernel {}, {} in, {} out\n",
         args.shape,
         recipe.precision.name(),
-        args.common.ranks,
-        if args.common.ranks == 1 { "" } else { "s" },
+        ranks,
+        if ranks == 1 { "" } else { "s" },
         recipe.exchange(),
         recipe.kernel(),
         args.in_layout,

@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 use ferrier::{Array, Comm, Plan, Planner, Problem, Real, StepTime};
 use indicatif::ProgressBar;
 
+use crate::failure::Outcome;
 use crate::noise::Noise;
 use crate::parts::Number;
 use crate::peers::{Member, Peer, Task};
 use crate::reference::{Reference, Wanted};
+use crate::session;
 use crate::setup;
 use crate::view::{View, rounded};
 
@@ -23,9 +25,11 @@ const WANTED_SECONDS: f64 = 1.0;
 /// What is to be timed.
 pub struct Work<'a> {
     /// The transform.
-    pub problem: &'a Problem,
+    pub problem: Problem,
     /// What the planner is told.
     pub choice: ferrier::Choice,
+    /// How many ranks take part.
+    pub ranks: usize,
     /// The transform again, as peers are told.
     pub task: Task,
     /// Repetitions, where the user said how many.
@@ -62,7 +66,7 @@ pub struct Measured {
     pub kernel: String,
     /// Threads of each rank.
     pub threads: usize,
-    /// `threads`, later `mpi`.
+    /// `threads` or `mpi`.
     pub transport: String,
     /// The peers, in the order in which they were asked for.
     pub peers: Vec<PeerMeasured>,
@@ -143,7 +147,7 @@ impl<T: Real + Number> Arrays<T> {
 ///
 /// # Errors
 /// Those of the library, and a peer that is not there.
-pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> ferrier::Result<Measured> {
+pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> Outcome<Measured> {
     let task = &work.task;
     let say = |message: String| {
         if comm.rank() == 0 {
@@ -151,7 +155,8 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
         }
     };
     say("planning".into());
-    let draft = Planner::new(work.problem).choice(work.choice.clone()).draft::<T>(comm)?;
+    let draft = Planner::new(&work.problem).choice(work.choice.clone()).draft::<T>(comm);
+    let draft = session::agree(comm, draft.map_err(Into::into))?;
     let boxes =
         [&draft.recipe().input, &draft.recipe().output].map(|layout| layout.boxes()[comm.rank()].volume());
     let numbers =
@@ -162,7 +167,8 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
     setup::check_room(comm, draft.memory().total() + ours + theirs)?;
     let mut plan = draft.build()?;
     let noise = Noise::new(task.shape, 1);
-    let mut arrays = Arrays::new(&plan, &noise, work.in_place)?;
+    let arrays = Arrays::new(&plan, &noise, work.in_place);
+    let mut arrays = session::agree(comm, arrays.map_err(Into::into))?;
     let references = references(comm, work, &arrays.input)?;
 
     say("warming up".into());
@@ -180,11 +186,7 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
         for member in &work.peers {
             say(format!("planning {}", member.name));
             let peer = Peer::new::<T>(member, task, |b, index| rounded(noise.at(b, index)));
-            peers.push(Turns::new::<T>(
-                peer.map_err(|failure| ferrier::Error::other(failure.message))?,
-                task,
-                &references,
-            ));
+            peers.push(Turns::new::<T>(peer?, task, &references));
         }
     }
     comm.barrier()?;
