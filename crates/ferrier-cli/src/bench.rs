@@ -6,10 +6,11 @@ use serde::Serialize;
 
 use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
 use crate::failure::{Failure, Outcome, fail};
-use crate::peers::{self, Task};
+use crate::peers::{self, Member, Task};
 use crate::report::{self, bytes, digits};
 use crate::session::Session;
 use crate::setup;
+use crate::shape::LayoutName;
 use crate::timing::{Measured, Work, measure, median};
 
 /// Best and median of some times, in milliseconds.
@@ -113,7 +114,7 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
 }
 
 /// What is to be timed, as the options say.
-fn prepare<'a>(args: &BenchArgs, session: &Session, bar: &'a ProgressBar) -> Outcome<Work<'a>> {
+fn prepare<'a>(args: &BenchArgs, session: &'a Session, bar: &'a ProgressBar) -> Outcome<Work<'a>> {
     let common = &args.problem.common;
     let ranks = session.size(common)?;
     let (problem, axes) = setup::problem(&args.problem, ranks)?;
@@ -122,22 +123,59 @@ fn prepare<'a>(args: &BenchArgs, session: &Session, bar: &'a ProgressBar) -> Out
         return fail("--repeat 0: at least 1 repetition is needed");
     }
     let peers = args.against.iter().map(|name| peers::find(name)).collect::<Outcome<Vec<_>>>()?;
-    if let (Some(peer), true) = (peers.first(), session.launched().is_some() && ranks > 1) {
-        return fail(format!(
-            "peer {} runs in one process, while the ranks of this launch would wait for it on the same cores: \
-             compare it without a launcher (--ranks {ranks})",
-            peer.name
-        ));
-    }
+    check_peers(args, session, &peers, ranks)?;
     let task = Task {
         shape: args.problem.shape.shape(),
         axes,
         real: args.problem.kind == KindName::R2c,
         batch: args.problem.batch,
         precision: precision(&args.problem),
+        ndim: args.problem.shape.ndim(),
+        transposed: args.problem.out_layout == LayoutName::Best,
         threads: ranks.saturating_mul(session.threads(common, ranks)),
     };
-    Ok(Work { problem, choice, ranks, task, repeat: args.repeat, in_place: args.in_place, peers, bar })
+    let launched = session.launched();
+    Ok(Work {
+        problem,
+        choice,
+        ranks,
+        task,
+        repeat: args.repeat,
+        in_place: args.in_place,
+        peers,
+        launched,
+        bar,
+    })
+}
+
+/// Can these peers be compared with this run?
+fn check_peers(args: &BenchArgs, session: &Session, peers: &[&Member], ranks: usize) -> Outcome {
+    let ProblemArgs { in_layout, out_layout, common, .. } = &args.problem;
+    for peer in peers {
+        if peer.is_together() {
+            if session.launched().is_none() {
+                return fail(peers::needs_launcher(peer.name));
+            }
+            let natural = [LayoutName::Same, LayoutName::Slabs(0), LayoutName::Best].contains(out_layout);
+            if *in_layout != LayoutName::Slabs(0)
+                || !natural
+                || common.in_grid.is_some()
+                || common.out_grid.is_some()
+            {
+                return fail(format!(
+                    "peer {} knows slabs only: --in-layout slabs:0, --out-layout same (natural order) or best (transposed)",
+                    peer.name
+                ));
+            }
+        } else if session.launched().is_some() && ranks > 1 {
+            return fail(format!(
+                "peer {} runs in one process, while the ranks of this launch would wait for it on the same cores: \
+                 compare it without a launcher (--ranks {ranks})",
+                peer.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// How fast all ranks together copy memory, in GB/s. Collective over processes.

@@ -111,7 +111,19 @@ impl Session {
     /// # Errors
     /// Its failure, on every process.
     pub fn first(&self, work: impl FnOnce() -> Outcome) -> Outcome {
-        self.agree(if self.is_first() { work() } else { Ok(()) })
+        self.of_first(|| work().map(Some)).map(drop)
+    }
+
+    /// What the first process makes and the others do without. Collective over processes.
+    ///
+    /// # Errors
+    /// Its failure, on every process.
+    pub fn of_first<T>(&self, work: impl FnOnce() -> Outcome<Option<T>>) -> Outcome<Option<T>> {
+        let outcome = if self.is_first() { work() } else { Ok(None) };
+        match self.comm() {
+            Some(comm) => agree_on(comm, outcome, false),
+            None => outcome,
+        }
     }
 
     /// The text that the first process has, on every process. Collective over processes.
@@ -137,7 +149,10 @@ impl Session {
         if comm.size() > 1 && !failure.agreed {
             signals::clean();
             let (rank, size) = (comm.rank(), comm.size());
-            report::complain(&Failure { message: format!("rank {rank} of {size}: {}", failure.message), ..failure });
+            report::complain(&Failure {
+                message: format!("rank {rank} of {size}: {}", failure.message),
+                ..failure
+            });
             launched.abort(i32::from(failure.code));
         }
         if comm.rank() == 0 {
@@ -155,6 +170,10 @@ impl Session {
 /// The failure of the lowest rank that has one; said to be that rank's where
 /// others have none or another.
 pub fn agree<T>(comm: &Comm, outcome: Outcome<T>) -> Outcome<T> {
+    agree_on(comm, outcome, true)
+}
+
+fn agree_on<T>(comm: &Comm, outcome: Outcome<T>, name_rank: bool) -> Outcome<T> {
     // Where the ranks cannot talk any more there is nothing to agree upon.
     if comm.size() == 1 || matches!(&outcome, Err(failure) if failure.is_alone()) {
         return outcome;
@@ -167,7 +186,7 @@ pub fn agree<T>(comm: &Comm, outcome: Outcome<T>) -> Outcome<T> {
     let Some(rank) = all.iter().position(|said| !said.is_empty()) else { return outcome };
     let said = &all[rank];
     let text = String::from_utf8_lossy(&said[1..]);
-    let everybodys = all.iter().all(|other| other == said);
-    let message = if everybodys { text.into_owned() } else { format!("rank {rank} of {}: {text}", all.len()) };
+    let nobodys = !name_rank || all.iter().all(|other| other == said);
+    let message = if nobodys { text.into_owned() } else { format!("rank {rank} of {}: {text}", all.len()) };
     Err(Failure { message, code: said.first().copied().unwrap_or(BAD_INPUT), agreed: true, error: None })
 }

@@ -64,7 +64,9 @@ pub fn check_room(comm: &Comm, bytes: usize) -> Outcome {
     let there = ferrier::machine::info().memory_bytes as f64;
     let text = |bytes: f64| report::bytes(bytes as u64);
     let enough = match there > 0.0 && needed > there {
-        true => fail(format!("not enough memory: {} are needed, the machine has {}", text(needed), text(there))),
+        true => {
+            fail(format!("not enough memory: {} are needed, the machine has {}", text(needed), text(there)))
+        }
         false => Ok(()),
     };
     session::agree(comm, enough)

@@ -10,7 +10,7 @@ use crate::noise::Noise;
 use crate::parts::Number;
 use crate::peers::{Member, Peer, Task};
 use crate::reference::{Reference, Wanted};
-use crate::session;
+use crate::session::{self, launched::Launched};
 use crate::setup;
 use crate::view::{View, rounded};
 
@@ -38,6 +38,8 @@ pub struct Work<'a> {
     pub in_place: bool,
     /// Who else is timed.
     pub peers: Vec<&'static Member>,
+    /// The launch that peers of several processes run on.
+    pub launched: Option<&'a Launched>,
     /// Says what is going on, on a terminal.
     pub bar: &'a ProgressBar,
 }
@@ -68,7 +70,7 @@ pub struct Measured {
     pub threads: usize,
     /// `threads` or `mpi`.
     pub transport: String,
-    /// The peers, in the order in which they were asked for.
+    /// The peers, in the order in which they were asked for (on rank 0).
     pub peers: Vec<PeerMeasured>,
 }
 
@@ -182,11 +184,13 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> Ou
     let pair = once + timed(comm, || arrays.backward(&mut plan))?;
 
     let mut peers = Vec::new();
-    if comm.rank() == 0 {
-        for member in &work.peers {
-            say(format!("planning {}", member.name));
-            let peer = Peer::new::<T>(member, task, |b, index| rounded(noise.at(b, index)));
-            peers.push(Turns::new::<T>(peer?, task, &references));
+    for member in &work.peers {
+        say(format!("planning {}", member.name));
+        let plan = || Peer::new::<T>(member, task, work.launched, |b, index| rounded(noise.at(b, index)));
+        if member.is_together() {
+            peers.push(Turns::new::<T>(session::agree(comm, plan())?, Some(comm), task, &references)?);
+        } else if comm.rank() == 0 {
+            peers.push(Turns::new::<T>(plan()?, None, task, &references)?);
         }
     }
     comm.barrier()?;
@@ -220,9 +224,7 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> Ou
         if error.is_nan() || error > measured.error_l2 {
             measured.error_l2 = error;
         }
-        if comm.rank() == 0 {
-            peers.iter_mut().for_each(|turns| turns.run::<T>(task, quick));
-        }
+        peers.iter_mut().try_for_each(|turns| turns.run::<T>(task, quick))?;
         if !work.peers.is_empty() {
             comm.barrier()?;
             std::thread::sleep(SETTLE);
@@ -310,15 +312,22 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// A peer and its times so far, for each of its ways.
-struct Turns {
+struct Turns<'a> {
     peer: Peer,
+    /// The ranks that run it together, where one does not do so alone.
+    comm: Option<&'a Comm>,
     seconds: Vec<Vec<f64>>,
     errors: Vec<f64>,
 }
 
-impl Turns {
+impl<'a> Turns<'a> {
     /// Runs each way once, to warm up and to see that it is the same transform.
-    fn new<T: Real + Number>(mut peer: Peer, task: &Task, references: &[(usize, Reference)]) -> Self {
+    fn new<T: Real + Number>(
+        mut peer: Peer,
+        comm: Option<&'a Comm>,
+        task: &Task,
+        references: &[(usize, Reference)],
+    ) -> ferrier::Result<Self> {
         let ways = peer.variants();
         let mut errors = Vec::new();
         for way in 0..ways {
@@ -327,18 +336,23 @@ impl Turns {
             let (mut distance, mut norm) = (0.0, 0.0);
             for (b, reference) in references {
                 let part = reference.distance(|index| {
-                    let value = peer.result::<T>(way, task, *b, index);
+                    let value = peer.result::<T>(way, *b, index)?;
                     Some(num_complex::Complex::new(value.re.widened(), value.im.widened()))
                 });
                 distance += part.0;
                 norm += part.1;
             }
+            // As with ours: each has the whole norm, and its part of the distance.
+            let distance = match comm {
+                Some(comm) => comm.sum(&[distance])?[0],
+                None => distance,
+            };
             errors.push((distance / norm).sqrt());
         }
-        Turns { peer, seconds: vec![Vec::new(); ways], errors }
+        Ok(Turns { peer, comm, seconds: vec![Vec::new(); ways], errors })
     }
 
-    fn run<T: Number>(&mut self, task: &Task, quick: bool) {
+    fn run<T: Number>(&mut self, task: &Task, quick: bool) -> ferrier::Result<()> {
         for way in 0..self.peer.variants() {
             self.peer.prepare::<T>(way, task);
             std::thread::sleep(SETTLE);
@@ -346,10 +360,20 @@ impl Turns {
                 self.peer.run(way);
                 self.peer.prepare::<T>(way, task);
             }
-            let start = Instant::now();
-            self.peer.run(way);
-            self.seconds[way].push(start.elapsed().as_secs_f64());
+            let seconds = match self.comm {
+                Some(comm) => timed(comm, || {
+                    self.peer.run(way);
+                    Ok(())
+                })?,
+                None => {
+                    let start = Instant::now();
+                    self.peer.run(way);
+                    start.elapsed().as_secs_f64()
+                }
+            };
+            self.seconds[way].push(seconds);
         }
+        Ok(())
     }
 
     /// The way with the lower median.

@@ -49,7 +49,9 @@ pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
     let job = session.agree(prepare(args, session))?;
     let output = open_output(&job, session)?;
     let bar = if session.is_first() {
-        progress_bar((job.in_bytes() + job.out_bytes()) / session.launched().map_or(1, |l| l.comm().size() as u64))
+        progress_bar(
+            (job.in_bytes() + job.out_bytes()) / session.launched().map_or(1, |l| l.comm().size() as u64),
+        )
     } else {
         ProgressBar::hidden()
     };
@@ -66,15 +68,12 @@ pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
 /// The output: the first process makes it, the others open what it made. Collective over processes.
 fn open_output(job: &Job<'_>, session: &Session) -> Outcome<Output> {
     let path = &job.args.output;
-    let made = match session.is_first() {
-        true => Output::create(path).and_then(|output| {
-            output.reserve(job.out_header.offset + job.out_bytes())?;
-            output.file().write_all_at(&job.head, 0).map_err(|error| io_failure("write", path, &error))?;
-            Ok(Some(output))
-        }),
-        false => Ok(None),
-    };
-    let made = session.agree(made)?;
+    let made = session.of_first(|| {
+        let output = Output::create(path)?;
+        output.reserve(job.out_header.offset + job.out_bytes())?;
+        output.file().write_all_at(&job.head, 0).map_err(|error| io_failure("write", path, &error))?;
+        Ok(Some(output))
+    })?;
     let name = made.as_ref().map(|output| output.temporary().as_os_str().as_bytes()).unwrap_or_default();
     let name = session.tell(name)?;
     session.agree(made.map_or_else(|| Output::join(Path::new(OsStr::from_bytes(&name)), path), Ok))
@@ -218,7 +217,8 @@ fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &Progr
     let part = self::part(&layout_out, to.get_box());
     let written = parts::write(output, &job.out_header, &part, elements(&mut to), &moved);
     // A file of several processes: each sees to its own part. Threads share one descriptor, synced in the end.
-    let written = written.and_then(|()| if comm.transport_name() == "mpi" { output.sync_all() } else { Ok(()) });
+    let written =
+        written.and_then(|()| if comm.transport_name() == "mpi" { output.sync_all() } else { Ok(()) });
     session::agree(comm, written.map_err(|error| io_error("write", &job.args.output, &error)))
 }
 

@@ -6,12 +6,14 @@ use ferrier::Comm;
 use ferrier_mpi::{Error, Found, Level, Mpi, Surroundings, find, find_in};
 use serde::Serialize;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, fail};
 
 /// What launchers call the number of a process, and its number on its host.
 const RANKS: [&str; 4] = ["OMPI_COMM_WORLD_RANK", "PMI_RANK", "PMIX_RANK", "SLURM_PROCID"];
-const LOCAL: [&str; 4] =
-    ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"];
+const LOCAL: [&str; 4] = ["OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID", "PMI_LOCAL_RANK", "SLURM_LOCALID"];
+
+/// What they call the number of all processes.
+const SIZES: [&str; 3] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_NUM_TASKS"];
 
 /// How long a process that leaves the word to another stays, since launchers
 /// end all when the first leaves with a failure.
@@ -32,28 +34,30 @@ impl Launched {
     /// The library is not found or does not start. Nobody can be asked who
     /// tells: then the first process of every host does, the others exit.
     pub fn start() -> Outcome<Option<Launched>> {
-        let started = find().and_then(|found| {
-            let Some(found) = found else { return Ok(None) };
-            let mpi = Mpi::load(found, Level::Funneled)?;
-            Ok(Some((mpi.world()?, mpi)))
-        });
-        match started {
-            Ok(None) => Ok(None),
-            Ok(Some((world, mpi))) => {
-                let comm = ferrier::mpi::adopt(world.clone())?;
-                Ok(Some(Launched { comm, world, mpi }))
-            }
-            Err(error) => {
-                let number = |names: &[&str]| {
-                    names.iter().find_map(|name| std::env::var(name).ok()?.parse::<usize>().ok())
-                };
-                if number(&LOCAL).or(number(&RANKS)).unwrap_or(0) > 0 {
-                    std::thread::sleep(TIME_TO_TELL);
-                    std::process::exit(i32::from(crate::failure::BAD_INPUT));
-                }
-                Err(Failure::new(one_line(&error)))
-            }
+        let started = Launched::join();
+        if started.is_err() && number(&LOCAL).or(number(&RANKS)).unwrap_or(0) > 0 {
+            std::thread::sleep(TIME_TO_TELL);
+            std::process::exit(i32::from(crate::failure::BAD_INPUT));
         }
+        started
+    }
+
+    fn join() -> Outcome<Option<Launched>> {
+        let wrapped = |error| Failure::new(one_line(&error));
+        let Some(found) = find().map_err(wrapped)? else { return Ok(None) };
+        let mpi = Mpi::load(found, Level::Funneled).map_err(wrapped)?;
+        let world = mpi.world().map_err(wrapped)?;
+        // Another launcher's library starts all the same: as many runs of one rank.
+        if let Some(size) = number(&SIZES).filter(|&size| size > 1 && world.size() == 1) {
+            return fail(format!(
+                "started by an MPI launcher as one of {size} processes, but {} ({}) sees only this one: it belongs to \
+                 another launcher; set FERRIER_MPI to the right library, or to `off` to run without MPI",
+                mpi.found().path.display(),
+                mpi.found().why
+            ));
+        }
+        let comm = ferrier::mpi::adopt(world.clone())?;
+        Ok(Some(Launched { comm, world, mpi }))
     }
 
     /// All processes of the launch.
@@ -77,9 +81,19 @@ impl Launched {
     }
 }
 
+/// The first of these variables that is set to a number.
+fn number(names: &[&str]) -> Option<usize> {
+    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+}
+
 /// The error, with the places that were searched in a row and not in a column.
 fn one_line(error: &Error) -> String {
     error.to_string().replace("Searched:\n  ", "Searched: ").replace("\n  ", ", ")
+}
+
+/// Text with single blanks: some libraries put tabs into theirs.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// What `ferrier info` says about MPI.
@@ -129,7 +143,7 @@ impl About {
         let wrapped = |error: Error| Failure::new(error);
         let (major, minor) = mpi.version().map_err(wrapped)?;
         Ok(About {
-            version: Some(mpi.library_version().map_err(wrapped)?),
+            version: Some(words(&mpi.library_version().map_err(wrapped)?)),
             standard: Some(format!("{major}.{minor}")),
             ranks: Some(comm.size()),
             hosts: Some(crate::setup::hosts(comm)?),
