@@ -36,18 +36,27 @@ pub struct Memory {
     pub messages: usize,
     /// What the threads work in.
     pub scratch: usize,
+    /// What other ranks put into; no workspace replaces it.
+    pub window: usize,
 }
 
 impl Memory {
-    fn new<T: Real>(variants: &[Variant<T>; 4], scratch: usize) -> Memory {
+    fn new<T: Real>(variants: &[Variant<T>], scratch: usize) -> Memory {
         let size = size_of::<T>();
         let largest = variants.iter().map(|variant| &variant.areas).max_by_key(|areas| areas.total);
-        let (arrays, total) = largest.map_or((0, 0), |areas| (areas.send, areas.total));
-        Memory { arrays: arrays * size, messages: (total - arrays) * size, scratch: scratch * size }
+        let (arrays, total) = largest.map_or((0, 0), |areas| (areas.arrays, areas.total));
+        let movers = variants.iter().flat_map(|variant| variant.movers.iter());
+        let window = movers.map(|mover| mover.window()).max().unwrap_or(0);
+        Memory { arrays: arrays * size, messages: (total - arrays) * size, scratch: scratch * size, window }
     }
 
     /// All of it.
     pub fn total(&self) -> usize {
+        self.arrays + self.messages + self.scratch + self.window
+    }
+
+    /// What a workspace must have.
+    fn workspace(&self) -> usize {
         self.arrays + self.messages + self.scratch
     }
 }
@@ -85,9 +94,12 @@ pub struct StepTime {
 pub struct Plan<T: Real> {
     comm: Comm,
     recipe: Recipe,
-    variants: [Variant<T>; 4],
+    way: Way,
+    variants: Vec<Variant<T>>,
+    private: [usize; 4],
     memory: Memory,
     scratch: usize,
+    notes: Vec<String>,
     shared: bool,
     work: Option<Buffer<T>>,
     pool: Pool,
@@ -115,9 +127,8 @@ impl<T: Real> Plan<T> {
     }
 
     fn assemble(draft: Draft<T>, work: Option<Buffer<T>>, pool: Pool, hands: Vec<Hand<T>>) -> Self {
-        let Draft { comm, recipe, variants, memory, scratch } = draft;
-        let way = crate::exchange::find(&recipe.exchange).map(|member| member.way);
-        let shared = comm.size() > 1 && matches!(way, Ok(Way::Shared));
+        let Draft { comm, recipe, way, variants, private, memory, scratch, notes, .. } = draft;
+        let shared = comm.size() > 1 && way.shares();
         let most = variants.iter().map(|variant| 2 * variant.passes.len() + 2).max().unwrap_or(0);
         let ranks = comm.size();
         Plan {
@@ -127,9 +138,12 @@ impl<T: Real> Plan<T> {
             times: Vec::with_capacity(most),
             comm,
             recipe,
+            way,
             variants,
+            private,
             memory,
             scratch,
+            notes,
             shared,
             work,
             pool,
@@ -326,12 +340,12 @@ impl<T: Real> Plan<T> {
     }
 
     fn work_area(&self, workspace: Option<&mut Workspace<T>>) -> Result<*mut T> {
-        let needed = self.memory.total() / size_of::<T>();
+        let needed = self.memory.workspace() / size_of::<T>();
         match (workspace, &self.work) {
             (Some(workspace), _) if workspace.0.len() >= needed => Ok(workspace.0.as_ptr()),
             (Some(workspace), _) => Err(Error::Array(format!(
                 "the workspace must have at least {} bytes, got {}",
-                self.memory.total(),
+                self.memory.workspace(),
                 workspace.0.len() * size_of::<T>()
             ))),
             (None, Some(work)) => Ok(work.as_ptr()),
@@ -355,19 +369,30 @@ impl<T: Real> Plan<T> {
         let own = [input as usize, output as usize, work as usize];
         self.last = which;
         self.times.clear();
+        let rank = self.comm.rank();
         if !self.shared {
-            self.lent[self.comm.rank()] = own;
+            self.lent[rank] = own;
             // SAFETY: the caller's word.
             return unsafe { self.run_passes(which, work) };
         }
         let transport = self.comm.transport().clone();
-        let outcome = transport.lend(own, &mut self.lent).and_then(|()| {
+        let outcome = transport.lend(self.to_lend(which, own), &mut self.lent).and_then(|reached| {
+            self.lent[rank] = own;
+            self.last = if reached { which } else { self.private[which] };
             // SAFETY: the caller's word, on every rank; all have come here.
-            unsafe { self.run_passes(which, work) }
+            unsafe { self.run_passes(self.last, work) }
         });
         // What was lent may be freed by its owner only after this.
         let given = transport.give_back();
         outcome.and(given)
+    }
+
+    /// Of these pointers those that other ranks may need.
+    fn to_lend(&self, which: usize, [input, output, work]: Lent) -> Lent {
+        let variant = &self.variants[which];
+        let ends = matches!(self.way, Way::Shared);
+        let lent = |geometry: &Geometry, pointer| if ends && geometry.volume > 0 { pointer } else { 0 };
+        [lent(&variant.input, input), lent(&variant.output, output), work]
     }
 
     /// # Safety
@@ -377,7 +402,7 @@ impl<T: Real> Plan<T> {
         for (lent, bases) in self.lent.iter().zip(self.bases.chunks_exact_mut(LENT)) {
             bases.iter_mut().zip(lent).for_each(|(base, address)| *base = *address as *mut T);
         }
-        let first = (self.memory.total() - self.memory.scratch) / size_of::<T>();
+        let first = (self.memory.workspace() - self.memory.scratch) / size_of::<T>();
         for (thread, hand) in self.hands.iter_mut().enumerate() {
             // SAFETY: the workspace was sized for a scratch for each thread.
             let scratch = unsafe { work.add(first + thread * self.scratch) };
@@ -389,7 +414,7 @@ impl<T: Real> Plan<T> {
             let start = Instant::now();
             match pass.before {
                 Before::Nothing => {}
-                Before::Barrier => transport.barrier()?,
+                Before::Barrier => transport.node_barrier()?,
                 // SAFETY: the areas lie inside the workspace and do not overlap.
                 Before::Exchange(number) => unsafe { exchange(variant, number, work)? },
             }
@@ -409,16 +434,19 @@ impl<T: Real> Plan<T> {
 /// # Safety
 /// `work` is the workspace that the variant's areas were laid out for.
 unsafe fn exchange<T: Real>(variant: &Variant<T>, number: usize, work: *mut T) -> Result<()> {
-    let areas = &variant.areas;
+    let (areas, rank) = (&variant.areas, variant.rank);
     let mover = &variant.movers[number];
-    // SAFETY: both areas lie inside the workspace, apart from each other; any bytes are numbers.
+    mover.begin()?;
+    // SAFETY: both areas lie inside the workspace, apart from each other; any bytes are
+    // numbers; nobody else touches them between begin and end.
     let (send, recv) = unsafe {
         (
-            std::slice::from_raw_parts(work.add(areas.send).cast::<u8>(), mover.send().len),
-            std::slice::from_raw_parts_mut(work.add(areas.recv).cast::<u8>(), mover.recv().len),
+            std::slice::from_raw_parts(work.add(areas.send[rank]).cast::<u8>(), mover.send().len),
+            std::slice::from_raw_parts_mut(work.add(areas.recv[rank]).cast::<u8>(), mover.recv().len),
         )
     };
-    mover.run(send, recv)
+    mover.run(send, recv)?;
+    mover.end()
 }
 
 impl<T: Real> Plan<T> {
@@ -458,13 +486,32 @@ impl<T: Real> Plan<T> {
             // A complex array that is input and output in turn is seen as the input.
             false => (None, input.or(output)),
         };
-        let mut array = Array::new(real, complex, self.recipe.batch)?;
-        if let (None, Some(input), Some(output)) = (real, input, output)
-            && output.volume > input.volume
-        {
-            array.buffer = Buffer::new(output.volume * self.recipe.batch, "an array of a plan")?;
+        let batch = self.recipe.batch;
+        let most = [input, output].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
+        let lendable = self.shared && matches!(self.way, Way::Shared);
+        let buffer = self.buffer(most * batch, lendable, "an array of a plan")?;
+        Ok(Array { buffer, real, complex, batch })
+    }
+
+    fn buffer(&self, numbers: usize, lendable: bool, what: &'static str) -> Result<Buffer<T>> {
+        match lendable {
+            true => Buffer::lendable(&**self.comm.transport(), numbers, what),
+            false => Buffer::new(numbers, what),
         }
-        Ok(array)
+    }
+
+    /// A workspace for this plan. Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn make_workspace(&self) -> Result<Workspace<T>> {
+        let numbers = self.memory.workspace() / size_of::<T>();
+        self.buffer(numbers, self.shared, "a workspace").map(Workspace)
+    }
+
+    /// What a user should know; see [`Draft::notes`].
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// This rank's box of the input of [`forward`](Self::forward).
