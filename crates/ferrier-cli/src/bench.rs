@@ -56,6 +56,7 @@ struct Report {
     kind: &'static str,
     precision: &'static str,
     ranks: usize,
+    nodes: usize,
     threads: usize,
     transport: String,
     exchange: String,
@@ -74,6 +75,7 @@ struct Report {
     wire_bytes: u64,
     copy_gb_s: f64,
     limit_fraction: f64,
+    notes: Vec<String>,
     steps: Vec<StepReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     peers: Vec<PeerReport>,
@@ -263,6 +265,7 @@ fn assemble(args: &BenchArgs, work: &Work<'_>, measured: Measured, copy_gb_s: f6
         kind: if task.real { "r2c" } else { "c2c" },
         precision: task.precision.name(),
         ranks: work.ranks,
+        nodes: measured.nodes,
         threads: measured.threads,
         transport: measured.transport,
         exchange: measured.exchange,
@@ -280,6 +283,7 @@ fn assemble(args: &BenchArgs, work: &Work<'_>, measured: Measured, copy_gb_s: f6
         memory_bytes_per_rank: measured.memory,
         wire_bytes: measured.wire,
         copy_gb_s,
+        notes: measured.notes,
         limit_fraction: 3.0 * 2.0 * array_bytes / (copy_gb_s * 1e9) / seconds,
         steps: steps
             .map(|step| StepReport { name: step.name, ms: step.ms, bytes: step.bytes, flops: step.flops })
@@ -289,22 +293,25 @@ fn assemble(args: &BenchArgs, work: &Work<'_>, measured: Measured, copy_gb_s: f6
 }
 
 fn text(report: &Report, profile: bool) -> String {
-    let Report { ranks, threads, .. } = report;
+    let Report { ranks, nodes, threads, .. } = report;
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let shape = report.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
     let batch = if report.batch == 1 { String::new() } else { format!(", batch {}", report.batch) };
     let mut out = format!(
-        "{shape} {} {}{batch}{}: {} of {}, exchange {}, kernel {}, {} in, {} out\n\n",
+        "{shape} {} {}{batch}{}: {}{} of {}, exchange {}, kernel {}, {} in, {} out\n",
         report.kind,
         report.precision,
         if report.in_place { ", in place" } else { "" },
         plural(*ranks, "rank"),
+        if *nodes > 1 { format!(" on {nodes} nodes") } else { String::new() },
         plural(*threads, "thread"),
         report.exchange,
         report.kernel,
         report.in_layout,
         report.out_layout,
     );
+    report.notes.iter().for_each(|note| out += &format!("note: {note}\n"));
+    out.push('\n');
     let row = |name: String, times: [f64; 2], ratio: f64| {
         vec![
             name,

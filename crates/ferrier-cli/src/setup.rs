@@ -55,12 +55,12 @@ pub fn hosts(comm: &Comm) -> ferrier::Result<Vec<String>> {
 /// `bytes` is what this rank will need. Collective.
 ///
 /// # Errors
-/// The ranks of a host together need more memory than it has; the same on every rank.
+/// The ranks of a node together need more memory than it has; the same on every rank.
 pub fn check_room(comm: &Comm, bytes: usize) -> Outcome {
-    let hosts = hosts(comm)?;
-    let own = &hosts[comm.rank()];
-    let mine: Vec<f64> = hosts.iter().map(|host| if host == own { bytes as f64 } else { 0.0 }).collect();
-    let needed = comm.sum(&mine)?[comm.rank()];
+    let own = comm.nodes()[comm.rank()];
+    let mut mine = vec![0.0; comm.node_count()];
+    mine[own] = bytes as f64;
+    let needed = comm.sum(&mine)?[own];
     let there = ferrier::machine::info().memory_bytes as f64;
     let text = |bytes: f64| report::bytes(bytes as u64);
     let enough = match there > 0.0 && needed > there {

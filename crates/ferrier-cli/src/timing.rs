@@ -66,6 +66,10 @@ pub struct Measured {
     pub exchange: String,
     /// What transformed the lines.
     pub kernel: String,
+    /// How many nodes the ranks are on.
+    pub nodes: usize,
+    /// What a user should know about the plan.
+    pub notes: Vec<String>,
     /// Threads of each rank.
     pub threads: usize,
     /// `threads` or `mpi`.
@@ -201,6 +205,8 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> Ou
         wire: plan.recipe().wire_bytes(),
         exchange: plan.recipe().exchange().into(),
         kernel: plan.recipe().kernel().into(),
+        nodes: comm.node_count(),
+        notes: plan.notes().to_vec(),
         threads: comm.threads(),
         transport: comm.transport_name().into(),
         ..Measured::default()
