@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
 use crate::failure::{Failure, Outcome, fail};
+use crate::moving;
 use crate::peers::{self, Member, Task};
 use crate::report::{self, bytes, digits};
 use crate::session::Session;
@@ -86,6 +87,9 @@ struct Report {
 /// # Errors
 /// Bad input, a peer that is not there; a result that is wrong (exit code 1).
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
+    if args.exchange_only {
+        return moving::run(args, session);
+    }
     let common = &args.problem.common;
     let bar = if session.is_first() { spinner() } else { ProgressBar::hidden() };
     let work = session.agree(prepare(args, session, &bar))?;

@@ -2,8 +2,10 @@
 
 mod args;
 mod bench;
+mod chart;
 mod failure;
 mod info;
+mod moving;
 mod noise;
 mod npy;
 mod output;

@@ -148,7 +148,8 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
     };
     let rows: Vec<_> = recipe.traffic().iter().zip(&drafted.between_nodes()).map(row).collect();
     out.push('\n');
-    let heads = ["step", "a rank sends, at most", "messages", "all ranks send", "messages", "from node to node"];
+    let heads =
+        ["step", "a rank sends, at most", "messages", "all ranks send", "messages", "from node to node"];
     out += &report::columns(if several { &heads } else { &heads[..5] }, &rows);
     out.push('\n');
     out + &report::pairs(&[

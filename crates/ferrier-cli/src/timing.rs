@@ -242,7 +242,10 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> Ou
 }
 
 /// Seconds that `work` takes on the slowest rank. Collective.
-fn timed(comm: &Comm, work: impl FnOnce() -> ferrier::Result<()>) -> ferrier::Result<f64> {
+///
+/// # Errors
+/// Those of `work`.
+pub fn timed(comm: &Comm, work: impl FnOnce() -> ferrier::Result<()>) -> ferrier::Result<f64> {
     comm.barrier()?;
     let start = Instant::now();
     work()?;
