@@ -32,6 +32,10 @@ impl Held {
     }
 }
 
+/// Shared memory that nobody uses any more goes when the next plan is made:
+/// some of it may be there at any time, however many plans there were.
+const LAZY: usize = 6;
+
 /// One plan, used once.
 fn plan(comm: &Comm, exchange: &str) -> Result<()> {
     let choice = Choice { exchange: Some(exchange.into()), ..Choice::default() };
@@ -58,7 +62,7 @@ fn run(times: usize) -> Result<bool> {
         let before = Held::now(&mpi);
         (0..times).try_for_each(|_| plan(&comm, exchange))?;
         let after = Held::now(&mpi);
-        if before != after {
+        if after.live != before.live || after.files > before.files || after.shared > before.shared + LAZY {
             println!("mpi_leaks: rank {}: {exchange}: before {before:?}, after {after:?}", comm.rank());
             clean = false;
         }
