@@ -75,8 +75,11 @@ struct TwoSided {
 }
 
 pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>> {
+    movers_in(comm, all, chunk_size(comm)?)
+}
+
+fn movers_in(comm: &Comm, all: &[Volumes], chunk: usize) -> Result<Vec<Box<dyn Mover>>> {
     let comm = comm.duplicate()?;
-    let chunk = chunk_size(&comm)?;
     if !comm.transport().has_windows()? {
         return all.iter().map(|volumes| two_sided(&comm, volumes)).collect();
     }
@@ -302,6 +305,47 @@ mod tests {
                     assert!(senders.len() <= 1, "step {now}, node {target}: {senders:?}");
                 }
             }
+        }
+    }
+
+    fn value(from: usize, to: usize, at: usize, round: usize) -> u8 {
+        (from * 61 + to * 17 + at * 3 + round * 101) as u8
+    }
+
+    /// Parts of many chunks, of one, of none; two movers in turn in one window.
+    #[test]
+    fn bytes_arrive_whatever_the_chunks() {
+        let length =
+            |from: usize, to: usize, scale: usize| if from == to { 0 } else { (from + 2 * to) % 4 * scale };
+        for (nodes, chunk) in [(1, 7), (2, 1), (4, 64), (2, 1000)] {
+            let outcome = crate::ranks(4).nodes(nodes).run(|comm| {
+                let rank = comm.rank();
+                let all = [23, 130].map(|scale| {
+                    let row = |from| (0..4).map(|to| length(from, to, scale)).collect::<Vec<_>>();
+                    let pairs: Vec<_> = (0..4).map(row).collect();
+                    let from = pairs.iter().map(|row| row[rank]).collect();
+                    Volumes { to: pairs[rank].clone(), from, largest: 3 * scale, pairs }
+                });
+                let movers = movers_in(&comm, &all, chunk)?;
+                movers.iter().try_for_each(|mover| mover.open())?;
+                for round in 0..6 {
+                    let (mover, volumes) = (&movers[round % 2], &all[round % 2]);
+                    let (mut send, mut recv) = (vec![0; mover.send().len], vec![0; mover.recv().len]);
+                    for to in 0..4 {
+                        let part = &mut send[mover.send().at[to]..][..volumes.to[to]];
+                        part.iter_mut().enumerate().for_each(|(at, byte)| *byte = value(rank, to, at, round));
+                    }
+                    mover.run(&send, &mut recv)?;
+                    for from in 0..4 {
+                        let part = &recv[mover.recv().at[from]..][..volumes.from[from]];
+                        assert!(
+                            part.iter().enumerate().all(|(at, &byte)| byte == value(from, rank, at, round))
+                        );
+                    }
+                }
+                Ok(())
+            });
+            outcome.unwrap_or_else(|error| panic!("{nodes} nodes, chunks of {chunk}: {error}"));
         }
     }
 

@@ -96,12 +96,12 @@ impl Site<'_> {
 
     /// Numbers of a rank's send (0) or receive (1) buffer.
     fn buffer(&self, rank: usize, side: usize) -> usize {
-        let of = |mover: &Box<dyn Mover>| match mover.sharing() {
+        let of = |mover: &dyn Mover| match mover.sharing() {
             Some(sharing) => sharing.lens[rank][side],
             // Only this rank's are known, and needed.
             None => [mover.send().len, mover.recv().len][side],
         };
-        self.lines(self.movers.iter().map(of).max().unwrap_or(0).div_ceil(self.number))
+        self.lines(self.movers.iter().map(|mover| of(&**mover)).max().unwrap_or(0).div_ceil(self.number))
     }
 
     /// Are these ranks on one node, as far as the mover of a reshape goes?
