@@ -15,6 +15,8 @@ use crate::{Comm, Error, Result};
 
 /// Bytes of a chunk, unless `FERRIER_RING_CHUNK` says otherwise.
 const CHUNK: usize = 256 << 10;
+/// The most chunks of a part: larger parts go in larger ones.
+const MOST: usize = 1 << 14;
 /// Chunks on their way at once.
 const IN_FLIGHT: usize = 4;
 
@@ -96,6 +98,11 @@ fn chunk_size(comm: &Comm) -> Result<usize> {
     Ok(all[0].as_slice().try_into().map_or(CHUNK, |bytes| u64::from_le_bytes(bytes) as usize))
 }
 
+/// Bytes of a chunk of a part that is `len` bytes long; the same on both sides.
+fn chunk_of(chunk: usize, len: usize) -> usize {
+    chunk.max(len.div_ceil(MOST))
+}
+
 /// Where parts from each rank come to lie in a window.
 fn landing(from: &[usize]) -> Places {
     packed(&from.iter().map(|len| len.next_multiple_of(64)).collect::<Vec<_>>())
@@ -126,6 +133,7 @@ fn one_sided(ring: &Arc<Ring>, chunk: usize, volumes: &Volumes) -> Box<dyn Mover
     for peer in order(nodes, rank) {
         let column: Vec<usize> = volumes.pairs.iter().map(|row| row[peer]).collect();
         let there = landing(&column).at[rank];
+        let chunk = chunk_of(chunk, volumes.to[peer]);
         for (done, count) in (0..volumes.to[peer]).step_by(chunk).zip(1..) {
             let len = chunk.min(volumes.to[peer] - done);
             let step = step(nodes, rank, peer);
@@ -143,7 +151,7 @@ impl OneSided {
     fn come(&self, window: &dyn Window, run: u64, part: &Part) -> usize {
         let word = window.word(part.peer);
         let chunks = if word >> 32 == run { word & u64::from(u32::MAX) } else { 0 };
-        part.len.min(chunks as usize * self.chunk)
+        part.len.min(chunks as usize * chunk_of(self.chunk, part.len))
     }
 
     /// Takes what has come; whether anything had.
