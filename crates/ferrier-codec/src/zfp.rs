@@ -212,7 +212,10 @@ impl Zfp {
         let (down, largest) = (T::power(-scale::<T>(marks)), T::infinity().minus(T::Word::ONE));
         for (i, x) in out.iter_mut().enumerate() {
             let word = (turned[place(i, n, marks & SPLIT > 0)] * down).word();
-            *x = T::of_word((word & T::magnitude()).min(largest) | (word & T::sign()));
+            let magnitude = (word & T::magnitude()).min(largest);
+            // Zeros with a sign are in the map.
+            let sign = if magnitude > T::Word::ZERO { word & T::sign() } else { T::Word::ZERO };
+            *x = T::of_word(magnitude | sign);
         }
         Some(())
     }
@@ -307,15 +310,13 @@ impl<T: Number> Codec<T> for Zfp {
             out[1 + maps..bytes].fill(0);
         }
         let decoded = &mut bytemuck::cast_slice_mut(decoded)[..n];
-        let loss = match stream {
-            _ if special > 0 => Loss::INFINITE,
-            Some(_) if self.expand(marks, words, turned, decoded).is_some() => {
-                Loss::between(values, decoded, exponent + 3, self.runner)
-            }
-            _ => Loss::number_by_number(values, &*{
-                decoded.fill(T::default());
-                decoded
-            }),
+        if stream.is_none() || self.expand(marks, words, turned, decoded).is_none() {
+            decoded.fill(T::default());
+        }
+        read_maps(decoded, &out[1..1 + maps], signs);
+        let loss = match special {
+            0 => Loss::between(values, decoded, exponent + 3, self.runner),
+            _ => Loss::INFINITE,
         };
         Encoded { bytes, loss }
     }

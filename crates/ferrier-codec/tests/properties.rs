@@ -11,7 +11,10 @@ fn kept<T: Number>(name: &str, values: &[T]) {
     let (_, encoded, back) = everywhere::<T>(name, values);
     for (a, b) in values.iter().zip(&back) {
         assert_eq!(a.widened().is_finite(), b.widened().is_finite(), "{name} {a:?} {b:?}");
-        assert_eq!(a.widened().is_sign_negative() && a.widened() == 0.0, b.widened().is_sign_negative() && a.widened() == 0.0);
+        // zfp may turn a zero into a small number.
+        if a.widened() == 0.0 && b.widened() == 0.0 {
+            assert_eq!(a.widened().to_bits(), b.widened().to_bits(), "{name}");
+        }
     }
     if values.iter().all(|x| x.widened().is_finite()) {
         let truth = Big::sum_of_squares(values.iter().zip(&back).map(|(a, b)| (a.widened(), b.widened())));

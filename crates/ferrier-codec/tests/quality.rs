@@ -73,7 +73,7 @@ fn smooth_data_beat_truncation() {
 fn smooth_data_need_fewer_bytes_where_lengths_vary() {
     let smooth: Vec<f64> = (0..1 << 14).map(|i| (i as f64 * 1e-3).sin()).collect();
     let (bytes, error) = rate_and_error("zfp:accuracy=1e-6", &smooth);
-    assert!(bytes < 2.0 && error < 2e-6, "{bytes} {error:e}");
+    assert!(bytes < 2.5 && error < 2e-6, "{bytes} {error:e}");
     let coarse: Vec<f64> = smooth.iter().map(|x| (x * 1024.0).round()).collect();
     let (bytes, _) = rate_and_error("lossless", &coarse);
     assert!(bytes < 3.0, "{bytes}");

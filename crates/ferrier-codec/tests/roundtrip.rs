@@ -6,7 +6,7 @@ use common::exact::Big;
 use common::{KINDS, data, everywhere, names};
 use ferrier_codec::{Codec, Encoded, Loss, Norm, Number};
 
-/// What every codec keeps.
+/// What every codec keeps. zfp may turn zeros into small numbers.
 fn check_kept<T: Number>(name: &str, values: &[T], back: &[T]) {
     for (i, (a, b)) in values.iter().zip(back).enumerate() {
         let (a, b) = (a.widened(), b.widened());
@@ -14,7 +14,7 @@ fn check_kept<T: Number>(name: &str, values: &[T], back: &[T]) {
         assert_eq!(a.is_finite(), b.is_finite(), "{}", say());
         if a.is_nan() || (a.is_infinite() && name == "block:2") {
             assert!(b.is_nan(), "{}", say());
-        } else if a.is_infinite() || a == 0.0 {
+        } else if a.is_infinite() || (a == 0.0 && (b == 0.0 || !name.starts_with("zfp"))) {
             assert_eq!(a.to_bits(), b.to_bits(), "{}", say());
         }
     }
