@@ -11,8 +11,8 @@
 use crate::isa::{Job, Runner};
 use crate::number::{Number, Word};
 use crate::pack::{Packer, ROW, Unpacker, mask, packed_bytes};
-use crate::scan::{Largest, padded, top, total};
-use crate::small::{HEAD, Head, survey};
+use crate::scan::{Survey, padded, survey, top, total};
+use crate::small::{HEAD, Head};
 use crate::{Codec, Encoded, Error, Isa, Loss, Made, parse};
 
 /// Numbers of a group: a row.
@@ -56,19 +56,19 @@ impl Block {
         if values.is_empty() {
             return Encoded { bytes: 0, loss: Loss::NONE };
         }
-        let (top, special) = survey(values, runner);
-        self.encode_surveyed(values, out, runner, &top, special)
+        self.encode_surveyed(values, out, runner, &survey(values, runner))
     }
 
-    /// With the largest number already known.
+    /// With the chunk already looked at.
     pub fn encode_surveyed<T: Number>(
         self,
         values: &[T],
         out: &mut [u8],
         runner: Runner,
-        top: &Largest<T>,
-        special: bool,
+        survey: &Survey<T>,
     ) -> Encoded {
+        let Survey { top, special, .. } = survey;
+        let special = *special;
         let head = Head { field: top.field(), lifted: top.lifted() != 0, special };
         let bytes = self.bytes(values.len());
         let (first, rest) = out[..bytes].split_at_mut(HEAD);
@@ -244,7 +244,7 @@ fn encode_group<T: Number, const ODD: bool>(
     for l in 0..ROW {
         let scaled = T::of_word(words[l]) * frame.lift * per_unit;
         let nearest = (scaled + T::magic()).word().minus(T::magic().word());
-        let integer = nearest.min(frame.most);
+        let integer = nearest.smaller(frame.most);
         let error = scaled - T::of_integer(integer);
         let weighted = error.widened() * weight;
         sums[l] += weighted * weighted;

@@ -29,13 +29,18 @@ pub trait Word:
     const ONE: Self;
     fn plus(self, b: Self) -> Self;
     fn minus(self, b: Self) -> Self;
+    /// The larger one, of two whose first bit is clear: as signed integers,
+    /// which is what instruction sets compare best.
+    fn larger(self, b: Self) -> Self;
+    /// The smaller one, likewise.
+    fn smaller(self, b: Self) -> Self;
     fn from_u64(x: u64) -> Self;
     fn to_u64(self) -> u64;
     fn from_le(self) -> Self;
 }
 
 macro_rules! word {
-    ($t:ty) => {
+    ($t:ty, $signed:ty) => {
         impl Word for $t {
             const BITS: u32 = <$t>::BITS;
             const ZERO: Self = 0;
@@ -47,6 +52,14 @@ macro_rules! word {
             #[inline(always)]
             fn minus(self, b: Self) -> Self {
                 self.wrapping_sub(b)
+            }
+            #[inline(always)]
+            fn larger(self, b: Self) -> Self {
+                (self as $signed).max(b as $signed) as $t
+            }
+            #[inline(always)]
+            fn smaller(self, b: Self) -> Self {
+                (self as $signed).min(b as $signed) as $t
             }
             #[inline(always)]
             fn from_u64(x: u64) -> Self {
@@ -63,8 +76,8 @@ macro_rules! word {
         }
     };
 }
-word!(u32);
-word!(u64);
+word!(u32, i32);
+word!(u64, i64);
 
 /// `f32` or `f64`: what chunks are made of.
 pub trait Number:

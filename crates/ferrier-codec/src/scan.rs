@@ -35,39 +35,53 @@ impl<T: Number> Largest<T> {
     }
 }
 
-/// The largest magnitude; not finite if there is anything that is not.
-pub(crate) fn largest<T: Number>(values: &[T], runner: Runner) -> Largest<T> {
-    Largest { word: runner.run(Maximum(values)) }
+/// What is known of a chunk before it is encoded.
+pub(crate) struct Survey<T: Number> {
+    /// The largest of the finite magnitudes.
+    pub top: Largest<T>,
+    /// Is there anything that is not finite?
+    pub special: bool,
+    /// The smallest magnitude but zero, less one; all ones if there are but zeros.
+    pub least: T::Word,
+}
+
+/// Looks at all values once (twice if some are not finite).
+pub(crate) fn survey<T: Number>(values: &[T], runner: Runner) -> Survey<T> {
+    let (word, least) = runner.run(Extremes(values));
+    let special = word >= T::infinity();
+    Survey { top: if special { largest_finite(values) } else { Largest { word } }, special, least }
 }
 
 /// The largest among what is finite.
-pub(crate) fn largest_finite<T: Number>(values: &[T]) -> Largest<T> {
+fn largest_finite<T: Number>(values: &[T]) -> Largest<T> {
     let words = values.iter().map(|x| x.word() & T::magnitude()).filter(|w| *w < T::infinity());
     Largest { word: words.max().unwrap_or(T::Word::ZERO) }
 }
 
-struct Maximum<'a, T>(&'a [T]);
+struct Extremes<'a, T>(&'a [T]);
 
-impl<T: Number> Job for Maximum<'_, T> {
-    type Out = T::Word;
+impl<T: Number> Job for Extremes<'_, T> {
+    type Out = (T::Word, T::Word);
     #[inline(always)]
-    fn run(self) -> T::Word {
+    fn run(self) -> (T::Word, T::Word) {
         // A plain loop: over rows of lanes the compiler gathers instead of loading.
-        let mut most = T::Word::ZERO;
+        let (mut most, mut least) = (T::Word::ZERO, T::magnitude());
         for x in self.0 {
-            most = most.max(x.word() & T::magnitude());
+            let word = x.word() & T::magnitude();
+            most = most.larger(word);
+            least = least.smaller(word.minus(T::Word::ONE) & T::magnitude());
         }
-        most
+        (most, least)
     }
 }
 
-/// The largest of a row, halving it.
+/// The largest of a row of magnitudes, halving it.
 #[inline(always)]
 pub(crate) fn top<W: Word>(row: &[W; ROW]) -> W {
-    let a: [W; 8] = std::array::from_fn(|l| row[l].max(row[l + 8]));
-    let b: [W; 4] = std::array::from_fn(|l| a[l].max(a[l + 4]));
-    let c: [W; 2] = std::array::from_fn(|l| b[l].max(b[l + 2]));
-    c[0].max(c[1])
+    let a: [W; 8] = std::array::from_fn(|l| row[l].larger(row[l + 8]));
+    let b: [W; 4] = std::array::from_fn(|l| a[l].larger(a[l + 4]));
+    let c: [W; 2] = std::array::from_fn(|l| b[l].larger(b[l + 2]));
+    c[0].larger(c[1])
 }
 
 /// The sum of a row, halving it.

@@ -14,7 +14,7 @@
 use crate::isa::{Job, Runner};
 use crate::number::{Number, Word};
 use crate::pack::{Packer, ROW, Unpacker, packed_bytes};
-use crate::scan::{Largest, largest, largest_finite, padded, total};
+use crate::scan::{Largest, Survey, padded, survey, total};
 use crate::{Encoded, Error, Loss};
 
 /// Bytes of a chunk's header.
@@ -49,12 +49,6 @@ impl Head {
     pub fn lower<T: Number>(self) -> T {
         T::power(if self.lifted { -T::LIFT } else { 0 })
     }
-}
-
-/// The largest finite magnitude of a chunk, and whether all are finite.
-pub(crate) fn survey<T: Number>(values: &[T], runner: Runner) -> (Largest<T>, bool) {
-    let top = largest(values, runner);
-    if top.word < T::infinity() { (top, false) } else { (largest_finite(values), true) }
 }
 
 /// A small format.
@@ -99,7 +93,7 @@ impl Small {
         if values.is_empty() {
             return Encoded { bytes: 0, loss: Loss::NONE };
         }
-        let (top, special) = survey(values, runner);
+        let Survey { top, special, least } = survey(values, runner);
         let head = Head { field: self.base(&top), lifted: top.lifted() != 0, special };
         let bytes = self.bytes(values.len());
         let (first, packed) = out[..bytes].split_at_mut(HEAD);
@@ -107,9 +101,11 @@ impl Small {
         let frame = Frame::new(self, head);
         let weight = f64::power(-top.exponent());
         let (sum, lost) = if special {
-            runner.run(Encode::<T, true> { values, packed, frame, weight })
+            runner.run(Encode::<T, SPECIAL> { values, packed, frame, weight })
+        } else if top.lifted() == 0 && top.field() < 2 * T::BIAS && least.plus(T::Word::ONE) >= frame.normal {
+            runner.run(Encode::<T, PLAIN> { values, packed, frame, weight })
         } else {
-            runner.run(Encode::<T, false> { values, packed, frame, weight })
+            runner.run(Encode::<T, WILD> { values, packed, frame, weight })
         };
         let loss = match sum {
             _ if special => Loss::INFINITE,
@@ -196,6 +192,7 @@ impl<T: Number> Frame<T> {
         // Without a base the codes are the number's own leading bits, its
         // subnormals included.
         let normal = if head.field == 0 { 0 } else { head.field as u64 + 1 };
+        let power = |k| if normal == 0 { T::default() } else { T::power(k) };
         Frame {
             format,
             cut,
@@ -204,8 +201,8 @@ impl<T: Number> Frame<T> {
             most: T::infinity().minus(one << cut),
             normal: T::Word::from_u64(normal) << T::MANTISSA,
             base: T::Word::from_u64(head.field as u64) << mantissa,
-            unit: T::power(scale),
-            step: T::power(-scale),
+            unit: power(scale),
+            step: power(-scale),
             lift: T::power(if head.lifted { T::LIFT } else { 0 }),
             lower: head.lower(),
             special: (one << exponent).minus(one) << mantissa,
@@ -234,11 +231,11 @@ impl<T: Number> Frame<T> {
 
     /// The value of a code.
     #[inline(always)]
-    fn value<const SPECIAL: bool>(&self, code: T::Word) -> T {
+    fn value<const ODD: bool>(&self, code: T::Word) -> T {
         let sign = (code >> self.sign) << (T::Word::BITS - 1);
         let code = code & crate::pack::mask(self.sign);
         let mut word = (self.magnitude(code) * self.lower).word();
-        if SPECIAL && code >= self.special {
+        if ODD && code >= self.special {
             let quiet = if code == self.special { T::Word::ZERO } else { T::Word::ONE << (T::MANTISSA - 1) };
             word = T::infinity() | quiet;
         }
@@ -246,27 +243,60 @@ impl<T: Number> Frame<T> {
     }
 }
 
-struct Encode<'a, T: Number, const SPECIAL: bool> {
+/// Chunks in which all is finite, normal and far from overflow: nearly all there are.
+const PLAIN: u8 = 0;
+/// Finite chunks with numbers below the range, lifted ones, and some at the end of the range.
+const WILD: u8 = 1;
+/// Chunks with values that are not finite.
+const SPECIAL: u8 = 2;
+
+struct Encode<'a, T: Number, const KIND: u8> {
     values: &'a [T],
     packed: &'a mut [u8],
     frame: Frame<T>,
     weight: f64,
 }
 
-/// The codes of a row; adds the squares of what was lost, and its bits.
+/// The codes of a row of a plain chunk; adds the squares of what was lost.
 #[inline(always)]
-fn encode_row<T: Number, const SPECIAL: bool>(
+fn encode_plain_row<T: Number>(
+    row: &[T; ROW],
+    frame: &Frame<T>,
+    weight: f64,
+    sums: &mut [f64; ROW],
+) -> [T::Word; ROW] {
+    let mut codes = [T::Word::ZERO; ROW];
+    for l in 0..ROW {
+        let word = row[l].word();
+        let a = word & T::magnitude();
+        let rounded = a.plus(frame.half).plus((a >> frame.cut) & frame.even) >> frame.cut;
+        let error = T::of_word(a) - T::of_word(rounded << frame.cut);
+        let scaled = error.widened() * weight;
+        sums[l] += scaled * scaled;
+        // Zeros are below the base.
+        let code = rounded.larger(frame.base).minus(frame.base);
+        codes[l] = code | ((word >> (T::Word::BITS - 1)) << frame.sign);
+    }
+    codes
+}
+
+/// The codes of a row of any chunk; adds the squares of what was lost, and its bits.
+#[inline(always)]
+fn encode_row<T: Number, const KIND: u8>(
     row: &[T; ROW],
     frame: &Frame<T>,
     weight: f64,
     sums: &mut [f64; ROW],
     lost: &mut [T::Word; ROW],
 ) -> [T::Word; ROW] {
+    if KIND == PLAIN {
+        return encode_plain_row(row, frame, weight, sums);
+    }
     let mut codes = [T::Word::ZERO; ROW];
     for l in 0..ROW {
         let word = row[l].word();
         let plain = word & T::magnitude();
-        let odd = SPECIAL && plain >= T::infinity();
+        let odd = KIND == SPECIAL && plain >= T::infinity();
         let lifted = T::of_word(if odd { T::Word::ZERO } else { plain }) * frame.lift;
         let mut code = frame.code(lifted.word());
         let error = lifted - frame.magnitude(code);
@@ -282,7 +312,7 @@ fn encode_row<T: Number, const SPECIAL: bool>(
     codes
 }
 
-impl<T: Number, const SPECIAL: bool> Job for Encode<'_, T, SPECIAL> {
+impl<T: Number, const KIND: u8> Job for Encode<'_, T, KIND> {
     /// The weighted sum of squares, and whether anything was lost.
     type Out = (f64, bool);
     #[inline(always)]
@@ -292,21 +322,23 @@ impl<T: Number, const SPECIAL: bool> Job for Encode<'_, T, SPECIAL> {
         let (mut sums, mut lost) = ([0.0; ROW], [T::Word::ZERO; ROW]);
         let (rows, tail) = values.as_chunks::<ROW>();
         for row in rows {
-            packer.row(&encode_row::<T, SPECIAL>(row, &frame, weight, &mut sums, &mut lost));
+            packer.row(&encode_row::<T, KIND>(row, &frame, weight, &mut sums, &mut lost));
         }
-        let codes = encode_row::<T, SPECIAL>(&padded(tail), &frame, weight, &mut sums, &mut lost);
+        let codes = encode_row::<T, KIND>(&padded(tail), &frame, weight, &mut sums, &mut lost);
         packer.finish(&codes[..tail.len()]);
-        (total(&sums), lost.iter().any(|word| *word > T::Word::ZERO))
+        let sum = total(&sums);
+        // In a plain chunk no square vanishes.
+        (sum, if KIND == PLAIN { sum > 0.0 } else { lost.iter().any(|word| *word > T::Word::ZERO) })
     }
 }
 
-struct Decode<'a, T: Number, const SPECIAL: bool> {
+struct Decode<'a, T: Number, const ODD: bool> {
     packed: &'a [u8],
     out: &'a mut [T],
     frame: Frame<T>,
 }
 
-impl<T: Number, const SPECIAL: bool> Job for Decode<'_, T, SPECIAL> {
+impl<T: Number, const ODD: bool> Job for Decode<'_, T, ODD> {
     type Out = ();
     #[inline(always)]
     fn run(self) {
@@ -316,13 +348,13 @@ impl<T: Number, const SPECIAL: bool> Job for Decode<'_, T, SPECIAL> {
         for row in rows {
             let codes = unpacker.row();
             for l in 0..ROW {
-                row[l] = frame.value::<SPECIAL>(codes[l]);
+                row[l] = frame.value::<ODD>(codes[l]);
             }
         }
         let mut codes = [T::Word::ZERO; ROW];
         unpacker.tail(&mut codes[..tail.len()]);
         for (x, code) in tail.iter_mut().zip(codes) {
-            *x = frame.value::<SPECIAL>(code);
+            *x = frame.value::<ODD>(code);
         }
     }
 }

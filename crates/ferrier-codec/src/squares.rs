@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign};
 
 use crate::isa::{Isa, Runner};
 use crate::number::Number;
-use crate::scan::{Lanes, largest, sum_of_differences, sum_of_squares};
+use crate::scan::{Lanes, Survey, sum_of_differences, sum_of_squares, survey};
 
 /// `sum * 4^exponent`; `sum` is 0, infinite, or in [1, 4).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -189,12 +189,13 @@ impl Norm {
 
     /// That of `values`; infinite if any of them is not finite. Allocates nothing.
     pub fn of<T: Number>(values: &[T]) -> Self {
-        Norm::on(values, Isa::best().runner())
+        let runner = Isa::best().runner();
+        Norm::surveyed(values, &survey(values, runner), runner)
     }
 
-    pub(crate) fn on<T: Number>(values: &[T], runner: Runner) -> Self {
-        let top = largest(values, runner);
-        if top.word >= T::infinity() {
+    pub(crate) fn surveyed<T: Number>(values: &[T], survey: &Survey<T>, runner: Runner) -> Self {
+        let top = &survey.top;
+        if survey.special {
             return Norm::INFINITE;
         }
         if top.word == crate::number::Word::ZERO {

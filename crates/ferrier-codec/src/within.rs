@@ -11,8 +11,7 @@ use crate::block::{Block, GROUP};
 use crate::isa::{Job, Runner};
 use crate::number::{Number, Word};
 use crate::raw::{from_bytes, to_bytes};
-use crate::scan::{Largest, padded, top};
-use crate::small::survey;
+use crate::scan::{Largest, padded, survey, top};
 use crate::{Codec, Encoded, Error, Isa, Loss, Made, Norm, parse};
 
 #[derive(Debug)]
@@ -76,11 +75,11 @@ impl<T: Number> Codec<T> for Within {
             first[0] = 0;
             return Encoded { bytes: 1 + to_bytes(values, rest), loss: Loss::NONE };
         };
-        let (top, special) = survey(values, self.runner);
-        let norm = Norm::on(values, self.runner);
-        let guess = if special { enough } else { self.guess(values, &top, norm).min(enough) };
+        let survey = survey(values, self.runner);
+        let norm = Norm::surveyed(values, &survey, self.runner);
+        let guess = if survey.special { enough } else { self.guess(values, &survey.top, norm).min(enough) };
         for bits in guess..=enough {
-            let encoded = Block { bits }.encode_surveyed(values, rest, self.runner, &top, special);
+            let encoded = Block { bits }.encode_surveyed(values, rest, self.runner, &survey);
             if bits == enough || encoded.loss.relative_to(norm) <= self.tolerance {
                 first[0] = bits as u8;
                 return Encoded { bytes: 1 + encoded.bytes, loss: encoded.loss };

@@ -15,7 +15,7 @@ use zfp_rs::{ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig, ZfpField, ZfpFieldM
 use crate::isa::Runner;
 use crate::number::{Number, Word};
 use crate::raw::{from_bytes, to_bytes};
-use crate::small::survey;
+use crate::scan::{Survey, survey};
 use crate::{Codec, Encoded, Error, Isa, Loss, Made, parse};
 
 /// The chunk was lifted by [`Number::LIFT`].
@@ -140,7 +140,7 @@ fn alternate<T: Number>(values: &[T]) -> bool {
 }
 
 fn marks<T: Number>(values: &[T], runner: Runner) -> (u8, i32) {
-    let (top, special) = survey(values, runner);
+    let Survey { top, special, .. } = survey(values, runner);
     let signs = values.iter().any(|x| x.word() == T::sign());
     let mut marks = 0;
     if top.lifted() != 0 {
