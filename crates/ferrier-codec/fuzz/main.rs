@@ -16,8 +16,22 @@ use ferrier_codec::{Codec, Isa, Number, codec_on};
 
 /// One of each member, and parameters at their ends.
 const NAMES: &[&str] = &[
-    "raw", "f32", "f16", "bf16", "trim:1", "trim:13", "trim:23", "block:2", "block:3", "block:16", "block:24",
-    "within:1e-4", "zfp:rate=4", "zfp:rate=16", "zfp:accuracy=1e-6", "lossless",
+    "raw",
+    "f32",
+    "f16",
+    "bf16",
+    "trim:1",
+    "trim:13",
+    "trim:23",
+    "block:2",
+    "block:3",
+    "block:16",
+    "block:24",
+    "within:1e-4",
+    "zfp:rate=4",
+    "zfp:rate=16",
+    "zfp:accuracy=1e-6",
+    "lossless",
 ];
 /// Numbers of the longest chunk.
 const MOST: usize = 300;
@@ -110,7 +124,13 @@ fn outcome<T: Number>(codec: &dyn Codec<T>, input: &Input) -> (String, Vec<u64>)
         Err(error) => (error.to_string().replace(|c: char| c.is_ascii_digit(), ""), vec![]),
         Ok(()) => {
             let any = |test: fn(f64) -> bool| out.iter().any(|x| test(x.widened()));
-            let kinds = [any(f64::is_nan), any(f64::is_infinite), any(|x| x == 0.0), any(f64::is_subnormal), any(f64::is_normal)];
+            let kinds = [
+                any(f64::is_nan),
+                any(f64::is_infinite),
+                any(|x| x == 0.0),
+                any(f64::is_subnormal),
+                any(f64::is_normal),
+            ];
             let size = input.numbers.checked_ilog2();
             (format!("{kinds:?} {size:?}"), out.iter().map(|x| x.widened().to_bits()).collect())
         }
@@ -128,9 +148,11 @@ fn decode_everywhere<T: Number>(codecs: &[Box<dyn Codec<T>>], input: &Input) -> 
 }
 
 fn fuzz<T: Number>(name: &str, time: Duration, corpus: &Path) {
-    let codecs: Vec<_> = Isa::available().map(|isa| codec_on::<T>(name, isa)).collect::<Result<_, _>>().expect("a codec");
+    let codecs: Vec<_> =
+        Isa::available().map(|isa| codec_on::<T>(name, isa)).collect::<Result<_, _>>().expect("a codec");
     let prefix = format!("{}-{}-", name.replace([':', '='], "-"), T::NAME);
-    let mut files: Vec<PathBuf> = fs::read_dir(corpus).expect("a corpus").flatten().map(|entry| entry.path()).collect();
+    let mut files: Vec<PathBuf> =
+        fs::read_dir(corpus).expect("a corpus").flatten().map(|entry| entry.path()).collect();
     files.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix)));
     files.sort();
     let mut inputs: Vec<Input> = files.iter().filter_map(|path| Input::read(path)).collect();

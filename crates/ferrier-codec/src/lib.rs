@@ -197,9 +197,30 @@ pub static CODECS: &[Member] = &[
     member!("bf16", "", true, false, cast::brain, "16-bit floats with 7 bits of mantissa, scaled per chunk"),
     member!("trim", ":B", true, false, trim::make, "mantissas kept to B bits, 9 + B bits per number"),
     member!("block", ":B", true, false, block::make, "B bits per number, 16 numbers share an exponent"),
-    member!("within", ":E", false, false, within::make, "block, with just the bits that keep the relative error E in each chunk"),
-    member!("zfp", ":rate=R|:accuracy=E", false, false, zfp::make, "zfp with R bits per number, or with an absolute error of at most E"),
-    member!("lossless", "", false, true, lossless::make, "bytes shuffled and compressed (LZ4), or raw where that grows"),
+    member!(
+        "within",
+        ":E",
+        false,
+        false,
+        within::make,
+        "block, with just the bits that keep the relative error E in each chunk"
+    ),
+    member!(
+        "zfp",
+        ":rate=R|:accuracy=E",
+        false,
+        false,
+        zfp::make,
+        "zfp with R bits per number, or with an absolute error of at most E"
+    ),
+    member!(
+        "lossless",
+        "",
+        false,
+        true,
+        lossless::make,
+        "bytes shuffled and compressed (LZ4), or raw where that grows"
+    ),
 ];
 
 /// The codec called `name`, with its parameter.

@@ -83,7 +83,9 @@ impl<T: Number> Codec<T> for Lossless {
                 let shuffled = &mut bytemuck::cast_slice_mut(scratch)[..size];
                 match decompress_into(rest, shuffled) {
                     Ok(got) if got == size => self.0.run(Unshuffle { bytes: shuffled, out }),
-                    _ => return Err(Error::Corrupt { codec, what: "something that LZ4 cannot have written" }),
+                    _ => {
+                        return Err(Error::Corrupt { codec, what: "something that LZ4 cannot have written" });
+                    }
                 }
                 Ok(())
             }

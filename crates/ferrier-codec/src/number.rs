@@ -36,7 +36,6 @@ pub trait Word:
     fn smaller(self, b: Self) -> Self;
     fn from_u64(x: u64) -> Self;
     fn to_u64(self) -> u64;
-    fn from_le(self) -> Self;
 }
 
 macro_rules! word {
@@ -68,10 +67,6 @@ macro_rules! word {
             #[inline(always)]
             fn to_u64(self) -> u64 {
                 self as u64
-            }
-            #[inline(always)]
-            fn from_le(self) -> Self {
-                <$t>::from_le(self)
             }
         }
     };

@@ -60,7 +60,7 @@ impl<'a, W: Word> Packer<'a, W> {
         self.words = or(&self.words, &left(row, self.used));
         self.used += self.width;
         if self.used >= W::BITS {
-            let ready = self.words.map(W::from_le);
+            let ready = self.words;
             let (here, rest) = std::mem::take(&mut self.out).split_at_mut(size_of_val(&ready));
             here.copy_from_slice(bytemuck::bytes_of(&ready));
             self.out = rest;
@@ -148,7 +148,7 @@ impl<'a, W: Word> Unpacker<'a, W> {
             self.bytes = rest;
             let mut words = [W::ZERO; ROW];
             bytemuck::bytes_of_mut(&mut words).copy_from_slice(here);
-            words.map(W::from_le)
+            words
         } else {
             let (odd, bits) = (self.odd, &mut self.bits);
             std::array::from_fn(|_| W::from_u64(bits.get(odd)))
@@ -214,8 +214,7 @@ mod tests {
 
     fn there_and_back<W: Word>(n: usize, width: u32) {
         let mut state = n as u64 * 64 + width as u64;
-        let values: Vec<W> =
-            (0..n).map(|_| W::from_u64(random(&mut state)) & mask::<W>(width)).collect();
+        let values: Vec<W> = (0..n).map(|_| W::from_u64(random(&mut state)) & mask::<W>(width)).collect();
         let mut bytes = vec![0xa5; packed_bytes(n, width)];
         let mut packer = Packer::new(&mut bytes, width);
         let rows = values.chunks_exact(ROW);

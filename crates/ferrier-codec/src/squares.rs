@@ -43,8 +43,11 @@ impl Squares {
     }
 
     fn plus(self, other: Self, side: Side) -> Self {
-        let (large, small) =
-            if (self.exponent, self.sum) >= (other.exponent, other.sum) { (self, other) } else { (other, self) };
+        let (large, small) = if (self.exponent, self.sum) >= (other.exponent, other.sum) {
+            (self, other)
+        } else {
+            (other, self)
+        };
         if small.sum == 0.0 || large.sum == f64::INFINITY {
             return large;
         }
@@ -303,7 +306,10 @@ mod tests {
     fn differences_of_huge_numbers_and_of_none() {
         let loss = Loss::of_difference(f64::MAX, -f64::MAX);
         assert!(loss.0.sum.is_finite() && loss.norm().is_infinite());
-        assert_eq!(loss.relative_to(Norm::of(&[f64::MAX])), 2.0f64.next_up().max(loss.relative_to(Norm::of(&[f64::MAX]))));
+        assert_eq!(
+            loss.relative_to(Norm::of(&[f64::MAX])),
+            2.0f64.next_up().max(loss.relative_to(Norm::of(&[f64::MAX])))
+        );
         assert!(loss.relative_to(Norm::of(&[f64::MAX])) < 2.0 + 1e-13);
         assert_eq!(Loss::of_difference(f64::NAN, 1.0), Loss::INFINITE);
         assert_eq!(Loss::NONE.relative_to(Norm::ZERO), 0.0);

@@ -52,7 +52,9 @@ struct Zfp {
 pub(crate) fn make<T: Number>(parameter: &str, isa: Isa) -> Made<T> {
     let most = 8 * T::BYTES as u32;
     let mode = match parameter.split_once('=') {
-        Some(("rate", rate)) => Mode::Rate(parse::number("zfp", "zfp:rate=R with R", rate, 4.0, most as f64)?),
+        Some(("rate", rate)) => {
+            Mode::Rate(parse::number("zfp", "zfp:rate=R with R", rate, 4.0, most as f64)?)
+        }
         Some(("accuracy", error)) => {
             Mode::Accuracy(parse::number("zfp", "zfp:accuracy=E with E", error, 1e-300, 1e300)?)
         }
@@ -191,7 +193,13 @@ fn read_maps<T: Number>(out: &mut [T], maps: &[u8], signs: usize) {
 
 impl Zfp {
     /// zfp's stream of a chunk, at the start of `words`; how many bytes, if all went well.
-    fn compress<T: Number>(&self, values: &[T], marks: u8, words: &mut [u64], turned: &mut [T]) -> Option<usize> {
+    fn compress<T: Number>(
+        &self,
+        values: &[T],
+        marks: u8,
+        words: &mut [u64],
+        turned: &mut [T],
+    ) -> Option<usize> {
         let up = T::power(scale::<T>(marks));
         for (i, x) in values.iter().enumerate() {
             let finite = x.word() & T::magnitude() < T::infinity();
@@ -243,7 +251,8 @@ impl Zfp {
             words.fill(0);
             bytemuck::cast_slice_mut(words)[..stream.len()].copy_from_slice(stream);
             let turned = &mut bytemuck::cast_slice_mut(turned)[..out.len()];
-            self.expand(marks, words, turned, out).ok_or(corrupt("something that zfp cannot have written"))?;
+            self.expand(marks, words, turned, out)
+                .ok_or(corrupt("something that zfp cannot have written"))?;
         }
         read_maps(out, maps, signs);
         Ok(())

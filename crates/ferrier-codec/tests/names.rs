@@ -11,7 +11,8 @@ fn all_names_come_back<T: Number>() {
         assert_eq!(made.name(), again.name());
         assert_eq!((made.max_bytes(1000), made.is_fixed()), (again.max_bytes(1000), again.is_fixed()));
         assert_eq!(made.max_bytes(0), 0, "{name}");
-        let member = CODECS.iter().find(|member| name.split(':').next() == Some(member.name)).expect("a member");
+        let member =
+            CODECS.iter().find(|member| name.split(':').next() == Some(member.name)).expect("a member");
         assert!(!member.fixed || made.is_fixed());
     }
 }

@@ -18,7 +18,10 @@ fn kept<T: Number>(name: &str, values: &[T]) {
     }
     if values.iter().all(|x| x.widened().is_finite()) {
         let truth = Big::sum_of_squares(values.iter().zip(&back).map(|(a, b)| (a.widened(), b.widened())));
-        assert!(encoded.loss != Loss::INFINITE && Big::of_numbers(encoded.loss.to_numbers()) >= truth, "{name}");
+        assert!(
+            encoded.loss != Loss::INFINITE && Big::of_numbers(encoded.loss.to_numbers()) >= truth,
+            "{name}"
+        );
     }
 }
 
@@ -29,7 +32,8 @@ fn choose<T: Number>(which: prop::sample::Index) -> String {
 /// Numbers near each other, of any size, with odd ones between.
 fn numbers() -> impl Strategy<Value = Vec<f64>> {
     let any = any::<u64>().prop_map(f64::from_bits);
-    let near = (-1080i32..1024).prop_flat_map(|e| (-1.0..1.0f64).prop_map(move |x| x * 2f64.powi(e / 2) * 2f64.powi(e - e / 2)));
+    let near = (-1080i32..1024)
+        .prop_flat_map(|e| (-1.0..1.0f64).prop_map(move |x| x * 2f64.powi(e / 2) * 2f64.powi(e - e / 2)));
     let plain = -1.0..1.0f64;
     prop_oneof![
         proptest::collection::vec(any, 0..70),

@@ -55,10 +55,12 @@ fn short_formats_have_their_precision() {
 
 #[test]
 fn smooth_data_beat_truncation() {
-    let real: Vec<f64> = (0..1 << 14).map(|i| (i as f64 * 1e-2).sin() + 0.3 * (i as f64 * 3e-3).cos()).collect();
+    let real: Vec<f64> =
+        (0..1 << 14).map(|i| (i as f64 * 1e-2).sin() + 0.3 * (i as f64 * 3e-3).cos()).collect();
     // Complex numbers: two smooth functions, number by number.
-    let complex: Vec<f64> =
-        (0..1 << 14).map(|i| ((i / 2) as f64 * 1e-2 + (i % 2) as f64 * 1.5).sin() * [1.0, -3.0][i % 2]).collect();
+    let complex: Vec<f64> = (0..1 << 14)
+        .map(|i| ((i / 2) as f64 * 1e-2 + (i % 2) as f64 * 1.5).sin() * [1.0, -3.0][i % 2])
+        .collect();
     for values in [real, complex] {
         let (trim_bytes, trim) = rate_and_error("trim:11", &values);
         let (zfp_bytes, zfp) = rate_and_error("zfp:rate=20", &values);
@@ -84,7 +86,9 @@ fn smooth_data_need_fewer_bytes_where_lengths_vary() {
 #[test]
 fn tolerances_are_kept_with_few_bytes() {
     for values in [normal(1 << 16), uniform(1 << 16)] {
-        for (tolerance, most) in [(1e-2, 0.18), (1e-4, 0.3), (1e-4 / 3.0, 0.3), (1e-7, 0.45), (1e-7 / 3.0, 0.47), (1e-12, 0.74)] {
+        for (tolerance, most) in
+            [(1e-2, 0.18), (1e-4, 0.3), (1e-4 / 3.0, 0.3), (1e-7, 0.45), (1e-7 / 3.0, 0.47), (1e-12, 0.74)]
+        {
             let (bytes, error) = rate_and_error(&format!("within:{tolerance:e}"), &values);
             assert!(error <= tolerance && bytes <= 8.0 * most, "{tolerance:e}: {error:e} with {bytes} bytes");
             let pick = pick::<f64>(tolerance, CHUNK);

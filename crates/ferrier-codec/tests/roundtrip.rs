@@ -80,7 +80,8 @@ fn all_kinds_of_data_f32() {
 
 #[test]
 fn long_chunks() {
-    let few = |name: &str| ["f16", "trim:11", "block:16", "within:1e-4", "zfp:rate=16", "lossless"].contains(&name);
+    let few =
+        |name: &str| ["f16", "trim:11", "block:16", "within:1e-4", "zfp:rate=16", "lossless"].contains(&name);
     check::<f64>(&[0, 4, 5, 8, 9, 14, 18], LONG, few);
     check::<f32>(&[0, 4, 5, 8, 9, 14, 18], LONG, few);
 }

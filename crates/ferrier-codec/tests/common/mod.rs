@@ -62,18 +62,48 @@ pub fn data<T: Number>(kind: usize, n: usize) -> Vec<T> {
                 6 => rng.uniform() * largest,
                 7 => (rng.below(9) as f64 - 4.0) * smallest,
                 8 => rng.uniform() * 10f64.powf(decades * 0.5 * rng.uniform()),
-                9 => if i == spike { large } else { rng.uniform() * large * if f64s { 1e-60 } else { 1e-30 } },
+                9 => {
+                    if i == spike {
+                        large
+                    } else {
+                        rng.uniform() * large * if f64s { 1e-60 } else { 1e-30 }
+                    }
+                }
                 10 => [0.0, -0.0, 1.0, -1.0][rng.below(4)],
                 11 => [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1.5, -0.0, 0.0, largest][rng.below(7)],
                 12 => (i as f64 * 0.01).sin(),
-                13 => if i % 2 == 0 { (i as f64 * 0.01).sin() } else { 40.0 + (i as f64 * 0.02).cos() },
-                14 => if i == spike { f64::NAN } else { rng.normal() * large },
+                13 => {
+                    if i % 2 == 0 {
+                        (i as f64 * 0.01).sin()
+                    } else {
+                        40.0 + (i as f64 * 0.02).cos()
+                    }
+                }
+                14 => {
+                    if i == spike {
+                        f64::NAN
+                    } else {
+                        rng.normal() * large
+                    }
+                }
                 15 => [largest, -largest, 0.0][rng.below(3)],
                 // Close below a power of two: rounding up needs another bit.
                 16 => [1.0f64.next_down(), -0.99999999, 0.5][rng.below(3)],
-                17 => if i == spike { f64::NEG_INFINITY } else { -0.0 },
+                17 => {
+                    if i == spike {
+                        f64::NEG_INFINITY
+                    } else {
+                        -0.0
+                    }
+                }
                 18 => f64::from_bits(rng.bits()),
-                _ => if i == spike { 1.0 } else { small * small.sqrt().sqrt().max(1e-8) },
+                _ => {
+                    if i == spike {
+                        1.0
+                    } else {
+                        small * small.sqrt().sqrt().max(1e-8)
+                    }
+                }
             };
             let y = T::rounded(x);
             // Rounding the largest must not overflow.
