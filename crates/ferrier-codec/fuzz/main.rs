@@ -9,7 +9,7 @@
 
 use std::collections::HashSet;
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use ferrier_codec::{Codec, Isa, Number, codec_on};
@@ -58,16 +58,26 @@ struct Input {
 }
 
 impl Input {
-    fn read(path: &Path) -> Option<Input> {
-        let bytes = fs::read(path).ok()?;
-        let (head, rest) = bytes.split_at_checked(2)?;
-        let numbers = u16::from_le_bytes([head[0], head[1]]) as usize;
-        Some(Input { numbers: numbers.min(MOST), bytes: rest.to_vec() })
+    /// All of a file: after each other, how many numbers, how many bytes, the bytes.
+    fn read_all(path: &Path) -> Vec<Input> {
+        let bytes = fs::read(path).unwrap_or_default();
+        let (mut rest, mut inputs) = (&bytes[..], vec![]);
+        while let Some(([a, b, c, d], after)) = rest.split_first_chunk() {
+            let (numbers, length) = (u16::from_le_bytes([*a, *b]), u16::from_le_bytes([*c, *d]));
+            let (bytes, after) = after.split_at(after.len().min(length as usize));
+            inputs.push(Input { numbers: (numbers as usize).min(MOST), bytes: bytes.to_vec() });
+            rest = after;
+        }
+        inputs
     }
 
-    fn write(&self, path: &Path) -> std::io::Result<()> {
-        let mut all = (self.numbers as u16).to_le_bytes().to_vec();
-        all.extend(&self.bytes);
+    fn write_all(inputs: &[Input], path: &Path) -> std::io::Result<()> {
+        let mut all = vec![];
+        for input in inputs {
+            all.extend((input.numbers as u16).to_le_bytes());
+            all.extend((input.bytes.len() as u16).to_le_bytes());
+            all.extend(&input.bytes);
+        }
         fs::write(path, all)
     }
 }
@@ -131,8 +141,7 @@ fn outcome<T: Number>(codec: &dyn Codec<T>, input: &Input) -> (String, Vec<u64>)
                 any(f64::is_subnormal),
                 any(f64::is_normal),
             ];
-            let size = input.numbers.checked_ilog2();
-            (format!("{kinds:?} {size:?}"), out.iter().map(|x| x.widened().to_bits()).collect())
+            (format!("{kinds:?}"), out.iter().map(|x| x.widened().to_bits()).collect())
         }
     }
 }
@@ -150,12 +159,8 @@ fn decode_everywhere<T: Number>(codecs: &[Box<dyn Codec<T>>], input: &Input) -> 
 fn fuzz<T: Number>(name: &str, time: Duration, corpus: &Path) {
     let codecs: Vec<_> =
         Isa::available().map(|isa| codec_on::<T>(name, isa)).collect::<Result<_, _>>().expect("a codec");
-    let prefix = format!("{}-{}-", name.replace([':', '='], "-"), T::NAME);
-    let mut files: Vec<PathBuf> =
-        fs::read_dir(corpus).expect("a corpus").flatten().map(|entry| entry.path()).collect();
-    files.retain(|path| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(&prefix)));
-    files.sort();
-    let mut inputs: Vec<Input> = files.iter().filter_map(|path| Input::read(path)).collect();
+    let file = format!("{}-{}", name.replace([':', '='], "-"), T::NAME);
+    let mut inputs = Input::read_all(&corpus.join(&file));
     let mut seen = HashSet::new();
     for input in &inputs {
         seen.insert(decode_everywhere(&codecs, input));
@@ -163,7 +168,7 @@ fn fuzz<T: Number>(name: &str, time: Duration, corpus: &Path) {
     let seed = std::env::var("SEED").ok().and_then(|seed| seed.parse().ok());
     let seed = seed.unwrap_or_else(|| std::time::UNIX_EPOCH.elapsed().map_or(1, |t| t.as_nanos() as u64));
     let mut rng = Rng(seed | 1);
-    let (start, known, mut runs) = (Instant::now(), inputs.len(), 0u64);
+    let (start, mut runs) = (Instant::now(), 0u64);
     while start.elapsed() < time {
         let mut input = match rng.below(3) {
             0 if !inputs.is_empty() => inputs[rng.below(inputs.len())].clone(),
@@ -171,7 +176,7 @@ fn fuzz<T: Number>(name: &str, time: Duration, corpus: &Path) {
         };
         mutate(&mut input, &mut rng);
         // Written first: whatever ends the process leaves its input behind.
-        LAST.with_borrow_mut(|last| *last = Some((prefix.clone(), input.clone())));
+        LAST.with_borrow_mut(|last| *last = Some((file.clone(), input.clone())));
         let outcome = decode_everywhere(&codecs, &input);
         if seen.insert(outcome) {
             inputs.push(input);
@@ -179,9 +184,7 @@ fn fuzz<T: Number>(name: &str, time: Duration, corpus: &Path) {
         runs += 1;
     }
     if std::env::var_os("KEEP").is_some() {
-        for (i, input) in inputs.iter().enumerate().skip(known) {
-            input.write(&corpus.join(format!("{prefix}{i:03}"))).expect("a corpus that can be written to");
-        }
+        Input::write_all(&inputs, &corpus.join(&file)).expect("a corpus that can be written to");
     }
     println!("{name:18} {}: {runs:9} inputs, {:3} outcomes, seed {seed}", T::NAME, seen.len());
 }
@@ -199,9 +202,9 @@ fn main() {
     std::panic::set_hook(Box::new(move |info| {
         hook(info);
         LAST.with_borrow(|last| {
-            if let Some((prefix, input)) = last {
-                let path = std::env::temp_dir().join(format!("{prefix}failed"));
-                let written = input.write(&path);
+            if let Some((file, input)) = last {
+                let path = std::env::temp_dir().join(format!("{file}-failed"));
+                let written = Input::write_all(std::slice::from_ref(input), &path);
                 eprintln!("the input: {} ({written:?})", path.display());
             }
         });

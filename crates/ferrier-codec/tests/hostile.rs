@@ -62,3 +62,15 @@ fn errors_say_what_was_expected() {
     bytes[..2].copy_from_slice(&1023u16.to_le_bytes());
     assert!(codec.decode(&bytes, &mut [0.0; 16], &mut []).is_ok());
 }
+
+/// A stream that ends early, or that holds more than was asked for.
+#[test]
+fn compressed_chunks_of_another_length() {
+    let codec = codec_on::<f64>("lossless", Isa::best()).expect("a codec");
+    let (_, bytes, _) = there_and_back(&*codec, &[1.5; 100]);
+    for n in [99, 101, 200] {
+        let mut scratch = vec![0; codec.scratch(n)];
+        let result = codec.decode(&bytes, &mut vec![0.0; n], &mut scratch);
+        assert!(matches!(result, Err(Error::Corrupt { codec: "lossless", .. })), "{n}: {result:?}");
+    }
+}
