@@ -219,14 +219,14 @@ fn a_peer_that_is_not_there_says_where_it_was_looked_for() {
 
 #[test]
 fn copies_of_a_one_rank_run_under_a_launcher_are_refused() {
-    let under = |off: bool| {
+    let under = |mpi: &str, rank: &str| {
         let mut command = ferrier();
-        command.args(["plan", "8"]).env("OMPI_COMM_WORLD_SIZE", "2").env("OMPI_COMM_WORLD_RANK", "1");
-        if off {
-            command.env("FERRIER_MPI", "off");
-        }
-        command.output().unwrap()
+        command.args(["plan", "8"]).env("OMPI_COMM_WORLD_SIZE", "2").env("OMPI_COMM_WORLD_RANK", rank);
+        command.env("FERRIER_MPI", mpi).output().unwrap()
     };
-    assert_refused(&under(false), "MPI launcher");
-    assert!(under(true).status.success());
+    // A library that is not there: the first process says so, the others leave the word to it.
+    assert_refused(&under("/nowhere/libmpi.so", "0"), "FERRIER_MPI is `/nowhere/libmpi.so`");
+    let other = under("/nowhere/libmpi.so", "1");
+    assert!(other.status.code() == Some(2) && other.stderr.is_empty() && other.stdout.is_empty());
+    assert!(under("off", "1").status.success());
 }
