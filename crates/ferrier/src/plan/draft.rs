@@ -58,11 +58,7 @@ impl Planner {
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T>> {
         let problem = agree::<T>(comm, self.problem.clone(), &self.choice)?;
         problem.check()?;
-<<<<<<< HEAD
-        let decision = decide(comm, &problem, self.choice.clone())?;
-=======
-        let decision = decide::<T>(comm, &problem, self.choice)?;
->>>>>>> main
+        let decision = decide::<T>(comm, &problem, self.choice.clone())?;
         let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
         compare(comm, &recipe)?;
         let own = comm.duplicate()?.with_threads(decision.threads);
@@ -169,23 +165,15 @@ fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
 fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
     let width = if problem.is_real() { 1 } else { 2 };
     let numbers = problem.batch * problem.shape.iter().product::<usize>() * width;
-    let ranks = comm.size().min(crate::machine::cores());
-    2 * (numbers / comm.size()) * number * ranks > last_level_bytes() / 2
+    2 * (numbers / comm.node_count()) * number > last_level_bytes() / 2
 }
 
 /// Rank 0's decision, on every rank.
-<<<<<<< HEAD
-fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision> {
+fn decide<T: Real>(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision> {
     if comm.size() > 1 {
         let nodes = comm.node_count();
         let name = choice.exchange.get_or_insert_with(|| default_exchange(comm).into());
         if nodes > 1 && matches!(exchange::find(name)?.way_on(nodes), Way::Shared) {
-=======
-fn decide<T: Real>(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision> {
-    if comm.size() > 1 && !comm.transport().shares_memory() {
-        let name = choice.exchange.get_or_insert_with(|| "all_to_allv".into());
-        if matches!(crate::exchange::find(name)?.way, Way::Shared) {
->>>>>>> main
             return Err(Error::Choice(format!(
                 "exchange `{name}` needs ranks that share a node; these are on {nodes} (`hierarchical` is \
                  for several)"
@@ -251,7 +239,6 @@ impl<T: Real> Draft<T> {
         let way = exchange::find(&recipe.exchange)?.way_on(comm.node_count());
         let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new() };
         let fuse = |legs: &[Leg], state: &State| may_fuse(&recipe, decision, legs, state);
-<<<<<<< HEAD
         let plan = |(direction, in_place): (Direction, bool), lent_ends: bool| {
             schedule(&recipe, Terms { direction, in_place, way, lent_ends, fuse: &fuse })
         };
@@ -259,7 +246,14 @@ impl<T: Real> Draft<T> {
         let movers = movers(comm, &recipe, &plans, way)?;
         let mut variants = Vec::with_capacity(2 * KINDS.len());
         for (i, plan) in plans.iter().enumerate() {
-            variants.push(bind(comm, &recipe, plan, KINDS[i].1, movers[i % 2].clone(), &mut tables)?);
+            variants.push(bind(
+                comm,
+                &recipe,
+                plan,
+                (KINDS[i].1, decision.stream),
+                movers[i % 2].clone(),
+                &mut tables,
+            )?);
         }
         let mut private = [0, 1, 2, 3];
         if matches!(way, Way::Shared) && comm.size() > 1 && !comm.transport().lends_all() {
@@ -267,24 +261,15 @@ impl<T: Real> Draft<T> {
                 let own = plan(kind, false);
                 if own != plans[i] {
                     private[i] = variants.len();
-                    variants.push(bind(comm, &recipe, &own, kind.1, movers[i % 2].clone(), &mut tables)?);
+                    variants.push(bind(
+                        comm,
+                        &recipe,
+                        &own,
+                        (kind.1, decision.stream),
+                        movers[i % 2].clone(),
+                        &mut tables,
+                    )?);
                 }
-=======
-        let mut variants = Vec::with_capacity(4);
-        for direction in [Direction::Forward, Direction::Backward] {
-            let terms = Terms { direction, in_place: false, way, fuse: &fuse };
-            let movers = Arc::new(movers(comm, &recipe, &schedule(&recipe, terms), way)?);
-            for in_place in [false, true] {
-                let plan = schedule(&recipe, Terms { in_place, ..terms });
-                variants.push(bind(
-                    comm,
-                    &recipe,
-                    &plan,
-                    (in_place, decision.stream),
-                    movers.clone(),
-                    &mut tables,
-                )?);
->>>>>>> main
             }
         }
         let scratch =
@@ -417,13 +402,8 @@ fn bind<T: Real>(
     comm: &Comm,
     recipe: &Recipe,
     plan: &Schedule,
-<<<<<<< HEAD
-    in_place: bool,
-    movers: Movers,
-=======
     (in_place, stream): (bool, bool),
-    movers: Arc<Vec<Box<dyn Mover>>>,
->>>>>>> main
+    movers: Movers,
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
     let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
