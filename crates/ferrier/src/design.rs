@@ -48,6 +48,7 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         exchange: exchange.name.into(),
         kernel: kernel.name.into(),
         fuse: choice.fuse,
+        overlap: choice.overlap.clone().unwrap_or_default(),
         memory: choice.memory,
     })
 }

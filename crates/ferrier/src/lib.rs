@@ -41,7 +41,7 @@ mod recipe;
 mod simple;
 pub mod transport;
 
-pub use choice::{Choice, MemoryUse, Path};
+pub use choice::{Choice, MemoryUse, Overlap, Path, Tiling};
 pub use design::design;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};

@@ -96,6 +96,40 @@ pub trait Mover: Send + Sync {
     fn end(&self) -> Result<()> {
         Ok(())
     }
+    /// Starts to move the bytes.
+    ///
+    /// # Safety
+    /// Both buffers are as long as [`send`](Mover::send) and [`recv`](Mover::recv) say, and nobody else
+    /// touches them before [`wait`](Mover::wait) returns.
+    ///
+    /// # Errors
+    /// As [`run`](Mover::run).
+    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        self.begin()?;
+        // SAFETY: the caller's promise.
+        let (send, recv) = unsafe {
+            (
+                std::slice::from_raw_parts(send, self.send().len),
+                std::slice::from_raw_parts_mut(recv, self.recv().len),
+            )
+        };
+        self.run(send, recv)?;
+        self.end()
+    }
+    /// Looks after what was started, and says whether it has come and gone.
+    ///
+    /// # Errors
+    /// As [`run`](Mover::run).
+    fn test(&self) -> Result<bool> {
+        Ok(true)
+    }
+    /// Returns when all that was started has come and gone.
+    ///
+    /// # Errors
+    /// As [`run`](Mover::run).
+    fn wait(&self) -> Result<()> {
+        Ok(())
+    }
     /// Moves the bytes. Collective; allocates nothing.
     ///
     /// # Errors

@@ -8,6 +8,7 @@ use super::geometry::Geometry;
 use super::lower::{Areas, Site, padded_rows, volumes};
 use super::pass::{BoundPass, Hand};
 use super::schedule::{Direction, Leg, Schedule, Terms, schedule};
+use super::tiles::{self, Action, Tiles};
 use super::{Memory, Plan};
 use crate::buffer::Buffer;
 use crate::exchange::{self, Mover, Volumes, Way};
@@ -16,7 +17,7 @@ use crate::layout::Split;
 use crate::machine::{last_level_bytes, level2_bytes};
 use crate::pool::Pool;
 use crate::recipe::State;
-use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, Result, design};
+use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, Result, Tiling, design};
 
 /// Makes plans: a problem, and what the user wants to decide himself.
 #[derive(Clone, Debug)]
@@ -198,14 +199,25 @@ fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
     }
 }
 
+/// What a rank does, in order: an [`Action`] bound to its memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    Barrier,
+    Run { bound: usize, pass: usize },
+    Start { mover: usize, reshape: usize, send: usize, recv: usize },
+    Wait { mover: usize, reshape: usize },
+}
+
 /// One direction, out of place or in place, bound to this rank.
 pub(super) struct Variant<T> {
-    pub rank: usize,
     pub passes: Vec<BoundPass<T>>,
+    pub steps: Vec<Step>,
     pub areas: Areas,
     pub movers: Arc<Vec<Box<dyn Mover>>>,
     /// Name of each reshape, and the bytes this rank takes from others in it.
     pub reshapes: Vec<(String, u64)>,
+    /// How often a pass looks after what flies.
+    pub polls: usize,
     pub input: Geometry,
     pub output: Geometry,
 }
@@ -240,10 +252,12 @@ impl<T: Real> Draft<T> {
         let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new() };
         let fuse = |legs: &[Leg], state: &State| may_fuse(&recipe, decision, legs, state);
         let plan = |(direction, in_place): (Direction, bool), lent_ends: bool| {
-            schedule(&recipe, Terms { direction, in_place, way, lent_ends, fuse: &fuse })
+            let tilings = tilings(&recipe, direction);
+            schedule(&recipe, Terms { direction, in_place, way, lent_ends, tilings, fuse: &fuse })
         };
         let plans = KINDS.map(|kind| plan(kind, true));
-        let movers = movers(comm, &recipe, &plans, way)?;
+        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], tilings(&recipe, KINDS[way].0)));
+        let movers = movers(comm, &recipe, &plans, &cuts, way)?;
         let mut variants = Vec::with_capacity(2 * KINDS.len());
         for (i, plan) in plans.iter().enumerate() {
             variants.push(bind(
@@ -251,7 +265,7 @@ impl<T: Real> Draft<T> {
                 &recipe,
                 plan,
                 (KINDS[i].1, decision.stream),
-                movers[i % 2].clone(),
+                (&cuts[i % 2], &movers[i % 2]),
                 &mut tables,
             )?);
         }
@@ -266,7 +280,7 @@ impl<T: Real> Draft<T> {
                         &recipe,
                         &own,
                         (kind.1, decision.stream),
-                        movers[i % 2].clone(),
+                        (&cuts[i % 2], &movers[i % 2]),
                         &mut tables,
                     )?);
                 }
@@ -384,17 +398,33 @@ impl<T: Real> Tables<T> {
 
 type Movers = Arc<Vec<Box<dyn Mover>>>;
 
-/// The movers of forward and backward, in place or not.
-fn movers(comm: &Comm, recipe: &Recipe, plans: &[Schedule; 4], way: Way) -> Result<[Movers; 2]> {
+/// What is asked for the reshapes of one direction.
+fn tilings(recipe: &Recipe, direction: Direction) -> &[Tiling] {
+    match direction {
+        Direction::Forward => &recipe.overlap.forward,
+        Direction::Backward => &recipe.overlap.backward,
+    }
+}
+
+/// The movers of forward and backward, in place or not: one for every tile.
+fn movers(
+    comm: &Comm,
+    recipe: &Recipe,
+    plans: &[Schedule; 4],
+    cuts: &[Vec<Tiles>; 2],
+    way: Way,
+) -> Result<[Movers; 2]> {
     let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(Default::default()) };
     let number = recipe.precision.bytes();
-    let all: Vec<Volumes> = plans[..2]
-        .iter()
-        .flat_map(|plan| &plan.reshapes)
-        .map(|reshape| volumes(reshape, comm.rank(), recipe.batch, number))
-        .collect();
+    let mut all: Vec<Volumes> = Vec::new();
+    for (plan, cuts) in plans.iter().zip(cuts) {
+        for (reshape, cut) in plan.reshapes.iter().zip(cuts) {
+            let of = |tile| volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number);
+            all.extend((0..cut.count).map(of));
+        }
+    }
     let mut forward = make(comm, &all)?;
-    let backward = forward.split_off(plans[0].reshapes.len());
+    let backward = forward.split_off(cuts[0].iter().map(|cut| cut.count).sum());
     Ok([Arc::new(forward), Arc::new(backward)])
 }
 
@@ -403,20 +433,33 @@ fn bind<T: Real>(
     recipe: &Recipe,
     plan: &Schedule,
     (in_place, stream): (bool, bool),
-    movers: Movers,
+    (cuts, movers): (&[Tiles], &Movers),
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
     let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
     let (rank, number, batch) = (comm.rank(), recipe.precision.bytes(), recipe.batch);
     let memory = recipe.memory;
-    let site =
-        Site { rank, ranks: comm.size(), batch, number, memory, in_place, stream, halved, movers: &movers };
+    let ranks = comm.size();
+    let cuts = &tiles::fit(plan, cuts, in_place);
+    let site = Site { rank, ranks, batch, number, memory, in_place, stream, halved, cuts, movers };
     let areas = site.areas(plan);
-    let passes: Result<Vec<_>> = plan
-        .passes
-        .iter()
-        .map(|pass| BoundPass::new(&site, plan, &areas, pass, &mut |leg| tables.lines(leg)))
-        .collect();
+    let mut passes = Vec::new();
+    let mut steps = Vec::new();
+    for action in tiles::actions(plan, cuts) {
+        steps.push(match action {
+            Action::Barrier => Step::Barrier,
+            Action::Run { pass, tile } => {
+                let lines = &mut |leg: &Leg| tables.lines(leg);
+                passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], tile, lines)?);
+                Step::Run { bound: passes.len() - 1, pass }
+            }
+            Action::Start { reshape, tile } => {
+                let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
+                Step::Start { mover: site.mover(reshape, tile), reshape, send, recv }
+            }
+            Action::Wait { reshape, tile } => Step::Wait { mover: site.mover(reshape, tile), reshape },
+        });
+    }
     let end = |state: &State| {
         let (part, order) = (state.layout.boxes()[rank], state.layout.order());
         match in_place && state.real && padded_rows(state, halved) {
@@ -425,9 +468,11 @@ fn bind<T: Real>(
         }
     };
     let (input, output) = (end(&plan.input), end(&plan.output));
-    let taken = |reshape| volumes(reshape, rank, batch, number).from.iter().sum::<usize>() as u64;
-    let reshapes = plan.reshapes.iter().map(|reshape| (reshape.name.clone(), taken(reshape))).collect();
-    Ok(Variant { rank, passes: passes?, areas, movers, reshapes, input, output })
+    let taken = |reshape| volumes(reshape, (&Tiles::ONE, 0), rank, batch, number).from.iter().sum::<usize>();
+    let reshapes =
+        plan.reshapes.iter().map(|reshape| (reshape.name.clone(), taken(reshape) as u64)).collect();
+    let polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
+    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, polls, input, output })
 }
 
 /// Two axes in one pass: where a plane stays in cache between them, and there
