@@ -13,7 +13,7 @@ use crate::buffer::Buffer;
 use crate::exchange::{self, Mover, Volumes, Way};
 use crate::kernel::{Lines, LinesSpec};
 use crate::layout::Split;
-use crate::machine::level2_bytes;
+use crate::machine::{last_level_bytes, level2_bytes};
 use crate::pool::Pool;
 use crate::recipe::State;
 use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, Result, design};
@@ -32,6 +32,8 @@ struct Decision {
     /// The largest plane, in bytes, that is transformed along two axes in one pass.
     plane_bytes: usize,
     threads: usize,
+    /// Are the arrays too large for any cache, so that stores had better go past them?
+    stream: bool,
 }
 
 impl Planner {
@@ -56,7 +58,7 @@ impl Planner {
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T>> {
         let problem = agree::<T>(comm, self.problem.clone(), &self.choice)?;
         problem.check()?;
-        let decision = decide(comm, &problem, self.choice.clone())?;
+        let decision = decide::<T>(comm, &problem, self.choice.clone())?;
         let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
         compare(comm, &recipe)?;
         let own = comm.duplicate()?.with_threads(decision.threads);
@@ -158,8 +160,16 @@ fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
     comm.threads().min(share / 4096).max(1)
 }
 
+/// Whether the ranks of a node have more input and output than half of the last cache. (Measured: two cores
+/// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3.)
+fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
+    let width = if problem.is_real() { 1 } else { 2 };
+    let numbers = problem.batch * problem.shape.iter().product::<usize>() * width;
+    2 * (numbers / comm.node_count()) * number > last_level_bytes() / 2
+}
+
 /// Rank 0's decision, on every rank.
-fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision> {
+fn decide<T: Real>(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision> {
     if comm.size() > 1 {
         let nodes = comm.node_count();
         let name = choice.exchange.get_or_insert_with(|| default_exchange(comm).into());
@@ -171,7 +181,8 @@ fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision
         }
     }
     let threads = threads(comm, problem, &choice);
-    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads };
+    let stream = choice.stream.unwrap_or_else(|| stream(comm, problem, T::PRECISION.bytes()));
+    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads, stream };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),
@@ -235,7 +246,14 @@ impl<T: Real> Draft<T> {
         let movers = movers(comm, &recipe, &plans, way)?;
         let mut variants = Vec::with_capacity(2 * KINDS.len());
         for (i, plan) in plans.iter().enumerate() {
-            variants.push(bind(comm, &recipe, plan, KINDS[i].1, movers[i % 2].clone(), &mut tables)?);
+            variants.push(bind(
+                comm,
+                &recipe,
+                plan,
+                (KINDS[i].1, decision.stream),
+                movers[i % 2].clone(),
+                &mut tables,
+            )?);
         }
         let mut private = [0, 1, 2, 3];
         if matches!(way, Way::Shared) && comm.size() > 1 && !comm.transport().lends_all() {
@@ -243,7 +261,14 @@ impl<T: Real> Draft<T> {
                 let own = plan(kind, false);
                 if own != plans[i] {
                     private[i] = variants.len();
-                    variants.push(bind(comm, &recipe, &own, kind.1, movers[i % 2].clone(), &mut tables)?);
+                    variants.push(bind(
+                        comm,
+                        &recipe,
+                        &own,
+                        (kind.1, decision.stream),
+                        movers[i % 2].clone(),
+                        &mut tables,
+                    )?);
                 }
             }
         }
@@ -377,14 +402,15 @@ fn bind<T: Real>(
     comm: &Comm,
     recipe: &Recipe,
     plan: &Schedule,
-    in_place: bool,
+    (in_place, stream): (bool, bool),
     movers: Movers,
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
     let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
     let (rank, number, batch) = (comm.rank(), recipe.precision.bytes(), recipe.batch);
     let memory = recipe.memory;
-    let site = Site { rank, ranks: comm.size(), batch, number, memory, in_place, halved, movers: &movers };
+    let site =
+        Site { rank, ranks: comm.size(), batch, number, memory, in_place, stream, halved, movers: &movers };
     let areas = site.areas(plan);
     let passes: Result<Vec<_>> = plan
         .passes
