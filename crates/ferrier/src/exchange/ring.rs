@@ -15,8 +15,6 @@ use crate::{Comm, Error, Result};
 
 /// Bytes of a chunk, unless `FERRIER_RING_CHUNK` says otherwise.
 const CHUNK: usize = 256 << 10;
-/// The most chunks of a part: larger parts go in larger ones.
-const MOST: usize = 1 << 14;
 /// Chunks on their way at once.
 const IN_FLIGHT: usize = 4;
 
@@ -42,17 +40,22 @@ impl Ring {
     }
 }
 
-/// Part of a part.
+/// A part on its way out.
 #[derive(Clone, Copy)]
-struct Chunk {
+struct Outgoing {
     step: usize,
     peer: usize,
     /// In the send buffer, and in the window of the peer.
     from: usize,
     to: usize,
     len: usize,
-    /// How many have gone to this peer when this one has.
-    count: u64,
+}
+
+/// How far a run has come: parts that have gone, bytes of the next one.
+#[derive(Clone, Copy)]
+struct Cursor {
+    part: usize,
+    done: usize,
 }
 
 struct OneSided {
@@ -62,7 +65,8 @@ struct OneSided {
     /// Where parts lie in this rank's window.
     places: Places,
     chunk: usize,
-    chunks: Vec<Chunk>,
+    /// In the order in which they go.
+    sent: Vec<Outgoing>,
     received: Vec<Part>,
     /// Bytes taken of each part received.
     taken: Mutex<Vec<usize>>,
@@ -98,11 +102,6 @@ fn chunk_size(comm: &Comm) -> Result<usize> {
     Ok(all[0].as_slice().try_into().map_or(CHUNK, |bytes| u64::from_le_bytes(bytes) as usize))
 }
 
-/// Bytes of a chunk of a part that is `len` bytes long; the same on both sides.
-fn chunk_of(chunk: usize, len: usize) -> usize {
-    chunk.max(len.div_ceil(MOST))
-}
-
 /// Where parts from each rank come to lie in a window.
 fn landing(from: &[usize]) -> Places {
     packed(&from.iter().map(|len| len.next_multiple_of(64)).collect::<Vec<_>>())
@@ -129,21 +128,16 @@ fn order(nodes: &[usize], rank: usize) -> Vec<usize> {
 fn one_sided(ring: &Arc<Ring>, chunk: usize, volumes: &Volumes) -> Box<dyn Mover> {
     let (nodes, rank) = (ring.comm.nodes(), ring.comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
-    let mut chunks = Vec::new();
-    for peer in order(nodes, rank) {
+    let outgoing = |&peer: &usize| {
         let column: Vec<usize> = volumes.pairs.iter().map(|row| row[peer]).collect();
-        let there = landing(&column).at[rank];
-        let chunk = chunk_of(chunk, volumes.to[peer]);
-        for (done, count) in (0..volumes.to[peer]).step_by(chunk).zip(1..) {
-            let len = chunk.min(volumes.to[peer] - done);
-            let step = step(nodes, rank, peer);
-            chunks.push(Chunk { step, peer, from: send.at[peer] + done, to: there + done, len, count });
-        }
-    }
+        let (from, to) = (send.at[peer], landing(&column).at[rank]);
+        Outgoing { step: step(nodes, rank, peer), peer, from, to, len: volumes.to[peer] }
+    };
+    let sent = order(nodes, rank).iter().filter(|&&peer| volumes.to[peer] > 0).map(outgoing).collect();
     let received = parts(&recv, &volumes.from);
     let taken = Mutex::new(vec![0; received.len()]);
     let places = landing(&volumes.from);
-    Box::new(OneSided { ring: ring.clone(), send, recv, places, chunk, chunks, received, taken })
+    Box::new(OneSided { ring: ring.clone(), send, recv, places, chunk, sent, received, taken })
 }
 
 impl OneSided {
@@ -151,7 +145,7 @@ impl OneSided {
     fn come(&self, window: &dyn Window, run: u64, part: &Part) -> usize {
         let word = window.word(part.peer);
         let chunks = if word >> 32 == run { word & u64::from(u32::MAX) } else { 0 };
-        part.len.min(chunks as usize * chunk_of(self.chunk, part.len))
+        part.len.min(chunks as usize * self.chunk)
     }
 
     /// Takes what has come; whether anything had.
@@ -168,25 +162,37 @@ impl OneSided {
         Ok(any)
     }
 
-    /// Puts the next chunks of one step to targets that are ready; how many.
-    fn put(&self, window: &dyn Window, run: u64, chunks: &[Chunk], send: &[u8]) -> Result<usize> {
-        let ready =
-            |chunk: &&Chunk| chunk.step == chunks[0].step && window.word(self.ring.ready(chunk.peer)) == run;
-        let count = chunks.iter().take(IN_FLIGHT).take_while(ready).count();
-        let now = &chunks[..count];
+    /// Puts the next chunks of one step to targets that are ready, and tells
+    /// them of it; how far it came.
+    fn put(&self, window: &dyn Window, run: u64, from: Cursor, send: &[u8]) -> Result<Cursor> {
         let mut puts = [Put { peer: 0, at: 0, data: &[] }; IN_FLIGHT];
-        for (put, chunk) in puts.iter_mut().zip(now) {
-            *put = Put { peer: chunk.peer, at: chunk.to, data: &send[chunk.from..chunk.from + chunk.len] };
-        }
-        if count > 0 {
-            window.put(&puts[..count])?;
-        }
-        for (i, chunk) in now.iter().enumerate() {
-            if now.get(i + 1).is_none_or(|next| next.peer != chunk.peer) {
-                window.signal(chunk.peer, self.ring.comm.rank(), run << 32 | chunk.count)?;
+        let (mut count, mut now) = (0, from);
+        while count < IN_FLIGHT
+            && let Some(part) = self.sent.get(now.part)
+            && part.step == self.sent[from.part].step
+            && window.word(self.ring.ready(part.peer)) == run
+        {
+            let len = self.chunk.min(part.len - now.done);
+            let data = &send[part.from + now.done..][..len];
+            puts[count] = Put { peer: part.peer, at: part.to + now.done, data };
+            count += 1;
+            now.done += len;
+            if now.done == part.len {
+                now = Cursor { part: now.part + 1, done: 0 };
             }
         }
-        Ok(count)
+        if count == 0 {
+            return Ok(now);
+        }
+        window.put(&puts[..count])?;
+        for (number, part) in self.sent.iter().enumerate().take(now.part + 1).skip(from.part) {
+            let done = if number < now.part { part.len } else { now.done };
+            if done > 0 {
+                let chunks = done.div_ceil(self.chunk) as u64;
+                window.signal(part.peer, self.ring.comm.rank(), run << 32 | chunks)?;
+            }
+        }
+        Ok(now)
     }
 }
 
@@ -220,22 +226,22 @@ impl Mover for OneSided {
         self.received.iter().try_for_each(|part| window.signal(part.peer, own, run))?;
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         taken.fill(0);
-        let mut next = 0;
+        let mut next = Cursor { part: 0, done: 0 };
         loop {
             let mut moved = self.take(window, run, &mut taken, recv)?;
-            if next < self.chunks.len() {
-                let count = self.put(window, run, &self.chunks[next..], send)?;
-                next += count;
-                moved |= count > 0;
+            if next.part < self.sent.len() {
+                let now = self.put(window, run, next, send)?;
+                moved |= (now.part, now.done) != (next.part, next.done);
+                next = now;
             }
             let waiting = |(part, taken): (&Part, &usize)| *taken < part.len;
-            if next == self.chunks.len() && !self.received.iter().zip(taken.iter()).any(waiting) {
+            if next.part == self.sent.len() && !self.received.iter().zip(taken.iter()).any(waiting) {
                 return Ok(());
             }
             if moved {
                 continue;
             }
-            let target = self.chunks.get(next).map(|chunk| chunk.peer);
+            let target = self.sent.get(next.part).map(|part| part.peer);
             let mut news = || {
                 target.is_some_and(|peer| window.word(self.ring.ready(peer)) == run)
                     || self
