@@ -16,6 +16,8 @@ use crate::layout::Split;
 use crate::machine::level2_bytes;
 use crate::pool::Pool;
 use crate::recipe::State;
+use crate::tune::Effort;
+use crate::wisdom::{self, Advice, Known, Source};
 use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, Result, design};
 
 /// Makes plans: a problem, and what the user wants to decide himself.
@@ -23,6 +25,8 @@ use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, 
 pub struct Planner {
     problem: Problem,
     choice: Choice,
+    effort: Effort,
+    source: Source,
 }
 
 /// What rank 0 decides for all.
@@ -32,17 +36,39 @@ struct Decision {
     /// The largest plane, in bytes, that is transformed along two axes in one pass.
     plane_bytes: usize,
     threads: usize,
+    /// Where the choice comes from, if it was known.
+    wisdom: Option<Known>,
 }
 
 impl Planner {
     /// A planner for this problem; everything else is left to it.
     pub fn new(problem: &Problem) -> Self {
-        Planner { problem: problem.clone(), choice: Choice::default() }
+        let (problem, choice) = (problem.clone(), Choice::default());
+        Planner { problem, choice, effort: Effort::default(), source: Source::default() }
     }
 
     /// What is decided already.
     pub fn choice(mut self, choice: Choice) -> Self {
         self.choice = choice;
+        self
+    }
+
+    /// How hard to look for a fast plan where none is known for this problem
+    /// (default: not at all). What trials find is remembered in the file of wisdom.
+    pub fn effort(mut self, effort: Effort) -> Self {
+        self.effort = effort;
+        self
+    }
+
+    /// The file of wisdom, read on rank 0, instead of the user's own.
+    pub fn wisdom(mut self, file: impl Into<std::path::PathBuf>) -> Self {
+        self.source = Source::File(file.into());
+        self
+    }
+
+    /// What was learned in other runs is neither used nor added to.
+    pub fn without_wisdom(mut self) -> Self {
+        self.source = Source::Nothing;
         self
     }
 
@@ -54,24 +80,29 @@ impl Planner {
     /// [`Error::Disagreement`], on every rank, where they differ between ranks.
     /// A rank that never calls cannot be told from a slow one.
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T>> {
-        let problem = agree::<T>(comm, self.problem, &self.choice)?;
-        problem.check()?;
-        let decision = decide(comm, &problem, self.choice)?;
+        let problem = agree::<T>(comm, self.problem, &self.choice, self.effort)?;
+        let advice = wisdom::advice::<T>(comm, &problem, &self.choice, self.effort, &self.source)?;
+        let decision = decide(comm, &problem, advice)?;
         let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
         compare(comm, &recipe)?;
         Draft::new(&comm.duplicate()?.with_threads(decision.threads), recipe, &decision)
     }
 }
 
-/// Gathers the ranks' own boxes and compares everything else.
-fn agree<T: Real>(comm: &Comm, mut problem: Problem, choice: &Choice) -> Result<Problem> {
+/// Gathers the ranks' own boxes and compares everything else; checks the problem.
+pub(crate) fn agree<T: Real>(
+    comm: &Comm,
+    mut problem: Problem,
+    choice: &Choice,
+    effort: Effort,
+) -> Result<Problem> {
     for spec in [&mut problem.input, &mut problem.output] {
         gather_boxes(comm, spec)?;
     }
-    let mine = format!("{} {problem:?} {choice:?}", T::PRECISION.name());
+    let mine = format!("{} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
     let all = comm.all_gather(mine.as_bytes())?;
     match all.iter().position(|theirs| *theirs != all[0]) {
-        None => Ok(problem),
+        None => problem.check().map(|()| problem),
         Some(rank) => Err(Error::Disagreement(difference(&all[0], &all[rank], rank))),
     }
 }
@@ -110,7 +141,7 @@ fn difference(first: &[u8], other: &[u8], rank: usize) -> String {
 }
 
 /// As many threads as have work for longer than it takes to wake them.
-fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
+pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
     if let Some(threads) = choice.threads {
         return threads.max(1);
     }
@@ -119,7 +150,8 @@ fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
 }
 
 /// Rank 0's decision, on every rank.
-fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision> {
+fn decide(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
+    let Advice { mut choice, known: wisdom } = advice;
     if comm.size() > 1 && !comm.transport().shares_memory() {
         let name = choice.exchange.get_or_insert_with(|| "all_to_allv".into());
         if matches!(crate::exchange::find(name)?.way, Way::Shared) {
@@ -130,7 +162,7 @@ fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision
         }
     }
     let threads = threads(comm, problem, &choice);
-    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads };
+    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads, wisdom };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),
@@ -165,6 +197,7 @@ pub struct Draft<T: Real> {
     pub(super) variants: [Variant<T>; 4],
     pub(super) memory: Memory,
     pub(super) scratch: usize,
+    wisdom: Option<Known>,
 }
 
 impl<T: Real> Draft<T> {
@@ -192,12 +225,18 @@ impl<T: Real> Draft<T> {
         // An odd number of cache lines apart, so that the threads' scratches do not share sets.
         let scratch = ((scratch * size_of::<T>()).div_ceil(64) | 1) * (64 / size_of::<T>());
         let memory = Memory::new::<T>(&variants, scratch * comm.threads());
-        Ok(Draft { comm: comm.clone(), recipe, variants, memory, scratch })
+        let wisdom = decision.wisdom.clone();
+        Ok(Draft { comm: comm.clone(), recipe, variants, memory, scratch, wisdom })
     }
 
     /// What the plan will do.
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
+    }
+
+    /// Whose experience the plan was made from; `None` where there was none.
+    pub fn wisdom(&self) -> Option<&Known> {
+        self.wisdom.as_ref()
     }
 
     /// What the plan will take on this rank.

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
+pub(crate) use draft::{agree, threads};
 
 use crate::buffer::Buffer;
 use crate::exchange::Way;
@@ -115,7 +116,7 @@ impl<T: Real> Plan<T> {
     }
 
     fn assemble(draft: Draft<T>, work: Option<Buffer<T>>, pool: Pool, hands: Vec<Hand<T>>) -> Self {
-        let Draft { comm, recipe, variants, memory, scratch } = draft;
+        let Draft { comm, recipe, variants, memory, scratch, .. } = draft;
         let way = crate::exchange::find(&recipe.exchange).map(|member| member.way);
         let shared = comm.size() > 1 && matches!(way, Ok(Way::Shared));
         let most = variants.iter().map(|variant| 2 * variant.passes.len() + 2).max().unwrap_or(0);
