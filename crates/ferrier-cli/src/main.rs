@@ -15,9 +15,12 @@ mod report;
 mod setup;
 mod shape;
 mod signals;
+mod spread;
 mod timing;
 mod transform;
+mod tune;
 mod view;
+mod wisdom;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -60,13 +63,15 @@ fn command() -> Outcome {
         Err(error) if !error.use_stderr() => return report::say(&error.render().to_string()),
         Err(error) => return Err(args::usage_failure(&error)),
     };
-    if !matches!(cli.command, Command::Info(_)) {
+    if !matches!(cli.command, Command::Info(_) | Command::Wisdom(_)) {
         refuse_launchers()?;
     }
     match cli.command {
         Command::Transform(args) => transform::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Plan(args) => plan::run(&args),
+        Command::Tune(args) => tune::run(&args),
+        Command::Wisdom(args) => wisdom::run(&args),
         Command::Info(args) => info::run(&args),
     }
 }

@@ -1,5 +1,8 @@
 //! `ferrier plan`: the recipe, what each rank sends, the memory it needs.
 
+use std::path::Path;
+
+use ferrier::wisdom::Known;
 use ferrier::{Comm, Planner, Precision, Real, Recipe, StepTraffic};
 use serde::Serialize;
 
@@ -18,6 +21,8 @@ struct Report<'a> {
     memory_bytes_per_rank: u64,
     wire_bytes: u64,
     traffic: Vec<StepTraffic>,
+    /// What it was made from; null where nothing was known.
+    wisdom: Option<&'a Known>,
     recipe: &'a Recipe,
 }
 
@@ -31,17 +36,28 @@ pub fn run(args: &PlanArgs) -> Outcome {
     report::check_json(args.json.as_deref())?;
     let group = setup::group(&args.problem.common);
     let drafts = match precision(&args.problem) {
-        Precision::F32 => group.run(|comm| draft::<f32>(&comm, &problem, &choice)),
-        Precision::F64 => group.run(|comm| draft::<f64>(&comm, &problem, &choice)),
+        Precision::F32 => group.run(|comm| draft::<f32>(&comm, &problem, &choice, args.wisdom.as_deref())),
+        Precision::F64 => group.run(|comm| draft::<f64>(&comm, &problem, &choice, args.wisdom.as_deref())),
     };
     let mut drafts = drafts?;
     let memory = drafts.iter().map(|draft| draft.1).max().unwrap_or(0);
-    let Some(recipe) = drafts.iter_mut().find_map(|draft| draft.0.take()) else {
+    let Some((recipe, wisdom)) = drafts.iter_mut().find_map(|draft| draft.0.take()) else {
         return fail("no rank came back");
     };
     match args.json.as_deref() {
-        Some(path) => report::json(path, &assemble(&args.problem, &recipe, memory)),
-        None => report::say(&text(&args.problem, &recipe, memory)),
+        Some(path) => report::json(path, &assemble(&args.problem, &recipe, wisdom.as_ref(), memory)),
+        None => report::say(&(text(&args.problem, &recipe, memory) + &wisdom_line(wisdom.as_ref()))),
+    }
+}
+
+/// Whether something was known, and how old it is.
+fn wisdom_line(known: Option<&Known>) -> String {
+    match known {
+        Some(known) => {
+            let age = crate::wisdom::age(known.age());
+            format!("wisdom: used (entry {} of {}, {age} old)\n", known.id, known.file.display())
+        }
+        None => "wisdom: none\n".into(),
     }
 }
 
@@ -50,12 +66,24 @@ fn draft<T: Real>(
     comm: &Comm,
     problem: &ferrier::Problem,
     choice: &ferrier::Choice,
-) -> ferrier::Result<(Option<Recipe>, u64)> {
-    let draft = Planner::new(problem).choice(choice.clone()).draft::<T>(comm)?;
-    Ok(((comm.rank() == 0).then(|| draft.recipe().clone()), draft.memory().total() as u64))
+    wisdom: Option<&Path>,
+) -> ferrier::Result<(Option<(Recipe, Option<Known>)>, u64)> {
+    let planner = Planner::new(problem).choice(choice.clone());
+    let planner = match wisdom {
+        Some(file) => planner.wisdom(file),
+        None => planner,
+    };
+    let draft = planner.draft::<T>(comm)?;
+    let told = (comm.rank() == 0).then(|| (draft.recipe().clone(), draft.wisdom().cloned()));
+    Ok((told, draft.memory().total() as u64))
 }
 
-fn assemble<'a>(args: &'a ProblemArgs, recipe: &'a Recipe, memory: u64) -> Report<'a> {
+fn assemble<'a>(
+    args: &'a ProblemArgs,
+    recipe: &'a Recipe,
+    wisdom: Option<&'a Known>,
+    memory: u64,
+) -> Report<'a> {
     Report {
         shape: args.shape.lengths(),
         ranks: args.common.ranks,
@@ -64,6 +92,7 @@ fn assemble<'a>(args: &'a ProblemArgs, recipe: &'a Recipe, memory: u64) -> Repor
         memory_bytes_per_rank: memory,
         wire_bytes: recipe.wire_bytes(),
         traffic: recipe.traffic(),
+        wisdom,
         recipe,
     }
 }

@@ -13,8 +13,10 @@ use super::space::{Point, Space};
 
 /// A combination of names is promising up to this multiple of the best cost.
 const PROMISING: f64 = 1.5;
-/// A simplex that has not shrunk to a point after so many moves for each axis never will.
-const MOVES: usize = 30;
+/// How many more combinations of names get a simplex before the best is looked at closely.
+const SKETCHES: usize = 2;
+/// Smaller gains than this do not keep a simplex going: clocks are no better.
+const CLEAR: f64 = 0.99;
 
 pub(super) struct NelderMead {
     pub seed: u64,
@@ -22,17 +24,21 @@ pub(super) struct NelderMead {
 
 impl Search for NelderMead {
     fn explore(&self, ground: &Ground<'_>, ask: &mut Ask<'_>) -> Option<()> {
-        let mut walk = Walk { space: ground.space, ask, known: BTreeMap::new() };
+        let mut walk = Walk { space: ground.space, ask, known: BTreeMap::new(), done: BTreeSet::new() };
         let mut rng = Rng::new(self.seed);
-        let mut done = BTreeSet::new();
         let mut start = ground.space.start();
         loop {
-            let end = walk.descend(start)?;
-            done.insert(walk.names(&end));
-            start = match walk.promising(&done) {
-                Some(point) => point,
-                None => feasible(ground, &mut rng),
-            };
+            let named = walk.try_names(start)?;
+            let mut best = walk.sketch(named)?;
+            for _ in 0..SKETCHES {
+                let Some(other) = walk.promising() else { break };
+                let other = walk.sketch(other)?;
+                if walk.cost(&other)? < walk.cost(&best)? {
+                    best = other;
+                }
+            }
+            walk.finish(best)?;
+            start = walk.promising().unwrap_or_else(|| feasible(ground, &mut rng));
         }
     }
 }
@@ -49,6 +55,8 @@ struct Walk<'a, 'b> {
     space: &'a Space,
     ask: &'a mut Ask<'b>,
     known: BTreeMap<Point, f64>,
+    /// Combinations of names that have had a simplex.
+    done: BTreeSet<Vec<usize>>,
 }
 
 impl Walk<'_, '_> {
@@ -66,22 +74,30 @@ impl Walk<'_, '_> {
     }
 
     /// The cheapest point whose combination of names has had no simplex yet.
-    fn promising(&self, done: &BTreeSet<Vec<usize>>) -> Option<Point> {
+    fn promising(&self) -> Option<Point> {
         let best = self.known.values().copied().fold(f64::INFINITY, f64::min);
-        let open = self.known.iter().filter(|(point, _)| !done.contains(&self.names(point)));
+        let open = self.known.iter().filter(|(point, _)| !self.done.contains(&self.names(point)));
         let (point, &cost) = open.min_by(|a, b| a.1.total_cmp(b.1))?;
         (cost < PROMISING * best).then(|| point.clone())
     }
 
-    /// From a point down to one that neither names nor numbers improve.
-    fn descend(&mut self, start: Point) -> Option<Point> {
+    /// A wide simplex for the names of a point, and the names that suit where
+    /// it ends: enough to see what a combination of names is worth.
+    fn sketch(&mut self, start: Point) -> Option<Point> {
+        self.done.insert(self.names(&start));
+        let here = self.simplex(&start, 0.5)?;
+        self.try_names(here)
+    }
+
+    /// From a good point down to one that neither names nor numbers improve.
+    fn finish(&mut self, start: Point) -> Option<Point> {
         let mut here = start;
-        let mut reach = 1.0 / 3.0;
+        let mut reach = 0.25;
         loop {
             let before = self.cost(&here)?;
-            here = self.try_names(here)?;
-            here = self.simplex(&here, reach)?;
             here = self.neighbours(here)?;
+            here = self.simplex(&here, reach)?;
+            here = self.try_names(here)?;
             if self.cost(&here)? >= before {
                 return Some(here);
             }
@@ -89,19 +105,25 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Each name in turn, the others as they are; the best of each is kept.
+    /// Each name in turn, the others as they are, the best of each kept; over
+    /// again as long as something changes, since names depend on each other.
     fn try_names(&mut self, mut here: Point) -> Option<Point> {
-        for axis in self.space.axes(false) {
-            let from = here.clone();
-            for rung in 0..self.space.rungs(axis) {
-                let mut point = from.clone();
-                point.0[axis] = rung;
-                if self.cost(&point)? < self.cost(&here)? {
-                    here = point;
+        loop {
+            let before = here.clone();
+            for axis in self.space.axes(false) {
+                let from = here.clone();
+                for rung in 0..self.space.rungs(axis) {
+                    let mut point = from.clone();
+                    point.0[axis] = rung;
+                    if self.cost(&point)? < self.cost(&here)? {
+                        here = point;
+                    }
                 }
             }
+            if here == before {
+                return Some(here);
+            }
         }
-        Some(here)
     }
 
     /// Single steps along each numbered axis, as long as they help: on a
@@ -131,10 +153,15 @@ impl Walk<'_, '_> {
     fn simplex(&mut self, start: &Point, reach: f64) -> Option<Point> {
         let axes = self.space.axes(true);
         let mut simplex = self.first_simplex(start, &axes, reach)?;
-        for _ in 0..MOVES * axes.len() {
+        let (mut best, mut useless) = (f64::INFINITY, 0);
+        while useless <= axes.len() / 2 {
             simplex.sort_by(|a, b| a.cost.total_cmp(&b.cost));
             if extent(&simplex) < 1.0 {
                 break;
+            }
+            useless += 1;
+            if simplex[0].cost < CLEAR * best {
+                (best, useless) = (simplex[0].cost, 0);
             }
             self.improve(&mut simplex, start, &axes)?;
         }
