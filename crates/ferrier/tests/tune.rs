@@ -7,7 +7,8 @@ use std::cell::RefCell;
 
 use common::{MODES, Oracle, Run, exchanges};
 use ferrier::tune::{
-    Bench, Findings, Limits, METHODS, Options, Parameter, Point, Session, Space, Verdict, find, tune,
+    Bench, Findings, Limits, METHODS, Options, Parameter, Point, Progress, Session, Space, Verdict, find,
+    tune,
 };
 use ferrier::{Choice, Comm, Effort, Plan, Planner, Problem, Result};
 use ferrier_test::cases::cases;
@@ -235,7 +236,7 @@ fn sixty_trials_come_within_5_percent_of_the_best_of_200() {
 fn a_search_is_the_same_for_the_same_seed() {
     let space = pipeline();
     for method in METHODS {
-        let mut run = |seed| {
+        let run = |seed| {
             let mut made = Made::new(&space, overlap, 0.03, 7);
             search(&space, &mut made, method.name, 25, seed);
             made.asked
@@ -276,7 +277,8 @@ fn the_default_is_compared_with_the_winner_in_the_end() {
     }
     let space = Space::new([Parameter::linear("x", 0, 5).from(3)]);
     let mut liar = Liar(0);
-    let session = Session::new(&space, &mut liar, Limits::default(), &mut |_| ());
+    let mut watch = |_: &Progress<'_>| ();
+    let session = Session::new(&space, &mut liar, Limits::default(), &mut watch);
     let found = session.run(&*METHODS[0].searcher(1)).unwrap();
     assert_eq!(found.point, space.start());
     assert_eq!((found.default_seconds, found.best_seconds), (0.4, 0.4));
@@ -355,32 +357,19 @@ fn spectrum(problem: &Problem, choice: &Choice) -> Vec<Vec<u64>> {
 fn bits_change_only_with_axes_and_kernel() {
     let _watchdog = watchdog(300);
     let problem = Problem::r2c([12, 10, 16]);
-    let first = spectrum(&problem, &Choice::default());
-    let (seen, options) = (RefCell::new(Vec::new()), Options { method: "random".into(), ..quick(5) });
-    let seen = std::sync::Mutex::new(seen.into_inner());
-    let run = |comm: Comm| {
-        tune::<f64>(&comm, &problem, &Choice::default(), &options, &mut |progress| {
-            seen.lock().unwrap().push(progress.latest.values.clone());
-        })
-    };
-    ferrier::ranks(4).run(run).unwrap();
-    // What was tried, but for what may change bits.
-    let mut compared = 0;
-    for values in seen.into_inner().unwrap() {
-        let get = |name: &str| values.iter().find(|(n, _)| n == name).map(|(_, value)| value.clone());
-        let choice = Choice {
-            exchange: get("exchange").map(|value| value.name().to_string()),
-            fuse: get("fuse").filter(|value| value.name() != "auto").map(|value| value.name() == "yes"),
-            ranks: get("ranks").map(|value| value.number()),
-            ..Choice::default()
-        };
-        // The order of axes is the planner's where the number of ranks is.
-        let choice = Choice { axes: Some(vec![2, 1, 0]), ..choice };
-        let pinned = Choice { axes: Some(vec![2, 1, 0]), ..Choice::default() };
-        assert_eq!(spectrum(&problem, &choice), spectrum(&problem, &pinned), "{choice:?}");
-        compared += 1;
+    // With these decided, nothing that is left to the tuner may change a bit.
+    let given = Choice { axes: Some(vec![2, 1, 0]), kernel: Some("native".into()), ..Choice::default() };
+    let first = spectrum(&problem, &given);
+    let mut differed = 0;
+    for seed in 1..=3 {
+        let options = Options { method: "random".into(), ..quick(seed) };
+        let run = |comm: Comm| tune::<f64>(&comm, &problem, &given, &options, &mut |_| ());
+        let found = ferrier::ranks(4).run(run).unwrap().swap_remove(0);
+        assert_eq!((&found.choice.axes, &found.choice.kernel), (&given.axes, &given.kernel));
+        assert_eq!(spectrum(&problem, &found.choice), first, "{:?}", found.choice);
+        differed += usize::from(found.choice != given);
     }
-    assert!(compared > 5 && !first.is_empty());
+    println!("{differed} of 3 times another choice than the default was faster");
 }
 
 #[test]

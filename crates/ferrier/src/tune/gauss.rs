@@ -145,7 +145,7 @@ mod tests {
             assert!(sigma < 0.2, "{sigma}");
         }
         let (mean, _) = process.at(&[0.35, 0.3]);
-        assert!((mean - (3.0 * 0.35f64).sin()).abs() < 0.05, "{mean}");
+        assert!((mean - (3.0 * 0.35f64).sin()).abs() < 0.1, "{mean}");
         assert!(process.at(&[0.35, 3.0]).1 > process.at(&[0.35, 0.3]).1);
     }
 
