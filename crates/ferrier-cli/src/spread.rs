@@ -79,7 +79,10 @@ impl Spread {
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 660 320\" font-family=\"sans-serif\" \
              font-size=\"13\">\n<rect width=\"660\" height=\"320\" fill=\"white\"/>\n",
         );
-        out += &format!("<text x=\"50\" y=\"24\">{title}: times of {} random choices</text>\n", self.times_ms.len());
+        out += &format!(
+            "<text x=\"50\" y=\"24\">{title}: times of {} random choices</text>\n",
+            self.times_ms.len()
+        );
         for (from, to, count) in &bars {
             let height = 220.0 * *count as f64 / most;
             out += &format!(

@@ -59,7 +59,8 @@ fn tune_tells_remembers_and_plan_uses_it() {
     let plan = |shape: &str| stdout(&run(&["plan", shape, "--ranks", "3", "--wisdom", &file]));
     assert!(plan("12x10x8").contains("wisdom: used"), "{}", plan("12x10x8"));
     assert!(plan("12x10x8").contains(" old)") && plan("12x10x9").contains("wisdom: none"));
-    let by_variable = ferrier().args(["plan", "12x10x8", "--ranks", "3"]).env("FERRIER_WISDOM", &file).output();
+    let by_variable =
+        ferrier().args(["plan", "12x10x8", "--ranks", "3"]).env("FERRIER_WISDOM", &file).output();
     assert!(stdout(&by_variable.unwrap()).contains("wisdom: used"));
     let off = ferrier().args(["plan", "12x10x8", "--ranks", "3"]).env("FERRIER_WISDOM", "off").output();
     assert!(stdout(&off.unwrap()).contains("wisdom: none"));
@@ -154,7 +155,7 @@ fn nonsense_is_refused() {
         (&["tune", "8", "--svg", "x.svg"], "--random"),
         (&["wisdom", "list", "--wisdom", &broken], "not whole"),
         (&["wisdom", "forget", "--all", "--wisdom", &broken], "not whole"),
-        (&["wisdom", "forget", "--wisdom", &file], "--all"),
+        (&["wisdom", "forget", "--wisdom", &file], "ID"),
         (&["wisdom", "show", "12345678", "--wisdom", &file], "12345678"),
         (&["wisdom", "merge", "nowhere.json", "--wisdom", &file], "no such file"),
     ] {
@@ -169,7 +170,11 @@ fn a_place_that_cannot_be_written_is_a_warning() {
     let inside_a_file = folder.file("file", b"") + "/wisdom.json";
     let output = run(&["tune", "8", "--trials", "2", "--wisdom", &inside_a_file]);
     assert!(output.status.success(), "{}", stderr(&output));
-    assert!(stderr(&output).contains("warning") && stderr(&output).lines().count() == 1, "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("warning") && stderr(&output).lines().count() == 1,
+        "{}",
+        stderr(&output)
+    );
     assert!(stdout(&output).contains("speed-up"));
 }
 

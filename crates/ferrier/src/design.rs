@@ -38,7 +38,15 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         crate::exchange::find(choice.exchange.as_deref().unwrap_or(crate::exchange::EXCHANGES[0].name))?;
     let kernel = crate::kernel::find(choice.kernel.as_deref().unwrap_or(crate::kernel::KERNELS[0].name))?;
     let order = output.as_ref().map_or(problem.output.order, Layout::order);
-    let walker = Walker { problem, path: choice.path, grid: choice.grid, inner, order, precision, output: output.as_ref() };
+    let walker = Walker {
+        problem,
+        path: choice.path,
+        grid: choice.grid,
+        inner,
+        order,
+        precision,
+        output: output.as_ref(),
+    };
     let walk = walker.best(&input, choice.axes.as_deref())?;
     Ok(Recipe {
         shape: problem.shape,

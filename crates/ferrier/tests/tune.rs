@@ -293,7 +293,11 @@ fn slow_points_are_given_up_and_small_spaces_end() {
         let mut made = Made::new(&space, steep, 0.0, 1);
         let found = search(&space, &mut made, method.name, usize::MAX, 1);
         assert_eq!((found.measured, made.asked.len()), (12, 12), "{}", method.name);
-        assert!(found.trials[1..].iter().all(|trial| trial.verdict == Verdict::Stopped), "{:?}", found.trials);
+        assert!(
+            found.trials[1..].iter().all(|trial| trial.verdict == Verdict::Stopped),
+            "{:?}",
+            found.trials
+        );
         // Three runs of the default, one of each of the others.
         assert_eq!(made.runs, 3 + 11, "{}", method.name);
         assert_eq!(found.point, space.start());
@@ -330,7 +334,8 @@ fn tuned_plans_give_right_results() {
         let given = Choice::default();
         let options = quick(turn as u64 / 9);
         let run = |comm: Comm| tune::<f64>(&comm, &problem, &given, &options, &mut |_| ());
-        let found = ferrier::ranks(ranks).threads(2).run(run).unwrap_or_else(|e| panic!("{}: {e}", case.line));
+        let found =
+            ferrier::ranks(ranks).threads(2).run(run).unwrap_or_else(|e| panic!("{}: {e}", case.line));
         let found = &found[..];
         assert!(found.iter().all(|other| other.choice == found[0].choice), "ranks differ: {}", case.line);
         assert!(found[0].best_ms <= found[0].default_ms && found[0].measured <= 12);
@@ -420,5 +425,16 @@ fn ranks_that_want_different_efforts_are_told_so() {
     };
     for error in ferrier::ranks(3).run(run).unwrap() {
         assert!(error.contains("disagree") && error.contains("Measure"), "{error}");
+    }
+}
+
+#[test]
+fn every_rank_grid_gives_right_results() {
+    let _watchdog = watchdog(300);
+    let (oracle, mut rng) = (Oracle::default(), Rng::for_test(5));
+    for (turn, case) in cases().iter().enumerate().step_by(13) {
+        let given = [[1, 6], [2, 3], [3, 2], [6, 1]][turn % 4];
+        let choice = Choice { grid: Some(given), ..Choice::default() };
+        Run { case, ranks: 6, threads: 1, choice, modes: &MODES[..1] }.check::<f64>(&oracle, &mut rng);
     }
 }

@@ -17,7 +17,17 @@ fn entry(problem: &Problem, ranks: usize, choice: Choice) -> Entry {
     let both = |comm: Comm| keys::<f64>(&comm, problem, &Choice::default());
     let (problem, machine) = ferrier::ranks(ranks).run(both).unwrap().swap_remove(0);
     let (default_ms, best_ms, trials, seconds) = (2.0, 1.0, 7, 0.5);
-    Entry { problem, machine, choice, default_ms, best_ms, trials, seconds, method: "random".into(), found: 1000 }
+    Entry {
+        problem,
+        machine,
+        choice,
+        default_ms,
+        best_ms,
+        trials,
+        seconds,
+        method: "random".into(),
+        found: 1000,
+    }
 }
 
 fn write(path: &Path, entries: impl IntoIterator<Item = Entry>) {
@@ -52,7 +62,8 @@ fn names(folder: &TempDir) -> Vec<String> {
 fn what_is_known_is_used_by_all_ranks_and_only_for_the_same_problem() {
     let _watchdog = watchdog(120);
     let (_folder, path) = folder();
-    let choice = Choice { exchange: Some("point_to_point".into()), path: Some(Way::Pencil), ..Choice::default() };
+    let choice =
+        Choice { exchange: Some("point_to_point".into()), path: Some(Way::Pencil), ..Choice::default() };
     write(&path, [entry(&problem(), 4, choice)]);
     let (recipe, known) = planned(&problem(), 4, &path);
     assert!(known && recipe.exchange() == "point_to_point", "{recipe}");
@@ -132,7 +143,8 @@ fn strange_files_are_left_alone_by_readers_and_kept_aside_by_writers() {
         write(&path, [entry(&problem(), 1, Choice::default())]);
         fs::read(&path).unwrap()
     };
-    let newer = String::from_utf8(whole.clone()).unwrap().replace("\"ferrier_wisdom\": 1", "\"ferrier_wisdom\": 2");
+    let newer =
+        String::from_utf8(whole.clone()).unwrap().replace("\"ferrier_wisdom\": 1", "\"ferrier_wisdom\": 2");
     let strange: [&[u8]; 7] = [
         b"",
         b"\x00\xff garbage",
@@ -147,7 +159,11 @@ fn strange_files_are_left_alone_by_readers_and_kept_aside_by_writers() {
         fs::write(&path, bytes).unwrap();
         assert!(Wisdom::read(&path).is_err());
         assert!(!planned(&problem(), 2, &path).1);
-        assert_eq!((fs::read(&path).unwrap(), names(&folder).len()), (bytes.to_vec(), 1), "a reader changed it");
+        assert_eq!(
+            (fs::read(&path).unwrap(), names(&folder).len()),
+            (bytes.to_vec(), 1),
+            "a reader changed it"
+        );
         write(&path, [entry(&problem(), 2, Choice::default())]);
         assert_eq!(Wisdom::read(&path).unwrap().entries().count(), 1);
         let aside = names(&folder).into_iter().find(|name| name.contains("aside")).expect("it was not kept");

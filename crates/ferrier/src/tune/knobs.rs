@@ -1,7 +1,7 @@
 //! What may be tuned of a [`Choice`]: one line for each of its fields.
 
 use super::space::{Parameter, Point, Space, Value};
-use crate::exchange::{EXCHANGES, Way};
+use crate::exchange::{EXCHANGES, Member, Way};
 use crate::kernel::KERNELS;
 use crate::layout::factor_pairs;
 use crate::{Choice, Comm, MemoryUse, Path, Precision, Problem, Recipe, Step, design};
@@ -20,16 +20,23 @@ pub(super) struct Site<'a> {
 
 impl<'a> Site<'a> {
     pub fn new(comm: &Comm, problem: &'a Problem, given: &Choice) -> Self {
-        let shared = comm.transport().shares_memory() || comm.size() == 1;
-        let works = |way: &Way| shared || !matches!(way, Way::Shared);
         Site {
             problem,
             ranks: comm.size(),
             threads: crate::plan::threads(comm, problem, given),
             most_threads: comm.threads(),
-            exchanges: EXCHANGES.iter().filter(|member| works(&member.way)).map(|member| member.name).collect(),
+            exchanges: EXCHANGES
+                .iter()
+                .filter(|member| works(member, comm))
+                .map(|member| member.name)
+                .collect(),
         }
     }
+}
+
+/// Can ranks of this transport exchange in this way?
+pub(crate) fn works(exchange: &Member, comm: &Comm) -> bool {
+    comm.size() == 1 || comm.transport().shares_memory() || !matches!(exchange.way, Way::Shared)
 }
 
 /// A field of [`Choice`] that may be tuned.
@@ -84,7 +91,8 @@ fn orders(site: &Site<'_>) -> Option<Parameter> {
 /// Slabs, pencils of any grid, pencils of each.
 fn grids(site: &Site<'_>) -> Option<Parameter> {
     let pencils = factor_pairs(site.ranks).filter(|&(p, q)| p > 1 && q > 1);
-    let names = ["slab", "pencil"].map(String::from).into_iter().chain(pencils.map(|(p, q)| format!("{p}x{q}")));
+    let names =
+        ["slab", "pencil"].map(String::from).into_iter().chain(pencils.map(|(p, q)| format!("{p}x{q}")));
     (site.ranks > 1).then(|| Parameter::category("grid", std::iter::once(AUTO.to_string()).chain(names)))
 }
 
@@ -230,10 +238,7 @@ mod tests {
     fn what_is_decided_or_must_not_change_is_not_tuned() {
         let problem = Problem::c2c([8, 8, 8]);
         let all = Knobs::new(&site(&problem, 12), &Choice::default());
-        assert_eq!(
-            names(&all),
-            ["exchange", "kernel", "axes", "grid", "fuse", "memory", "ranks", "threads"]
-        );
+        assert_eq!(names(&all), ["exchange", "kernel", "axes", "grid", "fuse", "memory", "ranks", "threads"]);
         let alone = Knobs::new(&site(&problem, 1), &Choice::default());
         assert_eq!(names(&alone), ["kernel", "axes", "fuse", "memory", "threads"]);
         let given = Choice { threads: Some(1), fuse: Some(true), ..Choice::default() };
@@ -275,7 +280,10 @@ mod tests {
         let auto = identity(Choice::default()).unwrap();
         assert_eq!(identity(Choice { threads: Some(2), ..Choice::default() }).unwrap(), auto);
         assert_ne!(identity(Choice { threads: Some(1), ..Choice::default() }).unwrap(), auto);
-        assert_ne!(identity(Choice { exchange: Some("all_to_all".into()), ..Choice::default() }).unwrap(), auto);
+        assert_ne!(
+            identity(Choice { exchange: Some("all_to_all".into()), ..Choice::default() }).unwrap(),
+            auto
+        );
         let grid = Choice { grid: Some([3, 2]), ..Choice::default() };
         assert!(identity(grid.clone()).unwrap_err().contains("3x2"));
         assert_eq!(judge.predict(&grid), f64::INFINITY);

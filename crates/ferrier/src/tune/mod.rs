@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use knobs::works;
 pub use lab::tune;
 pub use search::{Ask, Ground, METHODS, Method, Search, find};
 pub use session::{Bench, Findings, Limits, Progress, Session, Trial, Verdict};

@@ -67,7 +67,8 @@ fn parse(bytes: &[u8]) -> std::result::Result<Wisdom, String> {
     if bytes.is_empty() {
         return Err("it is empty".into());
     }
-    let mut text: Value = serde_json::from_slice(bytes).map_err(|error| format!("it is not whole: {error}"))?;
+    let mut text: Value =
+        serde_json::from_slice(bytes).map_err(|error| format!("it is not whole: {error}"))?;
     match text[MARK].as_u64() {
         None => return Err("it is not a file of wisdom".into()),
         Some(version) if version > VERSION => {
@@ -75,7 +76,9 @@ fn parse(bytes: &[u8]) -> std::result::Result<Wisdom, String> {
         }
         Some(_) => {}
     }
-    let Value::Array(entries) = text["entries"].take() else { return Err("it has no list of entries".into()) };
+    let Value::Array(entries) = text["entries"].take() else {
+        return Err("it has no list of entries".into());
+    };
     // An entry that cannot be understood is kept as it is: somebody can.
     let understood = |raw: Value| (serde_json::from_value::<Entry>(raw.clone()).ok(), raw);
     Ok(Wisdom { entries: entries.into_iter().map(understood).collect() })

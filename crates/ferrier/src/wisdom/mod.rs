@@ -21,7 +21,6 @@ use serde_json::Value;
 
 pub use key::{MachineKey, ProblemKey};
 
-use crate::exchange::Way;
 use crate::tune::{self, Effort, Options, Outcome};
 use crate::{Choice, Comm, Error, Problem, Real, Result, design};
 use file::There;
@@ -249,7 +248,8 @@ pub(crate) fn advice<T: Real>(
     }
     let outcome = tune::tune::<T>(comm, problem, &given, &options, &mut |_| ())?;
     if let Some(path) = path {
-        let learned = about::<T>(comm, problem, &given, nodes).and_then(|about| remember(&path, about, &outcome));
+        let learned =
+            about::<T>(comm, problem, &given, nodes).and_then(|about| remember(&path, about, &outcome));
         learned.unwrap_or_else(|error| warn(&format!("{error}; what was learned is not remembered")));
     }
     Ok(Advice { choice: outcome.choice, known: None })
@@ -333,8 +333,7 @@ fn recall<T: Real>(
     }
     // Files are edited and merged by people; rank 0 alone must not fail where the others go on.
     let works = design(problem, &choice, T::PRECISION, comm.size()).and_then(|recipe| {
-        let shared = matches!(crate::exchange::find(&recipe.exchange)?.way, Way::Shared);
-        let possible = !shared || comm.size() == 1 || comm.transport().shares_memory();
+        let possible = tune::works(crate::exchange::find(&recipe.exchange)?, comm);
         possible.then_some(()).ok_or_else(|| Error::Choice("these ranks share no memory".into()))
     });
     match works {
