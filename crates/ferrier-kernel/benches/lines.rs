@@ -10,7 +10,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
-use ferrier_kernel::{Block, LineKind, Lines, LinesSpec, Strip, find};
+use ferrier_kernel::{Block, LineKind, Lines, LinesSpec, Store, Strip, find};
 
 /// Complex numbers of the array for strided lines: 256 MiB.
 const LARGE: usize = 1 << 24;
@@ -106,7 +106,7 @@ fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *m
                 to: &here,
                 ahead: &there,
                 ahead_lines,
-                reserve: false,
+                store: Store::Plain,
             };
             // SAFETY: the array has `count` lines, the scratch its size; one thread.
             unsafe { kernel.run(&block, std::slice::from_raw_parts_mut(scratch.0, scratch.1)) };

@@ -102,6 +102,7 @@ pub trait Lines<T>: Send + Sync {
     /// from. `ahead` describes the block that this thread will be given next
     /// (`ahead_lines` lines; none at the end): a hint for prefetching, never read.
     /// What comes out for a line depends on that line alone, to the last bit.
+    /// A thread that asked for [`Store::Stream`] calls [`fence`] before others look.
     ///
     /// # Safety
     /// Every element that `from` describes is valid for reads and every one
@@ -124,9 +125,31 @@ pub struct Block<'a, T> {
     pub ahead: &'a [Strip<T>],
     /// How many lines that next block has.
     pub ahead_lines: usize,
-    /// Are the places in `to` far from any cache (and others than those in
-    /// `from`), so that it pays to fetch them early? A hint.
-    pub reserve: bool,
+    /// How the lines are best stored. A hint.
+    pub store: Store,
+}
+
+/// How lines are best stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Store {
+    /// Their places are in cache, or those that they came from.
+    #[default]
+    Plain,
+    /// Their places are far: it pays to fetch them early.
+    Reserve,
+    /// Their places are far and nobody will look at them soon: it pays to
+    /// write past the caches, where whole cache lines are written.
+    Stream,
+}
+
+/// Makes what this thread stored by [`Store::Stream`] visible to the others,
+/// before it tells them that it is done.
+pub fn fence() {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the instruction is part of SSE, which is always there.
+    unsafe {
+        std::arch::x86_64::_mm_sfence();
+    }
 }
 
 type Make<T> = fn(&LinesSpec) -> Box<dyn Lines<T>>;

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ferrier_kernel::Real;
-use ferrier_kernel::{Block, KERNELS, LineKind, LinesSpec, Strip, find};
+use ferrier_kernel::{Block, KERNELS, LineKind, LinesSpec, Store, Strip, find};
 use ferrier_test::dft::{Direction, dft, keep_half};
 use ferrier_test::{Errors, Field, Rng, Ulp, tolerance, watchdog};
 use num_complex::Complex;
@@ -98,8 +98,14 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
     let from = strips(input.as_mut_ptr(), len_in, place_in, job.pieces.0);
     let to_base = if in_place { input.as_mut_ptr() } else { output.as_mut_ptr() };
     let to = strips(to_base, len_out, place_out, job.pieces.1);
-    let block =
-        Block { lines: job.lines, from: &from, to: &to, ahead: &from, ahead_lines: job.lines, reserve: true };
+    let block = Block {
+        lines: job.lines,
+        from: &from,
+        to: &to,
+        ahead: &from,
+        ahead_lines: job.lines,
+        store: Store::Stream,
+    };
     // SAFETY: strips lie inside `input` and `output`, which nobody else holds;
     // the scratch is aligned and as long as asked for.
     unsafe { lines.run(&block, scratch) };

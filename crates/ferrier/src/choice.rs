@@ -50,6 +50,9 @@ pub struct Choice {
     pub grid: Option<[usize; 2]>,
     /// Two axes in one pass over memory, plane by plane.
     pub fuse: Option<bool>,
+    /// Whether lines that do not go back where they came from are written
+    /// past the caches; by default where the arrays are larger than those.
+    pub stream: Option<bool>,
     /// Threads inside each rank; by default those of the communicator, or
     /// fewer where there is too little work for them.
     pub threads: Option<usize>,

@@ -124,6 +124,12 @@ pub(crate) fn level2_bytes() -> usize {
     *BYTES.get_or_init(|| caches().iter().find(|cache| cache.level == 2).map_or(1 << 20, |cache| cache.bytes))
 }
 
+/// Bytes of the largest cache; 32 MiB where the system does not say.
+pub(crate) fn last_level_bytes() -> usize {
+    static BYTES: OnceLock<usize> = OnceLock::new();
+    *BYTES.get_or_init(|| caches().iter().map(|cache| cache.bytes).max().unwrap_or(32 << 20))
+}
+
 /// How fast `threads` threads copy memory that no cache holds, in GB/s, read
 /// and write counted, huge pages, best of several. Takes about 0.2 s.
 ///

@@ -1,21 +1,35 @@
 //! Short transforms in registers, sign -1, natural order in and out.
 
+use super::factor::Radices;
 use super::vector::{Op, Pair, Vector};
 use crate::Real;
 
-/// Runs `$body` with the constant `$R` equal to the value `$radix`.
+/// Runs `$body` with the constant `$R` equal to the value `$radix`, one of the radices of `$V`.
 macro_rules! with_radix {
-    ($radix:expr, $R:ident => $body:expr) => {
-        with_radix!(@ $radix, $R => $body; 1 2 3 4 5 7 8 9 11 13)
+    ($radix:expr, $V:ty, $R:ident => $body:expr) => {
+        with_radix!(@ $radix, $V, $R => $body; 1 2 3 4 5 7 8 9 10 11 12 13)
     };
-    (@ $radix:expr, $R:ident => $body:expr; $($r:literal)*) => {
+    (@ $radix:expr, $V:ty, $R:ident => $body:expr; $($r:literal)*) => {
         match $radix {
-            $($r => { const $R: usize = $r; $body })*
+            // Passes that the vectors never use are not compiled.
+            $($r if const { $r == 1 || lists(<$V>::RADICES, $r) } => { const $R: usize = $r; $body })*
             other => unreachable!("no butterfly of radix {other}"),
         }
     };
 }
 pub(super) use with_radix;
+
+/// Whether `radix` is one of `radices`.
+pub(super) const fn lists(radices: Radices, radix: usize) -> bool {
+    let mut i = 0;
+    while i < radices.len() {
+        if radices[i].0 == radix {
+            return true;
+        }
+        i += 1;
+    }
+    false
+}
 
 /// A loop of at most six rounds, unrolled: the compiler gives up on the largest radices.
 macro_rules! each {
@@ -35,6 +49,8 @@ pub(super) fn dft<V: Vector, const R: usize>(x: &mut [Pair<V>; R]) {
         2 => dft2(x),
         3 => odd::<V, R, 1>(x, &[-0.5], &[0.866_025_403_784_438_6]),
         4 => dft4(x),
+        10 => dft10(x),
+        12 => dft12(x),
         5 => odd::<V, R, 2>(
             x,
             &[0.309_016_994_374_947_45, -0.809_016_994_374_947_5],
@@ -140,6 +156,39 @@ fn dft8<V: Vector>(x: &mut [Pair<V>]) {
     (x[1], x[5]) = (plus(even[1], a, half), minus(even[1], a, half));
     x[3] = Pair { re: b.re.mul_add(half, even[3].re), im: b.im.neg_mul_add(half, even[3].im) };
     x[7] = Pair { re: b.re.neg_mul_add(half, even[3].re), im: b.im.mul_add(half, even[3].im) };
+}
+
+#[inline(always)]
+fn five<V: Vector>(a: Pair<V>, b: Pair<V>, c: Pair<V>, d: Pair<V>, e: Pair<V>) -> [Pair<V>; 5] {
+    let mut x = [a, b, c, d, e];
+    dft::<V, 5>(&mut x);
+    x
+}
+
+// Products of two factors without a common one: no twiddles between the two
+// steps. Element `B a + A b` goes in as number b of step a; what comes out as
+// number a of step b belongs where division by A leaves a and by B leaves b.
+
+#[inline(always)]
+fn dft10<V: Vector>(x: &mut [Pair<V>]) {
+    let p = five(x[0], x[2], x[4], x[6], x[8]);
+    let q = five(x[5], x[7], x[9], x[1], x[3]);
+    (x[0], x[5]) = (p[0].add(q[0]), p[0].sub(q[0]));
+    (x[6], x[1]) = (p[1].add(q[1]), p[1].sub(q[1]));
+    (x[2], x[7]) = (p[2].add(q[2]), p[2].sub(q[2]));
+    (x[8], x[3]) = (p[3].add(q[3]), p[3].sub(q[3]));
+    (x[4], x[9]) = (p[4].add(q[4]), p[4].sub(q[4]));
+}
+
+#[inline(always)]
+fn dft12<V: Vector>(x: &mut [Pair<V>]) {
+    let p = four(x[0], x[3], x[6], x[9]);
+    let q = four(x[4], x[7], x[10], x[1]);
+    let r = four(x[8], x[11], x[2], x[5]);
+    [x[0], x[4], x[8]] = three(p[0], q[0], r[0]);
+    [x[9], x[1], x[5]] = three(p[1], q[1], r[1]);
+    [x[6], x[10], x[2]] = three(p[2], q[2], r[2]);
+    [x[3], x[7], x[11]] = three(p[3], q[3], r[3]);
 }
 
 /// `a + s b`

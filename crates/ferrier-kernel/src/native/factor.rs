@@ -1,40 +1,49 @@
 //! Lengths into passes.
 
-/// The radices of the passes for `n` points, and what is left where `n` has
-/// prime factors that no radix divides.
-pub(super) fn factors(n: usize, radices: &[usize]) -> (Vec<usize>, usize) {
-    let mut passes = vec![];
+use std::collections::BTreeMap;
+
+/// Radices and what a pass of each costs, in tenths of a cycle per element:
+/// estimates from counts of loads, stores and arithmetic. Only their ratios matter.
+pub(super) type Radices = &'static [(usize, u32)];
+
+/// The radices of the cheapest passes for `n` points, largest first, and what
+/// is left where `n` has prime factors that no radix divides.
+pub(super) fn factors(n: usize, radices: Radices) -> (Vec<usize>, usize) {
     let mut rest = n;
-    for &radix in radices.iter().filter(|radix| !radix.is_power_of_two()) {
+    for &(radix, _) in radices {
         while rest.is_multiple_of(radix) {
-            passes.push(radix);
             rest /= radix;
         }
     }
-    let twos = rest.trailing_zeros() as usize;
-    passes.extend(powers(twos, radices));
-    (passes, rest >> twos)
+    let mut known = BTreeMap::from([(1, (0, 1))]);
+    cheapest(n / rest, radices, &mut known);
+    let (mut passes, mut left) = (vec![], n / rest);
+    while left > 1 {
+        let radix = known[&left].1;
+        passes.push(radix);
+        left /= radix;
+    }
+    passes.sort_unstable_by(|a, b| b.cmp(a));
+    (passes, rest)
 }
 
-/// Two to the `twos`, in passes of the first power of two listed or a little
-/// less; or, where a larger one is listed too, one such pass for what is over.
-fn powers(twos: usize, radices: &[usize]) -> Vec<usize> {
-    let first = radices.iter().find(|radix| radix.is_power_of_two());
-    let bits = first.map_or(1, |radix| radix.trailing_zeros() as usize);
-    let over = bits + twos % bits;
-    if over > bits && twos >= over && radices.contains(&(1 << over)) {
-        let mut passes = vec![1 << bits; (twos - over) / bits];
-        passes.insert(0, 1 << over);
-        return passes;
+/// The least cost of `n` points, and the radix of one of the passes that make it up.
+fn cheapest(n: usize, radices: Radices, known: &mut BTreeMap<usize, (u32, usize)>) -> u32 {
+    if let Some(&(cost, _)) = known.get(&n) {
+        return cost;
     }
-    let passes = twos.div_ceil(bits);
-    (0..passes).map(|i| 1 << (twos * (i + 1) / passes - twos * i / passes)).rev().collect()
+    let mut best = (u32::MAX, n);
+    for &(radix, cost) in radices.iter().filter(|(radix, _)| n.is_multiple_of(*radix)) {
+        best = best.min((cost.saturating_add(cheapest(n / radix, radices, known)), radix));
+    }
+    known.insert(n, best);
+    best.0
 }
 
 /// The smallest length from `least` on that has no prime factor above 5: these
 /// have the fastest passes.
 pub(super) fn smooth_from(least: usize) -> usize {
-    (least..).find(|&n| factors(n, &[5, 3, 2]).1 == 1).expect("powers of two are smooth")
+    (least..).find(|&n| factors(n, &[(2, 1), (3, 1), (5, 1)]).1 == 1).expect("powers of two are smooth")
 }
 
 /// Whether `n` is a prime.

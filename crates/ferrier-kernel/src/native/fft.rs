@@ -7,8 +7,8 @@
 
 use std::marker::PhantomData;
 
-use super::butterfly::{dft, with_radix};
-use super::factor::factors;
+use super::butterfly::{dft, lists, with_radix};
+use super::factor::{Radices, factors};
 use super::ports::{Area, Scrambled, Sink, Source};
 use super::prime::{Bluestein, Rader};
 use super::roots::Roots;
@@ -55,7 +55,7 @@ impl<T: Real> Fft<T> {
     ///
     /// Sign +1 is sign -1 with its results in reverse: a `backward` transform
     /// puts element `k` in place `k`, but element 0 in place `n`.
-    pub fn new(n: usize, radices: &[usize], backward: bool) -> Self {
+    pub fn new(n: usize, radices: Radices, backward: bool) -> Self {
         let (mut passes, rest) = factors(n, radices);
         let (leaf, leaf_len) = if rest > 1 {
             let leaf = match Rader::new(rest, radices) {
@@ -210,7 +210,7 @@ impl<T: Real> Fft<T> {
         let twiddles = self.twiddles[at..].as_ptr();
         // SAFETY: the caller's promises.
         unsafe {
-            with_radix!(radix, R => V::enter(Pass::<V, S, R> { from, work, start, blocks, m, twiddles, touch }));
+            with_radix!(radix, V, R => V::enter(Pass::<V, S, R> { from, work, start, blocks, m, twiddles, touch }));
         }
     }
 
@@ -230,7 +230,7 @@ impl<T: Real> Fft<T> {
             let work = work.add(first * self.leaf_len * 2 * V::LANES);
             match &self.leaf {
                 Leaf::Radix(radix) => {
-                    with_radix!(*radix, R => V::enter(Last::<V, D, R> {
+                    with_radix!(*radix, V, R => V::enter(Last::<V, D, R> {
                         work, base, stride, to, touch, lanes: PhantomData,
                     }));
                 }

@@ -4,12 +4,12 @@ use std::marker::PhantomData;
 
 use super::fft::Fft;
 use super::moves::{Gather, Move, Scatter};
-use super::ports::{Area, Rows, are_rows, list_rows};
+use super::ports::{Area, Rows, are_rows, list_rows, whole_cache_lines};
 use super::real::{Blank, Fold, Mirror, Unfold, twiddles};
 use super::touch::Touch;
 use super::vector::Vector;
 use crate::Real;
-use crate::{Block, LineKind, Lines, LinesSpec};
+use crate::{Block, LineKind, Lines, LinesSpec, Store};
 
 /// Lines on the vectors `V`.
 pub(super) struct NativeLines<V: Vector> {
@@ -35,6 +35,8 @@ struct Group<'a, 'b, V: Vector> {
     a: *mut V::T,
     b: *mut V::T,
     spare: *mut V::T,
+    /// Whether to store past the caches.
+    stream: bool,
     touch: &'a mut Touch<'b, V::T>,
 }
 
@@ -81,8 +83,16 @@ impl<V: Vector> NativeLines<V> {
     unsafe fn gather(&self, group: &mut Group<'_, '_, V>, area: *mut V::T, paired: bool) {
         let width = self.spec.kind.width_in();
         for strip in group.block.from {
-            let it =
-                Move { strip, first: group.first, lines: group.lines, width, area, paired, places: None };
+            let it = Move {
+                strip,
+                first: group.first,
+                lines: group.lines,
+                width,
+                area,
+                paired,
+                stream: false,
+                places: None,
+            };
             // SAFETY: the strips are the caller's promise, the area is long enough.
             unsafe { V::enter(Gather::<V>(it, group.touch)) };
         }
@@ -97,7 +107,8 @@ impl<V: Vector> NativeLines<V> {
     ) {
         let width = self.spec.kind.width_out();
         for strip in group.block.to {
-            let it = Move { strip, first: group.first, lines: group.lines, width, area, paired, places };
+            let (first, lines, stream) = (group.first, group.lines, group.stream);
+            let it = Move { strip, first, lines, width, area, paired, stream, places };
             // SAFETY: the strips are the caller's promise, the area is long enough.
             unsafe { V::enter(Scatter::<V>(it, self.scale, group.touch)) };
         }
@@ -235,7 +246,9 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         // Gathering and scattering take about as long as a pass each.
         let moves = usize::from(!rows_in || !full) + usize::from(!rows_out || !full);
         let visits = block.lines.div_ceil(V::LANES) * self.fft.n * (self.fft.passes() + moves);
-        let mut touch = Touch::new(block, kind.width_in(), kind.width_out(), visits);
+        let stream = block.store == Store::Stream && whole_cache_lines::<V>(block.to, kind.width_out());
+        let reserve = block.store != Store::Plain && !stream;
+        let mut touch = Touch::new(block, reserve, (kind.width_in(), kind.width_out()), visits);
         for first in (0..block.lines).step_by(V::LANES) {
             let lines = V::LANES.min(block.lines - first);
             let full = lines == V::LANES;
@@ -243,6 +256,7 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
                 table: table.cast_const().cast(),
                 at: 2 * first,
                 scale: self.scale,
+                stream,
             };
             let mut group = Group {
                 block,
@@ -253,6 +267,7 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
                 a,
                 b,
                 spare,
+                stream,
                 touch: &mut touch,
             };
             // SAFETY: the caller's promises.

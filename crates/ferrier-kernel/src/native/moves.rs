@@ -21,6 +21,8 @@ pub(super) struct Move<'a, V: Vector> {
     /// Vector `m` of scratch holds number `m` of every line; otherwise the
     /// numbers are the real parts of complex ones, in every other vector.
     pub paired: bool,
+    /// Whether to store past the caches.
+    pub stream: bool,
     /// Where the elements of scratch are, if not in order.
     pub places: Option<&'a [usize]>,
 }
@@ -207,8 +209,13 @@ unsafe fn store_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T, scale: V) {
         unsafe {
             let to = if it.lines < V::LANES { copy.as_mut_ptr() } else { row };
             if it.width == 2 {
-                let x = Pair { re: V::load(it.vector(2 * k)), im: V::load(it.vector(2 * k + 1)) };
-                V::store_pairs(to, x.scaled(scale));
+                let x =
+                    Pair { re: V::load(it.vector(2 * k)), im: V::load(it.vector(2 * k + 1)) }.scaled(scale);
+                if it.stream && it.lines == V::LANES {
+                    V::stream_pairs(to, x);
+                } else {
+                    V::store_pairs(to, x);
+                }
             } else {
                 V::load(it.vector(k)).mul(scale).store_row(to);
             }
@@ -242,7 +249,7 @@ unsafe fn store_columns<V: Vector>(it: &Move<'_, V>, scale: V, touch: &mut Touch
                 columns[i + 1] = V::load(pair.add(pitch)).mul(scale);
             }
             if lines == V::LANES {
-                V::store_square(columns, &starts, m);
+                V::store_square(columns, &starts, m, it.stream);
             } else {
                 V::transpose(&mut columns);
                 for i in 0..V::LANES {

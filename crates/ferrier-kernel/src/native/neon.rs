@@ -2,10 +2,12 @@
 
 use std::arch::aarch64::*;
 
+use super::factor::Radices;
 use super::vector::{MAX_LANES, Op, Pair, Vector};
 
 // 32 registers, but narrow ones: as for AVX-512.
-const RADICES: &[usize] = &[13, 11, 7, 5, 9, 3, 8, 4, 2];
+const RADICES: Radices =
+    &[(2, 60), (3, 80), (4, 75), (5, 95), (7, 120), (8, 90), (9, 120), (11, 170), (13, 190)];
 
 /// One vector type: all but the transpose differs in names only.
 macro_rules! vector {
@@ -18,7 +20,7 @@ macro_rules! vector {
             type T = $t;
             const LANES: usize = $lanes;
             const ORDER: [usize; MAX_LANES] = super::natural_order();
-            const RADICES: &'static [usize] = RADICES;
+            const RADICES: Radices = RADICES;
 
             #[inline(always)]
             unsafe fn enter<O: Op<Self>>(op: O) -> O::Out {

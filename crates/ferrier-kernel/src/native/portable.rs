@@ -1,5 +1,6 @@
 //! Vectors for any processor: plain arrays, left to the compiler.
 
+use super::factor::Radices;
 use super::vector::{MAX_LANES, Op, Pair, Vector};
 use crate::Real;
 
@@ -20,7 +21,7 @@ impl<T: Real> Vector for Portable<T> {
     type T = T;
     const LANES: usize = WIDTH;
     const ORDER: [usize; MAX_LANES] = super::natural_order();
-    const RADICES: &'static [usize] = &[13, 11, 7, 5, 9, 3, 4, 2];
+    const RADICES: Radices = &[(2, 60), (3, 80), (4, 75), (5, 100), (7, 140), (9, 150), (11, 200), (13, 230)];
 
     // Out of line, as on the others: otherwise all radices end up in one function.
     #[inline(never)]

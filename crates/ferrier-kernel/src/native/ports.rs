@@ -62,6 +62,8 @@ pub(super) struct Rows<T> {
     pub at: usize,
     /// What is stored is multiplied by this. (One changes no bit.)
     pub scale: T,
+    /// Whether it is stored past the caches.
+    pub stream: bool,
 }
 
 impl<V: Vector> Source<V> for Rows<V::T> {
@@ -76,7 +78,14 @@ impl<V: Vector> Sink<V> for Rows<V::T> {
     #[inline(always)]
     unsafe fn put(&self, k: usize, x: Pair<V>) {
         // SAFETY: the caller's promise.
-        unsafe { V::store_pairs((*self.table.add(k)).add(self.at), x.scaled(V::splat(self.scale))) };
+        unsafe {
+            let (place, x) = ((*self.table.add(k)).add(self.at), x.scaled(V::splat(self.scale)));
+            if self.stream {
+                V::stream_pairs(place, x);
+            } else {
+                V::store_pairs(place, x);
+            }
+        }
     }
 }
 
@@ -98,6 +107,21 @@ pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], table: *mut *mut T) {
     }
     // SAFETY: the caller's promise; the table is not empty.
     unsafe { *place = *table };
+}
+
+/// Whether groups of lines fill whole cache lines, row by row (neighbouring
+/// lines side by side) or line by line.
+pub(super) fn whole_cache_lines<V: Vector>(strips: &[Strip<V::T>], width: usize) -> bool {
+    const LINE: isize = 64;
+    let size = size_of::<V::T>() as isize;
+    strips.iter().all(|strip| {
+        let aligned = (strip.ptr as isize) % LINE == 0;
+        let rows = strip.lane == width as isize && strip.step * size % LINE == 0;
+        let columns = strip.step == width as isize
+            && strip.lane * size % LINE == 0
+            && (strip.len * width).is_multiple_of(V::LANES);
+        V::STREAMS && aligned && (rows || columns)
+    })
 }
 
 /// Whether neighbouring lines lie side by side in every strip.

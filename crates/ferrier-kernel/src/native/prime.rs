@@ -3,7 +3,7 @@
 
 use std::marker::PhantomData;
 
-use super::factor::{factors, is_prime, power, primitive_root, smooth_from};
+use super::factor::{Radices, factors, is_prime, power, primitive_root, smooth_from};
 use super::fft::Fft;
 use super::portable::Portable;
 use super::ports::{Area, Sink};
@@ -46,7 +46,7 @@ pub(super) struct Rader<T> {
 
 impl<T: Real> Rader<T> {
     /// None where Bluestein does better.
-    pub fn new(p: usize, radices: &[usize]) -> Option<Self> {
+    pub fn new(p: usize, radices: Radices) -> Option<Self> {
         if !is_prime(p) || factors(p - 1, radices).1 > 1 {
             return None;
         }
@@ -168,7 +168,7 @@ pub(super) struct Bluestein<T> {
 }
 
 impl<T: Real> Bluestein<T> {
-    pub fn new(n: usize, radices: &[usize]) -> Self {
+    pub fn new(n: usize, radices: Radices) -> Self {
         let len = smooth_from(2 * n - 1);
         let roots = Roots::new(2 * n);
         let chirp = |k: usize| roots.get((k as u128 * k as u128 % (2 * n as u128)) as usize);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::Real;
-use crate::{Block, LineKind, Strip};
+use crate::{Block, LineKind, Store, Strip};
 
 const KINDS: [LineKind; 4] =
     [LineKind::Forward, LineKind::Backward, LineKind::RealForward, LineKind::RealBackward];
@@ -110,9 +110,21 @@ enum Shape {
     Sparse,
     /// Side by side, but from the last line to the first.
     Backwards,
+    /// Rows that begin with cache lines, so that they can be written past the caches.
+    WholeRows,
+    /// Columns likewise.
+    WholeColumns,
 }
-const SHAPES: [Shape; 6] =
-    [Shape::Rows, Shape::RowPieces, Shape::Columns, Shape::ColumnPieces, Shape::Sparse, Shape::Backwards];
+const SHAPES: [Shape; 8] = [
+    Shape::Rows,
+    Shape::RowPieces,
+    Shape::Columns,
+    Shape::ColumnPieces,
+    Shape::Sparse,
+    Shape::Backwards,
+    Shape::WholeRows,
+    Shape::WholeColumns,
+];
 
 /// Strips over one buffer, and the buffer's length.
 fn strips<T>(shape: Shape, lines: usize, len: usize, width: usize) -> (Vec<(usize, Strip<T>)>, usize) {
@@ -127,9 +139,12 @@ fn strips<T>(shape: Shape, lines: usize, len: usize, width: usize) -> (Vec<(usiz
         Shape::Columns | Shape::ColumnPieces => (w, w * n + 5),
         Shape::Sparse => (w + 1, (w + 1) * n + 3),
         Shape::Backwards => (w * l, -w),
+        // 16 numbers are a cache line, or two.
+        Shape::WholeRows => ((w * (l + 3) + 15) / 16 * 16, w),
+        Shape::WholeColumns => (w, (w * n + 20) / 16 * 16),
     };
     let mut strips = vec![];
-    let mut offset = 7;
+    let mut offset = if matches!(shape, Shape::WholeRows | Shape::WholeColumns) { 16 } else { 7 };
     for cut in cuts.windows(2) {
         let pieces = cut[1] - cut[0];
         let first = if lane < 0 { (l - 1) * w } else { 0 };
@@ -149,9 +164,11 @@ struct Lay<T> {
 impl<T: Real> Lay<T> {
     fn new(shape: Shape, lines: usize, len: usize, width: usize) -> Self {
         let (places, total) = strips::<T>(shape, lines, len, width);
-        let mut numbers = vec![T::rounded(-77.0); total];
-        let strips =
-            places.iter().map(|&(at, strip)| Strip { ptr: numbers[at..].as_mut_ptr(), ..strip }).collect();
+        let mut numbers = vec![T::rounded(-77.0); total + 16];
+        let start = numbers.as_ptr().align_offset(64);
+        let mut place =
+            |&(at, strip): &(usize, Strip<T>)| Strip { ptr: numbers[start + at..].as_mut_ptr(), ..strip };
+        let strips = places.iter().map(&mut place).collect();
         Lay { numbers, strips }
     }
 
@@ -218,7 +235,7 @@ fn run<T: Tested>(
         to: &strips,
         ahead: &source.strips,
         ahead_lines: count,
-        reserve: true,
+        store: Store::Stream,
     };
     // SAFETY: the strips describe the buffers of source and target.
     unsafe { lines.run(&block, scratch.slice(size)) };
@@ -283,7 +300,7 @@ fn every_small_length() {
 #[test]
 fn larger_lengths() {
     for n in [144, 243, 250, 256, 289, 360, 384, 500, 512, 1000, 1001, 1009, 1024, 2021, 2048, 2187] {
-        check_all(n, 9, &[Shape::Rows, Shape::ColumnPieces]);
+        check_all(n, 9, &[Shape::Rows, Shape::ColumnPieces, Shape::WholeRows, Shape::WholeColumns]);
     }
 }
 

@@ -42,13 +42,14 @@ pub(super) struct Touch<'a, T> {
 }
 
 impl<'a, T> Touch<'a, T> {
-    /// A walk over what `block` will store and what comes after it, done
-    /// after `visits` visits of an element. Widths are numbers per element.
-    pub fn new(block: &Block<'a, T>, width_in: usize, width_out: usize, visits: usize) -> Self {
+    /// A walk over what `block` will store (to `reserve` it) and what comes after it, done after
+    /// `visits` visits of an element. Widths are numbers per element, before and after.
+    pub fn new(block: &Block<'a, T>, reserve: bool, widths: (usize, usize), visits: usize) -> Self {
+        let (width_in, width_out) = widths;
         let target = List { strips: block.to, lines: block.lines, width: width_out, write: true };
         let source = List { strips: block.ahead, lines: block.ahead_lines, width: width_in, write: false };
         let mut touch = Touch::nothing();
-        (touch.now, touch.next) = (if block.reserve { target } else { List::NONE }, source);
+        (touch.now, touch.next) = (if reserve { target } else { List::NONE }, source);
         let cache_lines = touch.now.cache_lines() + touch.next.cache_lines();
         touch.rate = (cache_lines * 1024).div_ceil(visits.max(1));
         touch.next_strip();

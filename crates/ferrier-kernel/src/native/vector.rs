@@ -1,5 +1,6 @@
 //! What the passes need of a vector of lanes, and complex numbers made of two.
 
+use super::factor::Radices;
 use crate::Real;
 
 /// The widest vector there is, in lanes.
@@ -18,10 +19,9 @@ pub(super) trait Vector: Copy + 'static {
     /// Lane `i` holds line `ORDER[i]` of the group: the order in which
     /// [`load_pairs`](Vector::load_pairs) is cheapest.
     const ORDER: [usize; MAX_LANES];
-    /// Radices worth a pass of their own, best first (of the powers of two, the
-    /// first makes most passes): large ones save trips to the cache, but only
-    /// where there are registers for them.
-    const RADICES: &'static [usize];
+    /// Radices worth a pass of their own and what it costs: large ones save trips
+    /// to the cache, but only where there are registers for them.
+    const RADICES: Radices;
 
     /// Runs `op` in a function compiled for this instruction set.
     ///
@@ -64,6 +64,24 @@ pub(super) trait Vector: Copy + 'static {
     /// # Safety
     /// `2 * LANES` numbers can be written.
     unsafe fn store_pairs(p: *mut Self::T, c: Pair<Self>);
+    /// Whether there are stores that go past the caches.
+    const STREAMS: bool = false;
+    /// [`store`](Vector::store) past the caches where that can be.
+    /// # Safety
+    /// `LANES` numbers can be written, aligned to the vector's size.
+    #[inline(always)]
+    unsafe fn stream(self, p: *mut Self::T) {
+        // SAFETY: the caller's promise.
+        unsafe { self.store(p) };
+    }
+    /// [`store_pairs`](Vector::store_pairs) past the caches where that can be.
+    /// # Safety
+    /// `2 * LANES` numbers can be written, aligned to the vector's size.
+    #[inline(always)]
+    unsafe fn stream_pairs(p: *mut Self::T, c: Pair<Self>) {
+        // SAFETY: the caller's promise.
+        unsafe { Self::store_pairs(p, c) };
+    }
     /// Turns the first `LANES` rows into columns.
     fn transpose(rows: &mut [Self; MAX_LANES]);
 
@@ -83,13 +101,24 @@ pub(super) trait Vector: Copy + 'static {
 
     /// The way back.
     /// # Safety
-    /// They can be written.
+    /// They can be written, and are aligned to the vector's size for `stream`.
     #[inline(always)]
-    unsafe fn store_square(mut columns: [Self; MAX_LANES], lines: &[*mut Self::T; MAX_LANES], m: usize) {
+    unsafe fn store_square(
+        mut columns: [Self; MAX_LANES],
+        lines: &[*mut Self::T; MAX_LANES],
+        m: usize,
+        stream: bool,
+    ) {
         Self::transpose(&mut columns);
         for i in 0..Self::LANES {
             // SAFETY: the caller's promise.
-            unsafe { columns[i].store(lines[i].add(m)) };
+            unsafe {
+                if stream {
+                    columns[i].stream(lines[i].add(m));
+                } else {
+                    columns[i].store(lines[i].add(m));
+                }
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::arch::x86_64::*;
 
+use super::factor::Radices;
 use super::vector::{MAX_LANES, Op, Pair, Vector};
 
 /// One vector type: the arithmetic differs in names only. What moves numbers
@@ -9,7 +10,7 @@ use super::vector::{MAX_LANES, Op, Pair, Vector};
 macro_rules! vector {
     ($name:ident, $raw:ty, $t:ty, $lanes:literal, $feature:literal, $order:expr, $radices:expr,
      $set1:ident, $add:ident, $sub:ident, $mul:ident, $fmadd:ident, $fmsub:ident, $fnmadd:ident,
-     $load:ident, $store:ident $(; $($own:tt)*)?) => {
+     $load:ident, $store:ident, $stream:ident $(; $($own:tt)*)?) => {
         #[derive(Clone, Copy)]
         pub(super) struct $name($raw);
 
@@ -17,7 +18,7 @@ macro_rules! vector {
             type T = $t;
             const LANES: usize = $lanes;
             const ORDER: [usize; MAX_LANES] = $order;
-            const RADICES: &'static [usize] = $radices;
+            const RADICES: Radices = $radices;
 
             #[inline(always)]
             unsafe fn enter<O: Op<Self>>(op: O) -> O::Out {
@@ -74,6 +75,21 @@ macro_rules! vector {
                 // SAFETY: inside `enter`; the caller vouches for the numbers.
                 unsafe { $store(p, self.0) }
             }
+            const STREAMS: bool = true;
+            #[inline(always)]
+            unsafe fn stream(self, p: *mut $t) {
+                // SAFETY: inside `enter`; the caller vouches for the numbers and where they lie.
+                unsafe { $stream(p, self.0) }
+            }
+            #[inline(always)]
+            unsafe fn stream_pairs(p: *mut $t, c: Pair<Self>) {
+                // SAFETY: inside `enter`; the caller vouches for the numbers and where they lie.
+                unsafe {
+                    let (low, high) = $name::join(c.re.0, c.im.0);
+                    $stream(p, low);
+                    $stream(p.add($lanes), high);
+                }
+            }
             #[inline(always)]
             unsafe fn load_row(p: *const $t) -> Self {
                 // SAFETY: inside `enter`; the caller vouches for the numbers.
@@ -111,10 +127,22 @@ macro_rules! vector {
     };
 }
 
-// 32 registers: radix 8 fits with room for temporaries.
-const WIDE: &[usize] = &[13, 11, 7, 5, 9, 3, 8, 4, 2];
+// 32 registers: radix 12 just fits. (15 and 16 were tried: they spill and lose to two passes.)
+const WIDE: Radices = &[
+    (2, 75),
+    (3, 80),
+    (4, 80),
+    (5, 95),
+    (7, 120),
+    (8, 90),
+    (9, 120),
+    (10, 108),
+    (11, 170),
+    (12, 105),
+    (13, 190),
+];
 // 16 registers: radix 4 fits; radix 8 spills, but beats a pass of radix 2.
-const NARROW: &[usize] = &[13, 11, 7, 5, 3, 4, 8, 2];
+const NARROW: Radices = &[(2, 60), (3, 80), (4, 75), (5, 100), (7, 140), (8, 125), (11, 200), (13, 230)];
 
 vector!(
     Z64,
@@ -132,7 +160,8 @@ vector!(
     _mm512_fmsub_pd,
     _mm512_fnmadd_pd,
     _mm512_loadu_pd,
-    _mm512_storeu_pd;
+    _mm512_storeu_pd,
+    _mm512_stream_pd;
     // Halves of two lines in one register: memory does a third of the shuffles.
     // (On the way back the compiler undoes such a scheme.).
     #[inline(always)]
@@ -157,7 +186,8 @@ vector!(
     _mm512_fmsub_ps,
     _mm512_fnmadd_ps,
     _mm512_loadu_ps,
-    _mm512_storeu_ps
+    _mm512_storeu_ps,
+    _mm512_stream_ps
 );
 vector!(
     Y64,
@@ -175,7 +205,8 @@ vector!(
     _mm256_fmsub_pd,
     _mm256_fnmadd_pd,
     _mm256_loadu_pd,
-    _mm256_storeu_pd
+    _mm256_storeu_pd,
+    _mm256_stream_pd
 );
 vector!(
     Y32,
@@ -193,7 +224,8 @@ vector!(
     _mm256_fmsub_ps,
     _mm256_fnmadd_ps,
     _mm256_loadu_ps,
-    _mm256_storeu_ps
+    _mm256_storeu_ps,
+    _mm256_stream_ps
 );
 
 // Each function below is called inside `enter` only (safety) and inlined there.

@@ -13,7 +13,7 @@ use crate::buffer::Buffer;
 use crate::exchange::{Mover, Way};
 use crate::kernel::{Lines, LinesSpec};
 use crate::layout::Split;
-use crate::machine::level2_bytes;
+use crate::machine::{last_level_bytes, level2_bytes};
 use crate::pool::Pool;
 use crate::recipe::State;
 use crate::tune::Effort;
@@ -36,6 +36,8 @@ struct Decision {
     /// The largest plane, in bytes, that is transformed along two axes in one pass.
     plane_bytes: usize,
     threads: usize,
+    /// Are the arrays too large for any cache, so that stores had better go past them?
+    stream: bool,
     /// Where the choice comes from, if it was known.
     wisdom: Option<Known>,
 }
@@ -82,7 +84,7 @@ impl Planner {
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T>> {
         let problem = agree::<T>(comm, self.problem, &self.choice, self.effort)?;
         let advice = wisdom::advice::<T>(comm, &problem, &self.choice, self.effort, &self.source)?;
-        let decision = decide(comm, &problem, advice)?;
+        let decision = decide::<T>(comm, &problem, advice)?;
         let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
         compare(comm, &recipe)?;
         Draft::new(&comm.duplicate()?.with_threads(decision.threads), recipe, &decision)
@@ -149,8 +151,16 @@ pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize 
     comm.threads().min(share / 4096).max(1)
 }
 
+/// Whether input and output of the ranks of a node together are more than the last cache holds.
+fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
+    let numbers =
+        problem.batch * problem.shape.iter().product::<usize>() * if problem.is_real() { 1 } else { 2 };
+    let ranks = comm.size().min(crate::machine::cores());
+    2 * (numbers / comm.size()) * number * ranks > last_level_bytes()
+}
+
 /// Rank 0's decision, on every rank.
-fn decide(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
+fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
     let Advice { mut choice, known: wisdom } = advice;
     if comm.size() > 1 && !comm.transport().shares_memory() {
         let name = choice.exchange.get_or_insert_with(|| "all_to_allv".into());
@@ -162,7 +172,8 @@ fn decide(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
         }
     }
     let threads = threads(comm, problem, &choice);
-    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads, wisdom };
+    let stream = choice.stream.unwrap_or_else(|| stream(comm, problem, T::PRECISION.bytes()));
+    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads, stream, wisdom };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),
@@ -211,7 +222,14 @@ impl<T: Real> Draft<T> {
             let movers = Arc::new(movers(comm, &recipe, &schedule(&recipe, terms), way)?);
             for in_place in [false, true] {
                 let plan = schedule(&recipe, Terms { in_place, ..terms });
-                variants.push(bind(comm, &recipe, &plan, in_place, movers.clone(), &mut tables)?);
+                variants.push(bind(
+                    comm,
+                    &recipe,
+                    &plan,
+                    (in_place, decision.stream),
+                    movers.clone(),
+                    &mut tables,
+                )?);
             }
         }
         let order = |[forward, forward_in, backward, backward_in]: [Variant<T>; 4]| {
@@ -303,14 +321,15 @@ fn bind<T: Real>(
     comm: &Comm,
     recipe: &Recipe,
     plan: &Schedule,
-    in_place: bool,
+    (in_place, stream): (bool, bool),
     movers: Arc<Vec<Box<dyn Mover>>>,
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
     let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
     let (rank, number, batch) = (comm.rank(), recipe.precision.bytes(), recipe.batch);
     let memory = recipe.memory;
-    let site = Site { rank, ranks: comm.size(), batch, number, memory, in_place, halved, movers: &movers };
+    let site =
+        Site { rank, ranks: comm.size(), batch, number, memory, in_place, stream, halved, movers: &movers };
     let areas = site.areas(plan);
     let passes: Result<Vec<_>> = plan
         .passes

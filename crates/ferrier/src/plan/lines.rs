@@ -48,6 +48,8 @@ pub(crate) struct LineGrid<T> {
     pub planes: (usize, usize),
     /// Do the lines come from (go to) a plane that is in cache?
     pub near: [bool; 2],
+    /// Are they to be written past the caches, where they do not go back where they came from?
+    pub stream: bool,
 }
 
 /// One block: which lines of which cell.
@@ -111,6 +113,7 @@ impl<T> LineGrid<T> {
             blocks: 0,
             planes,
             near: [false; 2],
+            stream: false,
         };
         for planes in plane_cuts.windows(2).map(|w| (w[0], w[1])) {
             for lanes in lane_cuts.windows(2).map(|w| (w[0], w[1])) {

@@ -36,6 +36,8 @@ pub(crate) struct Site<'a> {
     pub number: usize,
     pub memory: MemoryUse,
     pub in_place: bool,
+    /// Is the array so large that what is stored is better written past the caches?
+    pub stream: bool,
     pub halved: Option<usize>,
     pub movers: &'a [Box<dyn Mover>],
 }

@@ -8,7 +8,7 @@ use super::geometry::{Geometry, width};
 use super::lines::{Axes, BlockAt, LineGrid};
 use super::lower::{Areas, Base, Piece, Site};
 use super::schedule::{Before, Leg, Pass, Schedule};
-use crate::kernel::{Block, Lines, Strip};
+use crate::kernel::{Block, Lines, Store, Strip, fence};
 use crate::machine::SendPtr;
 use crate::pool::Pool;
 use crate::{Box3, Order, Real, Result};
@@ -22,6 +22,17 @@ enum Work<T> {
     /// Two axes: each plane through `first` into scratch (or straight into
     /// the target) and through `second` to its place.
     Planes { first: LineGrid<T>, second: LineGrid<T>, plane: usize },
+}
+
+impl<T> Work<T> {
+    /// Says whether what goes far is to be written past the caches.
+    fn stream(&mut self, stream: bool) {
+        match self {
+            Work::Nothing => {}
+            Work::Lines(grid) => grid.stream = stream,
+            Work::Planes { second, .. } => second.stream = stream,
+        }
+    }
 }
 
 /// A pass of one rank.
@@ -119,6 +130,8 @@ impl<T: Real> BoundPass<T> {
             [] => "copy".to_string(),
             legs => legs.iter().map(|leg| leg.name.as_str()).collect::<Vec<_>>().join(" + "),
         };
+        let mut work = work;
+        work.stream(site.stream);
         Ok(BoundPass { before: pass.before, name, bytes, flops, work, next: AtomicUsize::new(0) })
     }
 
@@ -159,6 +172,7 @@ impl<T: Real> BoundPass<T> {
                     unsafe { self.run_planes(first, second, *plane, hand) }
                 }
             }
+            fence();
         });
     }
 
@@ -229,13 +243,18 @@ unsafe fn run_block<T: Real>(
         _ => hand.ahead.clear(),
     }
     let in_place = hand.from.first().map(|strip| strip.ptr) == hand.to.first().map(|strip| strip.ptr);
+    let store = match () {
+        () if near_to || in_place => Store::Plain,
+        () if grid.stream => Store::Stream,
+        () => Store::Reserve,
+    };
     let block = Block {
         lines: grid.lanes(at),
         from: &hand.from,
         to: &hand.to,
         ahead: &hand.ahead,
         ahead_lines: next.map_or(0, |next| grid.lanes(next)),
-        reserve: !near_to && !in_place,
+        store,
     };
     // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
     unsafe { grid.lines.run(&block, scratch) };
@@ -258,7 +277,10 @@ fn planes<T: Real>(
     // The array between the legs: leg one is done, leg two is not.
     let mut between = *arrive;
     between.hi[one] = leave.hi[one];
+    // What is written past the caches cannot be the array between the legs.
+    let back = matches!((from, to), ([from], [to]) if (from.rank, from.base, from.offset) == (to.rank, to.base, to.offset));
     let in_target = match to {
+        [_] if site.stream && !back && !site.in_place => false,
         [target] => legs[1].spec.kind.width_in() == legs[1].spec.kind.width_out() && target.region == between,
         _ => false,
     };

@@ -59,6 +59,7 @@ static KNOBS: &[Knob] = &[
     Knob { values: orders, decided: |choice| choice.axes.is_some(), set: |choice, value| choice.axes = numbers(value.name(), ',') },
     Knob { values: grids, decided: |choice| choice.path.is_some() || choice.grid.is_some() || choice.ranks.is_some(), set: set_grid },
     Knob { values: |_| Some(Parameter::category("fuse", [AUTO, "yes", "no"])), decided: |choice| choice.fuse.is_some(), set: |choice, value| choice.fuse = Some(value.name() == "yes") },
+    Knob { values: |_| Some(Parameter::category("stream", [AUTO, "yes", "no"])), decided: |choice| choice.stream.is_some(), set: |choice, value| choice.stream = Some(value.name() == "yes") },
     Knob { values: |_| Some(Parameter::category("memory", ["fast", "small"])), decided: |choice| choice.memory == MemoryUse::Small, set: |choice, _| choice.memory = MemoryUse::Small },
     Knob { values: ranks, decided: |choice| choice.ranks.is_some() || choice.grid.is_some(), set: |choice, value| choice.ranks = Some(value.number()) },
     Knob { values: threads, decided: |choice| choice.threads.is_some(), set: |choice, value| choice.threads = Some(value.number()) },
@@ -192,7 +193,20 @@ impl Judge<'_> {
         if recipe.reshapes() == 0 {
             recipe.exchange.clear();
         }
-        Ok(format!("{:016x} {}", recipe.digest(), choice.threads.unwrap_or(self.site.threads)))
+        // What has gone into the recipe is compared there, the rest here.
+        let rest = Choice {
+            exchange: None,
+            kernel: None,
+            path: None,
+            axes: None,
+            ranks: None,
+            grid: None,
+            fuse: None,
+            memory: MemoryUse::default(),
+            threads: Some(choice.threads.unwrap_or(self.site.threads)),
+            ..choice.clone()
+        };
+        Ok(format!("{:016x} {rest:?}", recipe.digest()))
     }
 
     /// Seconds by a crude model: bytes past memory and between ranks.
@@ -238,12 +252,15 @@ mod tests {
     fn what_is_decided_or_must_not_change_is_not_tuned() {
         let problem = Problem::c2c([8, 8, 8]);
         let all = Knobs::new(&site(&problem, 12), &Choice::default());
-        assert_eq!(names(&all), ["exchange", "kernel", "axes", "grid", "fuse", "memory", "ranks", "threads"]);
+        assert_eq!(
+            names(&all),
+            ["exchange", "kernel", "axes", "grid", "fuse", "stream", "memory", "ranks", "threads"]
+        );
         let alone = Knobs::new(&site(&problem, 1), &Choice::default());
-        assert_eq!(names(&alone), ["kernel", "axes", "fuse", "memory", "threads"]);
+        assert_eq!(names(&alone), ["kernel", "axes", "fuse", "stream", "memory", "threads"]);
         let given = Choice { threads: Some(1), fuse: Some(true), ..Choice::default() };
         let pinned = problem.clone().reproducible(true);
-        assert_eq!(names(&Knobs::new(&site(&pinned, 1), &given)), ["memory"]);
+        assert_eq!(names(&Knobs::new(&site(&pinned, 1), &given)), ["stream", "memory"]);
     }
 
     #[test]

@@ -57,6 +57,7 @@ pub fn any_choice(exchange: &str, kernel: &str, ranks: usize, rng: &mut Rng) -> 
         path: *rng.pick(&[None, None, Some(Path::Slab), Some(Path::Pencil)]),
         ranks: *rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]),
         fuse: *rng.pick(&[None, None, Some(true), Some(false)]),
+        stream: *rng.pick(&[None, None, Some(true)]),
         memory: *rng.pick(&[MemoryUse::Fast, MemoryUse::Fast, MemoryUse::Small]),
         ..choice(exchange, kernel)
     }
