@@ -337,7 +337,20 @@ fn explained(outcome: &Outcome) -> String {
             vec![trial.text.clone(), ms, verdict(&trial.verdict)]
         })
         .collect();
-    report::columns(&["tried", "ms", "what became of it"], &rows)
+    in_words(&["tried", "ms", "what became of it"], &rows)
+}
+
+/// A table whose columns are words: each begins where its header does.
+pub fn in_words(header: &[&str], rows: &[Vec<String>]) -> String {
+    let header: Vec<String> = header.iter().map(|text| text.to_string()).collect();
+    let all = || std::iter::once(&header).chain(rows);
+    let width = |at: usize| all().map(|row| row[at].chars().count()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..header.len()).map(width).collect();
+    let line = |row: &Vec<String>| {
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!(" {cell:width$} "));
+        cells.collect::<String>().trim_end().to_string() + "\n"
+    };
+    all().map(line).collect()
 }
 
 fn verdict(verdict: &Verdict) -> String {

@@ -7,7 +7,7 @@ use ferrier::wisdom::{Entry, Wisdom, user_file};
 
 use crate::failure::{Failure, Outcome, fail};
 use crate::report::{self, digits};
-use crate::tune::described;
+use crate::tune::{described, in_words};
 
 /// `ferrier wisdom`.
 #[derive(Args, Debug)]
@@ -123,7 +123,7 @@ fn list(entries: &[&Entry]) -> String {
         ]
     };
     let rows: Vec<_> = entries.iter().map(row).collect();
-    report::columns(&["entry", "ranks x threads", "ms", "speed-up", "age", "choice"], &rows)
+    in_words(&["entry", "ranks x threads", "ms", "speed-up", "age", "choice"], &rows)
 }
 
 /// A number of seconds for people.

@@ -133,7 +133,8 @@ fn wisdom_is_listed_shown_merged_and_forgotten() {
     assert_eq!(entries(&one).len(), 2);
     let listed = stdout(&at(&one, &["list"]));
     assert!(listed.contains("8x8x8 c2c f64") && listed.contains("9x9x9"), "{listed}");
-    let id = listed.lines().find(|line| line.contains("9x9x9")).unwrap()[..8].to_string();
+    let line = listed.lines().find(|line| line.contains("9x9x9")).unwrap();
+    let id = line.split_whitespace().next().unwrap().to_string();
     assert_eq!(parsed(&stdout(&at(&one, &["show", &id])))[0]["problem"]["shape"], Value::from(vec![9, 9, 9]));
     assert!(stdout(&at(&one, &["forget", &id])).starts_with("1 forgotten"));
     assert_eq!(entries(&one).len(), 1);
