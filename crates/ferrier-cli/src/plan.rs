@@ -50,6 +50,9 @@ pub fn run(args: &PlanArgs) -> Outcome {
     }
 }
 
+/// What rank 0 tells: the recipe, and what it was made from.
+type Told = (Recipe, Option<Known>);
+
 /// Whether something was known, and how old it is.
 fn wisdom_line(known: Option<&Known>) -> String {
     match known {
@@ -67,7 +70,7 @@ fn draft<T: Real>(
     problem: &ferrier::Problem,
     choice: &ferrier::Choice,
     wisdom: Option<&Path>,
-) -> ferrier::Result<(Option<(Recipe, Option<Known>)>, u64)> {
+) -> ferrier::Result<(Option<Told>, u64)> {
     let planner = Planner::new(problem).choice(choice.clone());
     let planner = match wisdom {
         Some(file) => planner.wisdom(file),
