@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use ferrier::tune::{self, Limits, METHODS, Options, Outcome, Progress, Trial, Verdict};
 use ferrier::wisdom::{Entry, Wisdom};
-use ferrier::{Choice, Comm, Precision, Problem, Real};
+use ferrier::{Choice, Comm, Planner, Precision, Problem, Real};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -208,6 +208,13 @@ fn progress_bar() -> ProgressBar {
 
 /// Tunes and remembers. Collective.
 fn work<T: Real>(comm: &Comm, job: &Job<'_>) -> ferrier::Result<Option<Done>> {
+    let draft = Planner::new(job.problem).choice(job.choice.clone()).without_wisdom().draft::<T>(comm)?;
+    let recipe = draft.recipe();
+    let arrays = [&recipe.input, &recipe.output].map(|layout| layout.boxes()[comm.rank()].volume());
+    let numbers = arrays.iter().sum::<usize>() * 2 * recipe.batch;
+    // Two plans at a time run against each other.
+    setup::check_room(comm, 2 * draft.memory().total() + numbers * size_of::<T>())?;
+    drop(draft);
     let mut options = job.options.clone();
     let mut foreign = Vec::new();
     if let Some(wisdom) = job.foreign {
