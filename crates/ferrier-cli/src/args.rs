@@ -20,6 +20,7 @@ use crate::shape::{AxisList, Frame, Grid, LayoutName};
   ferrier bench 256 --ranks 2 --json result.json
   ferrier plan 256x256x128 --ranks 12 --in-layout bricks
   ferrier info
+  mpiexec -n 4 ferrier bench 256
 
 Exit codes: 0 done, 1 a result came out wrong, 2 bad input or a machine that refuses."
 )]
@@ -44,7 +45,9 @@ pub enum Command {
     #[command(after_help = "Examples:
   ferrier bench 128 --ranks 4
   ferrier bench 256x256x128 --kind r2c --precision f32 --profile
-  ferrier bench 256 --against fftw,mkl --json -")]
+  ferrier bench 256 --against fftw,mkl --json -
+  ferrier bench 128 --ranks 4 --exchange-only --svg exchanges.svg
+  mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi")]
     Bench(BenchArgs),
     /// Print the steps of a transform, what each rank sends, and the memory it needs.
     #[command(after_help = "Examples:
@@ -112,9 +115,9 @@ pub enum PrecisionName {
 /// Options of every command that makes a plan.
 #[derive(Args, Clone, Debug)]
 pub struct Common {
-    /// Number of ranks
-    #[arg(long, value_name = "R", default_value_t = 1)]
-    pub ranks: usize,
+    /// Number of ranks, threads of this process; under mpiexec its processes are the ranks [default: 1]
+    #[arg(long, value_name = "R")]
+    pub ranks: Option<usize>,
     /// Threads of each rank [default: cores / ranks]
     #[arg(long, value_name = "T")]
     pub threads: Option<usize>,
@@ -210,6 +213,12 @@ pub struct BenchArgs {
     /// Print time, bytes and speed of every step
     #[arg(long)]
     pub profile: bool,
+    /// Time the exchanges alone: every one (or --exchange) on the reshapes of this transform and over message sizes
+    #[arg(long)]
+    pub exchange_only: bool,
+    /// With --exchange-only: draw speed against message size
+    #[arg(long, value_name = "FILE", requires = "exchange_only")]
+    pub svg: Option<PathBuf>,
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', help = table("Time these libraries too, interleaved with ours", crate::peers::PEERS.iter().map(|p| (p.name, p.summary))))]
     pub against: Vec<String>,
     /// Write the result as JSON; `-` is stdout, which then carries nothing else

@@ -6,9 +6,12 @@ use serde::Serialize;
 
 use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
 use crate::failure::{Failure, Outcome, fail};
-use crate::peers::{self, Task};
+use crate::moving;
+use crate::peers::{self, Member, Task};
 use crate::report::{self, bytes, digits};
+use crate::session::Session;
 use crate::setup;
+use crate::shape::LayoutName;
 use crate::timing::{Measured, Work, measure, median};
 
 /// Best and median of some times, in milliseconds.
@@ -54,6 +57,7 @@ struct Report {
     kind: &'static str,
     precision: &'static str,
     ranks: usize,
+    nodes: usize,
     threads: usize,
     transport: String,
     exchange: String,
@@ -72,6 +76,7 @@ struct Report {
     wire_bytes: u64,
     copy_gb_s: f64,
     limit_fraction: f64,
+    notes: Vec<String>,
     steps: Vec<StepReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     peers: Vec<PeerReport>,
@@ -81,60 +86,112 @@ struct Report {
 ///
 /// # Errors
 /// Bad input, a peer that is not there; a result that is wrong (exit code 1).
-pub fn run(args: &BenchArgs) -> Outcome {
-    let (problem, axes) = setup::problem(&args.problem)?;
+pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
+    if args.exchange_only {
+        return moving::run(args, session);
+    }
     let common = &args.problem.common;
+    let bar = if session.is_first() { spinner() } else { ProgressBar::hidden() };
+    let work = session.agree(prepare(args, session, &bar))?;
+    session.first(|| report::check_json(args.json.as_deref()))?;
+    let measured = copy_speed(&work, session).and_then(|before| {
+        let measured = match work.task.precision {
+            Precision::F32 => session.run(common, |comm| measure::<f32>(comm, &work)),
+            Precision::F64 => session.run(common, |comm| measure::<f64>(comm, &work)),
+        }?;
+        Ok((measured, before.max(copy_speed(&work, session)?)))
+    });
+    bar.finish_and_clear();
+    let (measured, copy_gb_s) = measured?;
+    let Some(measured) = measured.into_iter().next() else { return fail("no rank came back") };
+
+    session.first(|| {
+        let wrong = check(&work.task, &measured);
+        let report = assemble(args, &work, measured, copy_gb_s);
+        match args.json.as_deref() {
+            Some(path) if path.as_os_str() == "-" => report::json(path, &report)?,
+            path => {
+                path.map_or(Ok(()), |path| report::json(path, &report))?;
+                report::say(&text(&report, args.profile))?;
+            }
+        }
+        wrong.map_or(Ok(()), Err)
+    })
+}
+
+/// What is to be timed, as the options say.
+fn prepare<'a>(args: &BenchArgs, session: &'a Session, bar: &'a ProgressBar) -> Outcome<Work<'a>> {
+    let common = &args.problem.common;
+    let ranks = session.size(common)?;
+    let (problem, axes) = setup::problem(&args.problem, ranks)?;
     let choice = setup::choice(common)?;
     if args.repeat == Some(0) {
         return fail("--repeat 0: at least 1 repetition is needed");
     }
-    report::check_json(args.json.as_deref())?;
     let peers = args.against.iter().map(|name| peers::find(name)).collect::<Outcome<Vec<_>>>()?;
-    let threads = common.threads.unwrap_or_else(|| (machine::cores() / common.ranks).max(1));
-    let precision = precision(&args.problem);
+    check_peers(args, session, &peers, ranks)?;
     let task = Task {
         shape: args.problem.shape.shape(),
         axes,
         real: args.problem.kind == KindName::R2c,
         batch: args.problem.batch,
-        precision,
-        threads: common.ranks.saturating_mul(threads),
+        precision: precision(&args.problem),
+        ndim: args.problem.shape.ndim(),
+        transposed: args.problem.out_layout == LayoutName::Best,
+        threads: ranks.saturating_mul(session.threads(common, ranks)),
     };
-    let bar = spinner();
-    bar.set_message("measuring the copy speed");
-    let copy_before = machine::copy_speed(task.threads)?;
-    let work = Work {
-        problem: &problem,
+    let launched = session.launched();
+    Ok(Work {
+        problem,
         choice,
+        ranks,
         task,
         repeat: args.repeat,
         in_place: args.in_place,
         peers,
-        bar: &bar,
-    };
-    let group = setup::group(common);
-    let measured = match precision {
-        Precision::F32 => group.run(|comm| measure::<f32>(&comm, &work)),
-        Precision::F64 => group.run(|comm| measure::<f64>(&comm, &work)),
-    };
-    let measured = measured.and_then(|all| {
-        bar.set_message("measuring the copy speed");
-        Ok((all, machine::copy_speed(work.task.threads)?))
-    });
-    bar.finish_and_clear();
-    let (measured, copy_after) = measured?;
-    let Some(measured) = measured.into_iter().next() else { return fail("no rank came back") };
+        launched,
+        bar,
+    })
+}
 
-    let wrong = check(&work.task, &measured);
-    let report = assemble(args, &work.task, measured, copy_before.max(copy_after));
-    match args.json.as_deref() {
-        Some(path) if path.as_os_str() == "-" => report::json(path, &report)?,
-        path => {
-            path.map_or(Ok(()), |path| report::json(path, &report))?;
-            report::say(&text(&report, args.profile))?;
+/// Can these peers be compared with this run?
+fn check_peers(args: &BenchArgs, session: &Session, peers: &[&Member], ranks: usize) -> Outcome {
+    let ProblemArgs { in_layout, out_layout, common, .. } = &args.problem;
+    for peer in peers {
+        if peer.is_together() {
+            if session.launched().is_none() {
+                return fail(peers::needs_launcher(peer.name));
+            }
+            let natural = [LayoutName::Same, LayoutName::Slabs(0), LayoutName::Best].contains(out_layout);
+            if *in_layout != LayoutName::Slabs(0)
+                || !natural
+                || common.in_grid.is_some()
+                || common.out_grid.is_some()
+            {
+                return fail(format!(
+                    "peer {} knows slabs only: --in-layout slabs:0, --out-layout same (natural order) or best (transposed)",
+                    peer.name
+                ));
+            }
+        } else if session.launched().is_some() && ranks > 1 {
+            return fail(format!(
+                "peer {} runs in one process, while the ranks of this launch would wait for it on the same cores: \
+                 compare it without a launcher (--ranks {ranks})",
+                peer.name
+            ));
         }
     }
-    wrong.map_or(Ok(()), Err)
+    Ok(())
+}
+
+/// How fast all ranks together copy memory, in GB/s. Collective over processes.
+fn copy_speed(work: &Work<'_>, session: &Session) -> Outcome<f64> {
+    work.bar.set_message("measuring the copy speed");
+    let Some(launched) = session.launched() else { return Ok(machine::copy_speed(work.task.threads)?) };
+    let comm = launched.comm();
+    comm.barrier()?;
+    let own = machine::copy_speed(work.task.threads / work.ranks).map_err(Into::into);
+    Ok(comm.sum(&[session.agree(own)?])?[0])
 }
 
 /// The precision that was asked for.
@@ -186,7 +243,8 @@ fn check(task: &Task, measured: &Measured) -> Option<Failure> {
     })
 }
 
-fn assemble(args: &BenchArgs, task: &Task, measured: Measured, copy_gb_s: f64) -> Report {
+fn assemble(args: &BenchArgs, work: &Work<'_>, measured: Measured, copy_gb_s: f64) -> Report {
+    let task = &work.task;
     let forward = Times::new(&measured.forward);
     let elements = task.shape.iter().product::<usize>() as f64 * task.batch as f64;
     let array_bytes = elements * (task.precision.bytes() * if task.real { 1 } else { 2 }) as f64;
@@ -210,7 +268,8 @@ fn assemble(args: &BenchArgs, task: &Task, measured: Measured, copy_gb_s: f64) -
         shape: args.problem.shape.lengths().to_vec(),
         kind: if task.real { "r2c" } else { "c2c" },
         precision: task.precision.name(),
-        ranks: args.problem.common.ranks,
+        ranks: work.ranks,
+        nodes: measured.nodes,
         threads: measured.threads,
         transport: measured.transport,
         exchange: measured.exchange,
@@ -228,6 +287,7 @@ fn assemble(args: &BenchArgs, task: &Task, measured: Measured, copy_gb_s: f64) -
         memory_bytes_per_rank: measured.memory,
         wire_bytes: measured.wire,
         copy_gb_s,
+        notes: measured.notes,
         limit_fraction: 3.0 * 2.0 * array_bytes / (copy_gb_s * 1e9) / seconds,
         steps: steps
             .map(|step| StepReport { name: step.name, ms: step.ms, bytes: step.bytes, flops: step.flops })
@@ -237,22 +297,25 @@ fn assemble(args: &BenchArgs, task: &Task, measured: Measured, copy_gb_s: f64) -
 }
 
 fn text(report: &Report, profile: bool) -> String {
-    let Report { ranks, threads, .. } = report;
+    let Report { ranks, nodes, threads, .. } = report;
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let shape = report.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
     let batch = if report.batch == 1 { String::new() } else { format!(", batch {}", report.batch) };
     let mut out = format!(
-        "{shape} {} {}{batch}{}: {} of {}, exchange {}, kernel {}, {} in, {} out\n\n",
+        "{shape} {} {}{batch}{}: {}{} of {}, exchange {}, kernel {}, {} in, {} out\n",
         report.kind,
         report.precision,
         if report.in_place { ", in place" } else { "" },
         plural(*ranks, "rank"),
+        if *nodes > 1 { format!(" on {nodes} nodes") } else { String::new() },
         plural(*threads, "thread"),
         report.exchange,
         report.kernel,
         report.in_layout,
         report.out_layout,
     );
+    report.notes.iter().for_each(|note| out += &format!("note: {note}\n"));
+    out.push('\n');
     let row = |name: String, times: [f64; 2], ratio: f64| {
         vec![
             name,

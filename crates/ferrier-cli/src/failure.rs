@@ -15,6 +15,10 @@ pub struct Failure {
     pub message: String,
     /// What the process exits with.
     pub code: u8,
+    /// Every rank has this failure: the first one prints it.
+    pub agreed: bool,
+    /// The library's error behind it, which knows what is only the echo of another's.
+    pub error: Option<ferrier::Error>,
 }
 
 /// `Result` with a [`Failure`].
@@ -23,12 +27,24 @@ pub type Outcome<T = ()> = Result<T, Failure>;
 impl Failure {
     /// Bad input, or a machine that refuses.
     pub fn new(message: impl Display) -> Self {
-        Failure { message: message.to_string(), code: BAD_INPUT }
+        Failure { message: message.to_string(), code: BAD_INPUT, agreed: false, error: None }
     }
 
     /// A transform that came out wrong.
     pub fn wrong(message: impl Display) -> Self {
-        Failure { message: message.to_string(), code: WRONG_RESULT }
+        Failure { code: WRONG_RESULT, ..Failure::new(message) }
+    }
+
+    /// As the library hands it from one in-process rank to the others.
+    pub fn into_error(self) -> ferrier::Error {
+        self.error.unwrap_or_else(|| ferrier::Error::other(self.message))
+    }
+
+    /// Did the ranks fail to talk to each other? All else that the library
+    /// finds before it starts to work is the same on every rank.
+    pub fn is_alone(&self) -> bool {
+        use ferrier::Error::{RankLeft, RankPanicked, Transport};
+        matches!(self.error, Some(Transport(_) | RankLeft { .. } | RankPanicked { .. }))
     }
 
     /// The message on one line, whatever file names or libraries put in it.
@@ -47,7 +63,7 @@ impl Failure {
 
 impl From<ferrier::Error> for Failure {
     fn from(error: ferrier::Error) -> Self {
-        Failure::new(error)
+        Failure { error: Some(error.clone()), ..Failure::new(error) }
     }
 }
 

@@ -7,6 +7,7 @@ use crate::args::InfoArgs;
 use crate::failure::Outcome;
 use crate::peers::PEERS;
 use crate::report::{self, bytes};
+use crate::session::{Session, launched::About};
 
 #[derive(Serialize)]
 struct Report {
@@ -15,23 +16,25 @@ struct Report {
     machine: Info,
     exchanges: Vec<&'static str>,
     kernels: Vec<&'static str>,
+    mpi: About,
 }
 
 /// Runs the command.
 ///
 /// # Errors
 /// The report cannot be written.
-pub fn run(args: &InfoArgs) -> Outcome {
+pub fn run(args: &InfoArgs, session: &Session) -> Outcome {
     let report = Report {
         version: env!("CARGO_PKG_VERSION"),
         machine: machine::info(),
         exchanges: ferrier::exchange::EXCHANGES.iter().map(|member| member.name).collect(),
         kernels: ferrier::kernel::KERNELS.iter().map(|member| member.name).collect(),
+        mpi: session.agree(About::of(session.launched()))?,
     };
-    match args.json.as_deref() {
+    session.first(|| match args.json.as_deref() {
         Some(path) => report::json(path, &report),
         None => report::say(&text(&report)),
-    }
+    })
 }
 
 fn text(report: &Report) -> String {
@@ -49,6 +52,7 @@ fn text(report: &Report) -> String {
         ("memory", bytes(*memory_bytes as u64)),
         ("exchanges", report.exchanges.join(", ")),
         ("kernels", report.kernels.join(", ")),
+        ("MPI", report.mpi.text()),
         ("peers (if installed)", PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ")),
     ])
 }

@@ -2,8 +2,10 @@
 
 mod args;
 mod bench;
+mod chart;
 mod failure;
 mod info;
+mod moving;
 mod noise;
 mod npy;
 mod output;
@@ -12,6 +14,7 @@ mod peers;
 mod plan;
 mod reference;
 mod report;
+mod session;
 mod setup;
 mod shape;
 mod signals;
@@ -30,6 +33,7 @@ use clap::Parser;
 
 use args::{Cli, Command};
 use failure::{Failure, Outcome};
+use session::Session;
 
 /// Where the first panic was, for the one line that is printed about it.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
@@ -44,48 +48,36 @@ fn main() -> ExitCode {
         let place = info.location().map(|place| format!(" at {}:{}", place.file(), place.line()));
         first.get_or_insert_with(|| format!("{}{}", text.unwrap_or("no message"), place.unwrap_or_default()));
     }));
-    let outcome = panic::catch_unwind(AssertUnwindSafe(command)).unwrap_or_else(|_| {
+    let session = match Session::start() {
+        Ok(session) => session,
+        Err(failure) => {
+            report::complain(&failure);
+            return ExitCode::from(failure.code);
+        }
+    };
+    let outcome = panic::catch_unwind(AssertUnwindSafe(|| command(&session))).unwrap_or_else(|_| {
         let what = PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
         Err(Failure::new(format!("internal error: {}", what.unwrap_or_default())))
     });
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(failure) => {
-            report::complain(&failure);
-            ExitCode::from(failure.code)
+    session.end(outcome)
+}
+
+fn command(session: &Session) -> Outcome {
+    let parsed = match Cli::try_parse() {
+        Ok(cli) => Ok(Some(cli)),
+        Err(error) if !error.use_stderr() => {
+            session.first(|| report::say(&error.render().to_string()))?;
+            Ok(None)
         }
-    }
-}
-
-fn command() -> Outcome {
-    let cli = match Cli::try_parse() {
-        Ok(cli) => cli,
-        Err(error) if !error.use_stderr() => return report::say(&error.render().to_string()),
-        Err(error) => return Err(args::usage_failure(&error)),
+        Err(error) => Err(args::usage_failure(&error)),
     };
-    if !matches!(cli.command, Command::Info(_) | Command::Wisdom(_)) {
-        refuse_launchers()?;
-    }
+    let Some(cli) = session.agree(parsed)? else { return Ok(()) };
     match cli.command {
-        Command::Transform(args) => transform::run(&args),
-        Command::Bench(args) => bench::run(&args),
-        Command::Plan(args) => plan::run(&args),
-        Command::Tune(args) => tune::run(&args),
-        Command::Wisdom(args) => wisdom::run(&args),
-        Command::Info(args) => info::run(&args),
+        Command::Transform(args) => transform::run(&args, session),
+        Command::Bench(args) => bench::run(&args, session),
+        Command::Plan(args) => plan::run(&args, session),
+        Command::Tune(args) => tune::run(&args, session),
+        Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
+        Command::Info(args) => info::run(&args, session),
     }
-}
-
-/// Under a launcher every process would do the whole work and write the same
-/// file: refused until the command takes part in MPI.
-fn refuse_launchers() -> Outcome {
-    #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
-    if !matches!(ferrier::mpi::find(), Ok(None)) {
-        return Err(Failure::new(
-            "started by an MPI launcher, but the command does not take part in MPI yet: run it alone with --ranks, \
-             or set FERRIER_MPI=off to run every process by itself"
-                .to_string(),
-        ));
-    }
-    Ok(())
 }

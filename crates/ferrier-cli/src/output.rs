@@ -16,8 +16,15 @@ use crate::signals;
 /// when the process is interrupted. One at a time.
 #[derive(Debug)]
 pub struct Output {
-    temp: NamedTempFile,
+    file: Temporary,
     target: PathBuf,
+}
+
+/// Who made the file removes and renames it.
+#[derive(Debug)]
+enum Temporary {
+    Ours(NamedTempFile),
+    Anothers(File, PathBuf),
 }
 
 impl Output {
@@ -79,12 +86,42 @@ impl Output {
             // with narrower permissions is still a right file.
             let _ = temp.as_file().set_permissions(Permissions::from_mode(mode));
         }
-        Ok(Output { temp, target })
+        Ok(Output { file: Temporary::Ours(temp), target })
+    }
+
+    /// Opens the temporary file `temporary` that another process has made to
+    /// become `path`. Committing it does nothing: that is the other's to do.
+    ///
+    /// # Errors
+    /// It is not there, or may not be written.
+    pub fn join(temporary: &Path, path: &Path) -> Outcome<Self> {
+        let file = OpenOptions::new().write(true).open(temporary).map_err(|error| {
+            Failure::new(format!(
+                "cannot write {}: {}, which the first process has made, cannot be opened (is its folder on a file \
+                 system that all hosts share?): {}",
+                path.display(),
+                temporary.display(),
+                io_text(&error)
+            ))
+        })?;
+        signals::share(temporary);
+        Ok(Output { file: Temporary::Anothers(file, temporary.into()), target: path.into() })
+    }
+
+    /// Where the file is meanwhile.
+    pub fn temporary(&self) -> &Path {
+        match &self.file {
+            Temporary::Ours(temp) => temp.path(),
+            Temporary::Anothers(_, path) => path,
+        }
     }
 
     /// The open file.
     pub fn file(&self) -> &File {
-        self.temp.as_file()
+        match &self.file {
+            Temporary::Ours(temp) => temp.as_file(),
+            Temporary::Anothers(file, _) => file,
+        }
     }
 
     /// Takes `bytes` of disk now, so that a full one is found before the work
@@ -128,7 +165,11 @@ impl Output {
     /// # Errors
     /// The disk refuses; the target is then as it was.
     pub fn commit(self) -> Outcome {
-        let Output { temp, target } = self;
+        let Output { file, target } = self;
+        let Temporary::Ours(temp) = file else {
+            signals::forget();
+            return Ok(());
+        };
         let done =
             temp.as_file().sync_all().map_err(|error| io_failure("write", &target, &error)).and_then(|()| {
                 temp.persist(&target).map_err(|error| io_failure("write", &target, &error.error)).map(|_| ())

@@ -10,48 +10,83 @@ use crate::args::{PlanArgs, ProblemArgs};
 use crate::bench::precision;
 use crate::failure::{Outcome, fail};
 use crate::report::{self, bytes};
+use crate::session::{self, Session};
 use crate::setup;
 
 #[derive(Serialize)]
 struct Report<'a> {
     shape: &'a [usize],
     ranks: usize,
+    nodes: usize,
     in_layout: String,
     out_layout: String,
     memory_bytes_per_rank: u64,
     wire_bytes: u64,
+    /// The most messages from one node to another in a step.
+    messages_per_node_pair: u64,
+    /// The same, step by step.
+    messages_between_nodes: &'a [u64],
     traffic: Vec<StepTraffic>,
     /// What it was made from; null where nothing was known.
     wisdom: Option<&'a Known>,
+    notes: &'a [String],
     recipe: &'a Recipe,
+}
+
+/// What a rank learns from a draft; the same on all.
+struct Drafted {
+    recipe: Recipe,
+    /// Bytes that the neediest rank needs.
+    memory: u64,
+    /// The node of each rank.
+    nodes: Vec<usize>,
+    notes: Vec<String>,
+    wisdom: Option<Known>,
+}
+
+impl Drafted {
+    fn node_count(&self) -> usize {
+        self.nodes.iter().max().map_or(1, |last| last + 1)
+    }
+
+    /// For each step the most messages from one node to another.
+    fn between_nodes(&self) -> Vec<u64> {
+        self.recipe.messages_between_nodes(&self.nodes)
+    }
 }
 
 /// Runs the command.
 ///
 /// # Errors
 /// Bad input.
-pub fn run(args: &PlanArgs) -> Outcome {
-    let (problem, _) = setup::problem(&args.problem)?;
-    let choice = setup::choice(&args.problem.common)?;
-    report::check_json(args.json.as_deref())?;
-    let group = setup::group(&args.problem.common);
-    let drafts = match precision(&args.problem) {
-        Precision::F32 => group.run(|comm| draft::<f32>(&comm, &problem, &choice, args.wisdom.as_deref())),
-        Precision::F64 => group.run(|comm| draft::<f64>(&comm, &problem, &choice, args.wisdom.as_deref())),
+pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
+    let common = &args.problem.common;
+    let prepare = || {
+        let ranks = session.size(common)?;
+        let (problem, _) = setup::problem(&args.problem, ranks)?;
+        Ok((problem, setup::choice(common)?))
     };
-    let mut drafts = drafts?;
-    let memory = drafts.iter().map(|draft| draft.1).max().unwrap_or(0);
-    let Some((recipe, wisdom)) = drafts.iter_mut().find_map(|draft| draft.0.take()) else {
-        return fail("no rank came back");
-    };
-    match args.json.as_deref() {
-        Some(path) => report::json(path, &assemble(&args.problem, &recipe, wisdom.as_ref(), memory)),
-        None => report::say(&(text(&args.problem, &recipe, memory) + &wisdom_line(wisdom.as_ref()))),
-    }
+    let (problem, choice) = session.agree(prepare())?;
+    session.first(|| report::check_json(args.json.as_deref()))?;
+    let drafted = match precision(&args.problem) {
+        Precision::F32 => {
+            session.run(common, |comm| draft::<f32>(comm, &problem, &choice, args.wisdom.as_deref()))
+        }
+        Precision::F64 => {
+            session.run(common, |comm| draft::<f64>(comm, &problem, &choice, args.wisdom.as_deref()))
+        }
+    }?;
+    session.first(|| match (drafted.first(), args.json.as_deref()) {
+        (None, _) => fail("no rank came back"),
+        (Some(drafted), Some(path)) => {
+            let between = drafted.between_nodes();
+            report::json(path, &assemble(&args.problem, drafted, &between))
+        }
+        (Some(drafted), None) => {
+            report::say(&(text(&args.problem, drafted) + &wisdom_line(drafted.wisdom.as_ref())))
+        }
+    })
 }
-
-/// What rank 0 tells: the recipe, and what it was made from.
-type Told = (Recipe, Option<Known>);
 
 /// Whether something was known, and how old it is.
 fn wisdom_line(known: Option<&Known>) -> String {
@@ -64,51 +99,60 @@ fn wisdom_line(known: Option<&Known>) -> String {
     }
 }
 
-/// The recipe (on rank 0) and the bytes this rank needs. Collective.
+/// Collective.
 fn draft<T: Real>(
     comm: &Comm,
     problem: &ferrier::Problem,
     choice: &ferrier::Choice,
     wisdom: Option<&Path>,
-) -> ferrier::Result<(Option<Told>, u64)> {
+) -> Outcome<Drafted> {
     let planner = Planner::new(problem).choice(choice.clone());
     let planner = match wisdom {
         Some(file) => planner.wisdom(file),
         None => planner,
     };
-    let draft = planner.draft::<T>(comm)?;
-    let told = (comm.rank() == 0).then(|| (draft.recipe().clone(), draft.wisdom().cloned()));
-    Ok((told, draft.memory().total() as u64))
+    let draft = planner.draft::<T>(comm);
+    let draft = session::agree(comm, draft.map_err(Into::into))?;
+    Ok(Drafted {
+        recipe: draft.recipe().clone(),
+        memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
+        nodes: comm.nodes().to_vec(),
+        notes: draft.notes().to_vec(),
+        wisdom: draft.wisdom().cloned(),
+    })
 }
 
-fn assemble<'a>(
-    args: &'a ProblemArgs,
-    recipe: &'a Recipe,
-    wisdom: Option<&'a Known>,
-    memory: u64,
-) -> Report<'a> {
+fn assemble<'a>(args: &'a ProblemArgs, drafted: &'a Drafted, between: &'a [u64]) -> Report<'a> {
+    let recipe = &drafted.recipe;
     Report {
         shape: args.shape.lengths(),
-        ranks: args.common.ranks,
+        ranks: drafted.nodes.len(),
+        nodes: drafted.node_count(),
         in_layout: args.in_layout.to_string(),
         out_layout: args.out_layout.to_string(),
-        memory_bytes_per_rank: memory,
+        memory_bytes_per_rank: drafted.memory,
         wire_bytes: recipe.wire_bytes(),
+        messages_per_node_pair: between.iter().copied().max().unwrap_or(0),
+        messages_between_nodes: between,
         traffic: recipe.traffic(),
-        wisdom,
+        notes: &drafted.notes,
+        wisdom: drafted.wisdom.as_ref(),
         recipe,
     }
 }
 
-fn text(args: &ProblemArgs, recipe: &Recipe, memory: u64) -> String {
+fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
+    let Drafted { recipe, nodes, .. } = drafted;
+    let several = drafted.node_count() > 1;
     let kind = if recipe.is_real() { "r2c" } else { "c2c" };
     let batch = if args.batch == 1 { String::new() } else { format!(", batch {}", args.batch) };
     let mut out = format!(
-        "{} {kind} {}{batch}, {} rank{}: exchange {}, kernel {}, {} in, {} out\n",
+        "{} {kind} {}{batch}, {} rank{}{}: exchange {}, kernel {}, {} in, {} out\n",
         args.shape,
         recipe.precision.name(),
-        args.common.ranks,
-        if args.common.ranks == 1 { "" } else { "s" },
+        nodes.len(),
+        if nodes.len() == 1 { "" } else { "s" },
+        if several { format!(" on {} nodes", drafted.node_count()) } else { String::new() },
         recipe.exchange(),
         recipe.kernel(),
         args.in_layout,
@@ -118,21 +162,33 @@ fn text(args: &ProblemArgs, recipe: &Recipe, memory: u64) -> String {
         let missing = 3 - args.shape.ndim();
         out += &format!("(steps count three axes: axis 0 of the shape is their axis {missing})\n");
     }
-    let row = |step: &StepTraffic| {
-        let sent =
-            |of_one: String, of_all: String| if step.local { Default::default() } else { [of_one, of_all] };
-        let [bytes_max, bytes_total] = sent(bytes(step.bytes_max), bytes(step.bytes_total));
-        let [messages_max, messages_total] =
-            sent(step.messages_max.to_string(), step.messages_total.to_string());
-        vec![step.name.clone(), bytes_max, messages_max, bytes_total, messages_total]
+    for note in &drafted.notes {
+        out += &format!("note: {note}\n");
+    }
+    let row = |(step, between): (&StepTraffic, &u64)| {
+        let mut row = vec![
+            bytes(step.bytes_max),
+            step.messages_max.to_string(),
+            bytes(step.bytes_total),
+            step.messages_total.to_string(),
+        ];
+        if several {
+            row.push(between.to_string());
+        }
+        if step.local {
+            row.fill(String::new());
+        }
+        row.insert(0, step.name.clone());
+        row
     };
-    let rows: Vec<_> = recipe.traffic().iter().map(row).collect();
+    let rows: Vec<_> = recipe.traffic().iter().zip(&drafted.between_nodes()).map(row).collect();
     out.push('\n');
-    out +=
-        &report::columns(&["step", "a rank sends, at most", "messages", "all ranks send", "messages"], &rows);
+    let heads =
+        ["step", "a rank sends, at most", "messages", "all ranks send", "messages", "from node to node"];
+    out += &report::columns(if several { &heads } else { &heads[..5] }, &rows);
     out.push('\n');
     out + &report::pairs(&[
         ("between ranks, one forward", bytes(recipe.wire_bytes())),
-        ("memory of a rank, at most", bytes(memory)),
+        ("memory of a rank, at most", bytes(drafted.memory)),
     ])
 }

@@ -5,6 +5,7 @@ use ferrier::{Choice, Comm, LayoutSpec, Problem};
 use crate::args::{Common, KindName, ProblemArgs};
 use crate::failure::{Outcome, fail};
 use crate::report;
+use crate::session;
 use crate::shape::{Frame, Grid, LayoutName};
 
 /// Ranks of one process. Each knows every other's boxes, so memory grows with
@@ -18,16 +19,17 @@ const MOST_THREADS: usize = 4096;
 /// # Errors
 /// None of either, or more than a process can bear.
 pub fn check_group(common: &Common) -> Outcome {
-    if common.ranks == 0 {
+    let ranks = common.ranks.unwrap_or(1);
+    if ranks == 0 {
         return fail("--ranks 0: at least 1 rank is needed");
     }
     if common.threads == Some(0) {
         return fail("--threads 0: at least 1 thread is needed");
     }
-    if common.ranks > MOST_RANKS {
-        return fail(format!("--ranks {}: at most {MOST_RANKS} ranks can share a process", common.ranks));
+    if ranks > MOST_RANKS {
+        return fail(format!("--ranks {ranks}: at most {MOST_RANKS} ranks can share a process"));
     }
-    let threads = common.ranks.saturating_mul(common.threads.unwrap_or(1));
+    let threads = ranks.saturating_mul(common.threads.unwrap_or(1));
     if threads > MOST_THREADS {
         return fail(format!(
             "--ranks x --threads is {threads}: at most {MOST_THREADS} threads can share a process"
@@ -36,32 +38,38 @@ pub fn check_group(common: &Common) -> Outcome {
     Ok(())
 }
 
-/// The group of ranks that was asked for.
-pub fn group(common: &Common) -> ferrier::Ranks {
-    let ranks = ferrier::ranks(common.ranks);
-    match common.threads {
-        Some(threads) => ranks.threads(threads),
-        None => ranks,
-    }
-}
-
-/// Refuses what the machine cannot hold, before the system starts to kill.
-/// `bytes` is what this rank will need; all ranks are on this machine. Collective.
+/// The name of each rank's host. Collective.
 ///
 /// # Errors
-/// All ranks together need more memory than there is; the same on every rank.
-pub fn check_room(comm: &Comm, bytes: usize) -> ferrier::Result<()> {
-    let needed = comm.sum(&[bytes as f64])?[0];
+/// Where a rank has failed or left.
+pub fn hosts(comm: &Comm) -> ferrier::Result<Vec<String>> {
+    let mut name = [0_u8; 256];
+    // SAFETY: writes at most as many bytes as there are, the last of which stays zero.
+    unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
+    let end = name.iter().position(|&byte| byte == 0).unwrap_or(name.len());
+    let all = comm.all_gather(&name[..end])?;
+    Ok(all.iter().map(|name| String::from_utf8_lossy(name).into_owned()).collect())
+}
+
+/// Refuses what a machine cannot hold, before the system starts to kill.
+/// `bytes` is what this rank will need. Collective.
+///
+/// # Errors
+/// The ranks of a node together need more memory than it has; the same on every rank.
+pub fn check_room(comm: &Comm, bytes: usize) -> Outcome {
+    let own = comm.nodes()[comm.rank()];
+    let mut mine = vec![0.0; comm.node_count()];
+    mine[own] = bytes as f64;
+    let needed = comm.sum(&mine)?[own];
     let there = ferrier::machine::info().memory_bytes as f64;
-    if there > 0.0 && needed > there {
-        let text = |bytes: f64| report::bytes(bytes as u64);
-        return Err(ferrier::Error::other(format!(
-            "not enough memory: {} are needed, the machine has {}",
-            text(needed),
-            text(there)
-        )));
-    }
-    Ok(())
+    let text = |bytes: f64| report::bytes(bytes as u64);
+    let enough = match there > 0.0 && needed > there {
+        true => {
+            fail(format!("not enough memory: {} are needed, the machine has {}", text(needed), text(there)))
+        }
+        false => Ok(()),
+    };
+    session::agree(comm, enough)
 }
 
 /// The choice that was asked for; the planner makes the rest.
@@ -142,25 +150,25 @@ pub fn layouts(
     inward: LayoutName,
     outward: LayoutName,
     common: &Common,
+    ranks: usize,
 ) -> Outcome<(LayoutSpec, LayoutSpec)> {
-    let spec_in = layout(frame, inward, common.in_grid.as_ref(), common.ranks, "--in")?;
+    let spec_in = layout(frame, inward, common.in_grid.as_ref(), ranks, "--in")?;
     let (name, grid) = match outward {
         LayoutName::Same => (inward, common.out_grid.as_ref().or(common.in_grid.as_ref())),
         other => (other, common.out_grid.as_ref()),
     };
-    Ok((spec_in, layout(frame, name, grid, common.ranks, "--out")?))
+    Ok((spec_in, layout(frame, name, grid, ranks, "--out")?))
 }
 
 /// The problem of `bench` and `plan`.
 ///
 /// # Errors
 /// Whatever does not fit.
-pub fn problem(args: &ProblemArgs) -> Outcome<(Problem, Vec<usize>)> {
-    check_group(&args.common)?;
+pub fn problem(args: &ProblemArgs, ranks: usize) -> Outcome<(Problem, Vec<usize>)> {
     let frame = &args.shape;
     let real = args.kind == KindName::R2c;
     let axes = axes(frame, &args.common, real)?;
-    let (inward, outward) = layouts(frame, args.in_layout, args.out_layout, &args.common)?;
+    let (inward, outward) = layouts(frame, args.in_layout, args.out_layout, &args.common, ranks)?;
     if args.batch == 0 {
         return fail("--batch 0: at least 1 array is needed");
     }

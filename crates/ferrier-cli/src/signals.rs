@@ -58,6 +58,23 @@ pub fn guarded<T, E>(make: impl FnOnce() -> Result<T, E>, path: impl FnOnce(&T) 
     made
 }
 
+/// Removes the file, before an end that runs no destructors.
+pub fn clean() {
+    let path = DOOMED.swap(ptr::null_mut(), Ordering::SeqCst);
+    if !path.is_null() {
+        // SAFETY: a C string that is never freed.
+        unsafe { libc::unlink(path) };
+    }
+}
+
+/// A file that another process made is removed by a signal to this one, too.
+pub fn share(path: &Path) {
+    if let Ok(path) = CString::new(path.as_os_str().as_bytes()) {
+        DOOMED.store(path.into_raw(), Ordering::SeqCst);
+        install();
+    }
+}
+
 /// Forgets the file: it has its final name, or is gone.
 pub fn forget() {
     DOOMED.store(ptr::null_mut(), Ordering::SeqCst);

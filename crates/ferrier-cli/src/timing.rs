@@ -5,10 +5,12 @@ use std::time::{Duration, Instant};
 use ferrier::{Array, Comm, Plan, Planner, Problem, Real, StepTime};
 use indicatif::ProgressBar;
 
+use crate::failure::Outcome;
 use crate::noise::Noise;
 use crate::parts::Number;
 use crate::peers::{Member, Peer, Task};
 use crate::reference::{Reference, Wanted};
+use crate::session::{self, launched::Launched};
 use crate::setup;
 use crate::view::{View, rounded};
 
@@ -23,9 +25,11 @@ const WANTED_SECONDS: f64 = 1.0;
 /// What is to be timed.
 pub struct Work<'a> {
     /// The transform.
-    pub problem: &'a Problem,
+    pub problem: Problem,
     /// What the planner is told.
     pub choice: ferrier::Choice,
+    /// How many ranks take part.
+    pub ranks: usize,
     /// The transform again, as peers are told.
     pub task: Task,
     /// Repetitions, where the user said how many.
@@ -34,6 +38,8 @@ pub struct Work<'a> {
     pub in_place: bool,
     /// Who else is timed.
     pub peers: Vec<&'static Member>,
+    /// The launch that peers of several processes run on.
+    pub launched: Option<&'a Launched>,
     /// Says what is going on, on a terminal.
     pub bar: &'a ProgressBar,
 }
@@ -60,11 +66,15 @@ pub struct Measured {
     pub exchange: String,
     /// What transformed the lines.
     pub kernel: String,
+    /// How many nodes the ranks are on.
+    pub nodes: usize,
+    /// What a user should know about the plan.
+    pub notes: Vec<String>,
     /// Threads of each rank.
     pub threads: usize,
-    /// `threads`, later `mpi`.
+    /// `threads` or `mpi`.
     pub transport: String,
-    /// The peers, in the order in which they were asked for.
+    /// The peers, in the order in which they were asked for (on rank 0).
     pub peers: Vec<PeerMeasured>,
 }
 
@@ -143,7 +153,7 @@ impl<T: Real + Number> Arrays<T> {
 ///
 /// # Errors
 /// Those of the library, and a peer that is not there.
-pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> ferrier::Result<Measured> {
+pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> Outcome<Measured> {
     let task = &work.task;
     let say = |message: String| {
         if comm.rank() == 0 {
@@ -151,7 +161,8 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
         }
     };
     say("planning".into());
-    let draft = Planner::new(work.problem).choice(work.choice.clone()).draft::<T>(comm)?;
+    let draft = Planner::new(&work.problem).choice(work.choice.clone()).draft::<T>(comm);
+    let draft = session::agree(comm, draft.map_err(Into::into))?;
     let boxes =
         [&draft.recipe().input, &draft.recipe().output].map(|layout| layout.boxes()[comm.rank()].volume());
     let numbers =
@@ -162,7 +173,8 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
     setup::check_room(comm, draft.memory().total() + ours + theirs)?;
     let mut plan = draft.build()?;
     let noise = Noise::new(task.shape, 1);
-    let mut arrays = Arrays::new(&plan, &noise, work.in_place)?;
+    let arrays = Arrays::new(&plan, &noise, work.in_place);
+    let mut arrays = session::agree(comm, arrays.map_err(Into::into))?;
     let references = references(comm, work, &arrays.input)?;
 
     say("warming up".into());
@@ -176,15 +188,13 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
     let pair = once + timed(comm, || arrays.backward(&mut plan))?;
 
     let mut peers = Vec::new();
-    if comm.rank() == 0 {
-        for member in &work.peers {
-            say(format!("planning {}", member.name));
-            let peer = Peer::new::<T>(member, task, |b, index| rounded(noise.at(b, index)));
-            peers.push(Turns::new::<T>(
-                peer.map_err(|failure| ferrier::Error::other(failure.message))?,
-                task,
-                &references,
-            ));
+    for member in &work.peers {
+        say(format!("planning {}", member.name));
+        let plan = || Peer::new::<T>(member, task, work.launched, |b, index| rounded(noise.at(b, index)));
+        if member.is_together() {
+            peers.push(Turns::new::<T>(session::agree(comm, plan())?, Some(comm), task, &references)?);
+        } else if comm.rank() == 0 {
+            peers.push(Turns::new::<T>(plan()?, None, task, &references)?);
         }
     }
     comm.barrier()?;
@@ -195,6 +205,8 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
         wire: plan.recipe().wire_bytes(),
         exchange: plan.recipe().exchange().into(),
         kernel: plan.recipe().kernel().into(),
+        nodes: comm.node_count(),
+        notes: plan.notes().to_vec(),
         threads: comm.threads(),
         transport: comm.transport_name().into(),
         ..Measured::default()
@@ -218,9 +230,7 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
         if error.is_nan() || error > measured.error_l2 {
             measured.error_l2 = error;
         }
-        if comm.rank() == 0 {
-            peers.iter_mut().for_each(|turns| turns.run::<T>(task, quick));
-        }
+        peers.iter_mut().try_for_each(|turns| turns.run::<T>(task, quick))?;
         if !work.peers.is_empty() {
             comm.barrier()?;
             std::thread::sleep(SETTLE);
@@ -232,7 +242,10 @@ pub fn measure<T: Real + Number + Into<f64>>(comm: &Comm, work: &Work<'_>) -> fe
 }
 
 /// Seconds that `work` takes on the slowest rank. Collective.
-fn timed(comm: &Comm, work: impl FnOnce() -> ferrier::Result<()>) -> ferrier::Result<f64> {
+///
+/// # Errors
+/// Those of `work`.
+pub fn timed(comm: &Comm, work: impl FnOnce() -> ferrier::Result<()>) -> ferrier::Result<f64> {
     comm.barrier()?;
     let start = Instant::now();
     work()?;
@@ -308,15 +321,22 @@ pub fn median(values: &[f64]) -> f64 {
 }
 
 /// A peer and its times so far, for each of its ways.
-struct Turns {
+struct Turns<'a> {
     peer: Peer,
+    /// The ranks that run it together, where one does not do so alone.
+    comm: Option<&'a Comm>,
     seconds: Vec<Vec<f64>>,
     errors: Vec<f64>,
 }
 
-impl Turns {
+impl<'a> Turns<'a> {
     /// Runs each way once, to warm up and to see that it is the same transform.
-    fn new<T: Real + Number>(mut peer: Peer, task: &Task, references: &[(usize, Reference)]) -> Self {
+    fn new<T: Real + Number>(
+        mut peer: Peer,
+        comm: Option<&'a Comm>,
+        task: &Task,
+        references: &[(usize, Reference)],
+    ) -> ferrier::Result<Self> {
         let ways = peer.variants();
         let mut errors = Vec::new();
         for way in 0..ways {
@@ -325,18 +345,23 @@ impl Turns {
             let (mut distance, mut norm) = (0.0, 0.0);
             for (b, reference) in references {
                 let part = reference.distance(|index| {
-                    let value = peer.result::<T>(way, task, *b, index);
+                    let value = peer.result::<T>(way, *b, index)?;
                     Some(num_complex::Complex::new(value.re.widened(), value.im.widened()))
                 });
                 distance += part.0;
                 norm += part.1;
             }
+            // As with ours: each has the whole norm, and its part of the distance.
+            let distance = match comm {
+                Some(comm) => comm.sum(&[distance])?[0],
+                None => distance,
+            };
             errors.push((distance / norm).sqrt());
         }
-        Turns { peer, seconds: vec![Vec::new(); ways], errors }
+        Ok(Turns { peer, comm, seconds: vec![Vec::new(); ways], errors })
     }
 
-    fn run<T: Number>(&mut self, task: &Task, quick: bool) {
+    fn run<T: Number>(&mut self, task: &Task, quick: bool) -> ferrier::Result<()> {
         for way in 0..self.peer.variants() {
             self.peer.prepare::<T>(way, task);
             std::thread::sleep(SETTLE);
@@ -344,10 +369,20 @@ impl Turns {
                 self.peer.run(way);
                 self.peer.prepare::<T>(way, task);
             }
-            let start = Instant::now();
-            self.peer.run(way);
-            self.seconds[way].push(start.elapsed().as_secs_f64());
+            let seconds = match self.comm {
+                Some(comm) => timed(comm, || {
+                    self.peer.run(way);
+                    Ok(())
+                })?,
+                None => {
+                    let start = Instant::now();
+                    self.peer.run(way);
+                    start.elapsed().as_secs_f64()
+                }
+            };
+            self.seconds[way].push(seconds);
         }
+        Ok(())
     }
 
     /// The way with the lower median.

@@ -1,7 +1,9 @@
 //! `ferrier transform`: one file into another.
 
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -13,6 +15,7 @@ use crate::failure::{Failure, Outcome, fail, io_failure, io_text};
 use crate::npy::{Dtype, Header};
 use crate::output::Output;
 use crate::parts::{self, Elements, Number, Part};
+use crate::session::{self, Session};
 use crate::setup;
 use crate::shape::{Frame, LayoutName, real_length};
 
@@ -23,17 +26,62 @@ struct Job<'a> {
     choice: ferrier::Choice,
     input: File,
     header: Header,
-    output: Output,
     out_header: Header,
-    bar: ProgressBar,
+    /// The first bytes of the output.
+    head: Vec<u8>,
+}
+
+impl Job<'_> {
+    fn out_bytes(&self) -> u64 {
+        self.out_header.shape.iter().product::<usize>() as u64 * self.out_header.dtype.bytes() as u64
+    }
+
+    fn in_bytes(&self) -> u64 {
+        self.header.shape.iter().product::<usize>() as u64 * self.header.dtype.bytes() as u64
+    }
 }
 
 /// Runs the command.
 ///
 /// # Errors
 /// Bad input; a machine that refuses. OUT is then as it was.
-pub fn run(args: &TransformArgs) -> Outcome {
-    setup::check_group(&args.common)?;
+pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
+    let job = session.agree(prepare(args, session))?;
+    let output = open_output(&job, session)?;
+    let bar = if session.is_first() {
+        progress_bar(
+            (job.in_bytes() + job.out_bytes()) / session.launched().map_or(1, |l| l.comm().size() as u64),
+        )
+    } else {
+        ProgressBar::hidden()
+    };
+    let done = match job.header.dtype.precision {
+        Precision::F32 => session.run(&args.common, |comm| rank::<f32>(comm, &job, output.file(), &bar)),
+        Precision::F64 => session.run(&args.common, |comm| rank::<f64>(comm, &job, output.file(), &bar)),
+    };
+    bar.finish_and_clear();
+    done?;
+    // Everybody's part is on disk.
+    session.agree(output.commit())
+}
+
+/// The output: the first process makes it, the others open what it made. Collective over processes.
+fn open_output(job: &Job<'_>, session: &Session) -> Outcome<Output> {
+    let path = &job.args.output;
+    let made = session.of_first(|| {
+        let output = Output::create(path)?;
+        output.reserve(job.out_header.offset + job.out_bytes())?;
+        output.file().write_all_at(&job.head, 0).map_err(|error| io_failure("write", path, &error))?;
+        Ok(Some(output))
+    })?;
+    let name = made.as_ref().map(|output| output.temporary().as_os_str().as_bytes()).unwrap_or_default();
+    let name = session.tell(name)?;
+    session.agree(made.map_or_else(|| Output::join(Path::new(OsStr::from_bytes(&name)), path), Ok))
+}
+
+/// Looks at options and input.
+fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
+    let ranks = session.size(&args.common)?;
     let choice = setup::choice(&args.common)?;
     let forward = args.direction == Direction::Forward;
     if args.last.is_some() && (forward || !args.real) {
@@ -65,7 +113,7 @@ pub fn run(args: &TransformArgs) -> Outcome {
         Some(axis) => Problem::r2c(shape).halved(axis),
         None => Problem::c2c(shape),
     };
-    let (spec_in, spec_out) = layouts(args, &frame, header.fortran)?;
+    let (spec_in, spec_out) = layouts(args, &frame, header.fortran, ranks)?;
     let scale = match args.scale {
         ScaleName::Numpy if forward => Scale::None,
         ScaleName::Numpy | ScaleName::Full => Scale::Full,
@@ -82,22 +130,7 @@ pub fn run(args: &TransformArgs) -> Outcome {
     let out_dtype =
         Dtype { complex: forward || !args.real, precision: header.dtype.precision, swapped: false };
     let (out_header, head) = Header::write(out_dtype, &out_shape);
-    let data = out_shape.iter().product::<usize>() as u64 * out_dtype.bytes() as u64;
-    let output = Output::create(&args.output)?;
-    output.reserve(out_header.offset + data)?;
-    output.file().write_all_at(&head, 0).map_err(|error| io_failure("write", &args.output, &error))?;
-
-    let in_bytes = header.shape.iter().product::<usize>() as u64 * header.dtype.bytes() as u64;
-    let bar = progress_bar(in_bytes + data);
-    let job = Job { args, problem, choice, input, header, output, out_header, bar };
-    let group = setup::group(&args.common);
-    let done = match job.header.dtype.precision {
-        Precision::F32 => group.run(|comm| rank::<f32>(&comm, &job)),
-        Precision::F64 => group.run(|comm| rank::<f64>(&comm, &job)),
-    };
-    job.bar.finish_and_clear();
-    done?;
-    job.output.commit()
+    Ok(Job { args, problem, choice, input, header, out_header, head })
 }
 
 /// Is this the kind of file that the transform takes?
@@ -118,13 +151,18 @@ fn check_kind(args: &TransformArgs, dtype: Dtype) -> Outcome {
 }
 
 /// The layouts of the input, in the file's own memory order, and of the output.
-fn layouts(args: &TransformArgs, frame: &Frame, fortran: bool) -> Outcome<(LayoutSpec, LayoutSpec)> {
+fn layouts(
+    args: &TransformArgs,
+    frame: &Frame,
+    fortran: bool,
+    ranks: usize,
+) -> Outcome<(LayoutSpec, LayoutSpec)> {
     if args.out_layout == LayoutName::Best && args.direction == Direction::Backward {
         return fail("--out-layout best is for forward transforms");
     }
     let slowest = if fortran { frame.ndim() as isize - 1 } else { 0 };
     let in_layout = args.in_layout.unwrap_or(LayoutName::Slabs(slowest));
-    let (inward, outward) = setup::layouts(frame, in_layout, args.out_layout, &args.common)?;
+    let (inward, outward) = setup::layouts(frame, in_layout, args.out_layout, &args.common, ranks)?;
     Ok((inward.order(if fortran { Order::F } else { Order::C }), outward))
 }
 
@@ -140,19 +178,18 @@ fn progress_bar(bytes: u64) -> ProgressBar {
 }
 
 /// What one rank does: read its box, transform, write its box.
-fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>) -> ferrier::Result<()> {
+fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &ProgressBar) -> Outcome {
     let forward = job.args.direction == Direction::Forward;
-    let draft = Planner::new(&job.problem).choice(job.choice.clone()).draft::<T>(comm)?;
+    let draft = Planner::new(&job.problem).choice(job.choice.clone()).draft::<T>(comm);
+    let draft = session::agree(comm, draft.map_err(Into::into))?;
     let boxes =
         [&draft.recipe().input, &draft.recipe().output].map(|layout| layout.boxes()[comm.rank()].volume());
     let numbers = boxes[0] * if job.problem.is_real() { 1 } else { 2 } + boxes[1] * 2;
     setup::check_room(comm, draft.memory().total() + numbers * size_of::<T>())?;
     let mut plan = draft.build()?;
-    let (mut from, mut to) = if forward {
-        (plan.make_input()?, plan.make_output()?)
-    } else {
-        (plan.make_output()?, plan.make_input()?)
-    };
+    let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?)));
+    let (input, output_array) = session::agree(comm, arrays.map_err(Into::into))?;
+    let (mut from, mut to) = if forward { (input, output_array) } else { (output_array, input) };
     let (layout_in, layout_out) = match forward {
         true => (plan.input_layout().clone(), plan.output_layout().clone()),
         false => (plan.output_layout().clone(), plan.input_layout().clone()),
@@ -160,15 +197,15 @@ fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>) -> ferrier::Result<()> {
     let first = comm.rank() == 0;
     let stage = |message: &'static str| {
         if first {
-            job.bar.set_message(message);
+            bar.set_message(message);
         }
     };
-    let moved = |bytes: u64| job.bar.inc(bytes);
+    let moved = |bytes: u64| bar.inc(bytes);
 
     stage("reading");
     let part = part(&layout_in, from.get_box());
-    parts::read(&job.input, &job.header, &part, elements(&mut from), &moved)
-        .map_err(|error| io_error("read", &job.args.input, &error))?;
+    let read = parts::read(&job.input, &job.header, &part, elements(&mut from), &moved);
+    session::agree(comm, read.map_err(|error| io_error("read", &job.args.input, &error)))?;
     stage("transforming");
     if forward {
         plan.forward(&from, &mut to)?;
@@ -178,8 +215,11 @@ fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>) -> ferrier::Result<()> {
     drop(from);
     stage("writing");
     let part = self::part(&layout_out, to.get_box());
-    parts::write(job.output.file(), &job.out_header, &part, elements(&mut to), &moved)
-        .map_err(|error| io_error("write", &job.args.output, &error))
+    let written = parts::write(output, &job.out_header, &part, elements(&mut to), &moved);
+    // A file of several processes: each sees to its own part. Threads share one descriptor, synced in the end.
+    let written =
+        written.and_then(|()| if comm.transport_name() == "mpi" { output.sync_all() } else { Ok(()) });
+    session::agree(comm, written.map_err(|error| io_error("write", &job.args.output, &error)))
 }
 
 fn part(layout: &Layout, own: Box3) -> Part {
@@ -190,10 +230,10 @@ fn elements<T: Real>(array: &mut Array<T>) -> Elements<'_, T> {
     if array.is_real() { Elements::Real(array.real_mut()) } else { Elements::Complex(array.complex_mut()) }
 }
 
-fn io_error(what: &str, path: &Path, error: &io::Error) -> ferrier::Error {
+fn io_error(what: &str, path: &Path, error: &io::Error) -> Failure {
     let why = match error.kind() {
         io::ErrorKind::UnexpectedEof => "the file has become shorter".to_string(),
         _ => io_text(error),
     };
-    ferrier::Error::other(format!("cannot {what} {}: {why}", path.display()))
+    Failure::new(format!("cannot {what} {}: {why}", path.display()))
 }

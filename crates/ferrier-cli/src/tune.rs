@@ -15,6 +15,7 @@ use crate::args::{ProblemArgs, table};
 use crate::bench::precision;
 use crate::failure::{Failure, Outcome as Ended, fail};
 use crate::report::{self, digits};
+use crate::session::Session;
 use crate::setup;
 use crate::spread::Spread;
 
@@ -136,30 +137,35 @@ struct Done {
 ///
 /// # Errors
 /// Bad input; a file that cannot be written to.
-pub fn run(args: &TuneArgs) -> Ended {
-    let (problem, _) = setup::problem(&args.problem)?;
-    let choice = setup::choice(&args.problem.common)?;
-    report::check_json(args.json.as_deref())?;
-    args.svg.as_deref().map_or(Ok(()), crate::output::check_text)?;
-    let foreign = args.cross.as_deref().map(read_foreign).transpose()?;
+pub fn run(args: &TuneArgs, session: &Session) -> Ended {
+    let common = &args.problem.common;
+    let prepare = || {
+        let (problem, _) = setup::problem(&args.problem, session.size(common)?)?;
+        let foreign = args.cross.as_deref().map(read_foreign).transpose()?;
+        Ok((problem, setup::choice(common)?, options(args)?, foreign))
+    };
+    let (problem, choice, options, foreign) = session.agree(prepare())?;
+    session.first(|| {
+        report::check_json(args.json.as_deref())?;
+        args.svg.as_deref().map_or(Ok(()), crate::output::check_text)
+    })?;
     let bar = progress_bar();
     let job = Job {
         problem: &problem,
         choice: &choice,
-        options: options(args)?,
+        options,
         wisdom: args.wisdom.as_deref(),
         remember: args.random.is_none(),
         foreign: foreign.as_ref(),
         bar: &bar,
     };
-    let group = setup::group(&args.problem.common);
     let done = match precision(&args.problem) {
-        Precision::F32 => group.run(|comm| work::<f32>(&comm, &job)),
-        Precision::F64 => group.run(|comm| work::<f64>(&comm, &job)),
+        Precision::F32 => session.run(common, |comm| work::<f32>(comm, &job)),
+        Precision::F64 => session.run(common, |comm| work::<f64>(comm, &job)),
     };
     bar.finish_and_clear();
-    let Some(done) = done?.into_iter().flatten().next() else { return fail("no rank came back") };
-    tell(args, done)
+    let done = done?.into_iter().flatten().next();
+    session.first(|| done.map_or_else(|| fail("no rank came back"), |done| tell(args, done)))
 }
 
 fn options(args: &TuneArgs) -> Ended<Options> {
@@ -207,7 +213,7 @@ fn progress_bar() -> ProgressBar {
 }
 
 /// Tunes and remembers. Collective.
-fn work<T: Real>(comm: &Comm, job: &Job<'_>) -> ferrier::Result<Option<Done>> {
+fn work<T: Real>(comm: &Comm, job: &Job<'_>) -> Ended<Option<Done>> {
     let draft = Planner::new(job.problem).choice(job.choice.clone()).without_wisdom().draft::<T>(comm)?;
     let recipe = draft.recipe();
     let arrays = [&recipe.input, &recipe.output].map(|layout| layout.boxes()[comm.rank()].volume());

@@ -196,6 +196,13 @@ fn shapes_and_options_of_bench_and_plan() {
     assert_refused(&run(&["tune", "40000"]), "memory");
     assert_refused(&run(&["bench", "8", "--repeat", "0"]), "at least 1 repetition");
     assert_refused(&run(&["bench", "8", "--against", "abacus"]), "known are: fftw, fftw-patient, mkl");
+    assert_refused(&run(&["bench", "8", "--against", "fftw-mpi"]), "start ferrier with mpiexec");
+    assert_refused(&run(&["bench", "8", "--exchange-only"]), "at least 2 ranks");
+    let alone = ["bench", "8", "--exchange-only", "--ranks", "2"];
+    assert_refused(&run(&[&alone[..], &["--kind", "r2c"]].concat()), "--kind c2c");
+    assert_refused(&run(&[&alone[..], &["--against", "fftw"]].concat()), "--against");
+    assert_refused(&run(&[&alone[..], &["--svg", "/no/such/folder/x.svg"]].concat()), "no folder");
+    assert_refused(&run(&["bench", "8", "--svg", "x.svg"]), "--exchange-only");
     assert_refused(&run(&[]), "commands are: transform, bench, plan, tune, wisdom, info");
     assert_refused(&run(&["dance"]), "commands are: transform, bench, plan, tune, wisdom, info");
 }
@@ -220,14 +227,14 @@ fn a_peer_that_is_not_there_says_where_it_was_looked_for() {
 
 #[test]
 fn copies_of_a_one_rank_run_under_a_launcher_are_refused() {
-    let under = |off: bool| {
+    let under = |mpi: &str, rank: &str| {
         let mut command = ferrier();
-        command.args(["plan", "8"]).env("OMPI_COMM_WORLD_SIZE", "2").env("OMPI_COMM_WORLD_RANK", "1");
-        if off {
-            command.env("FERRIER_MPI", "off");
-        }
-        command.output().unwrap()
+        command.args(["plan", "8"]).env("OMPI_COMM_WORLD_SIZE", "2").env("OMPI_COMM_WORLD_RANK", rank);
+        command.env("FERRIER_MPI", mpi).output().unwrap()
     };
-    assert_refused(&under(false), "MPI launcher");
-    assert!(under(true).status.success());
+    // A library that is not there: the first process says so, the others leave the word to it.
+    assert_refused(&under("/nowhere/libmpi.so", "0"), "FERRIER_MPI is `/nowhere/libmpi.so`");
+    let other = under("/nowhere/libmpi.so", "1");
+    assert!(other.status.code() == Some(2) && other.stderr.is_empty() && other.stdout.is_empty());
+    assert!(under("off", "1").status.success());
 }

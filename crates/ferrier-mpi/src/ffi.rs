@@ -69,6 +69,7 @@ table! {
         recv = "MPI_Recv" (Out, Int, Handle, Int, Int, Handle, StatusOut);
         isend = "MPI_Isend" (In, Int, Handle, Int, Int, Handle, HandleOut);
         irecv = "MPI_Irecv" (Out, Int, Handle, Int, Int, Handle, HandleOut);
+        iprobe = "MPI_Iprobe" (Int, Int, Handle, IntOut, StatusOut);
         get_elements_x = "MPI_Get_elements_x" (In, Handle, *mut Count);
         test = "MPI_Test" (HandleOut, IntOut, StatusOut);
         wait = "MPI_Wait" (HandleOut, StatusOut);

@@ -150,6 +150,22 @@ impl Comm {
         Ok(sum.expect("a message has at least one piece"))
     }
 
+    /// Lets MPI work on what is in flight, puts of other ranks into windows
+    /// included. Not collective.
+    ///
+    /// # Errors
+    /// Those of MPI.
+    pub fn progress(&self) -> Result<()> {
+        let mpi = self.inner();
+        let _gate = mpi.enter()?;
+        let mut flag = 0;
+        // SAFETY: a valid communicator and out-parameters; whether a message is there does not matter.
+        let code = unsafe {
+            (mpi.calls().iprobe)(mpi.abi.any_source, 0, self.raw(), &mut flag, mpi.status_ignore())
+        };
+        mpi.check("MPI_Iprobe", code)
+    }
+
     pub(crate) fn source(&self, source: Source) -> Result<Int> {
         match source {
             Source::Rank(rank) => self.peer(rank),

@@ -3,6 +3,7 @@
 use std::alloc::{Layout as Request, alloc, dealloc};
 use std::ptr::NonNull;
 
+use crate::transport::{Shared, Transport};
 use crate::{Error, Real, Result};
 
 /// Below this, huge pages cost more than they bring.
@@ -14,6 +15,8 @@ const CACHE_LINE: usize = 64;
 pub(crate) struct Buffer<T> {
     start: NonNull<T>,
     len: usize,
+    /// Where the memory is not this process's alone.
+    shared: Option<Shared>,
 }
 
 // SAFETY: a Buffer owns its memory as a Vec does.
@@ -34,7 +37,7 @@ impl<T: Real> Buffer<T> {
         let failed = || Error::Memory { bytes: len.saturating_mul(size_of::<T>()), what };
         let request = Self::request(len).ok_or_else(failed)?;
         if request.size() == 0 {
-            return Ok(Buffer { start: NonNull::dangling(), len: 0 });
+            return Ok(Buffer { start: NonNull::dangling(), len: 0, shared: None });
         }
         // SAFETY: the size is not zero.
         let start = NonNull::new(unsafe { alloc(request) }).ok_or_else(failed)?;
@@ -44,7 +47,20 @@ impl<T: Real> Buffer<T> {
         }
         // SAFETY: the range is ours; this touches every page.
         unsafe { start.write_bytes(0, request.size()) };
-        Ok(Buffer { start: start.cast(), len })
+        Ok(Buffer { start: start.cast(), len, shared: None })
+    }
+
+    /// A block of `len` zeros that can be lent to the ranks of this node.
+    /// Collective.
+    pub fn lendable(transport: &dyn Transport, len: usize, what: &'static str) -> Result<Buffer<T>> {
+        let bytes = len.saturating_mul(size_of::<T>());
+        if bytes > isize::MAX as usize / 2 {
+            return Err(Error::Memory { bytes, what });
+        }
+        match transport.shared(bytes.next_multiple_of(CACHE_LINE), what)? {
+            Some(shared) => Ok(Buffer { start: shared.start.cast(), len, shared: Some(shared) }),
+            None => Buffer::new(len, what),
+        }
     }
 
     /// How many numbers.
@@ -73,7 +89,7 @@ impl<T: Real> Buffer<T> {
 impl<T> Drop for Buffer<T> {
     fn drop(&mut self) {
         let bytes = (self.len * size_of::<T>()).next_multiple_of(CACHE_LINE);
-        if bytes > 0 {
+        if bytes > 0 && self.shared.is_none() {
             let align = if self.len * size_of::<T>() >= HUGE_FROM { HUGE_PAGE } else { CACHE_LINE };
             // SAFETY: the same size and alignment as in `new`.
             unsafe { dealloc(self.start.as_ptr().cast(), Request::from_size_align_unchecked(bytes, align)) };

@@ -35,10 +35,9 @@ pub fn world() -> Result<Option<Comm>> {
 /// # Errors
 /// [`Error::Transport`](crate::Error::Transport) with MPI's text.
 pub fn adopt(comm: ferrier_mpi::Comm) -> Result<Comm> {
-    let neighbours = comm.split_node().map_err(wrapped)?.size();
-    let threads = (crate::machine::cores() / neighbours).max(1);
+    let member = Member::new(comm.clone())?;
     // As many on every rank, whatever nodes there are.
-    let mut least = [threads as u64];
+    let mut least = [member.cores() as u64];
     comm.all_reduce(&mut least, ferrier_mpi::Op::Min).map_err(wrapped)?;
-    Ok(Comm::new(std::sync::Arc::new(Member::new(comm)), least[0] as usize))
+    Ok(Comm::new(std::sync::Arc::new(member), least[0] as usize))
 }

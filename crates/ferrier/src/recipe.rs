@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Kind, Layout, Precision};
+use crate::{Box3, Kind, Layout, Precision};
 
 /// One step of a transform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -180,6 +180,20 @@ impl Recipe {
         traffic
     }
 
+    /// For each step the most messages that go from one node to another, where
+    /// `nodes` are the nodes of the ranks ([`Comm::nodes`](crate::Comm::nodes)):
+    /// what a slow network between nodes has to carry one by one.
+    pub fn messages_between_nodes(&self, nodes: &[usize]) -> Vec<u64> {
+        let member = crate::exchange::find(&self.exchange);
+        let of = |step: &Step| match (step, &member) {
+            (Step::Reshape { from, to }, Ok(member)) => {
+                member.messages_between_nodes(&pairs(from, to, 1), nodes)
+            }
+            _ => 0,
+        };
+        self.steps.iter().map(of).collect()
+    }
+
     /// What all ranks take from other ranks in one `forward`, in bytes.
     pub fn wire_bytes(&self) -> u64 {
         self.traffic().iter().map(|t| t.bytes_total).sum()
@@ -192,6 +206,18 @@ impl Recipe {
         text.bytes()
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     }
+}
+
+/// Bytes from each rank to each other one in a reshape, by sender.
+pub(crate) fn pairs(from: &Layout, to: &Layout, element: usize) -> Vec<Vec<usize>> {
+    let bytes = |(source, own): (usize, &Box3)| -> Vec<usize> {
+        let part = |(target, theirs): (usize, &Box3)| match source == target {
+            true => 0,
+            false => own.intersect(theirs).volume() * element,
+        };
+        to.boxes().iter().enumerate().map(part).collect()
+    };
+    from.boxes().iter().enumerate().map(bytes).collect()
 }
 
 pub(crate) fn step_name(step: &Step, real: bool) -> String {

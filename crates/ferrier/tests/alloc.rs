@@ -221,7 +221,7 @@ fn forward_and_backward_allocate_nothing_and_memory_is_exact() {
     for exchange in exchanges() {
         for kernel in kernels() {
             for (name, problem) in problems() {
-                for ranks in 1..=4 {
+                for ranks in [1, 2, 4] {
                     for threads in 1..=2 {
                         nothing_is_allocated(name, &problem, exchange, kernel, ranks, threads);
                         memory_is_exact(name, &problem, exchange, kernel, ranks, threads);

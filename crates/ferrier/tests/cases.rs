@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{MODES, Oracle, Run, any_choice, exchanges, kernels, thin};
+use common::{MODES, Oracle, Run, any_choice, exchanges, kernels, nodes, thin};
 use ferrier_test::cases::cases;
 use ferrier_test::{Rng, watchdog};
 
@@ -23,6 +23,7 @@ fn table(ranks: usize) {
                 let run = Run {
                     case,
                     ranks,
+                    nodes: nodes(exchange, ranks, turn / 2),
                     threads,
                     choice: any_choice(exchange, kernel, ranks, &mut rng),
                     modes: &MODES,

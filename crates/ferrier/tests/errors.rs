@@ -356,6 +356,31 @@ fn workspaces_that_are_missing_or_too_small() {
 fn no_ranks_and_no_threads() {
     says(ferrier::ranks(0).run(|_| Ok(())), &["0"]);
     says(ferrier::ranks(2).threads(0).run(|_| Ok(())), &["0"]);
+    says(ferrier::ranks(2).nodes(0).run(|_| Ok(())), &["1 to 2 nodes", "0"]);
+    says(ferrier::ranks(2).nodes(3).run(|_| Ok(())), &["1 to 2 nodes", "3"]);
+}
+
+/// Ranks of different nodes cannot load from each other: asked for it is an
+/// error, left to the planner it is another exchange.
+#[test]
+fn direct_does_not_reach_other_nodes() {
+    let _watchdog = watchdog(60);
+    for (nodes, default) in [(1, "direct"), (2, "hierarchical"), (4, "all_to_allv")] {
+        let outcome = ferrier::ranks(4).nodes(nodes).run(|comm| {
+            let problem = Problem::c2c([8, 8, 8]);
+            let asked = plan_of::<f64>(&comm, &problem, &choice("direct", kernels()[0])).map(drop);
+            let left = Plan::<f64>::new(&comm, &problem)?.recipe().exchange().to_string();
+            Ok((comm.node_count(), asked, left))
+        });
+        for (count, asked, left) in outcome.unwrap() {
+            assert_eq!((count, left.as_str()), (nodes, default));
+            if nodes > 1 {
+                says(asked, &["direct", "share a node", &nodes.to_string(), "hierarchical"]);
+            } else {
+                assert_eq!(asked, Ok(()));
+            }
+        }
+    }
 }
 
 // ---- panics and early leavers ----------------------------------------------

@@ -63,7 +63,9 @@ fn random_problems_match_the_oracle() {
     let outcome =
         runner.run(&(any_case(), how), |(case, (ranks, threads, boxes, single, (exchange, kernel)))| {
             let mut rng = Rng::new(boxes);
-            let run = Run { case: &case, ranks, threads, choice: choice(exchange, kernel), modes: &MODES };
+            let nodes = common::nodes(exchange, ranks, boxes as usize % 4);
+            let run =
+                Run { case: &case, ranks, nodes, threads, choice: choice(exchange, kernel), modes: &MODES };
             if single {
                 run.check::<f32>(&oracle, &mut rng)
             } else {

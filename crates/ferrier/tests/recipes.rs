@@ -253,3 +253,21 @@ fn every_count_of_ranks_has_a_recipe() {
         }
     }
 }
+
+/// 2 nodes x 2 ranks: of slabs everybody has something for everybody, so four
+/// messages go from node to node, or one that carries them all.
+#[test]
+fn messages_between_nodes_are_counted() {
+    let problem = Problem::c2c([16, 16, 16]).output(LayoutSpec::slabs(2));
+    for (exchange, most) in [("all_to_allv", 4), ("ring", 4), ("hierarchical", 1)] {
+        let choice = Choice { exchange: Some(exchange.into()), ..Choice::default() };
+        let recipe = recipe(&problem, &choice, 4);
+        let counts = recipe.messages_between_nodes(&[0, 0, 1, 1]);
+        assert_eq!(counts.len(), recipe.steps.len());
+        for (count, step) in counts.iter().zip(&recipe.steps) {
+            let crosses = matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
+            assert_eq!(*count, if crosses { most } else { 0 }, "{exchange}: {step:?}");
+        }
+        assert!(recipe.messages_between_nodes(&[0; 4]).iter().all(|&count| count == 0));
+    }
+}

@@ -162,7 +162,8 @@ fn make(task: &Task, arena: Arena, flags: c_uint) -> Outcome<Peer> {
     if variants.is_empty() {
         return Err(Failure::new("peer fftw: it has no plan for this transform"));
     }
-    Ok(Peer { name: "", version: fftw.version.clone(), variants, arena })
+    let (input, output) = task.whole();
+    Ok(Peer { name: "", version: fftw.version.clone(), variants, arena, input, output })
 }
 
 /// FFTW_MEASURE.

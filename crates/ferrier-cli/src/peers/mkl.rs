@@ -194,5 +194,6 @@ pub fn make(task: &Task, arena: Arena) -> Outcome<Peer> {
         };
         variants.push(Variant { name, in_place, run: Box::new(run) });
     }
-    Ok(Peer { name: "", version: mkl.version.clone(), variants, arena })
+    let (input, output) = task.whole();
+    Ok(Peer { name: "", version: mkl.version.clone(), variants, arena, input, output })
 }

@@ -3,6 +3,8 @@
 //! A peer is one file and one line in [`PEERS`].
 
 mod fftw;
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+mod fftw_mpi;
 mod library;
 mod mkl;
 mod pages;
@@ -10,8 +12,9 @@ mod pages;
 use ferrier::Precision;
 use num_complex::Complex;
 
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, fail};
 use crate::parts::Number;
+use crate::session::launched::Launched;
 use pages::Pages;
 
 /// A line of the table of peers.
@@ -20,18 +23,40 @@ pub struct Member {
     pub name: &'static str,
     /// One line for help texts.
     pub summary: &'static str,
-    make: fn(&Task, Arena) -> Outcome<Peer>,
+    make: Make,
+}
+
+/// Who runs a peer.
+enum Make {
+    /// One process, with the threads of all ranks.
+    Alone(fn(&Task, Arena) -> Outcome<Peer>),
+    /// All processes of a launch together.
+    #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+    Together(fn(&Task, &Launched) -> Outcome<Peer>),
+}
+
+impl Member {
+    /// Do all processes of a launch run it together?
+    pub fn is_together(&self) -> bool {
+        !matches!(self.make, Make::Alone(_))
+    }
 }
 
 /// All peers.
 pub static PEERS: &[Member] = &[
-    Member { name: "fftw", summary: "FFTW 3, FFTW_MEASURE", make: fftw::measure },
+    Member { name: "fftw", summary: "FFTW 3, FFTW_MEASURE", make: Make::Alone(fftw::measure) },
     Member {
         name: "fftw-patient",
         summary: "FFTW 3, FFTW_PATIENT, at most a minute each",
-        make: fftw::patient,
+        make: Make::Alone(fftw::patient),
     },
-    Member { name: "mkl", summary: "Intel MKL's DFTI", make: mkl::make },
+    Member { name: "mkl", summary: "Intel MKL's DFTI", make: Make::Alone(mkl::make) },
+    #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+    Member {
+        name: "fftw-mpi",
+        summary: "FFTW 3's own distributed transform, FFTW_MEASURE, under mpiexec only",
+        make: Make::Together(fftw_mpi::make),
+    },
 ];
 
 /// The member called `name`.
@@ -45,7 +70,7 @@ pub fn find(name: &str) -> Outcome<&'static Member> {
     })
 }
 
-/// The transform that a peer is asked for: natural order in and out.
+/// The transform that a peer is asked for: natural order in and, unless transposed, out.
 #[derive(Clone, Debug)]
 pub struct Task {
     /// Before the transform.
@@ -58,7 +83,11 @@ pub struct Task {
     pub batch: usize,
     /// Of the numbers.
     pub precision: Precision,
-    /// Threads that the peer may use.
+    /// How many axes the user has.
+    pub ndim: usize,
+    /// A peer that can may leave the first two axes of the spectrum swapped.
+    pub transposed: bool,
+    /// Threads that the peer may use, in all processes together.
     pub threads: usize,
 }
 
@@ -70,6 +99,16 @@ impl Task {
             shape[halved] = shape[halved] / 2 + 1;
         }
         shape
+    }
+
+    /// Both arrays as a single process holds them.
+    fn whole(&self) -> (Held, Held) {
+        (Held::whole(self.shape, self.strides_in(false)), Held::whole(self.spectrum(), self.strides_out()))
+    }
+
+    /// Numbers per element of the input.
+    fn width(&self) -> usize {
+        if self.real { 1 } else { 2 }
     }
 
     /// Can a real transform be made in place, in rows padded as FFTW lays
@@ -85,7 +124,7 @@ impl Task {
         if padded && self.real {
             shape[2] = 2 * (shape[2] / 2 + 1);
         }
-        strides(shape, if self.real { 1 } else { 2 })
+        strides(shape, self.width())
     }
 
     /// The same of the output.
@@ -98,6 +137,30 @@ impl Task {
 fn strides(shape: [usize; 3], width: usize) -> [usize; 4] {
     let [n0, n1, n2] = shape;
     [n1 * n2 * width, n2 * width, width, n0 * n1 * n2 * width]
+}
+
+/// The part of an array that this process holds, and how it lies.
+struct Held {
+    /// First index along each axis.
+    lo: [usize; 3],
+    /// One past the last.
+    hi: [usize; 3],
+    /// Numbers from one element to the next along the three axes, and from array to array.
+    strides: [usize; 4],
+}
+
+impl Held {
+    /// All of it.
+    fn whole(shape: [usize; 3], strides: [usize; 4]) -> Held {
+        Held { lo: [0; 3], hi: shape, strides }
+    }
+
+    /// Where an element lies, if it is here.
+    fn place(&self, array: usize, index: [usize; 3]) -> Option<usize> {
+        let here = (0..3).all(|axis| (self.lo[axis]..self.hi[axis]).contains(&index[axis]));
+        let along = |axis: usize| (index[axis] - self.lo[axis]) * self.strides[axis];
+        here.then(|| array * self.strides[3] + (0..3).map(along).sum::<usize>())
+    }
 }
 
 /// The arrays of a peer, on the same kind of pages as ours.
@@ -134,6 +197,8 @@ pub struct Peer {
     // Before the arena: plans refer to its arrays.
     variants: Vec<Variant>,
     arena: Arena,
+    input: Held,
+    output: Held,
 }
 
 impl Peer {
@@ -145,23 +210,27 @@ impl Peer {
     pub fn new<T: Number>(
         member: &'static Member,
         task: &Task,
+        launched: Option<&Launched>,
         value: impl Fn(usize, [usize; 3]) -> Complex<T>,
     ) -> Outcome<Self> {
-        let mut peer = (member.make)(task, Arena::new(task)?)?;
+        let mut peer = match (&member.make, launched) {
+            (Make::Alone(make), _) => make(task, Arena::new(task)?)?,
+            #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+            (Make::Together(make), Some(launched)) => make(task, launched)?,
+            #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+            (Make::Together(_), None) => return fail(needs_launcher(member.name)),
+        };
         peer.name = member.name;
         // After planning, which overwrites the arrays.
-        let numbers = peer.arena.input.numbers_mut::<T>();
-        let mut at = 0;
+        let (numbers, held) = (peer.arena.input.numbers_mut::<T>(), &peer.input);
         for b in 0..task.batch {
-            for i in 0..task.shape[0] {
-                for j in 0..task.shape[1] {
-                    for k in 0..task.shape[2] {
-                        let value = value(b, [i, j, k]);
+            for i in held.lo[0]..held.hi[0] {
+                for j in held.lo[1]..held.hi[1] {
+                    for k in held.lo[2]..held.hi[2] {
+                        let (value, at) = (value(b, [i, j, k]), held.place(b, [i, j, k]).unwrap_or(0));
                         numbers[at] = value.re;
-                        at += 1;
                         if !task.real {
-                            numbers[at] = value.im;
-                            at += 1;
+                            numbers[at + 1] = value.im;
                         }
                     }
                 }
@@ -186,7 +255,7 @@ impl Peer {
             return;
         }
         let Arena { input, place: Some(place), .. } = &mut self.arena else { return };
-        let (row, padded) = (task.strides_in(false)[1], task.strides_in(true)[1]);
+        let (row, padded) = (self.input.strides[1], task.strides_in(true)[1]);
         let rows = input.numbers_mut::<T>().chunks_exact(row);
         for (from, to) in rows.zip(place.numbers_mut::<T>().chunks_exact_mut(padded)) {
             to[..row].copy_from_slice(from);
@@ -198,23 +267,26 @@ impl Peer {
         (self.variants[variant].run)();
     }
 
-    /// The value at an index of the spectrum, after [`run`](Peer::run).
+    /// The value at an index of the spectrum, after [`run`](Peer::run), if it is here.
     pub fn result<T: Number>(
         &mut self,
         variant: usize,
-        task: &Task,
         array: usize,
         index: [usize; 3],
-    ) -> Complex<T> {
-        let strides = task.strides_out();
-        let at = array * strides[3] + (0..3).map(|axis| index[axis] * strides[axis]).sum::<usize>();
+    ) -> Option<Complex<T>> {
+        let at = self.output.place(array, index)?;
         let pages = match &mut self.arena {
             Arena { place: Some(place), .. } if self.variants[variant].in_place => place,
             arena => &mut arena.output,
         };
         let numbers = pages.numbers_mut::<T>();
-        Complex::new(numbers[at], numbers[at + 1])
+        Some(Complex::new(numbers[at], numbers[at + 1]))
     }
+}
+
+/// That a peer which all processes run together was asked for without any.
+pub fn needs_launcher(name: &str) -> String {
+    format!("peer {name} runs on the ranks of an MPI launch: start ferrier with mpiexec")
 }
 
 #[cfg(test)]
@@ -236,8 +308,16 @@ mod tests {
                 ([1, 9, 10], &[1, 2], 1),
             ] {
                 for real in [false, true] {
-                    let task =
-                        |precision| Task { shape, axes: axes.to_vec(), real, batch, precision, threads: 2 };
+                    let task = |precision| Task {
+                        shape,
+                        axes: axes.to_vec(),
+                        real,
+                        batch,
+                        precision,
+                        ndim: 3,
+                        transposed: false,
+                        threads: 2,
+                    };
                     check::<f32>(member, &task(Precision::F32));
                     check::<f64>(member, &task(Precision::F64));
                 }
@@ -247,10 +327,10 @@ mod tests {
 
     fn check<T: Real + Number + Into<f64>>(member: &'static Member, task: &Task) {
         let noise = Noise::new(task.shape, 7);
-        let mut peer = match Peer::new::<T>(member, task, |b, index| rounded(noise.at(b, index))) {
+        let mut peer = match Peer::new::<T>(member, task, None, |b, index| rounded(noise.at(b, index))) {
             Ok(peer) => peer,
             Err(failure) => {
-                let known = ["was not found", "only transforms of all axes"];
+                let known = ["was not found", "only transforms of all", "start ferrier with mpiexec"];
                 assert!(known.iter().any(|part| failure.message.contains(part)), "{}", failure.message);
                 println!("{}", failure.message);
                 return;
@@ -275,7 +355,7 @@ mod tests {
                 peer.prepare::<T>(way, task);
                 peer.run(way);
                 let (distance, norm) = reference.distance(|index| {
-                    let value = peer.result::<T>(way, task, b, index);
+                    let value = peer.result::<T>(way, b, index)?;
                     Some(Complex::new(value.re.widened(), value.im.widened()))
                 });
                 let error = (distance / norm).sqrt();

@@ -5,11 +5,14 @@
 //! so an exchange never packs: either it says where in a send and a receive
 //! buffer each rank's part lies and moves the bytes ([`Mover`]), or (member
 //! `direct`) there is nothing to move, because the next stage loads straight
-//! from the neighbours' memory.
+//! from the neighbours' memory. Member `hierarchical` is both: inside a node
+//! the one, between nodes the other.
 
 mod all_to_all;
 mod all_to_allv;
+mod hierarchical;
 mod point_to_point;
+mod ring;
 
 use crate::transport::Part;
 use crate::{Comm, Error, Result};
@@ -24,6 +27,8 @@ pub struct Volumes {
     pub from: Vec<usize>,
     /// The largest part between any two ranks of the whole reshape.
     pub largest: usize,
+    /// Bytes from each rank to each rank, by sender.
+    pub pairs: Vec<Vec<usize>>,
 }
 
 /// Where each rank's part lies in one of the two buffers of a reshape; in bytes.
@@ -35,12 +40,62 @@ pub struct Places {
     pub len: usize,
 }
 
+/// How an exchange uses the memory that the ranks of a node share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sharing {
+    /// The node of each rank. Parts for ranks of the same node never travel:
+    /// they load them where the sender stored them.
+    pub nodes: Vec<usize>,
+    /// For each rank of another node, in whose send buffer the part for it
+    /// goes, a rank of this node.
+    pub outbox: Vec<usize>,
+    /// For each rank of another node, in whose receive buffer the part from it
+    /// comes, a rank of this node.
+    pub inbox: Vec<usize>,
+    /// Lengths of the send and the receive buffer of every rank.
+    pub lens: Vec<[usize; 2]>,
+}
+
 /// One reshape, ready to run. Made collectively when a plan is made.
 pub trait Mover: Send + Sync {
     /// The send buffer: where the part for each rank goes.
     fn send(&self) -> &Places;
     /// The receive buffer: where the part from each rank comes.
     fn recv(&self) -> &Places;
+    /// For members that go through the memory of a node.
+    fn sharing(&self) -> Option<&Sharing> {
+        None
+    }
+    /// Bytes of a window that all movers of a plan have together.
+    fn window(&self) -> usize {
+        0
+    }
+    /// Takes what memory it needs besides the two buffers. Collective; called
+    /// once, before the first run.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    fn open(&self) -> Result<()> {
+        Ok(())
+    }
+    /// What a user should know about how it goes, such as that it had to make do.
+    fn note(&self) -> Option<&'static str> {
+        None
+    }
+    /// Comes before a run: the buffers are not touched yet.
+    ///
+    /// # Errors
+    /// As [`run`](Mover::run).
+    fn begin(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Comes after a run: the buffers are touched no more.
+    ///
+    /// # Errors
+    /// As [`run`](Mover::run).
+    fn end(&self) -> Result<()> {
+        Ok(())
+    }
     /// Moves the bytes. Collective; allocates nothing.
     ///
     /// # Errors
@@ -48,13 +103,25 @@ pub trait Mover: Send + Sync {
     fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()>;
 }
 
+/// Makes the movers of all reshapes of a plan. Collective.
+pub(crate) type Make = fn(&Comm, &[Volumes]) -> Result<Vec<Box<dyn Mover>>>;
+
 /// How a member works.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Way {
     /// The next stage loads from the neighbours' memory.
     Shared,
     /// Through send and receive buffers.
-    Messages(fn(&Comm, &Volumes) -> Result<Box<dyn Mover>>),
+    Messages(Make),
+    /// Inside a node the one, between nodes the other.
+    Nodes(Make),
+}
+
+impl Way {
+    /// Do ranks touch each other's memory?
+    pub fn shares(self) -> bool {
+        !matches!(self, Way::Messages(_))
+    }
 }
 
 /// A line of the table of exchanges.
@@ -67,6 +134,32 @@ pub struct Member {
     pub(crate) way: Way,
 }
 
+impl Member {
+    /// How it works over so many nodes: inside one there is nothing to send.
+    pub(crate) fn way_on(&self, nodes: usize) -> Way {
+        match self.way {
+            Way::Nodes(_) if nodes == 1 => Way::Shared,
+            way => way,
+        }
+    }
+
+    /// The most messages that go from one node to another in a reshape in
+    /// which these bytes go from rank to rank.
+    pub(crate) fn messages_between_nodes(&self, pairs: &[Vec<usize>], nodes: &[usize]) -> u64 {
+        let count = nodes.iter().max().map_or(0, |last| last + 1);
+        let mut messages = vec![0_u64; count * count];
+        for (from, row) in pairs.iter().enumerate() {
+            for (to, _) in
+                row.iter().enumerate().filter(|(to, bytes)| **bytes > 0 && nodes[*to] != nodes[from])
+            {
+                messages[nodes[from] * count + nodes[to]] += 1;
+            }
+        }
+        let most = messages.into_iter().max().unwrap_or(0);
+        if matches!(self.way, Way::Nodes(_)) { most.min(1) } else { most }
+    }
+}
+
 /// All exchanges; the first is the default.
 pub static EXCHANGES: &[Member] = &[
     Member {
@@ -77,19 +170,38 @@ pub static EXCHANGES: &[Member] = &[
     Member {
         name: "all_to_allv",
         summary: "one collective among the ranks that talk, parts of their own length",
-        way: Way::Messages(all_to_allv::mover),
+        way: Way::Messages(|comm, all| each(comm, all, all_to_allv::mover)),
     },
     Member {
         name: "all_to_all",
         summary: "one collective among the ranks that talk, parts padded to one length",
-        way: Way::Messages(all_to_all::mover),
+        way: Way::Messages(|comm, all| each(comm, all, all_to_all::mover)),
     },
     Member {
         name: "point_to_point",
         summary: "a message to each peer, taken in order of arrival",
-        way: Way::Messages(point_to_point::mover),
+        way: Way::Messages(|comm, all| each(comm, all, point_to_point::mover)),
+    },
+    Member {
+        name: "ring",
+        summary: "one-sided puts in chunks, node after node, to one node at a time",
+        way: Way::Messages(ring::movers),
+    },
+    Member {
+        name: "hierarchical",
+        summary: "one message for each pair of nodes, inside a node as direct",
+        way: Way::Nodes(hierarchical::movers),
     },
 ];
+
+/// The movers of a member that makes them one by one.
+fn each(
+    comm: &Comm,
+    all: &[Volumes],
+    make: fn(&Comm, &Volumes) -> Result<Box<dyn Mover>>,
+) -> Result<Vec<Box<dyn Mover>>> {
+    all.iter().map(|volumes| make(comm, volumes)).collect()
+}
 
 /// The member called `name`.
 ///

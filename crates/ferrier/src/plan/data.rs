@@ -86,12 +86,6 @@ pub struct Array<T: Real> {
 }
 
 impl<T: Real> Array<T> {
-    pub(super) fn new(real: Option<Geometry>, complex: Option<Geometry>, batch: usize) -> Result<Self> {
-        let numbers =
-            [real, complex].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0) * batch;
-        Ok(Array { buffer: Buffer::new(numbers, "an array of a plan")?, real, complex, batch })
-    }
-
     /// Can the array hold real numbers?
     pub fn is_real(&self) -> bool {
         self.real.is_some()
@@ -253,7 +247,8 @@ pub struct Workspace<T: Real>(pub(super) Buffer<T>);
 
 impl<T: Real> Workspace<T> {
     /// A workspace of at least `bytes` bytes; a plan needs
-    /// [`Memory::total`](super::Memory::total).
+    /// [`Memory::total`](super::Memory::total). A plan of MPI ranks that share
+    /// memory needs one of [`Plan::make_workspace`](super::Plan::make_workspace).
     ///
     /// # Errors
     /// Where the memory cannot be had.

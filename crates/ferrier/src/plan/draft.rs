@@ -10,7 +10,7 @@ use super::pass::{BoundPass, Hand};
 use super::schedule::{Direction, Leg, Schedule, Terms, schedule};
 use super::{Memory, Plan};
 use crate::buffer::Buffer;
-use crate::exchange::{Mover, Way};
+use crate::exchange::{self, Mover, Volumes, Way};
 use crate::kernel::{Lines, LinesSpec};
 use crate::layout::Split;
 use crate::machine::{last_level_bytes, level2_bytes};
@@ -82,12 +82,52 @@ impl Planner {
     /// [`Error::Disagreement`], on every rank, where they differ between ranks.
     /// A rank that never calls cannot be told from a slow one.
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T>> {
-        let problem = agree::<T>(comm, self.problem, &self.choice, self.effort)?;
+        let problem = agree::<T>(comm, self.problem.clone(), &self.choice, self.effort)?;
         let advice = wisdom::advice::<T>(comm, &problem, &self.choice, self.effort, &self.source)?;
         let decision = decide::<T>(comm, &problem, advice)?;
         let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
         compare(comm, &recipe)?;
-        Draft::new(&comm.duplicate()?.with_threads(decision.threads), recipe, &decision)
+        let own = comm.duplicate()?.with_threads(decision.threads);
+        let shares = comm.size() > 1 && exchange::find(&recipe.exchange)?.way_on(comm.node_count()).shares();
+        // Where sharing memory was not asked for, it may fail.
+        let spare = shares && !own.transport().lends_all() && self.choice.exchange.is_none();
+        let other = spare.then(|| Other { comm: comm.clone(), planner: self });
+        match if shares { own.transport().share() } else { Ok(()) } {
+            Ok(()) => Ok(Draft { other, ..Draft::new(&own, recipe, &decision)? }),
+            Err(error) => match other {
+                Some(other) => other.draft(&recipe, &error),
+                None => Err(error),
+            },
+        }
+    }
+}
+
+/// What to do where memory cannot be shared: the same with another exchange.
+struct Other {
+    comm: Comm,
+    planner: Planner,
+}
+
+impl Other {
+    fn draft<T: Real>(self, recipe: &Recipe, why: &Error) -> Result<Draft<T>> {
+        let Planner { problem, mut choice, .. } = self.planner;
+        choice.exchange = Some(MESSAGES.into());
+        let mut draft = Planner::new(&problem).choice(choice).without_wisdom().draft(&self.comm)?;
+        draft.notes.push(format!("exchange {MESSAGES} instead of {}: {why}", recipe.exchange));
+        Ok(draft)
+    }
+}
+
+/// The exchange that needs nothing but messages.
+const MESSAGES: &str = "all_to_allv";
+
+/// The exchange where nobody asks for one.
+pub(crate) fn default_exchange(comm: &Comm) -> &'static str {
+    let nodes = comm.node_count();
+    match nodes {
+        1 => exchange::EXCHANGES[0].name,
+        _ if nodes < comm.size() => "hierarchical",
+        _ => MESSAGES,
     }
 }
 
@@ -151,23 +191,24 @@ pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize 
     comm.threads().min(share / 4096).max(1)
 }
 
-/// Whether input and output of the ranks of a node together are more than the last cache holds.
+/// Whether the ranks of a node have more input and output than half of the last cache. (Measured: two cores
+/// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3.)
 fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
-    let numbers =
-        problem.batch * problem.shape.iter().product::<usize>() * if problem.is_real() { 1 } else { 2 };
-    let ranks = comm.size().min(crate::machine::cores());
-    2 * (numbers / comm.size()) * number * ranks > last_level_bytes()
+    let width = if problem.is_real() { 1 } else { 2 };
+    let numbers = problem.batch * problem.shape.iter().product::<usize>() * width;
+    2 * (numbers / comm.node_count()) * number > last_level_bytes() / 2
 }
 
 /// Rank 0's decision, on every rank.
 fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
     let Advice { mut choice, known: wisdom } = advice;
-    if comm.size() > 1 && !comm.transport().shares_memory() {
-        let name = choice.exchange.get_or_insert_with(|| "all_to_allv".into());
-        if matches!(crate::exchange::find(name)?.way, Way::Shared) {
+    if comm.size() > 1 {
+        let nodes = comm.node_count();
+        let name = choice.exchange.get_or_insert_with(|| default_exchange(comm).into());
+        if nodes > 1 && matches!(exchange::find(name)?.way_on(nodes), Way::Shared) {
             return Err(Error::Choice(format!(
-                "exchange `{name}` needs ranks that share memory; those of `{}` do not",
-                comm.transport_name()
+                "exchange `{name}` needs ranks that share a node; these are on {nodes} (`hierarchical` is \
+                 for several)"
             )));
         }
     }
@@ -191,6 +232,7 @@ fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
 
 /// One direction, out of place or in place, bound to this rank.
 pub(super) struct Variant<T> {
+    pub rank: usize,
     pub passes: Vec<BoundPass<T>>,
     pub areas: Areas,
     pub movers: Arc<Vec<Box<dyn Mover>>>,
@@ -204,47 +246,102 @@ pub(super) struct Variant<T> {
 pub struct Draft<T: Real> {
     pub(super) comm: Comm,
     pub(super) recipe: Recipe,
-    /// Forward, backward, forward in place, backward in place.
-    pub(super) variants: [Variant<T>; 4],
+    pub(super) way: Way,
+    /// Forward, backward, forward in place, backward in place; then those of
+    /// them that differ where users' arrays cannot be lent.
+    pub(super) variants: Vec<Variant<T>>,
+    /// Which variant takes the place of each of the first four then.
+    pub(super) private: [usize; 4],
     pub(super) memory: Memory,
     pub(super) scratch: usize,
     wisdom: Option<Known>,
+    pub(super) notes: Vec<String>,
+    other: Option<Other>,
 }
+
+/// The variants of a plan, in order: direction, in place.
+const KINDS: [(Direction, bool); 4] = [
+    (Direction::Forward, false),
+    (Direction::Backward, false),
+    (Direction::Forward, true),
+    (Direction::Backward, true),
+];
 
 impl<T: Real> Draft<T> {
     fn new(comm: &Comm, recipe: Recipe, decision: &Decision) -> Result<Self> {
-        let way = crate::exchange::find(&recipe.exchange)?.way;
+        let way = exchange::find(&recipe.exchange)?.way_on(comm.node_count());
         let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new() };
         let fuse = |legs: &[Leg], state: &State| may_fuse(&recipe, decision, legs, state);
-        let mut variants = Vec::with_capacity(4);
-        for direction in [Direction::Forward, Direction::Backward] {
-            let terms = Terms { direction, in_place: false, way, fuse: &fuse };
-            let movers = Arc::new(movers(comm, &recipe, &schedule(&recipe, terms), way)?);
-            for in_place in [false, true] {
-                let plan = schedule(&recipe, Terms { in_place, ..terms });
-                variants.push(bind(
-                    comm,
-                    &recipe,
-                    &plan,
-                    (in_place, decision.stream),
-                    movers.clone(),
-                    &mut tables,
-                )?);
+        let plan = |(direction, in_place): (Direction, bool), lent_ends: bool| {
+            schedule(&recipe, Terms { direction, in_place, way, lent_ends, fuse: &fuse })
+        };
+        let plans = KINDS.map(|kind| plan(kind, true));
+        let movers = movers(comm, &recipe, &plans, way)?;
+        let mut variants = Vec::with_capacity(2 * KINDS.len());
+        for (i, plan) in plans.iter().enumerate() {
+            variants.push(bind(
+                comm,
+                &recipe,
+                plan,
+                (KINDS[i].1, decision.stream),
+                movers[i % 2].clone(),
+                &mut tables,
+            )?);
+        }
+        let mut private = [0, 1, 2, 3];
+        if matches!(way, Way::Shared) && comm.size() > 1 && !comm.transport().lends_all() {
+            for (i, kind) in KINDS.into_iter().enumerate() {
+                let own = plan(kind, false);
+                if own != plans[i] {
+                    private[i] = variants.len();
+                    variants.push(bind(
+                        comm,
+                        &recipe,
+                        &own,
+                        (kind.1, decision.stream),
+                        movers[i % 2].clone(),
+                        &mut tables,
+                    )?);
+                }
             }
         }
-        let order = |[forward, forward_in, backward, backward_in]: [Variant<T>; 4]| {
-            [forward, backward, forward_in, backward_in]
-        };
-        let Ok(variants) = <[Variant<T>; 4]>::try_from(variants).map(order) else {
-            unreachable!("four were made")
-        };
         let scratch =
             variants.iter().flat_map(|variant| &variant.passes).map(BoundPass::scratch).max().unwrap_or(0);
         // An odd number of cache lines apart, so that the threads' scratches do not share sets.
         let scratch = ((scratch * size_of::<T>()).div_ceil(64) | 1) * (64 / size_of::<T>());
         let memory = Memory::new::<T>(&variants, scratch * comm.threads());
+        let mut notes: Vec<String> = movers
+            .iter()
+            .flat_map(|movers| movers.iter())
+            .filter_map(|mover| mover.note())
+            .map(String::from)
+            .collect();
+        notes.dedup();
         let wisdom = decision.wisdom.clone();
-        Ok(Draft { comm: comm.clone(), recipe, variants, memory, scratch, wisdom })
+        Ok(Draft {
+            comm: comm.clone(),
+            recipe,
+            way,
+            variants,
+            private,
+            memory,
+            scratch,
+            notes,
+            other: None,
+            wisdom,
+        })
+    }
+
+    /// What a user should know: an exchange that had to make do with less, or
+    /// another one than the planner's first choice, and why.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// For each step of the recipe the most messages that go from one node to
+    /// another in one `forward`.
+    pub fn messages_between_nodes(&self) -> Vec<u64> {
+        self.recipe.messages_between_nodes(self.comm.nodes())
     }
 
     /// What the plan will do.
@@ -262,18 +359,42 @@ impl<T: Real> Draft<T> {
         self.memory
     }
 
-    /// Takes the buffers and starts the threads.
+    /// Takes the buffers and starts the threads. Collective.
     ///
     /// # Errors
-    /// Where memory or threads cannot be had.
-    pub fn build(self) -> Result<Plan<T>> {
-        let work = Buffer::new(self.memory.total() / size_of::<T>(), "the buffers of a plan");
-        let work = work.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?;
-        self.finish(Some(work))
+    /// Where memory or threads cannot be had. Where only memory to share is
+    /// missing, and the planner chose to share it, another exchange is taken,
+    /// which [`notes`](Self::notes) tell.
+    pub fn build(mut self) -> Result<Plan<T>> {
+        let other = self.other.take();
+        match (self.take_work(), other) {
+            (Ok(work), _) => self.finish(Some(work)),
+            (Err(error @ Error::Memory { .. }), Some(other)) => other.draft(&self.recipe, &error)?.build(),
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    fn take_work(&self) -> Result<Buffer<T>> {
+        let (transport, what) = (self.comm.transport(), "the buffers of a plan");
+        let numbers = self.memory.workspace() / size_of::<T>();
+        match self.comm.size() > 1 && self.way.shares() {
+            true => self.told(Buffer::lendable(&**transport, numbers, what)),
+            false => Buffer::new(numbers, what).inspect_err(|error| transport.fail(&error.to_string())),
+        }
+    }
+
+    /// Where memory is shared an error is one on every rank; elsewhere the
+    /// others must be told.
+    fn told<R>(&self, outcome: Result<R>) -> Result<R> {
+        outcome.inspect_err(|error| {
+            if self.comm.transport().lends_all() {
+                self.comm.transport().fail(&error.to_string());
+            }
+        })
     }
 
     /// A plan without buffers of its own: use
-    /// [`forward_using`](Plan::forward_using) and its relatives.
+    /// [`forward_using`](Plan::forward_using) and its relatives. Collective.
     ///
     /// # Errors
     /// Where threads cannot be had.
@@ -282,6 +403,9 @@ impl<T: Real> Draft<T> {
     }
 
     fn finish(self, work: Option<Buffer<T>>) -> Result<Plan<T>> {
+        let movers = self.variants[..2].iter().flat_map(|variant| variant.movers.iter());
+        let opened = movers.map(|mover| mover.open()).collect::<Result<Vec<()>>>();
+        self.told(opened)?;
         let pool = Pool::new(self.comm.threads());
         let pool = pool.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?;
         let passes = || self.variants.iter().flat_map(|variant| &variant.passes);
@@ -308,13 +432,20 @@ impl<T: Real> Tables<T> {
     }
 }
 
-fn movers(comm: &Comm, recipe: &Recipe, plan: &Schedule, way: Way) -> Result<Vec<Box<dyn Mover>>> {
-    let Way::Messages(make) = way else { return Ok(Vec::new()) };
+type Movers = Arc<Vec<Box<dyn Mover>>>;
+
+/// The movers of forward and backward, in place or not.
+fn movers(comm: &Comm, recipe: &Recipe, plans: &[Schedule; 4], way: Way) -> Result<[Movers; 2]> {
+    let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(Default::default()) };
     let number = recipe.precision.bytes();
-    plan.reshapes
+    let all: Vec<Volumes> = plans[..2]
         .iter()
-        .map(|reshape| make(comm, &volumes(reshape, comm.rank(), recipe.batch, number)))
-        .collect()
+        .flat_map(|plan| &plan.reshapes)
+        .map(|reshape| volumes(reshape, comm.rank(), recipe.batch, number))
+        .collect();
+    let mut forward = make(comm, &all)?;
+    let backward = forward.split_off(plans[0].reshapes.len());
+    Ok([Arc::new(forward), Arc::new(backward)])
 }
 
 fn bind<T: Real>(
@@ -322,7 +453,7 @@ fn bind<T: Real>(
     recipe: &Recipe,
     plan: &Schedule,
     (in_place, stream): (bool, bool),
-    movers: Arc<Vec<Box<dyn Mover>>>,
+    movers: Movers,
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
     let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
@@ -346,7 +477,7 @@ fn bind<T: Real>(
     let (input, output) = (end(&plan.input), end(&plan.output));
     let taken = |reshape| volumes(reshape, rank, batch, number).from.iter().sum::<usize>() as u64;
     let reshapes = plan.reshapes.iter().map(|reshape| (reshape.name.clone(), taken(reshape))).collect();
-    Ok(Variant { passes: passes?, areas, movers, reshapes, input, output })
+    Ok(Variant { rank, passes: passes?, areas, movers, reshapes, input, output })
 }
 
 /// Two axes in one pass: where a plane stays in cache between them, and there

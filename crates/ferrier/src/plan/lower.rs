@@ -42,16 +42,19 @@ pub(crate) struct Site<'a> {
     pub movers: &'a [Box<dyn Mover>],
 }
 
-/// The areas of a rank's workspace, in numbers.
+/// The areas of the workspaces, in numbers: where they begin on every rank.
+/// Those of other ranks count only where a schedule reaches them.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Areas {
-    /// Where each work array begins, for every rank.
+    /// Work arrays.
     pub slots: Vec<Vec<usize>>,
-    pub send: usize,
-    pub send_len: usize,
-    pub recv: usize,
-    pub recv_len: usize,
-    pub keep: [usize; 2],
+    /// What stays on a rank, or on its node, in reshapes of even and of odd
+    /// number: one is stored while the last is loaded.
+    pub keep: [Vec<usize>; 2],
+    pub send: Vec<usize>,
+    pub recv: Vec<usize>,
+    /// Numbers of work arrays on this rank, and of all areas.
+    pub arrays: usize,
     pub total: usize,
 }
 
@@ -80,32 +83,54 @@ impl Site<'_> {
             }
         }
         let mut at = vec![0; self.ranks];
-        let slots = lens
-            .iter()
-            .map(|lens| {
-                let here = at.clone();
-                at.iter_mut().zip(lens).for_each(|(at, len)| *at += len);
-                here
-            })
-            .collect();
-        let bytes = |len: usize| self.lines(len.div_ceil(self.number));
-        let send_len = self.movers.iter().map(|mover| bytes(mover.send().len)).max().unwrap_or(0);
-        let recv_len = self.movers.iter().map(|mover| bytes(mover.recv().len)).max().unwrap_or(0);
-        let kept = |parity: usize| {
-            let of = |reshape: &Reshape| {
-                self.lines(self.kept(reshape).volume() * width(reshape.real) * self.batch)
-            };
-            schedule.reshapes.iter().skip(parity).step_by(2).map(of).max().unwrap_or(0)
+        let mut next = |lens: Vec<usize>| {
+            let here = at.clone();
+            at.iter_mut().zip(&lens).for_each(|(at, len)| *at += len);
+            here
         };
-        let send = at[self.rank];
-        let recv = send + send_len;
-        let keep = [recv + recv_len, recv + recv_len + kept(0)];
-        Areas { slots, send, send_len, recv, recv_len, keep, total: keep[1] + kept(1) }
+        let ranks = || 0..self.ranks;
+        let slots = lens.into_iter().map(&mut next).collect();
+        let keep = [0, 1].map(|parity| next(ranks().map(|rank| self.kept(schedule, parity, rank)).collect()));
+        let arrays = keep[0][self.rank];
+        let [send, recv] = [0, 1].map(|side| next(ranks().map(|rank| self.buffer(rank, side)).collect()));
+        Areas { slots, keep, send, recv, arrays, total: at[self.rank] }
     }
 
-    /// What this rank keeps in a reshape.
-    fn kept(&self, reshape: &Reshape) -> Box3 {
-        reshape.from.boxes()[self.rank].intersect(&reshape.to.boxes()[self.rank])
+    /// Numbers of a rank's send (0) or receive (1) buffer.
+    fn buffer(&self, rank: usize, side: usize) -> usize {
+        let of = |mover: &dyn Mover| match mover.sharing() {
+            Some(sharing) => sharing.lens[rank][side],
+            // Only this rank's are known, and needed.
+            None => [mover.send().len, mover.recv().len][side],
+        };
+        self.lines(self.movers.iter().map(|mover| of(&**mover)).max().unwrap_or(0).div_ceil(self.number))
+    }
+
+    /// Are these ranks on one node, as far as the mover of a reshape goes?
+    fn near(&self, reshape: usize, one: usize, other: usize) -> bool {
+        let sharing = || self.movers[reshape].sharing();
+        one == other || sharing().is_some_and(|sharing| sharing.nodes[one] == sharing.nodes[other])
+    }
+
+    /// Numbers that go from one rank to another of its node.
+    fn kept_part(&self, reshape: &Reshape, from: usize, to: usize) -> usize {
+        let part = reshape.from.boxes()[from].intersect(&reshape.to.boxes()[to]);
+        self.lines(part.volume() * width(reshape.real) * self.batch)
+    }
+
+    /// Numbers that a rank keeps for itself and its node in reshapes of one parity.
+    fn kept(&self, schedule: &Schedule, parity: usize, rank: usize) -> usize {
+        let of = |(number, reshape): (usize, &Reshape)| -> usize {
+            let near = (0..self.ranks).filter(|&peer| self.near(number, rank, peer));
+            near.map(|peer| self.kept_part(reshape, rank, peer)).sum()
+        };
+        schedule.reshapes.iter().enumerate().skip(parity).step_by(2).map(of).max().unwrap_or(0)
+    }
+
+    /// Where in `from`'s workspace the part for `to` lies, which is on its node.
+    fn kept_at(&self, areas: &Areas, reshape: &Reshape, number: usize, from: usize, to: usize) -> usize {
+        let before = (0..to).filter(|&peer| self.near(number, from, peer));
+        areas.keep[number % 2][from] + before.map(|peer| self.kept_part(reshape, from, peer)).sum::<usize>()
     }
 
     /// The memory of `rank`'s part of an array.
@@ -179,13 +204,24 @@ impl Site<'_> {
             }
             // Parts lie in the order of the receiving side, which loads them as lines.
             let geometry = Geometry::dense(region, reshape.to.order(), reshape.real);
-            let offset = match () {
-                () if peer == self.rank => areas.keep[number % 2],
-                () if sending => areas.send + mover.send().at[peer] / self.number,
-                () => areas.recv + mover.recv().at[peer] / self.number,
+            let (rank, offset) = match sending {
+                true if self.near(number, self.rank, peer) => {
+                    (self.rank, self.kept_at(areas, reshape, number, self.rank, peer))
+                }
+                false if self.near(number, self.rank, peer) => {
+                    (peer, self.kept_at(areas, reshape, number, peer, self.rank))
+                }
+                true => {
+                    let holder = mover.sharing().map_or(self.rank, |sharing| sharing.outbox[peer]);
+                    (holder, areas.send[holder] + mover.send().at[peer] / self.number)
+                }
+                false => {
+                    let holder = mover.sharing().map_or(self.rank, |sharing| sharing.inbox[peer]);
+                    (holder, areas.recv[holder] + mover.recv().at[peer] / self.number)
+                }
             };
             let (strides, batch) = (geometry.strides, geometry.volume);
-            pieces.push(Piece { region, rank: self.rank, base: Base::Work, offset, strides, batch });
+            pieces.push(Piece { region, rank, base: Base::Work, offset, strides, batch });
         }
         pieces
     }
@@ -199,16 +235,11 @@ pub(crate) fn padded_rows(state: &State, halved: Option<usize>) -> bool {
 /// What a reshape carries between this rank and the others, in bytes.
 pub(crate) fn volumes(reshape: &Reshape, rank: usize, batch: usize, number: usize) -> Volumes {
     let element = width(reshape.real) * batch * number;
-    let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
-    let between = |source: usize, target: usize| match source == target {
-        true => 0,
-        false => from[source].intersect(&to[target]).volume() * element,
-    };
-    let ranks = from.len();
-    let largest = (0..ranks).flat_map(|a| (0..ranks).map(move |b| (a, b))).map(|(a, b)| between(a, b)).max();
+    let pairs = crate::recipe::pairs(&reshape.from, &reshape.to, element);
     Volumes {
-        to: (0..ranks).map(|peer| between(rank, peer)).collect(),
-        from: (0..ranks).map(|peer| between(peer, rank)).collect(),
-        largest: largest.unwrap_or(0),
+        to: pairs[rank].clone(),
+        from: pairs.iter().map(|row| row[rank]).collect(),
+        largest: pairs.iter().flatten().copied().max().unwrap_or(0),
+        pairs,
     }
 }

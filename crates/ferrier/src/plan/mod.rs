@@ -1,5 +1,6 @@
 //! Plans: recipes bound to ranks and memory.
 
+mod arrays;
 mod copy;
 mod data;
 mod draft;
@@ -15,14 +16,14 @@ use serde::Serialize;
 
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
-pub(crate) use draft::{agree, threads};
+pub(crate) use draft::{agree, default_exchange, threads};
 
 use crate::buffer::Buffer;
 use crate::exchange::Way;
 use crate::machine::SendPtr;
 use crate::pool::Pool;
 use crate::transport::{LENT, Lent};
-use crate::{Box3, Comm, Error, Layout, Problem, Real, Recipe, Result};
+use crate::{Comm, Error, Problem, Real, Recipe, Result};
 use draft::Variant;
 use geometry::Geometry;
 use pass::Hand;
@@ -37,18 +38,27 @@ pub struct Memory {
     pub messages: usize,
     /// What the threads work in.
     pub scratch: usize,
+    /// What other ranks put into; no workspace replaces it.
+    pub window: usize,
 }
 
 impl Memory {
-    fn new<T: Real>(variants: &[Variant<T>; 4], scratch: usize) -> Memory {
+    fn new<T: Real>(variants: &[Variant<T>], scratch: usize) -> Memory {
         let size = size_of::<T>();
         let largest = variants.iter().map(|variant| &variant.areas).max_by_key(|areas| areas.total);
-        let (arrays, total) = largest.map_or((0, 0), |areas| (areas.send, areas.total));
-        Memory { arrays: arrays * size, messages: (total - arrays) * size, scratch: scratch * size }
+        let (arrays, total) = largest.map_or((0, 0), |areas| (areas.arrays, areas.total));
+        let movers = variants.iter().flat_map(|variant| variant.movers.iter());
+        let window = movers.map(|mover| mover.window()).max().unwrap_or(0);
+        Memory { arrays: arrays * size, messages: (total - arrays) * size, scratch: scratch * size, window }
     }
 
     /// All of it.
     pub fn total(&self) -> usize {
+        self.arrays + self.messages + self.scratch + self.window
+    }
+
+    /// What a workspace must have.
+    fn workspace(&self) -> usize {
         self.arrays + self.messages + self.scratch
     }
 }
@@ -86,9 +96,12 @@ pub struct StepTime {
 pub struct Plan<T: Real> {
     comm: Comm,
     recipe: Recipe,
-    variants: [Variant<T>; 4],
+    way: Way,
+    variants: Vec<Variant<T>>,
+    private: [usize; 4],
     memory: Memory,
     scratch: usize,
+    notes: Vec<String>,
     shared: bool,
     work: Option<Buffer<T>>,
     pool: Pool,
@@ -116,9 +129,8 @@ impl<T: Real> Plan<T> {
     }
 
     fn assemble(draft: Draft<T>, work: Option<Buffer<T>>, pool: Pool, hands: Vec<Hand<T>>) -> Self {
-        let Draft { comm, recipe, variants, memory, scratch, .. } = draft;
-        let way = crate::exchange::find(&recipe.exchange).map(|member| member.way);
-        let shared = comm.size() > 1 && matches!(way, Ok(Way::Shared));
+        let Draft { comm, recipe, way, variants, private, memory, scratch, notes, .. } = draft;
+        let shared = comm.size() > 1 && way.shares();
         let most = variants.iter().map(|variant| 2 * variant.passes.len() + 2).max().unwrap_or(0);
         let ranks = comm.size();
         Plan {
@@ -128,9 +140,12 @@ impl<T: Real> Plan<T> {
             times: Vec::with_capacity(most),
             comm,
             recipe,
+            way,
             variants,
+            private,
             memory,
             scratch,
+            notes,
             shared,
             work,
             pool,
@@ -327,12 +342,12 @@ impl<T: Real> Plan<T> {
     }
 
     fn work_area(&self, workspace: Option<&mut Workspace<T>>) -> Result<*mut T> {
-        let needed = self.memory.total() / size_of::<T>();
+        let needed = self.memory.workspace() / size_of::<T>();
         match (workspace, &self.work) {
             (Some(workspace), _) if workspace.0.len() >= needed => Ok(workspace.0.as_ptr()),
             (Some(workspace), _) => Err(Error::Array(format!(
                 "the workspace must have at least {} bytes, got {}",
-                self.memory.total(),
+                self.memory.workspace(),
                 workspace.0.len() * size_of::<T>()
             ))),
             (None, Some(work)) => Ok(work.as_ptr()),
@@ -356,19 +371,30 @@ impl<T: Real> Plan<T> {
         let own = [input as usize, output as usize, work as usize];
         self.last = which;
         self.times.clear();
+        let rank = self.comm.rank();
         if !self.shared {
-            self.lent[self.comm.rank()] = own;
+            self.lent[rank] = own;
             // SAFETY: the caller's word.
             return unsafe { self.run_passes(which, work) };
         }
         let transport = self.comm.transport().clone();
-        let outcome = transport.lend(own, &mut self.lent).and_then(|()| {
+        let outcome = transport.lend(self.to_lend(which, own), &mut self.lent).and_then(|reached| {
+            self.lent[rank] = own;
+            self.last = if reached { which } else { self.private[which] };
             // SAFETY: the caller's word, on every rank; all have come here.
-            unsafe { self.run_passes(which, work) }
+            unsafe { self.run_passes(self.last, work) }
         });
         // What was lent may be freed by its owner only after this.
         let given = transport.give_back();
         outcome.and(given)
+    }
+
+    /// Of these pointers those that other ranks may need.
+    fn to_lend(&self, which: usize, [input, output, work]: Lent) -> Lent {
+        let variant = &self.variants[which];
+        let ends = matches!(self.way, Way::Shared);
+        let lent = |geometry: &Geometry, pointer| if ends && geometry.volume > 0 { pointer } else { 0 };
+        [lent(&variant.input, input), lent(&variant.output, output), work]
     }
 
     /// # Safety
@@ -378,7 +404,7 @@ impl<T: Real> Plan<T> {
         for (lent, bases) in self.lent.iter().zip(self.bases.chunks_exact_mut(LENT)) {
             bases.iter_mut().zip(lent).for_each(|(base, address)| *base = *address as *mut T);
         }
-        let first = (self.memory.total() - self.memory.scratch) / size_of::<T>();
+        let first = (self.memory.workspace() - self.memory.scratch) / size_of::<T>();
         for (thread, hand) in self.hands.iter_mut().enumerate() {
             // SAFETY: the workspace was sized for a scratch for each thread.
             let scratch = unsafe { work.add(first + thread * self.scratch) };
@@ -390,7 +416,7 @@ impl<T: Real> Plan<T> {
             let start = Instant::now();
             match pass.before {
                 Before::Nothing => {}
-                Before::Barrier => transport.barrier()?,
+                Before::Barrier => transport.node_barrier()?,
                 // SAFETY: the areas lie inside the workspace and do not overlap.
                 Before::Exchange(number) => unsafe { exchange(variant, number, work)? },
             }
@@ -410,112 +436,17 @@ impl<T: Real> Plan<T> {
 /// # Safety
 /// `work` is the workspace that the variant's areas were laid out for.
 unsafe fn exchange<T: Real>(variant: &Variant<T>, number: usize, work: *mut T) -> Result<()> {
-    let areas = &variant.areas;
+    let (areas, rank) = (&variant.areas, variant.rank);
     let mover = &variant.movers[number];
-    // SAFETY: both areas lie inside the workspace, apart from each other; any bytes are numbers.
+    mover.begin()?;
+    // SAFETY: both areas lie inside the workspace, apart from each other; any bytes are
+    // numbers; nobody else touches them between begin and end.
     let (send, recv) = unsafe {
         (
-            std::slice::from_raw_parts(work.add(areas.send).cast::<u8>(), mover.send().len),
-            std::slice::from_raw_parts_mut(work.add(areas.recv).cast::<u8>(), mover.recv().len),
+            std::slice::from_raw_parts(work.add(areas.send[rank]).cast::<u8>(), mover.send().len),
+            std::slice::from_raw_parts_mut(work.add(areas.recv[rank]).cast::<u8>(), mover.recv().len),
         )
     };
-    mover.run(send, recv)
-}
-
-impl<T: Real> Plan<T> {
-    /// An array for the input of [`forward`](Self::forward). Collective; allocates.
-    ///
-    /// # Errors
-    /// Where the memory cannot be had.
-    pub fn make_input(&self) -> Result<Array<T>> {
-        self.make(Some(self.variants[FORWARD].input), None)
-    }
-
-    /// An array for the output of [`forward`](Self::forward). Collective; allocates.
-    ///
-    /// # Errors
-    /// Where the memory cannot be had.
-    pub fn make_output(&self) -> Result<Array<T>> {
-        self.make(None, Some(self.variants[FORWARD].output))
-    }
-
-    /// An array for transforms in place. Collective; allocates.
-    ///
-    /// It has room for the larger of input and output. In a real transform
-    /// whose halved axis is the fastest in memory and whole on each rank, real
-    /// rows of n are padded to 2 (n/2 + 1) numbers, as FFTW lays them out;
-    /// otherwise real numbers lie densely at its start.
-    ///
-    /// # Errors
-    /// Where the memory cannot be had.
-    pub fn make_in_place(&self) -> Result<Array<T>> {
-        let variant = &self.variants[IN_PLACE + FORWARD];
-        self.make(Some(variant.input), Some(variant.output))
-    }
-
-    fn make(&self, input: Option<Geometry>, output: Option<Geometry>) -> Result<Array<T>> {
-        let (real, complex) = match self.recipe.is_real() {
-            true => (input, output),
-            // A complex array that is input and output in turn is seen as the input.
-            false => (None, input.or(output)),
-        };
-        let mut array = Array::new(real, complex, self.recipe.batch)?;
-        if let (None, Some(input), Some(output)) = (real, input, output)
-            && output.volume > input.volume
-        {
-            array.buffer = Buffer::new(output.volume * self.recipe.batch, "an array of a plan")?;
-        }
-        Ok(array)
-    }
-
-    /// This rank's box of the input of [`forward`](Self::forward).
-    pub fn input_box(&self) -> Box3 {
-        self.recipe.input.boxes()[self.comm.rank()]
-    }
-
-    /// This rank's box of the output of [`forward`](Self::forward).
-    pub fn output_box(&self) -> Box3 {
-        self.recipe.output.boxes()[self.comm.rank()]
-    }
-
-    /// Where the input of [`forward`](Self::forward) lies.
-    pub fn input_layout(&self) -> &Layout {
-        &self.recipe.input
-    }
-
-    /// Where the output of [`forward`](Self::forward) lies.
-    pub fn output_layout(&self) -> &Layout {
-        &self.recipe.output
-    }
-
-    /// What the plan does.
-    pub fn recipe(&self) -> &Recipe {
-        &self.recipe
-    }
-
-    /// What the plan takes on this rank.
-    pub fn memory(&self) -> Memory {
-        self.memory
-    }
-
-    /// How long each step of the last transform took on this rank. Allocates.
-    pub fn profile(&self) -> Vec<StepTime> {
-        let variant = &self.variants[self.last];
-        let mut steps = Vec::new();
-        for (pass, times) in variant.passes.iter().zip(self.times.chunks_exact(2)) {
-            let mut push = |name: String, time: Duration, bytes: u64, flops: f64| {
-                steps.push(StepTime { name, ms: time.as_secs_f64() * 1e3, bytes, flops });
-            };
-            match pass.before {
-                Before::Nothing => {}
-                Before::Barrier => push("wait".into(), times[0], 0, 0.0),
-                Before::Exchange(number) => {
-                    let (name, bytes) = &variant.reshapes[number];
-                    push(name.clone(), times[0], *bytes, 0.0);
-                }
-            }
-            push(pass.name.clone(), times[1], pass.bytes, pass.flops);
-        }
-        steps
-    }
+    mover.run(send, recv)?;
+    mover.end()
 }

@@ -116,6 +116,8 @@ pub(crate) struct Terms<'a> {
     pub direction: Direction,
     pub in_place: bool,
     pub way: Way,
+    /// May ranks touch each other's inputs and outputs? Work arrays they may always.
+    pub lent_ends: bool,
     /// May these two legs share a pass, plane by plane?
     pub fuse: &'a dyn Fn(&[Leg], &State) -> bool,
 }
@@ -127,7 +129,7 @@ pub(crate) fn schedule(recipe: &Recipe, terms: Terms<'_>) -> Schedule {
     let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
     let mut maker = Maker { terms, halved, passes: Vec::new(), input: input.clone(), output: output.clone() };
     match terms.way {
-        Way::Messages(_) => maker.with_messages(&groups),
+        Way::Messages(_) | Way::Nodes(_) => maker.with_messages(&groups),
         Way::Shared => maker.with_shared_memory(&groups),
     }
     let mut passes = maker.passes;
@@ -211,11 +213,13 @@ impl Maker<'_> {
 
     /// Groups that transform nothing vanish at both ends: the next stage loads
     /// straight from the neighbours' inputs, the last one stores straight to
-    /// their outputs.
+    /// their outputs. Where those are private to their ranks such a group is a
+    /// pass of its own, into or out of a work array.
     fn with_shared_memory(&mut self, groups: &[Group]) {
-        let first = usize::from(groups.len() > 1 && groups[0].legs.is_empty());
+        let vanishes = |group: &Group| self.terms.lent_ends && group.legs.is_empty();
+        let first = usize::from(groups.len() > 1 && vanishes(&groups[0]));
         let last =
-            groups.len() - usize::from(groups.len() > first + 1 && groups[groups.len() - 1].legs.is_empty());
+            groups.len() - usize::from(groups.len() > first + 1 && vanishes(&groups[groups.len() - 1]));
         let mut from = match first {
             0 => End::Own(Home::In, self.input.clone()),
             _ => End::Peers(Home::In, self.input.clone()),
@@ -238,7 +242,7 @@ impl Maker<'_> {
     /// where it has the right form, which saves a pass, else a work array.
     fn between(&self, from: &End, state: &State) -> End {
         let to = End::Own(Home::Out, state.clone());
-        if *state == self.output && !self.conflict(from, &to) {
+        if self.terms.lent_ends && *state == self.output && !self.conflict(from, &to) {
             return to;
         }
         End::Own(Home::Work(free_slot(&[from.slot()])), state.clone())

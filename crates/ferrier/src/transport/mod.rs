@@ -8,10 +8,12 @@ pub(crate) mod mpi;
 mod threads;
 mod waiting;
 
+use std::any::Any;
+use std::ptr::NonNull;
 use std::sync::Arc;
 
 pub use threads::{Ranks, ranks};
-pub(crate) use waiting::{Bell, BusyThreads};
+pub(crate) use waiting::{Backoff, Bell, BusyThreads};
 
 use crate::Result;
 
@@ -31,6 +33,40 @@ pub type Lent = [usize; LENT];
 
 /// How many pointers a rank can lend at once: input, output, work.
 pub const LENT: usize = 3;
+
+/// Memory that the ranks of a node can all reach; see [`Transport::shared`].
+pub struct Shared {
+    pub(crate) start: NonNull<u8>,
+    /// Its destructor gives the memory back.
+    pub(crate) _keep: Box<dyn Any + Send + Sync>,
+}
+
+/// Bytes for a rank, and where in its window they go.
+#[derive(Clone, Copy, Debug)]
+pub struct Put<'a> {
+    /// The rank.
+    pub peer: usize,
+    /// Where in its window.
+    pub at: usize,
+    /// What.
+    pub data: &'a [u8],
+}
+
+/// On every rank bytes that others put into without its help, and words that
+/// they set to tell of it. All are zero at first.
+pub trait Window: Send + Sync {
+    /// Puts all of these; returns when they have arrived.
+    fn put(&self, puts: &[Put<'_>]) -> Result<()>;
+    /// Sets a word of another rank. What arrived before is seen before.
+    fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()>;
+    /// A word of this rank.
+    fn word(&self, word: usize) -> u64;
+    /// Copies out of this rank's bytes.
+    fn take(&self, at: usize, into: &mut [u8]) -> Result<()>;
+    /// Returns when `done` says so; an error where a rank that is `owed`
+    /// something has left.
+    fn wait(&self, done: &mut dyn FnMut() -> bool, owed: &dyn Fn(usize) -> bool) -> Result<()>;
+}
 
 /// A group of ranks. All methods that talk are collective over the group
 /// unless they say otherwise, and return an error on every rank where one
@@ -52,6 +88,15 @@ pub trait Transport: Send + Sync {
     fn all_gather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>>;
     /// Groups of the ranks that gave the same colour, in order of rank. Allocates.
     fn split(&self, color: usize) -> Result<Arc<dyn Transport>>;
+    /// The same ranks under a name of their own. Collective; allocates.
+    fn duplicate(&self) -> Result<Arc<dyn Transport>> {
+        self.split(0)
+    }
+    /// The node of each rank; nodes are numbered in order of their first ranks.
+    fn nodes(&self) -> &[usize];
+    /// Returns when every rank of this one's node has come here. Needs
+    /// [`share`](Transport::share).
+    fn node_barrier(&self) -> Result<()>;
     /// Block `q` of `send` goes to rank `q`, block `q` of `recv` comes from
     /// it; all blocks are `block` bytes long.
     fn all_to_all(&self, block: usize, send: &[u8], recv: &mut [u8]) -> Result<()>;
@@ -66,13 +111,26 @@ pub trait Transport: Send + Sync {
     fn prepare(&self, _messages: bool, _sent: &[Part], _received: &[Part]) -> Result<()> {
         Ok(())
     }
-    /// Whether ranks can touch what others [`lend`](Transport::lend).
-    fn shares_memory(&self) -> bool {
+    /// Makes ready to [`lend`](Transport::lend): called once, when a plan is
+    /// made. An error, on every rank, where ranks of a node share no memory.
+    fn share(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Can all memory be lent, or only what [`shared`](Transport::shared) gives?
+    fn lends_all(&self) -> bool {
         true
     }
-    /// Lends pointers to the group and learns the others'. What is lent stays
-    /// valid until [`give_back`](Transport::give_back) returns.
-    fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<()>;
+    /// Memory of `bytes` bytes, zero at first, that can be lent; `None` where
+    /// all memory can. An error on every rank where one cannot have it.
+    fn shared(&self, _bytes: usize, _what: &'static str) -> Result<Option<Shared>> {
+        Ok(None)
+    }
+    /// Lends pointers (0: nothing) to the ranks of this node and learns
+    /// theirs; those of other nodes are 0. What is lent stays valid until
+    /// [`give_back`](Transport::give_back) returns. False, on every rank of the
+    /// node, where an input or output lies in memory that others cannot reach;
+    /// a work area must not.
+    fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool>;
     /// Runs `work`, which may touch what others have lent; not collective.
     /// Not entered once the group has failed, and where `work` panics the
     /// group fails.
@@ -80,8 +138,26 @@ pub trait Transport: Send + Sync {
     /// Ends a [`lend`](Transport::lend): returns when no rank can touch what
     /// this one lent. On an error too: call it on every path.
     fn give_back(&self) -> Result<()>;
+    /// Can there be a [`window`](Transport::window)?
+    fn has_windows(&self) -> Result<bool> {
+        Ok(true)
+    }
+    /// A window of `bytes` bytes on this rank and `words` words on every one.
+    fn window(&self, bytes: usize, words: usize) -> Result<Box<dyn Window>>;
     /// Makes every other rank's calls return an error. Not collective.
     fn fail(&self, message: &str);
+}
+
+/// Numbers for nodes that were named in whatever way, in order of their first ranks.
+pub(crate) fn number_nodes(names: &[u64]) -> Vec<usize> {
+    let mut known: Vec<u64> = Vec::new();
+    let mut number = |name: &u64| {
+        known.iter().position(|known| known == name).unwrap_or_else(|| {
+            known.push(*name);
+            known.len() - 1
+        })
+    };
+    names.iter().map(&mut number).collect()
 }
 
 /// A handle on a group of ranks, and how many threads each may use.
@@ -133,6 +209,16 @@ impl Comm {
         self.transport.name()
     }
 
+    /// The node of each rank; nodes are numbered in order of their first ranks.
+    pub fn nodes(&self) -> &[usize] {
+        self.transport.nodes()
+    }
+
+    /// Number of nodes.
+    pub fn node_count(&self) -> usize {
+        self.nodes().iter().max().map_or(1, |last| last + 1)
+    }
+
     /// Returns when every rank has come here. Collective.
     ///
     /// # Errors
@@ -182,6 +268,6 @@ impl Comm {
     /// The same ranks under a name of their own, so that a plan's messages
     /// can never match the user's. Collective.
     pub(crate) fn duplicate(&self) -> Result<Comm> {
-        Ok(Comm::new(self.transport.split(0)?, self.threads))
+        Ok(Comm::new(self.transport.duplicate()?, self.threads))
     }
 }

@@ -20,23 +20,24 @@ pub(super) struct Site<'a> {
 
 impl<'a> Site<'a> {
     pub fn new(comm: &Comm, problem: &'a Problem, given: &Choice) -> Self {
+        let mut exchanges: Vec<_> =
+            EXCHANGES.iter().filter(|member| works(member, comm)).map(|member| member.name).collect();
+        let default = crate::plan::default_exchange(comm);
+        exchanges.sort_by_key(|name| *name != default);
         Site {
             problem,
             ranks: comm.size(),
             threads: crate::plan::threads(comm, problem, given),
             most_threads: comm.threads(),
-            exchanges: EXCHANGES
-                .iter()
-                .filter(|member| works(member, comm))
-                .map(|member| member.name)
-                .collect(),
+            exchanges,
         }
     }
 }
 
 /// Can ranks of this transport exchange in this way?
 pub(crate) fn works(exchange: &Member, comm: &Comm) -> bool {
-    comm.size() == 1 || comm.transport().shares_memory() || !matches!(exchange.way, Way::Shared)
+    let nodes = comm.node_count();
+    nodes == 1 || !matches!(exchange.way_on(nodes), Way::Shared)
 }
 
 /// A field of [`Choice`] that may be tuned.
@@ -216,7 +217,8 @@ impl Judge<'_> {
         // A thread alone does not use all of the memory's speed, two nearly do.
         let memory = 8e9 * (1.0 + 0.7 * (threads - 1.0)).min(4.0);
         let kernel = if recipe.kernel == KERNELS[0].name { 1.0 } else { 1.7 };
-        let shared = crate::exchange::find(&recipe.exchange).is_ok_and(|m| matches!(m.way, Way::Shared));
+        let shared =
+            crate::exchange::find(&recipe.exchange).is_ok_and(|m| matches!(m.way_on(1), Way::Shared));
         let bytes = |elements: usize| (elements * 2 * recipe.precision.bytes() * recipe.batch) as f64;
         let mut seconds = 0.0;
         for (step, traffic) in recipe.steps.iter().zip(recipe.traffic()) {

@@ -235,7 +235,7 @@ pub(crate) fn advice<T: Real>(
     if effort == Effort::Estimate && *source == Source::Nothing {
         return Ok(Advice { choice: given, known: None });
     }
-    let nodes = node_count(comm)?;
+    let nodes = comm.node_count();
     let path = if comm.rank() == 0 { source.path() } else { None };
     let advice = path.as_deref().and_then(|path| recall::<T>(comm, problem, &given, nodes, path));
     let Some(options) = Options::of(effort) else {
@@ -292,7 +292,7 @@ fn remember(path: &Path, (problem, machine): (ProblemKey, MachineKey), outcome: 
 /// Layouts that do not fit, or that differ between ranks.
 pub fn keys<T: Real>(comm: &Comm, problem: &Problem, given: &Choice) -> Result<(ProblemKey, MachineKey)> {
     let problem = crate::plan::agree::<T>(comm, problem.clone(), given, Effort::Estimate)?;
-    about::<T>(comm, &problem, given, node_count(comm)?)
+    about::<T>(comm, &problem, given, comm.node_count())
 }
 
 /// Remembers the outcome of [`tune`](tune::tune()), in `path` or in the
@@ -389,13 +389,4 @@ fn cached(path: &Path) -> Option<Arc<Wisdom>> {
             None
         }
     }
-}
-
-/// On how many nodes the ranks are. Collective where that is not clear.
-fn node_count(comm: &Comm) -> Result<usize> {
-    if comm.size() == 1 || comm.transport_name() == "threads" {
-        return Ok(1);
-    }
-    let name = std::fs::read("/proc/sys/kernel/hostname").unwrap_or_default();
-    Ok(comm.all_gather(&name)?.into_iter().collect::<HashSet<_>>().len())
 }

@@ -51,6 +51,12 @@ pub fn choice(exchange: &str, kernel: &str) -> Choice {
     Choice { exchange: Some(exchange.into()), kernel: Some(kernel.into()), ..Choice::default() }
 }
 
+/// A number of nodes for an exchange: as the turn has it, one for those that need one.
+pub fn nodes(exchange: &str, ranks: usize, turn: usize) -> usize {
+    let nodes = [2, 1, 3, ranks][turn % 4].min(ranks);
+    if exchange == "direct" { 1 } else { nodes }
+}
+
 /// These members; what else may be chosen, at random. None of it may matter.
 pub fn any_choice(exchange: &str, kernel: &str, ranks: usize, rng: &mut Rng) -> Choice {
     Choice {
@@ -325,6 +331,8 @@ pub fn single(case: &Case, array: usize) -> Case {
 pub struct Run<'a> {
     pub case: &'a Case,
     pub ranks: usize,
+    /// Pretended.
+    pub nodes: usize,
     pub threads: usize,
     pub choice: Choice,
     pub modes: &'a [Mode],
@@ -339,13 +347,17 @@ impl Run<'_> {
         let case = self.case;
         let problem = problem(case, self.ranks, rng);
         let want = oracle.spectrum::<T>(case);
-        let outcome = ferrier::ranks(self.ranks).threads(self.threads).run(|comm| {
+        let outcome = ferrier::ranks(self.ranks).nodes(self.nodes).threads(self.threads).run(|comm| {
             let mut plan = plan_of::<T>(&comm, &problem, &self.choice)?;
             self.modes.iter().map(|&mode| judge(&mut plan, case, mode, &want)).collect::<Result<Vec<_>>>()
         });
         let told = || {
-            let Run { ranks, threads, choice, .. } = self;
-            format!("{} | {ranks} ranks, {threads} threads, {}\n{choice:?}", case.line, T::NAME)
+            let Run { ranks, nodes, threads, choice, .. } = self;
+            format!(
+                "{} | {ranks} ranks on {nodes} nodes, {threads} threads, {}\n{choice:?}",
+                case.line,
+                T::NAME
+            )
         };
         let found = outcome.unwrap_or_else(|error| panic!("{}: {error}\n{problem:?}", told()));
         for (m, mode) in self.modes.iter().enumerate() {

@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use super::super::waiting::Bell;
-use super::super::{LENT, Lent, Part, Transport};
+use super::super::{LENT, Lent, Part, Transport, Window, number_nodes};
+use super::window::{Memories, Memory};
 use crate::{Error, Result};
 
 /// What all groups of one `run` share.
@@ -26,7 +27,9 @@ pub(super) struct World {
 }
 
 impl World {
-    pub fn new(size: usize) -> Arc<World> {
+    /// A rank on each of these nodes.
+    pub fn new(nodes: Vec<usize>) -> Arc<World> {
+        let size = nodes.len();
         let world = Arc::new(World {
             failed: AtomicBool::new(false),
             cause: Mutex::new(None),
@@ -35,7 +38,7 @@ impl World {
             bell: Bell::default(),
             whole: Mutex::new(None),
         });
-        *lock(&world.whole) = Some(Group::new((0..size).collect()));
+        *lock(&world.whole) = Some(Group::new((0..size).collect(), nodes));
         world
     }
 
@@ -55,14 +58,31 @@ impl World {
 
 struct Group {
     members: Vec<usize>,
-    arrived: AtomicUsize,
-    generation: AtomicUsize,
+    nodes: Vec<usize>,
+    all: Gate,
+    /// One for each node.
+    gates: Vec<Gate>,
     inside: AtomicUsize,
     board: Mutex<Vec<Vec<u8>>>,
     lent: Vec<[AtomicUsize; LENT]>,
     /// One for each pair, at `from * size + to`: the message on its way.
     mail: Vec<Mail>,
     splits: Mutex<HashMap<(usize, usize), Arc<Group>>>,
+    /// Windows in the making, by number: what ranks have brought so far.
+    windows: Mutex<HashMap<usize, Vec<Option<Arc<Memory>>>>>,
+}
+
+/// Where ranks wait for each other.
+struct Gate {
+    size: usize,
+    arrived: AtomicUsize,
+    generation: AtomicUsize,
+}
+
+impl Gate {
+    fn new(size: usize) -> Gate {
+        Gate { size, arrived: AtomicUsize::new(0), generation: AtomicUsize::new(0) }
+    }
 }
 
 #[derive(Default)]
@@ -73,17 +93,20 @@ struct Mail {
 }
 
 impl Group {
-    fn new(members: Vec<usize>) -> Arc<Group> {
+    fn new(members: Vec<usize>, nodes: Vec<usize>) -> Arc<Group> {
         let size = members.len();
+        let on = |node: usize| nodes.iter().filter(|&&own| own == node).count();
         Arc::new(Group {
+            all: Gate::new(size),
+            gates: (0..=nodes.iter().copied().max().unwrap_or(0)).map(|node| Gate::new(on(node))).collect(),
             members,
-            arrived: AtomicUsize::new(0),
-            generation: AtomicUsize::new(0),
+            nodes,
             inside: AtomicUsize::new(0),
             board: Mutex::new(vec![Vec::new(); size]),
             lent: (0..size).map(|_| Default::default()).collect(),
             mail: (0..size * size).map(|_| Mail::default()).collect(),
             splits: Mutex::default(),
+            windows: Mutex::default(),
         })
     }
 }
@@ -94,6 +117,7 @@ pub(super) struct Member {
     group: Arc<Group>,
     rank: usize,
     splits: AtomicUsize,
+    windows: AtomicUsize,
     /// Which parts of a call of `messages` have arrived.
     arrived: Mutex<Vec<bool>>,
 }
@@ -105,13 +129,28 @@ impl Member {
     }
 
     fn join(world: &Arc<World>, group: Arc<Group>, rank: usize) -> Arc<dyn Transport> {
+        Arc::new(Member::new(world, group, rank))
+    }
+
+    fn new(world: &Arc<World>, group: Arc<Group>, rank: usize) -> Member {
         let arrived = Mutex::new(vec![false; group.members.len()]);
-        Arc::new(Member { world: world.clone(), group, rank, splits: AtomicUsize::new(0), arrived })
+        let (splits, windows) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Member { world: world.clone(), group, rank, splits, windows, arrived }
+    }
+
+    /// The same rank, for something that outlives this handle.
+    fn twin(&self) -> Member {
+        Member::new(&self.world, self.group.clone(), self.rank)
+    }
+
+    /// Wakes those who wait.
+    pub fn ring(&self) {
+        self.world.bell.ring();
     }
 
     /// Waits for `done`; an error where the world has failed, or a member
     /// (by its number in the group) left that is still `awaited`.
-    fn wait(&self, mut done: impl FnMut() -> bool, awaited: impl Fn(usize) -> bool) -> Result<()> {
+    pub fn wait(&self, mut done: impl FnMut() -> bool, awaited: impl Fn(usize) -> bool) -> Result<()> {
         let world = &self.world;
         world.bell.wait_until(|| {
             if done() {
@@ -136,6 +175,21 @@ impl Member {
             }
             None
         })
+    }
+
+    /// Returns when all `members` have come to the gate.
+    fn pass(&self, gate: &Gate, members: impl Fn(usize) -> bool) -> Result<()> {
+        if self.world.failed.load(SeqCst) {
+            return Err(self.echo());
+        }
+        let generation = gate.generation.load(SeqCst);
+        if gate.arrived.fetch_add(1, SeqCst) + 1 == gate.size {
+            gate.arrived.store(0, SeqCst);
+            gate.generation.store(generation.wrapping_add(1), SeqCst);
+            self.world.bell.ring();
+            return Ok(());
+        }
+        self.wait(|| gate.generation.load(SeqCst) != generation, members)
     }
 
     fn is_gone(&self, member: usize) -> bool {
@@ -205,18 +259,16 @@ impl Transport for Member {
     }
 
     fn barrier(&self) -> Result<()> {
-        if self.world.failed.load(SeqCst) {
-            return Err(self.echo());
-        }
-        let group = &self.group;
-        let generation = group.generation.load(SeqCst);
-        if group.arrived.fetch_add(1, SeqCst) + 1 == self.size() {
-            group.arrived.store(0, SeqCst);
-            group.generation.store(generation.wrapping_add(1), SeqCst);
-            self.world.bell.ring();
-            return Ok(());
-        }
-        self.wait(|| group.generation.load(SeqCst) != generation, |_| true)
+        self.pass(&self.group.all, |_| true)
+    }
+
+    fn nodes(&self) -> &[usize] {
+        &self.group.nodes
+    }
+
+    fn node_barrier(&self) -> Result<()> {
+        let node = self.group.nodes[self.rank];
+        self.pass(&self.group.gates[node], |member| self.group.nodes[member] == node)
     }
 
     fn all_gather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>> {
@@ -233,7 +285,9 @@ impl Transport for Member {
         let rank = same.iter().position(|&rank| rank == self.rank).expect("a rank is in its own group");
         let key = (self.splits.fetch_add(1, SeqCst), color);
         let members = same.iter().map(|&rank| self.group.members[rank]).collect();
-        let group = lock(&self.group.splits).entry(key).or_insert_with(|| Group::new(members)).clone();
+        let nodes: Vec<u64> = same.iter().map(|&rank| self.group.nodes[rank] as u64).collect();
+        let make = || Group::new(members, number_nodes(&nodes));
+        let group = lock(&self.group.splits).entry(key).or_insert_with(make).clone();
         self.barrier()?;
         lock(&self.group.splits).remove(&key);
         Ok(Member::join(&self.world, group, rank))
@@ -319,15 +373,18 @@ impl Transport for Member {
         outcome.and(sent_all)
     }
 
-    fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<()> {
+    fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool> {
         for (slot, value) in self.group.lent[self.rank].iter().zip(own) {
             slot.store(value, SeqCst);
         }
         self.barrier()?;
-        for (lent, slots) in all.iter_mut().zip(&self.group.lent) {
-            *lent = slots.each_ref().map(|slot| slot.load(SeqCst));
+        let nodes = &self.group.nodes;
+        for ((lent, slots), node) in all.iter_mut().zip(&self.group.lent).zip(nodes) {
+            // Those of other nodes are out of reach, if only because we say so.
+            let near = *node == nodes[self.rank];
+            *lent = slots.each_ref().map(|slot| if near { slot.load(SeqCst) } else { 0 });
         }
-        Ok(())
+        Ok(true)
     }
 
     fn touching(&self, work: &mut dyn FnMut()) -> Result<()> {
@@ -357,6 +414,18 @@ impl Transport for Member {
             self.wait_until_outside();
         }
         outcome
+    }
+
+    fn window(&self, bytes: usize, words: usize) -> Result<Box<dyn Window>> {
+        let own = Memory::new(bytes, words)?;
+        let number = self.windows.fetch_add(1, SeqCst);
+        let size = self.size();
+        lock(&self.group.windows).entry(number).or_insert_with(|| vec![None; size])[self.rank] = Some(own);
+        self.barrier()?;
+        let all = lock(&self.group.windows).get(&number).cloned().unwrap_or_default();
+        self.barrier()?;
+        lock(&self.group.windows).remove(&number);
+        Ok(Box::new(Memories { member: self.twin(), all: all.into_iter().flatten().collect() }))
     }
 
     fn fail(&self, message: &str) {

@@ -1,6 +1,7 @@
 //! Transport `threads`: every rank is a thread of this process.
 
 mod group;
+mod window;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use group::{Member, World};
 #[derive(Clone, Copy, Debug)]
 pub struct Ranks {
     count: usize,
+    nodes: usize,
     threads: Option<usize>,
 }
 
@@ -25,13 +27,21 @@ pub struct Ranks {
 /// # Ok::<(), ferrier::Error>(())
 /// ```
 pub fn ranks(count: usize) -> Ranks {
-    Ranks { count, threads: None }
+    Ranks { count, nodes: 1, threads: None }
 }
 
 impl Ranks {
     /// Threads inside each rank; by default the cores divided by the ranks.
     pub fn threads(mut self, threads: usize) -> Self {
         self.threads = Some(threads);
+        self
+    }
+
+    /// Pretends that the ranks are spread over so many nodes, in blocks: those
+    /// of different nodes then only send messages to each other. For tests and
+    /// studies of exchanges between nodes.
+    pub fn nodes(mut self, nodes: usize) -> Self {
+        self.nodes = nodes;
         self
     }
 
@@ -48,8 +58,14 @@ impl Ranks {
         if self.threads == Some(0) {
             return Err(Error::Problem("a rank needs at least one thread, got 0".into()));
         }
+        if self.nodes == 0 || self.nodes > self.count {
+            return Err(Error::Problem(format!(
+                "{} ranks can be spread over 1 to {} nodes, got {}",
+                self.count, self.count, self.nodes
+            )));
+        }
         let threads = self.threads.unwrap_or_else(|| (crate::machine::cores() / self.count).max(1));
-        let world = World::new(self.count);
+        let world = World::new((0..self.count).map(|rank| rank * self.nodes / self.count).collect());
         let _busy = BusyThreads::new(self.count - 1);
         let mut outcomes: Vec<Result<R>> = Vec::with_capacity(self.count);
         std::thread::scope(|scope| {
@@ -105,5 +121,5 @@ fn run_rank<R>(
 
 /// A group of one.
 pub(super) fn solo() -> Arc<dyn Transport> {
-    Member::of_world(&World::new(1), 0)
+    Member::of_world(&World::new(vec![0]), 0)
 }

@@ -1,15 +1,28 @@
 //! Transport `mpi`: every rank is a process that an `mpiexec` started.
 
-use std::sync::{Arc, Mutex, PoisonError};
+mod control;
+mod cores;
+mod house;
+mod mapping;
+mod window;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use ferrier_mpi::{AllToAllV, Way};
 
-use super::{Lent, Part, Transport};
+use super::{Lent, Part, Shared, Transport, Window, number_nodes};
 use crate::{Error, Result};
+use control::Control;
+use house::House;
 
 /// One rank of a communicator.
 pub(crate) struct Member {
     comm: ferrier_mpi::Comm,
+    /// What it has in common with its duplicates; groups that a split made share nothing.
+    house: Option<Arc<House>>,
+    nodes: Vec<usize>,
+    control: OnceLock<Control>,
     /// Exchanges that were prepared; a plan's group has one.
     prepared: Mutex<Vec<Arc<Prepared>>>,
 }
@@ -27,8 +40,29 @@ pub(crate) fn wrapped(error: ferrier_mpi::Error) -> Error {
 }
 
 impl Member {
-    pub fn new(comm: ferrier_mpi::Comm) -> Member {
-        Member { comm, prepared: Mutex::new(Vec::new()) }
+    /// Collective.
+    pub fn new(comm: ferrier_mpi::Comm) -> Result<Member> {
+        let house = House::new(&comm)?;
+        Ok(Member::of_house(comm, house))
+    }
+
+    fn of_house(comm: ferrier_mpi::Comm, house: Arc<House>) -> Member {
+        let nodes = house.nodes.clone();
+        Member { comm, house: Some(house), nodes, control: OnceLock::new(), prepared: Mutex::default() }
+    }
+
+    /// This rank's share of its node's cores.
+    pub fn cores(&self) -> usize {
+        let share = self.house.as_ref().map_or(1, |house| house.cores / house.near.len());
+        share.clamp(1, crate::machine::cores())
+    }
+
+    fn house(&self) -> Result<&Arc<House>> {
+        self.house.as_ref().ok_or_else(|| Error::Transport("a part of a group shares no memory".into()))
+    }
+
+    fn control(&self) -> Result<&Control> {
+        self.control.get().ok_or_else(|| Error::Transport("this group was not made ready to share".into()))
     }
 
     /// The exchange of these parts: one that was prepared, else a new one.
@@ -86,7 +120,26 @@ impl Transport for Member {
     fn split(&self, color: usize) -> Result<Arc<dyn Transport>> {
         let comm = self.comm.split(Some(color), self.rank()).map_err(wrapped)?;
         let comm = comm.ok_or_else(|| Error::Transport("MPI put this rank into no group".into()))?;
-        Ok(Arc::new(Member::new(comm)))
+        let mut names = vec![0; comm.size()];
+        comm.all_gather(&[self.nodes[self.rank()] as u64], &mut names).map_err(wrapped)?;
+        let (nodes, control, prepared) = (number_nodes(&names), OnceLock::new(), Mutex::default());
+        Ok(Arc::new(Member { comm, house: None, nodes, control, prepared }))
+    }
+
+    fn duplicate(&self) -> Result<Arc<dyn Transport>> {
+        let house = self.house()?;
+        house.sweep(&self.comm)?;
+        let comm = self.comm.duplicate().map_err(wrapped)?;
+        Ok(Arc::new(Member::of_house(comm, house.clone())))
+    }
+
+    fn nodes(&self) -> &[usize] {
+        &self.nodes
+    }
+
+    fn node_barrier(&self) -> Result<()> {
+        self.control()?.barrier();
+        Ok(())
     }
 
     fn all_to_all(&self, block: usize, send: &[u8], recv: &mut [u8]) -> Result<()> {
@@ -112,26 +165,43 @@ impl Transport for Member {
         self.exchange(messages, sent, received).map(drop)
     }
 
-    /// Not yet: `direct` will lend what lies in shared windows.
-    fn shares_memory(&self) -> bool {
-        self.size() == 1
+    fn share(&self) -> Result<()> {
+        let control = Control::new(self.house()?, &self.comm)?;
+        self.control.set(control).map_err(|_| Error::Transport("made ready to share twice".into()))
     }
 
-    fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<()> {
-        if self.size() > 1 {
-            return Err(Error::Transport("processes cannot touch each other's arrays".into()));
-        }
-        all[0] = own;
-        Ok(())
+    fn lends_all(&self) -> bool {
+        false
+    }
+
+    fn shared(&self, bytes: usize, what: &'static str) -> Result<Option<Shared>> {
+        let house = self.house()?;
+        let held = house.region(&self.comm, bytes, what)?;
+        Ok(Some(Shared { start: held.region.part(house.own()), _keep: Box::new(held) }))
+    }
+
+    fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool> {
+        self.control()?.lend(own, all)
     }
 
     fn touching(&self, work: &mut dyn FnMut()) -> Result<()> {
-        work();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
+            // The others wait in memory, where nothing tells them.
+            self.fail(&format!("panicked: {}", crate::pool::panic_text(&*payload)));
+        }
         Ok(())
     }
 
     fn give_back(&self) -> Result<()> {
-        Ok(())
+        self.node_barrier()
+    }
+
+    fn has_windows(&self) -> Result<bool> {
+        self.house()?.has_windows(&self.comm)
+    }
+
+    fn window(&self, bytes: usize, words: usize) -> Result<Box<dyn Window>> {
+        Ok(Box::new(window::Remote::new(self.house()?, &self.comm, bytes, words)?))
     }
 
     /// Other processes cannot be made to return from a call of MPI: the job

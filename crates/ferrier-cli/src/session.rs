@@ -1,0 +1,192 @@
+//! Where the ranks of a run are: threads of this process, or the processes
+//! that an `mpiexec` started. Who prints, and how errors end a run.
+//!
+//! Under MPI a failure is either *agreed* (every rank has the same one: the
+//! first prints it, all end in order) or one rank's own, found in the middle
+//! of work in which others may be waiting for it: that rank prints it and
+//! ends the job.
+
+use std::process::ExitCode;
+
+use ferrier::Comm;
+
+use crate::args::Common;
+use crate::failure::{BAD_INPUT, Failure, Outcome, fail};
+use crate::{report, setup, signals};
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+pub mod launched;
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
+#[path = "session/alone.rs"]
+pub mod launched;
+
+use launched::Launched;
+
+/// The ranks of this run.
+pub struct Session {
+    launched: Option<Launched>,
+}
+
+impl Session {
+    /// Joins the other processes of this launch, if there was one. Collective.
+    ///
+    /// # Errors
+    /// Under a launcher whose library is not found or does not start.
+    pub fn start() -> Outcome<Session> {
+        Ok(Session { launched: Launched::start()? })
+    }
+
+    /// What MPI says of itself, where there is one.
+    pub fn launched(&self) -> Option<&Launched> {
+        self.launched.as_ref()
+    }
+
+    fn comm(&self) -> Option<&Comm> {
+        self.launched.as_ref().map(Launched::comm)
+    }
+
+    /// Is this the process that prints?
+    pub fn is_first(&self) -> bool {
+        self.comm().is_none_or(|comm| comm.rank() == 0)
+    }
+
+    /// How many ranks there are.
+    ///
+    /// # Errors
+    /// `--ranks` under MPI, where the launcher decides; numbers that no process can bear.
+    pub fn size(&self, common: &Common) -> Outcome<usize> {
+        setup::check_group(common)?;
+        match (self.comm(), common.ranks) {
+            (None, ranks) => Ok(ranks.unwrap_or(1)),
+            (Some(comm), None) => Ok(comm.size()),
+            (Some(comm), Some(ranks)) => fail(format!(
+                "--ranks {ranks}: under MPI the launcher says how many ranks there are (here {}); leave --ranks out, \
+                 or set FERRIER_MPI=off to run without MPI",
+                comm.size()
+            )),
+        }
+    }
+
+    /// Threads of each rank.
+    pub fn threads(&self, common: &Common, ranks: usize) -> usize {
+        let default = self.comm().map_or_else(|| (ferrier::machine::cores() / ranks).max(1), Comm::threads);
+        common.threads.unwrap_or(default)
+    }
+
+    /// Runs `work` on every rank; what came back on the ranks of this process.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub fn run<R: Send>(
+        &self,
+        common: &Common,
+        work: impl Fn(&Comm) -> Outcome<R> + Send + Sync,
+    ) -> Outcome<Vec<R>> {
+        if let Some(comm) = self.comm() {
+            let comm = comm.clone().with_threads(self.threads(common, comm.size()));
+            return Ok(vec![work(&comm)?]);
+        }
+        let ranks = ferrier::ranks(common.ranks.unwrap_or(1));
+        let ranks = match common.threads {
+            Some(threads) => ranks.threads(threads),
+            None => ranks,
+        };
+        Ok(ranks.run(|comm| work(&comm).map_err(Failure::into_error))?)
+    }
+
+    /// The same outcome on every process: a failure of one is everybody's.
+    /// Collective over processes.
+    ///
+    /// # Errors
+    /// The failure of the lowest rank that has one.
+    pub fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+        match self.comm() {
+            Some(comm) => agree(comm, outcome),
+            None => outcome,
+        }
+    }
+
+    /// What only the first process does (printing, writing a report). Collective over processes.
+    ///
+    /// # Errors
+    /// Its failure, on every process.
+    pub fn first(&self, work: impl FnOnce() -> Outcome) -> Outcome {
+        self.of_first(|| work().map(Some)).map(drop)
+    }
+
+    /// What the first process makes and the others do without. Collective over processes.
+    ///
+    /// # Errors
+    /// Its failure, on every process.
+    pub fn of_first<T>(&self, work: impl FnOnce() -> Outcome<Option<T>>) -> Outcome<Option<T>> {
+        let outcome = if self.is_first() { work() } else { Ok(None) };
+        match self.comm() {
+            Some(comm) => agree_on(comm, outcome, false),
+            None => outcome,
+        }
+    }
+
+    /// The text that the first process has, on every process. Collective over processes.
+    ///
+    /// # Errors
+    /// Where MPI fails.
+    pub fn tell(&self, text: &[u8]) -> Outcome<Vec<u8>> {
+        match self.comm() {
+            Some(comm) => Ok(comm.all_gather(if comm.rank() == 0 { text } else { &[] })?.swap_remove(0)),
+            None => Ok(text.to_vec()),
+        }
+    }
+
+    /// Prints what went wrong, once, and ends this process's part in the run.
+    pub fn end(self, outcome: Outcome) -> ExitCode {
+        let Err(failure) = outcome else { return ExitCode::SUCCESS };
+        let code = ExitCode::from(failure.code);
+        let Some(launched) = &self.launched else {
+            report::complain(&failure);
+            return code;
+        };
+        let comm = launched.comm();
+        if comm.size() > 1 && !failure.agreed {
+            signals::clean();
+            let (rank, size) = (comm.rank(), comm.size());
+            report::complain(&Failure {
+                message: format!("rank {rank} of {size}: {}", failure.message),
+                ..failure
+            });
+            launched.abort(i32::from(failure.code));
+        }
+        if comm.rank() == 0 {
+            report::complain(&failure);
+        }
+        // Launchers end the job when the first process leaves with a failure: not before it is told.
+        let _ = comm.barrier();
+        code
+    }
+}
+
+/// The same outcome on every rank. Collective.
+///
+/// # Errors
+/// The failure of the lowest rank that has one; said to be that rank's where
+/// others have none or another.
+pub fn agree<T>(comm: &Comm, outcome: Outcome<T>) -> Outcome<T> {
+    agree_on(comm, outcome, true)
+}
+
+fn agree_on<T>(comm: &Comm, outcome: Outcome<T>, name_rank: bool) -> Outcome<T> {
+    // Where the ranks cannot talk any more there is nothing to agree upon.
+    if comm.size() == 1 || matches!(&outcome, Err(failure) if failure.is_alone()) {
+        return outcome;
+    }
+    let mine = match &outcome {
+        Ok(_) => Vec::new(),
+        Err(failure) => [&[failure.code], failure.message.as_bytes()].concat(),
+    };
+    let all = comm.all_gather(&mine)?;
+    let Some(rank) = all.iter().position(|said| !said.is_empty()) else { return outcome };
+    let said = &all[rank];
+    let text = String::from_utf8_lossy(&said[1..]);
+    let nobodys = !name_rank || all.iter().all(|other| other == said);
+    let message = if nobodys { text.into_owned() } else { format!("rank {rank} of {}: {text}", all.len()) };
+    Err(Failure { message, code: said.first().copied().unwrap_or(BAD_INPUT), agreed: true, error: None })
+}

@@ -1,0 +1,220 @@
+//! Under `mpiexec`: plans that come and go leave nothing behind, ranks that
+//! disagree all hear of it, and it does not matter whose arrays are whose.
+//!
+//! ```text
+//! mpiexec -n 4 target/debug/examples/mpi_plans          all checks; exit code 0
+//! mpiexec -n 4 target/debug/examples/mpi_plans fail     a rank fails in a call: the job must end, not 0
+//! mpiexec -n 4 target/debug/examples/mpi_plans panic    a rank panics: the same
+//! FERRIER_SHARED_LIMIT=0 mpiexec -n 4 ...               no memory to share: checked instead of the rest
+//! ```
+
+use ferrier::exchange::EXCHANGES;
+use ferrier::{Array, Choice, Comm, Complex, Error, LayoutSpec, Plan, Planner, Problem, Result, Workspace};
+use ferrier_mpi::{Level, Live, Mpi};
+use ferrier_test::watchdog;
+
+type Value = Complex<f64>;
+
+fn choice(exchange: &str) -> Choice {
+    Choice { exchange: Some(exchange.into()), ..Choice::default() }
+}
+
+fn plan(comm: &Comm, problem: &Problem, exchange: &str) -> Result<Plan<f64>> {
+    Planner::new(problem).choice(choice(exchange)).draft(comm)?.build()
+}
+
+/// Bricks to bricks: the ends have no transforms to fold a copy into.
+fn problem() -> Problem {
+    Problem::c2c([12, 10, 8]).input(LayoutSpec::bricks()).output(LayoutSpec::bricks())
+}
+
+fn exchanges(comm: &Comm) -> impl Iterator<Item = &'static str> {
+    let one_node = comm.node_count() == 1;
+    EXCHANGES.iter().map(|member| member.name).filter(move |&name| one_node || name != "direct")
+}
+
+fn filled(array: &mut Array<f64>) -> Vec<Value> {
+    array.fill_complex(|_, [i, j, k]| Complex::new((i * 7 + j) as f64 % 5.0, k as f64 - 2.5));
+    array.complex().to_vec()
+}
+
+fn live() -> Result<Live> {
+    let mpi = Mpi::init(Level::Funneled).map_err(Error::other)?;
+    Ok(mpi.expect("started by mpiexec").live())
+}
+
+/// Mapped files of ours.
+fn mappings() -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap_or_default();
+    maps.lines().filter(|line| line.contains("memfd:ferrier")).count()
+}
+
+/// What must be the same on every rank is.
+fn same_everywhere(comm: &Comm, what: &str, text: &str) -> Result<()> {
+    let all = comm.all_gather(text.as_bytes())?;
+    assert!(all.iter().all(|other| *other == all[0]), "{what}: ranks differ; this one has: {text}");
+    Ok(())
+}
+
+fn plans_leave_nothing_behind(comm: &Comm) -> Result<()> {
+    drop(plan(comm, &problem(), "all_to_allv")?);
+    let before = live()?;
+    let each = 100_usize.div_ceil(exchanges(comm).count());
+    for exchange in exchanges(comm) {
+        for _ in 0..each {
+            let mut plan = plan(comm, &problem(), exchange)?;
+            let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
+            filled(&mut x);
+            plan.forward(&x, &mut y)?;
+        }
+        // Freeing windows takes all ranks: that is when the next plan is made.
+        comm.barrier()?;
+        drop(plan(comm, &problem(), "all_to_allv")?);
+        assert_eq!(live()?, before, "{exchange}: communicators, windows or requests are left");
+        let left = mappings();
+        assert!(left <= 4, "{exchange}: {left} shared mappings are left");
+    }
+    Ok(())
+}
+
+fn disagreements_reach_everybody(comm: &Comm) -> Result<()> {
+    let odd = comm.rank() + 1 == comm.size();
+    let shape = if odd { [12, 10, 9] } else { [12, 10, 8] };
+    let exchange = if odd { "point_to_point" } else { "all_to_allv" };
+    let boxes =
+        |last: usize| LayoutSpec::boxes(vec![ferrier::Box3::new([0; 3], [12, 10, last]); comm.size()]);
+    let cases: [(&str, Result<Plan<f64>>); 4] = [
+        ("shape", Plan::new(comm, &Problem::c2c(shape))),
+        ("choice", plan(comm, &problem(), exchange)),
+        ("boxes", Plan::new(comm, &Problem::c2c([12, 10, 8]).input(boxes(if odd { 7 } else { 8 })))),
+        ("no such exchange", plan(comm, &problem(), "carrier pigeon")),
+    ];
+    for (what, outcome) in cases {
+        let error = outcome.err().map(|error| error.to_string());
+        assert!(error.is_some() || comm.size() == 1, "{what}: no error");
+        same_everywhere(comm, what, &error.unwrap_or_default())?;
+    }
+    // The group still works.
+    drop(plan(comm, &problem(), "all_to_allv")?);
+    Ok(())
+}
+
+fn whose_arrays_does_not_matter(comm: &Comm) -> Result<()> {
+    for exchange in exchanges(comm) {
+        let (mut one, mut two) = (plan(comm, &problem(), exchange)?, plan(comm, &problem(), exchange)?);
+        let (mut x, mut y) = (one.make_input()?, one.make_output()?);
+        let own = filled(&mut x);
+        one.forward(&x, &mut y)?;
+        let want = y.complex().to_vec();
+        let check = |what: &str, got: &[Value]| assert!(got == want, "{exchange}: {what}: other bits");
+        let empty = || vec![Value::default(); want.len()];
+
+        let mut out = empty();
+        one.forward(&own, &mut out)?;
+        check("slices of all ranks", &out);
+        let mut out = empty();
+        match comm.rank() {
+            0 => one.forward(&own, &mut out)?,
+            _ => one.forward(&x, &mut out[..])?,
+        }
+        check("a slice of one rank", &out);
+        y.complex_mut().fill(Value::default());
+        two.forward(&x, &mut y)?;
+        check("arrays of another plan", y.complex());
+
+        // One rank has dropped its part of an array that others still use.
+        let mut spare = one.make_input()?;
+        filled(&mut spare);
+        let spare = if comm.rank() == 0 { None } else { Some(spare) };
+        let mut out = empty();
+        match &spare {
+            None => one.forward(&own, &mut out)?,
+            Some(spare) => one.forward(spare, &mut out)?,
+        }
+        check("an array that one rank dropped", &out);
+
+        let mut array = one.make_in_place()?;
+        array.complex_mut()[..own.len()].copy_from_slice(&own);
+        one.forward_in_place(&mut array)?;
+        check("in place", &array.complex()[..want.len()]);
+        let mut array = own.clone();
+        array.resize(own.len().max(want.len()), Value::default());
+        one.forward_in_place(&mut array)?;
+        check("a vector in place", &array[..want.len()]);
+    }
+    Ok(())
+}
+
+fn workspaces(comm: &Comm) -> Result<()> {
+    for exchange in exchanges(comm) {
+        let mut owner = plan(comm, &problem(), exchange)?;
+        let mut plan: Plan<f64> =
+            Planner::new(&problem()).choice(choice(exchange)).draft(comm)?.build_without_workspace()?;
+        let (mut x, mut y, mut z) = (owner.make_input()?, owner.make_output()?, owner.make_output()?);
+        filled(&mut x);
+        owner.forward(&x, &mut y)?;
+        plan.forward_using(&x, &mut z, &mut plan.make_workspace()?)?;
+        assert!(y.complex() == z.complex(), "{exchange}: the workspace matters");
+        // A private one is refused everywhere, or does as well.
+        let outcome = plan.forward_using(&x, &mut z, &mut Workspace::new(plan.memory().total())?);
+        let said = outcome.err().map_or(String::new(), |error| error.to_string());
+        assert!(said.is_empty() || said.contains("make_workspace"), "{exchange}: {said}");
+        same_everywhere(comm, "a private workspace", &said)?;
+    }
+    Ok(())
+}
+
+/// With `FERRIER_SHARED_LIMIT=0`.
+fn without_memory_to_share(comm: &Comm) -> Result<()> {
+    if comm.size() == 1 {
+        return Ok(());
+    }
+    let refused = plan(comm, &problem(), "hierarchical").err().map(|error| error.to_string());
+    assert!(refused.as_ref().is_some_and(|text| text.contains("memory")), "{refused:?}");
+    same_everywhere(comm, "no memory to share", &refused.unwrap_or_default())?;
+    let mut plan = Plan::new(comm, &problem())?;
+    assert!(plan.recipe().exchange() == "all_to_allv" || comm.node_count() == comm.size());
+    assert!(comm.node_count() == comm.size() || plan.notes()[0].contains("instead of"), "{:?}", plan.notes());
+    let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
+    filled(&mut x);
+    plan.forward(&x, &mut y)
+}
+
+/// What must end the job: the others wait for this rank.
+fn end_in(comm: &Comm, how: &str) -> Result<()> {
+    let mut plan = Plan::new(comm, &problem())?;
+    let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
+    filled(&mut x);
+    if comm.rank() + 1 == comm.size() {
+        assert!(how != "panic", "planted");
+        let short = [Value::default(); 3];
+        return plan.forward(&short[..], &mut y);
+    }
+    plan.forward(&x, &mut y)?;
+    println!("mpi_plans: FAILED: a rank {how}ed and rank {} noticed nothing", comm.rank());
+    Ok(())
+}
+
+fn main() -> Result<()> {
+    let _watchdog = watchdog(300);
+    let Some(comm) = ferrier::mpi::world()? else {
+        println!("mpi_plans: not started by mpiexec, nothing to do");
+        return Ok(());
+    };
+    if let Some(how) = std::env::args().nth(1) {
+        return end_in(&comm, &how);
+    }
+    if std::env::var_os("FERRIER_SHARED_LIMIT").is_some() {
+        without_memory_to_share(&comm)?;
+    } else {
+        disagreements_reach_everybody(&comm)?;
+        whose_arrays_does_not_matter(&comm)?;
+        workspaces(&comm)?;
+        plans_leave_nothing_behind(&comm)?;
+    }
+    comm.barrier()?;
+    if comm.rank() == 0 {
+        println!("mpi_plans ok: {} ranks of {} nodes", comm.size(), comm.node_count());
+    }
+    Ok(())
+}

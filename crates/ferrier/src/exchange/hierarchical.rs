@@ -1,0 +1,222 @@
+//! Exchange `hierarchical`: one message for each pair of nodes.
+//!
+//! A rank stores its part for a rank of another node straight into the send
+//! buffer of the neighbour that carries all of this node's parts to that node,
+//! and loads what comes from there straight from the receive buffer of the
+//! neighbour that takes it: gathering and scattering are the stores and loads
+//! of the stages, in memory that the node shares. What stays inside the node
+//! is loaded where its sender stored it.
+
+use super::{Mover, Places, Sharing, Volumes};
+use crate::transport::Part;
+use crate::{Comm, Result};
+
+struct Hierarchical {
+    /// Of the plan: its ranks share memory.
+    home: Comm,
+    /// For messages.
+    comm: Comm,
+    send: Places,
+    recv: Places,
+    sharing: Sharing,
+    sent: Vec<Part>,
+    received: Vec<Part>,
+}
+
+pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>> {
+    let messages = comm.duplicate()?;
+    let make = |volumes: &Volumes| -> Result<Box<dyn Mover>> {
+        let routes = Routes::new(comm.nodes(), &volumes.pairs);
+        let mover = routes.mover(comm, &messages);
+        messages.transport().prepare(true, &mover.sent, &mover.received)?;
+        Ok(Box::new(mover))
+    };
+    all.iter().map(make).collect()
+}
+
+/// Which rank carries which parts, and where they lie in its buffers.
+struct Routes {
+    nodes: Vec<usize>,
+    /// Ranks of each node.
+    ranks: Vec<Vec<usize>>,
+    /// Where the part from one rank to another begins, in the sending
+    /// carrier's send buffer and in the receiving carrier's receive buffer.
+    places: Vec<Vec<[usize; 2]>>,
+    /// Lengths of send and receive buffers.
+    lens: Vec<[usize; 2]>,
+    /// From a node to another: carriers, places in their buffers, length.
+    messages: Vec<Message>,
+}
+
+struct Message {
+    from: usize,
+    to: usize,
+    send_at: usize,
+    recv_at: usize,
+    len: usize,
+}
+
+impl Routes {
+    fn new(nodes: &[usize], pairs: &[Vec<usize>]) -> Routes {
+        let count = nodes.iter().max().map_or(0, |last| last + 1);
+        let of = |node: usize| (0..nodes.len()).filter(|&rank| nodes[rank] == node).collect();
+        let ranks: Vec<Vec<usize>> = (0..count).map(of).collect();
+        let size = nodes.len();
+        let mut routes = Routes {
+            nodes: nodes.to_vec(),
+            ranks,
+            places: vec![vec![[0; 2]; size]; size],
+            lens: vec![[0; 2]; size],
+            messages: Vec::new(),
+        };
+        // In order of distance, as in a ring: carriers start with different nodes.
+        for (from, to) in (1..count).flat_map(|far| (0..count).map(move |node| (node, (node + far) % count)))
+        {
+            routes.add(from, to, pairs);
+        }
+        routes
+    }
+
+    /// The rank of `node` that sends to node `other` (0), or receives from it
+    /// (1): another one for each node and direction, as far as there are ranks.
+    fn carrier(&self, node: usize, other: usize, side: usize) -> usize {
+        let count = self.ranks.len();
+        let distance = (other + count - node) % count;
+        self.ranks[node][(distance - 1 + side) % self.ranks[node].len()]
+    }
+
+    fn add(&mut self, from: usize, to: usize, pairs: &[Vec<usize>]) {
+        let (sender, receiver) = (self.carrier(from, to, 0), self.carrier(to, from, 1));
+        let (send_at, recv_at) = (self.lens[sender][0], self.lens[receiver][1]);
+        let mut len = 0;
+        for &source in &self.ranks[from] {
+            for &target in &self.ranks[to] {
+                self.places[source][target] = [send_at + len, recv_at + len];
+                // Neighbours store side by side: on lines of their own.
+                len += pairs[source][target].next_multiple_of(64);
+            }
+        }
+        if len > 0 {
+            self.messages.push(Message { from: sender, to: receiver, send_at, recv_at, len });
+            self.lens[sender][0] += len;
+            self.lens[receiver][1] += len;
+        }
+    }
+
+    fn mover(self, home: &Comm, comm: &Comm) -> Hierarchical {
+        let (rank, size) = (comm.rank(), comm.size());
+        let node = self.nodes[rank];
+        let carriers = |side: usize| -> Vec<usize> {
+            let of = |peer: usize| match self.nodes[peer] {
+                own if own == node => rank,
+                other => self.carrier(node, other, side),
+            };
+            (0..size).map(of).collect()
+        };
+        let places = |at: Vec<usize>, which: usize| Places { at, len: self.lens[rank][which] };
+        let of = |out: bool| self.messages.iter().filter(move |m| (if out { m.from } else { m.to }) == rank);
+        Hierarchical {
+            home: home.clone(),
+            comm: comm.clone(),
+            send: places((0..size).map(|peer| self.places[rank][peer][0]).collect(), 0),
+            recv: places((0..size).map(|peer| self.places[peer][rank][1]).collect(), 1),
+            sent: of(true).map(|m| Part { peer: m.to, at: m.send_at, len: m.len }).collect(),
+            received: of(false).map(|m| Part { peer: m.from, at: m.recv_at, len: m.len }).collect(),
+            sharing: Sharing {
+                nodes: self.nodes.clone(),
+                outbox: carriers(0),
+                inbox: carriers(1),
+                lens: self.lens.clone(),
+            },
+        }
+    }
+}
+
+impl Mover for Hierarchical {
+    fn send(&self) -> &Places {
+        &self.send
+    }
+
+    fn recv(&self) -> &Places {
+        &self.recv
+    }
+
+    fn sharing(&self) -> Option<&Sharing> {
+        Some(&self.sharing)
+    }
+
+    /// Everybody of the node has stored, and has loaded what came last time.
+    fn begin(&self) -> Result<()> {
+        self.home.transport().node_barrier()
+    }
+
+    fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()> {
+        match self.sent.is_empty() && self.received.is_empty() {
+            true => Ok(()),
+            false => self.comm.transport().messages(send, &self.sent, recv, &self.received),
+        }
+    }
+
+    /// What the node's carriers took is there for all.
+    fn end(&self) -> Result<()> {
+        self.home.transport().node_barrier()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Every part has a place of its own on both sides, and what a message
+    /// takes from the one side is what it brings to the other.
+    #[test]
+    fn parts_lie_apart_and_messages_carry_them() {
+        for nodes in [vec![0, 0, 1, 1], vec![0, 1, 0, 1, 2], vec![0, 1, 2, 3], vec![0, 0, 0, 1, 1, 2, 2, 2]] {
+            let size = nodes.len();
+            let bytes = |from: usize, to: usize| if from == to { 0 } else { (from * 7 + to * 3) % 5 * 40 };
+            let pairs: Vec<Vec<usize>> =
+                (0..size).map(|from| (0..size).map(|to| bytes(from, to)).collect()).collect();
+            let routes = Routes::new(&nodes, &pairs);
+            for side in 0..2 {
+                let mut taken: Vec<(usize, usize, usize)> = Vec::new();
+                for (from, to) in (0..size).flat_map(|a| (0..size).map(move |b| (a, b))) {
+                    if nodes[from] != nodes[to] && pairs[from][to] > 0 {
+                        let (own, other) = if side == 0 { (from, to) } else { (to, from) };
+                        let carrier = routes.carrier(nodes[own], nodes[other], side);
+                        let at = routes.places[from][to][side];
+                        assert!(at + pairs[from][to] <= routes.lens[carrier][side]);
+                        taken.push((carrier, at, at + pairs[from][to]));
+                    }
+                }
+                taken.sort_unstable();
+                assert!(taken.windows(2).all(|w| w[0].0 != w[1].0 || w[0].2 <= w[1].1), "{nodes:?}");
+            }
+            for m in &routes.messages {
+                let inside = |from: usize, to: usize| {
+                    let [send, recv] = routes.places[from][to];
+                    let here = (m.send_at..m.send_at + m.len).contains(&send);
+                    !here || send - m.send_at == recv - m.recv_at
+                };
+                let own = |rank: usize, other: usize| nodes[rank] == nodes[other];
+                let pairs = (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
+                assert!(pairs.filter(|&(a, b)| own(a, m.from) && own(b, m.to)).all(|(a, b)| inside(a, b)));
+            }
+            let mut between: Vec<_> = routes.messages.iter().map(|m| (nodes[m.from], nodes[m.to])).collect();
+            let all = between.len();
+            between.sort_unstable();
+            between.dedup();
+            assert_eq!(between.len(), all, "one message for a pair of nodes");
+        }
+    }
+
+    #[test]
+    fn pairs_of_nodes_are_carried_by_different_ranks() {
+        let nodes = [0, 0, 1, 1, 2, 2];
+        let routes = Routes::new(&nodes, &vec![vec![8; 6]; 6]);
+        for side in 0..2 {
+            assert_ne!(routes.carrier(0, 1, side), routes.carrier(0, 2, side));
+            assert_ne!(routes.carrier(1, 0, side), routes.carrier(1, 2, side));
+        }
+        assert_ne!(routes.carrier(0, 1, 0), routes.carrier(0, 1, 1));
+    }
+}

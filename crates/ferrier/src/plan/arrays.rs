@@ -1,0 +1,127 @@
+//! What a plan gives: arrays that fit it, and what it knows about itself.
+
+use std::time::Duration;
+
+use super::geometry::Geometry;
+use super::schedule::Before;
+use super::{Array, FORWARD, IN_PLACE, Memory, Plan, StepTime, Workspace};
+use crate::buffer::Buffer;
+use crate::exchange::Way;
+use crate::{Box3, Layout, Real, Recipe, Result};
+
+impl<T: Real> Plan<T> {
+    /// An array for the input of [`forward`](Self::forward). Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn make_input(&self) -> Result<Array<T>> {
+        self.make(Some(self.variants[FORWARD].input), None)
+    }
+
+    /// An array for the output of [`forward`](Self::forward). Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn make_output(&self) -> Result<Array<T>> {
+        self.make(None, Some(self.variants[FORWARD].output))
+    }
+
+    /// An array for transforms in place. Collective; allocates.
+    ///
+    /// It has room for the larger of input and output. In a real transform
+    /// whose halved axis is the fastest in memory and whole on each rank, real
+    /// rows of n are padded to 2 (n/2 + 1) numbers, as FFTW lays them out;
+    /// otherwise real numbers lie densely at its start.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn make_in_place(&self) -> Result<Array<T>> {
+        let variant = &self.variants[IN_PLACE + FORWARD];
+        self.make(Some(variant.input), Some(variant.output))
+    }
+
+    fn make(&self, input: Option<Geometry>, output: Option<Geometry>) -> Result<Array<T>> {
+        let (real, complex) = match self.recipe.is_real() {
+            true => (input, output),
+            // A complex array that is input and output in turn is seen as the input.
+            false => (None, input.or(output)),
+        };
+        let batch = self.recipe.batch;
+        let most = [input, output].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
+        let lendable = self.shared && matches!(self.way, Way::Shared);
+        let buffer = self.buffer(most * batch, lendable, "an array of a plan")?;
+        Ok(Array { buffer, real, complex, batch })
+    }
+
+    fn buffer(&self, numbers: usize, lendable: bool, what: &'static str) -> Result<Buffer<T>> {
+        match lendable {
+            true => Buffer::lendable(&**self.comm.transport(), numbers, what),
+            false => Buffer::new(numbers, what),
+        }
+    }
+
+    /// A workspace for this plan. Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn make_workspace(&self) -> Result<Workspace<T>> {
+        let numbers = self.memory.workspace() / size_of::<T>();
+        self.buffer(numbers, self.shared, "a workspace").map(Workspace)
+    }
+
+    /// What a user should know; see [`Draft::notes`].
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// This rank's box of the input of [`forward`](Self::forward).
+    pub fn input_box(&self) -> Box3 {
+        self.recipe.input.boxes()[self.comm.rank()]
+    }
+
+    /// This rank's box of the output of [`forward`](Self::forward).
+    pub fn output_box(&self) -> Box3 {
+        self.recipe.output.boxes()[self.comm.rank()]
+    }
+
+    /// Where the input of [`forward`](Self::forward) lies.
+    pub fn input_layout(&self) -> &Layout {
+        &self.recipe.input
+    }
+
+    /// Where the output of [`forward`](Self::forward) lies.
+    pub fn output_layout(&self) -> &Layout {
+        &self.recipe.output
+    }
+
+    /// What the plan does.
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// What the plan takes on this rank.
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// How long each step of the last transform took on this rank. Allocates.
+    pub fn profile(&self) -> Vec<StepTime> {
+        let variant = &self.variants[self.last];
+        let mut steps = Vec::new();
+        for (pass, times) in variant.passes.iter().zip(self.times.chunks_exact(2)) {
+            let mut push = |name: String, time: Duration, bytes: u64, flops: f64| {
+                steps.push(StepTime { name, ms: time.as_secs_f64() * 1e3, bytes, flops });
+            };
+            match pass.before {
+                Before::Nothing => {}
+                Before::Barrier => push("wait".into(), times[0], 0, 0.0),
+                Before::Exchange(number) => {
+                    let (name, bytes) = &variant.reshapes[number];
+                    push(name.clone(), times[0], *bytes, 0.0);
+                }
+            }
+            push(pass.name.clone(), times[1], pass.bytes, pass.flops);
+        }
+        steps
+    }
+}

@@ -1,0 +1,131 @@
+//! What the ranks of a node tell each other in shared memory: that they have
+//! come to a barrier, and where the arrays lie that they lend.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
+
+use super::house::{Held, House};
+use super::mapping::PAGE;
+use crate::transport::{Backoff, LENT, Lent};
+use crate::{Error, Result};
+
+/// The page of a plan's communicator.
+pub(super) struct Control {
+    house: Arc<House>,
+    held: Held,
+}
+
+/// In the part of the node's first rank.
+#[repr(C, align(64))]
+struct Gate {
+    arrived: AtomicU32,
+    sleepers: AtomicU32,
+    /// On a line of its own: this is what ranks spin on.
+    generation: Line,
+}
+
+#[repr(C, align(64))]
+struct Line(AtomicU32);
+
+/// In the part of each rank: region and place of what it lends.
+#[repr(C, align(64))]
+struct Board([[AtomicU64; 2]; LENT]);
+
+const BOARD_AT: usize = 256;
+/// Nothing is lent.
+const NOTHING: u64 = u64::MAX;
+/// Lent is what others cannot reach.
+const PRIVATE: u64 = 0;
+
+impl Control {
+    /// Collective over `comm`.
+    pub fn new(house: &Arc<House>, comm: &ferrier_mpi::Comm) -> Result<Control> {
+        let held = house.region(comm, PAGE, "the control block of a plan")?;
+        Ok(Control { house: house.clone(), held })
+    }
+
+    fn gate(&self) -> &Gate {
+        // SAFETY: a page of its own, zero at first, aligned; only atomics in it.
+        unsafe { self.held.region.part(0).cast::<Gate>().as_ref() }
+    }
+
+    fn board(&self, rank: usize) -> &Board {
+        // SAFETY: as above, beyond the gate.
+        unsafe { self.held.region.part(rank).add(BOARD_AT).cast::<Board>().as_ref() }
+    }
+
+    /// Returns when every rank of the node has come here.
+    pub fn barrier(&self) {
+        let gate = self.gate();
+        let generation = gate.generation.0.load(SeqCst);
+        if gate.arrived.fetch_add(1, SeqCst) + 1 == self.house.near.len() as u32 {
+            gate.arrived.store(0, SeqCst);
+            gate.generation.0.store(generation.wrapping_add(1), SeqCst);
+            // Either a sleeper sees the new generation, or we see it sleeping.
+            if gate.sleepers.load(SeqCst) > 0 {
+                wake(&gate.generation.0);
+            }
+            return;
+        }
+        let mut backoff = Backoff::new();
+        while gate.generation.0.load(SeqCst) == generation {
+            if backoff.pause() {
+                gate.sleepers.fetch_add(1, SeqCst);
+                sleep(&gate.generation.0, generation);
+                gate.sleepers.fetch_sub(1, SeqCst);
+            }
+        }
+    }
+
+    /// See [`Transport::lend`](crate::transport::Transport::lend).
+    pub fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool> {
+        let house = &self.house;
+        let mine = self.board(house.own());
+        for (slot, address) in mine.0.iter().zip(own) {
+            let (region, at) = match address {
+                0 => (NOTHING, 0),
+                _ => house.find(address).unwrap_or((PRIVATE, 0)),
+            };
+            slot[0].store(region, SeqCst);
+            slot[1].store(at as u64, SeqCst);
+        }
+        self.barrier();
+        all.fill([0; LENT]);
+        let mut shared = true;
+        for (number, &rank) in house.near.iter().enumerate() {
+            for (which, slot) in self.board(number).0.iter().enumerate() {
+                let place = (slot[0].load(SeqCst), slot[1].load(SeqCst) as usize);
+                all[rank][which] = match place.0 {
+                    NOTHING => 0,
+                    PRIVATE if which + 1 < LENT => {
+                        shared = false;
+                        0
+                    }
+                    PRIVATE => return Err(Error::Array(WORKSPACE.into())),
+                    _ => house.reach(place, number).ok_or_else(|| {
+                        Error::Transport(format!("rank {rank} lends memory that is not known here"))
+                    })?,
+                };
+            }
+        }
+        Ok(shared)
+    }
+}
+
+const WORKSPACE: &str =
+    "the workspace of a plan whose ranks share memory must be one that `Plan::make_workspace` made";
+
+fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, patience: *const libc::timespec) {
+    // SAFETY: a word that lives, in shared memory; the kernel only compares it.
+    unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), operation, value, patience, 0, 0) };
+}
+
+/// Sleeps while the word is `value`; now and then wakes to look.
+fn sleep(word: &AtomicU32, value: u32) {
+    let patience = libc::timespec { tv_sec: 0, tv_nsec: 20_000_000 };
+    futex(word, libc::FUTEX_WAIT, value, &patience);
+}
+
+fn wake(word: &AtomicU32) {
+    futex(word, libc::FUTEX_WAKE, i32::MAX as u32, std::ptr::null());
+}

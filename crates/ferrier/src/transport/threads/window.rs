@@ -1,0 +1,71 @@
+//! Windows of ranks that are threads: memory that all of them hold, so that
+//! it outlives a rank that is gone.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::super::{Put, Transport, Window};
+use super::group::Member;
+use crate::buffer::Buffer;
+use crate::{Error, Result};
+
+/// One rank's bytes and words.
+pub(super) struct Memory {
+    bytes: Buffer<f64>,
+    words: Vec<AtomicU64>,
+}
+
+impl Memory {
+    pub fn new(bytes: usize, words: usize) -> Result<Arc<Memory>> {
+        let bytes = Buffer::new(bytes.div_ceil(size_of::<f64>()), "the window of an exchange")?;
+        Ok(Arc::new(Memory { bytes, words: (0..words).map(|_| AtomicU64::new(0)).collect() }))
+    }
+
+    /// Where `len` bytes at `at` lie.
+    fn reach(&self, at: usize, len: usize) -> Result<*mut u8> {
+        let have = self.bytes.len() * size_of::<f64>();
+        if at.checked_add(len).is_none_or(|end| end > have) {
+            return Err(Error::Transport(format!("{len} bytes at {at} of a window of {have}")));
+        }
+        Ok(self.bytes.as_ptr().cast::<u8>().wrapping_add(at))
+    }
+}
+
+/// All ranks' windows, as one of them sees them.
+pub(super) struct Memories {
+    pub member: Member,
+    pub all: Vec<Arc<Memory>>,
+}
+
+impl Window for Memories {
+    fn put(&self, puts: &[Put<'_>]) -> Result<()> {
+        for put in puts {
+            let target = self.all[put.peer].reach(put.at, put.data.len())?;
+            // SAFETY: inside the target's memory, which is held here. The exchange
+            // lets one rank at a time write there, and its owner read only when told.
+            unsafe { target.copy_from(put.data.as_ptr(), put.data.len()) };
+        }
+        Ok(())
+    }
+
+    fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()> {
+        self.all[peer].words[word].store(value, Ordering::SeqCst);
+        self.member.ring();
+        Ok(())
+    }
+
+    fn word(&self, word: usize) -> u64 {
+        self.all[self.member.rank()].words[word].load(Ordering::SeqCst)
+    }
+
+    fn take(&self, at: usize, into: &mut [u8]) -> Result<()> {
+        let source = self.all[self.member.rank()].reach(at, into.len())?;
+        // SAFETY: inside our own memory; who put it there has told us that it is done.
+        unsafe { into.as_mut_ptr().copy_from(source, into.len()) };
+        Ok(())
+    }
+
+    fn wait(&self, done: &mut dyn FnMut() -> bool, owed: &dyn Fn(usize) -> bool) -> Result<()> {
+        self.member.wait(done, owed)
+    }
+}
