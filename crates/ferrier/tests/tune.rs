@@ -340,7 +340,7 @@ fn tuned_plans_give_right_results() {
         assert!(found.iter().all(|other| other.choice == found[0].choice), "ranks differ: {}", case.line);
         assert!(found[0].best_ms <= found[0].default_ms && found[0].measured <= 12);
         let choice = found[0].choice.clone();
-        Run { case, ranks, threads: 2, choice, modes: &MODES }.check::<f64>(&oracle, &mut rng);
+        Run { case, ranks, nodes: 1, threads: 2, choice, modes: &MODES }.check::<f64>(&oracle, &mut rng);
     }
 }
 
@@ -435,6 +435,7 @@ fn every_rank_grid_gives_right_results() {
     for (turn, case) in cases().iter().enumerate().step_by(13) {
         let given = [[1, 6], [2, 3], [3, 2], [6, 1]][turn % 4];
         let choice = Choice { grid: Some(given), ..Choice::default() };
-        Run { case, ranks: 6, threads: 1, choice, modes: &MODES[..1] }.check::<f64>(&oracle, &mut rng);
+        Run { case, ranks: 6, nodes: 1, threads: 1, choice, modes: &MODES[..1] }
+            .check::<f64>(&oracle, &mut rng);
     }
 }
