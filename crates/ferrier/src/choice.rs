@@ -59,7 +59,11 @@ impl Overlap {
 /// What the planner may be told; what is `None` it decides itself. Nothing
 /// here changes the result beyond rounding, and only `axes` and `kernel`
 /// change that.
+///
+/// To let the tuner decide a new field, add a line to the table of knobs in
+/// `tune/knobs.rs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Choice {
     /// How values move between ranks; a name from
     /// [`EXCHANGES`](crate::exchange::EXCHANGES).
@@ -73,6 +77,10 @@ pub struct Choice {
     pub axes: Option<Vec<usize>>,
     /// How many ranks hold data between the first and the last reshape.
     pub ranks: Option<usize>,
+    /// The rank grid between the first and the last reshape: into how many
+    /// parts the two split axes are cut; their product is the number of ranks
+    /// that hold data there.
+    pub grid: Option<[usize; 2]>,
     /// Two axes in one pass over memory, plane by plane.
     pub fuse: Option<bool>,
     /// Whether lines that do not go back where they came from are written

@@ -17,6 +17,8 @@ use crate::layout::Split;
 use crate::machine::{last_level_bytes, level2_bytes};
 use crate::pool::Pool;
 use crate::recipe::State;
+use crate::tune::Effort;
+use crate::wisdom::{self, Advice, Known, Source};
 use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, Result, Tiling, design};
 
 /// Makes plans: a problem, and what the user wants to decide himself.
@@ -24,6 +26,8 @@ use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, 
 pub struct Planner {
     problem: Problem,
     choice: Choice,
+    effort: Effort,
+    source: Source,
 }
 
 /// What rank 0 decides for all.
@@ -35,17 +39,39 @@ struct Decision {
     threads: usize,
     /// Are the arrays too large for any cache, so that stores had better go past them?
     stream: bool,
+    /// Where the choice comes from, if it was known.
+    wisdom: Option<Known>,
 }
 
 impl Planner {
     /// A planner for this problem; everything else is left to it.
     pub fn new(problem: &Problem) -> Self {
-        Planner { problem: problem.clone(), choice: Choice::default() }
+        let (problem, choice) = (problem.clone(), Choice::default());
+        Planner { problem, choice, effort: Effort::default(), source: Source::default() }
     }
 
     /// What is decided already.
     pub fn choice(mut self, choice: Choice) -> Self {
         self.choice = choice;
+        self
+    }
+
+    /// How hard to look for a fast plan where none is known for this problem
+    /// (default: not at all). What trials find is remembered in the file of wisdom.
+    pub fn effort(mut self, effort: Effort) -> Self {
+        self.effort = effort;
+        self
+    }
+
+    /// The file of wisdom, read on rank 0, instead of the user's own.
+    pub fn wisdom(mut self, file: impl Into<std::path::PathBuf>) -> Self {
+        self.source = Source::File(file.into());
+        self
+    }
+
+    /// What was learned in other runs is neither used nor added to.
+    pub fn without_wisdom(mut self) -> Self {
+        self.source = Source::Nothing;
         self
     }
 
@@ -57,9 +83,9 @@ impl Planner {
     /// [`Error::Disagreement`], on every rank, where they differ between ranks.
     /// A rank that never calls cannot be told from a slow one.
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T>> {
-        let problem = agree::<T>(comm, self.problem.clone(), &self.choice)?;
-        problem.check()?;
-        let decision = decide::<T>(comm, &problem, self.choice.clone())?;
+        let problem = agree::<T>(comm, self.problem.clone(), &self.choice, self.effort)?;
+        let advice = wisdom::advice::<T>(comm, &problem, &self.choice, self.effort, &self.source)?;
+        let decision = decide::<T>(comm, &problem, advice)?;
         let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
         compare(comm, &recipe)?;
         let own = comm.duplicate()?.with_threads(decision.threads);
@@ -85,9 +111,9 @@ struct Other {
 
 impl Other {
     fn draft<T: Real>(self, recipe: &Recipe, why: &Error) -> Result<Draft<T>> {
-        let Planner { problem, mut choice } = self.planner;
+        let Planner { problem, mut choice, .. } = self.planner;
         choice.exchange = Some(MESSAGES.into());
-        let mut draft = Planner { problem, choice }.draft(&self.comm)?;
+        let mut draft = Planner::new(&problem).choice(choice).without_wisdom().draft(&self.comm)?;
         draft.notes.push(format!("exchange {MESSAGES} instead of {}: {why}", recipe.exchange));
         Ok(draft)
     }
@@ -97,7 +123,7 @@ impl Other {
 const MESSAGES: &str = "all_to_allv";
 
 /// The exchange where nobody asks for one.
-fn default_exchange(comm: &Comm) -> &'static str {
+pub(crate) fn default_exchange(comm: &Comm) -> &'static str {
     let nodes = comm.node_count();
     match nodes {
         1 => exchange::EXCHANGES[0].name,
@@ -106,15 +132,20 @@ fn default_exchange(comm: &Comm) -> &'static str {
     }
 }
 
-/// Gathers the ranks' own boxes and compares everything else.
-fn agree<T: Real>(comm: &Comm, mut problem: Problem, choice: &Choice) -> Result<Problem> {
+/// Gathers the ranks' own boxes and compares everything else; checks the problem.
+pub(crate) fn agree<T: Real>(
+    comm: &Comm,
+    mut problem: Problem,
+    choice: &Choice,
+    effort: Effort,
+) -> Result<Problem> {
     for spec in [&mut problem.input, &mut problem.output] {
         gather_boxes(comm, spec)?;
     }
-    let mine = format!("{} {problem:?} {choice:?}", T::PRECISION.name());
+    let mine = format!("{} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
     let all = comm.all_gather(mine.as_bytes())?;
     match all.iter().position(|theirs| *theirs != all[0]) {
-        None => Ok(problem),
+        None => problem.check().map(|()| problem),
         Some(rank) => Err(Error::Disagreement(difference(&all[0], &all[rank], rank))),
     }
 }
@@ -153,7 +184,7 @@ fn difference(first: &[u8], other: &[u8], rank: usize) -> String {
 }
 
 /// As many threads as have work for longer than it takes to wake them.
-fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
+pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
     if let Some(threads) = choice.threads {
         return threads.max(1);
     }
@@ -170,7 +201,8 @@ fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
 }
 
 /// Rank 0's decision, on every rank.
-fn decide<T: Real>(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision> {
+fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
+    let Advice { mut choice, known: wisdom } = advice;
     if comm.size() > 1 {
         let nodes = comm.node_count();
         let name = choice.exchange.get_or_insert_with(|| default_exchange(comm).into());
@@ -183,7 +215,7 @@ fn decide<T: Real>(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result
     }
     let threads = threads(comm, problem, &choice);
     let stream = choice.stream.unwrap_or_else(|| stream(comm, problem, T::PRECISION.bytes()));
-    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads, stream };
+    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads, stream, wisdom };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),
@@ -234,6 +266,7 @@ pub struct Draft<T: Real> {
     pub(super) private: [usize; 4],
     pub(super) memory: Memory,
     pub(super) scratch: usize,
+    wisdom: Option<Known>,
     pub(super) notes: Vec<String>,
     other: Option<Other>,
 }
@@ -298,7 +331,19 @@ impl<T: Real> Draft<T> {
             .map(String::from)
             .collect();
         notes.dedup();
-        Ok(Draft { comm: comm.clone(), recipe, way, variants, private, memory, scratch, notes, other: None })
+        let wisdom = decision.wisdom.clone();
+        Ok(Draft {
+            comm: comm.clone(),
+            recipe,
+            way,
+            variants,
+            private,
+            memory,
+            scratch,
+            notes,
+            other: None,
+            wisdom,
+        })
     }
 
     /// What a user should know: an exchange that had to make do with less, or
@@ -316,6 +361,11 @@ impl<T: Real> Draft<T> {
     /// What the plan will do.
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
+    }
+
+    /// Whose experience the plan was made from; `None` where there was none.
+    pub fn wisdom(&self) -> Option<&Known> {
+        self.wisdom.as_ref()
     }
 
     /// What the plan will take on this rank.

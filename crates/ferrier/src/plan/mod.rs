@@ -17,6 +17,7 @@ use serde::Serialize;
 
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
+pub(crate) use draft::{agree, default_exchange, threads};
 
 use crate::buffer::Buffer;
 use crate::exchange::Way;
