@@ -28,9 +28,10 @@ library_of() {
 
 installed() { local launcher; launcher=$(launcher_of "$1") && [[ -x $launcher ]]; }
 
-# launch SECONDS LIBRARY RANKS COMMAND...: ranks may outnumber cores, and root may run them.
+# launch SECONDS LIBRARY RANKS COMMAND...: ranks may outnumber cores, and root may run them. FERRIER_PATIENCE=5 makes
+# all time limits five times as long, for a machine that is busy.
 launch() {
-  local limit=$1 library=$2 ranks=$3 words=()
+  local limit=$(($1 * ${FERRIER_PATIENCE:-1})) library=$2 ranks=$3 words=()
   shift 3
   [[ $library == debian-openmpi ]] && words=(--oversubscribe)
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_MCA_rmaps_default_mapping_policy=:oversubscribe \

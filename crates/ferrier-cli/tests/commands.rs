@@ -93,6 +93,36 @@ fn bench_writes_a_file_and_still_talks() {
 }
 
 #[test]
+fn exchanges_are_timed_alone() {
+    let folder = Folder::new();
+    let chart = folder.word("chart.svg");
+    let words =
+        ["bench", "12x8x10", "--ranks", "3", "--exchange-only", "--repeat", "1", "--in-layout", "bricks"];
+    let output = run(&[&words[..], &["--svg", &chart, "--json", "-"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = parsed(&stdout(&output));
+    let names = parsed(&stdout(&run(&["info", "--json"])))["exchanges"].as_array().unwrap().clone();
+    for list in ["reshapes", "sizes"] {
+        let list = report[list].as_array().unwrap();
+        for name in &names {
+            let own: Vec<_> = list.iter().filter(|moved| moved["exchange"] == *name).collect();
+            assert!(!own.is_empty(), "{name}: {report}");
+            assert!(own.iter().all(|moved| moved["gb_s_per_node"].as_f64().unwrap() > 0.0), "{own:?}");
+        }
+    }
+    for moved in report["sizes"].as_array().unwrap() {
+        // 3 ranks: each sends to two others.
+        assert_eq!(moved["bytes_total"].as_u64(), moved["bytes_per_pair"].as_u64().map(|bytes| 6 * bytes));
+    }
+    assert!(report["sizes"].as_array().unwrap().iter().any(|moved| moved["bytes_per_pair"] == 80_000));
+    let drawn = fs::read_to_string(&chart).unwrap();
+    assert!(names.iter().all(|name| drawn.contains(name.as_str().unwrap())), "{drawn}");
+    let one = run(&[&words[..], &["--exchange", "ring"]].concat());
+    let said = stdout(&one);
+    assert!(one.status.success() && said.contains("ring") && !said.contains("all_to_allv"), "{said}");
+}
+
+#[test]
 fn plan_and_info_print_for_people_and_programs() {
     let output = run(&["plan", "12", "--ranks", "4", "--in-layout", "bricks"]);
     assert!(output.status.success() && stdout(&output).contains("12x12x12"), "{}", stdout(&output));
@@ -103,7 +133,8 @@ fn plan_and_info_print_for_people_and_programs() {
     let report = parsed(&stdout(&run(&["info", "--json"])));
     assert!(report["cores"].as_u64().unwrap() > 0 && report["caches"].is_array(), "{report}");
     let said = stdout(&run(&["info"]));
-    for part in ["cores", "SIMD", "caches", "huge pages"] {
+    assert!(report["mpi"]["why"].is_string() && report["mpi"]["ranks"].is_null(), "{report}");
+    for part in ["cores", "SIMD", "caches", "huge pages", "MPI"] {
         assert!(said.contains(part), "{said}");
     }
 }

@@ -195,6 +195,13 @@ fn shapes_and_options_of_bench_and_plan() {
     assert_refused(&run(&["bench", "40000"]), "memory");
     assert_refused(&run(&["bench", "8", "--repeat", "0"]), "at least 1 repetition");
     assert_refused(&run(&["bench", "8", "--against", "abacus"]), "known are: fftw, fftw-patient, mkl");
+    assert_refused(&run(&["bench", "8", "--against", "fftw-mpi"]), "start ferrier with mpiexec");
+    assert_refused(&run(&["bench", "8", "--exchange-only"]), "at least 2 ranks");
+    let alone = ["bench", "8", "--exchange-only", "--ranks", "2"];
+    assert_refused(&run(&[&alone[..], &["--kind", "r2c"]].concat()), "--kind c2c");
+    assert_refused(&run(&[&alone[..], &["--against", "fftw"]].concat()), "--against");
+    assert_refused(&run(&[&alone[..], &["--svg", "/no/such/folder/x.svg"]].concat()), "no folder");
+    assert_refused(&run(&["bench", "8", "--svg", "x.svg"]), "--exchange-only");
     assert_refused(&run(&[]), "commands are: transform, bench, plan, info");
     assert_refused(&run(&["dance"]), "commands are: transform, bench, plan, info");
 }

@@ -1,0 +1,64 @@
+//! Any bits as numbers, any bits as bytes.
+
+mod common;
+
+use common::exact::Big;
+use common::{everywhere, names};
+use ferrier_codec::{Loss, Number, codec};
+use proptest::prelude::*;
+
+fn kept<T: Number>(name: &str, values: &[T]) {
+    let (_, encoded, back) = everywhere::<T>(name, values);
+    for (a, b) in values.iter().zip(&back) {
+        assert_eq!(a.widened().is_finite(), b.widened().is_finite(), "{name} {a:?} {b:?}");
+        // zfp may turn a zero into a small number.
+        if a.widened() == 0.0 && b.widened() == 0.0 {
+            assert_eq!(a.widened().to_bits(), b.widened().to_bits(), "{name}");
+        }
+    }
+    if values.iter().all(|x| x.widened().is_finite()) {
+        let truth = Big::sum_of_squares(values.iter().zip(&back).map(|(a, b)| (a.widened(), b.widened())));
+        assert!(
+            encoded.loss != Loss::INFINITE && Big::of_numbers(encoded.loss.to_numbers()) >= truth,
+            "{name}"
+        );
+    }
+}
+
+fn choose<T: Number>(which: prop::sample::Index) -> String {
+    which.get(&names::<T>()[..]).clone()
+}
+
+/// Numbers near each other, of any size, with odd ones between.
+fn numbers() -> impl Strategy<Value = Vec<f64>> {
+    let any = any::<u64>().prop_map(f64::from_bits);
+    let near = (-1080i32..1024)
+        .prop_flat_map(|e| (-1.0..1.0f64).prop_map(move |x| x * 2f64.powi(e / 2) * 2f64.powi(e - e / 2)));
+    let plain = -1.0..1.0f64;
+    prop_oneof![
+        proptest::collection::vec(any, 0..70),
+        proptest::collection::vec(near, 0..70),
+        proptest::collection::vec(plain, 0..70),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_numbers(values in numbers(), which in any::<prop::sample::Index>()) {
+        kept::<f64>(&choose::<f64>(which), &values);
+        let narrow: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+        kept::<f32>(&choose::<f32>(which), &narrow);
+    }
+
+    #[test]
+    fn any_bytes(bytes in proptest::collection::vec(any::<u8>(), 0..400), n in 0usize..70, which in any::<prop::sample::Index>()) {
+        let codec = codec::<f64>(&choose::<f64>(which)).unwrap();
+        let mut scratch = vec![0; codec.scratch(n)];
+        let _ = codec.decode(&bytes, &mut vec![0.0; n], &mut scratch);
+        let mut exact = bytes;
+        exact.resize(codec.max_bytes(n), 0);
+        let _ = codec.decode(&exact, &mut vec![0.0; n], &mut scratch);
+    }
+}

@@ -1,0 +1,138 @@
+//! Every codec, every kind of data, many lengths: what comes back, what was lost, and what it says was lost.
+
+mod common;
+
+use common::exact::Big;
+use common::{KINDS, data, everywhere, names};
+use ferrier_codec::{Codec, Encoded, Loss, Norm, Number};
+
+/// What every codec keeps. zfp may turn zeros into small numbers.
+fn check_kept<T: Number>(name: &str, values: &[T], back: &[T]) {
+    for (i, (a, b)) in values.iter().zip(back).enumerate() {
+        let (a, b) = (a.widened(), b.widened());
+        let say = || format!("{name}: number {i} of {}: {a:e} came back as {b:e}", values.len());
+        assert_eq!(a.is_finite(), b.is_finite(), "{}", say());
+        if a.is_nan() || (a.is_infinite() && name == "block:2") {
+            assert!(b.is_nan(), "{}", say());
+        } else if a.is_infinite() || (a == 0.0 && (b == 0.0 || !name.starts_with("zfp"))) {
+            assert_eq!(a.to_bits(), b.to_bits(), "{}", say());
+        }
+    }
+}
+
+/// The loss against one that is computed exactly.
+fn check_loss<T: Number>(codec: &dyn Codec<T>, encoded: &Encoded, values: &[T], back: &[T]) {
+    let name = codec.name();
+    let lossless = matches!(name.as_str(), "raw" | "lossless") || (name == "f32" && T::NAME == "f32");
+    if lossless {
+        assert_eq!(common::bits(values), common::bits(back), "{name}");
+        return assert_eq!(encoded.loss, Loss::NONE);
+    }
+    if values.iter().any(|x| !x.widened().is_finite()) {
+        // `within` and `zfp` may have kept everything.
+        let kept = common::bits(values) == common::bits(back) && !codec.is_fixed();
+        return assert!(encoded.loss == Loss::INFINITE || (kept && encoded.loss == Loss::NONE), "{name}");
+    }
+    let pairs = values.iter().zip(back).map(|(a, b)| (a.widened(), b.widened()));
+    let (truth, said) = (Big::sum_of_squares(pairs), Big::of_numbers(encoded.loss.to_numbers()));
+    let say = || format!("{name}: {} numbers from {:?}: loss {:?}", values.len(), values[0], encoded.loss);
+    assert!(said >= truth, "less than the truth: {}", say());
+    assert!(!said.far_above(&truth), "far above the truth: {}", say());
+    let norm = Norm::of(values);
+    if let Some(bound) = codec.bound(values.len()) {
+        let relative = encoded.loss.relative_to(norm);
+        assert!(relative <= bound, "beyond the bound {bound:e}: {relative:e} {}", say());
+    }
+}
+
+fn check<T: Number>(kinds: &[usize], lengths: &[usize], pick: impl Fn(&str) -> bool) {
+    for name in names::<T>().iter().filter(|name| pick(name)) {
+        for kind in kinds {
+            for n in lengths {
+                let values = data::<T>(*kind, *n);
+                let (codec, encoded, back) = everywhere::<T>(name, &values);
+                check_kept(name, &values, &back);
+                check_loss(&*codec, &encoded, &values, &back);
+            }
+        }
+    }
+}
+
+const LONG: &[usize] = &[255, 256, 257, 1000, 4096];
+const SOME: &[usize] = &[0, 1, 2, 3, 5, 15, 16, 17, 31, 33, 64, 100];
+
+#[test]
+fn all_lengths_of_plain_data() {
+    let all: Vec<usize> = (0..=200).collect();
+    check::<f64>(&[0], &all, |_| true);
+    check::<f32>(&[0], &all, |_| true);
+}
+
+#[test]
+fn all_kinds_of_data_f64() {
+    check::<f64>(&(0..KINDS).collect::<Vec<_>>(), SOME, |_| true);
+}
+
+#[test]
+fn all_kinds_of_data_f32() {
+    check::<f32>(&(0..KINDS).collect::<Vec<_>>(), SOME, |_| true);
+}
+
+#[test]
+fn long_chunks() {
+    let few =
+        |name: &str| ["f16", "trim:11", "block:16", "within:1e-4", "zfp:rate=16", "lossless"].contains(&name);
+    check::<f64>(&[0, 4, 5, 8, 9, 14, 18], LONG, few);
+    check::<f32>(&[0, 4, 5, 8, 9, 14, 18], LONG, few);
+}
+
+#[test]
+fn norms_are_on_their_sides_of_the_truth() {
+    for kind in (0..KINDS).filter(|kind| ![11, 14, 17, 18].contains(kind)) {
+        for n in SOME {
+            let values = data::<f64>(kind, *n);
+            let norm = Norm::of(&values);
+            let truth = Big::sum_of_squares(values.iter().map(|x| (*x, 0.0)));
+            let [low, low_exponent, high, high_exponent] = norm.to_numbers();
+            assert!(Big::of_numbers([low, low_exponent]) <= truth, "{kind} {n}");
+            let high = Big::of_numbers([high, high_exponent]);
+            assert!(high >= truth && !high.far_above(&truth), "{kind} {n}");
+        }
+    }
+    assert_eq!(Norm::of(&[1.0, f64::NAN]), Norm::INFINITE);
+}
+
+/// Rounding is to nearest: no number of a plain chunk is further off than half a step.
+#[test]
+fn rounding_is_to_nearest() {
+    let values = data::<f64>(0, 1000);
+    for bits in [1, 4, 10, 23, 40, 51, 52] {
+        let (_, _, back) = everywhere::<f64>(&format!("trim:{bits}"), &values);
+        for (a, b) in values.iter().zip(&back) {
+            let step = 2f64.powi(a.abs().log2().floor() as i32 - bits);
+            assert!((a - b).abs() <= step / 2.0, "trim:{bits}: {a} {b}");
+        }
+    }
+    for bits in [4, 10, 16, 33] {
+        let (_, _, back) = everywhere::<f64>(&format!("block:{bits}"), &values);
+        for (a, b) in values.chunks(16).zip(back.chunks(16)) {
+            let largest = a.iter().fold(0f64, |m, x| m.max(x.abs()));
+            let unit = 2f64.powi(largest.log2().floor() as i32 + 2 - bits);
+            for (a, b) in a.iter().zip(b) {
+                let clipped = a.abs() > unit * (2f64.powi(bits - 1) - 1.0);
+                assert!((a - b).abs() <= unit / if clipped { 1.0 } else { 2.0 }, "block:{bits}: {a} {b}");
+            }
+        }
+    }
+}
+
+/// What is encoded again without loss comes back the same: codes are those of what they decode to.
+#[test]
+fn encoding_twice_loses_nothing_more() {
+    for name in ["f32", "f16", "bf16", "trim:9", "block:12"] {
+        let values = data::<f64>(0, 333);
+        let (_, _, once) = everywhere::<f64>(name, &values);
+        let (_, encoded, twice) = everywhere::<f64>(name, &once);
+        assert_eq!((encoded.loss, common::bits(&once)), (Loss::NONE, common::bits(&twice)), "{name}");
+    }
+}
