@@ -36,6 +36,21 @@ pub struct Tiling {
     pub window: usize,
     /// How often a pass over a tile looks after those that fly.
     pub polls: usize,
+    /// May the pass after the reshape go tile by tile too? Otherwise only the
+    /// one before it does, as in most published schemes.
+    #[serde(default = "yes")]
+    pub after: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+impl Default for Tiling {
+    /// A single tile.
+    fn default() -> Self {
+        Tiling { cut: None, tile: 0, window: 2, polls: 8, after: true }
+    }
 }
 
 /// The tiles of the reshapes of a plan, in the order in which each direction

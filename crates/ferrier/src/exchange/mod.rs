@@ -169,6 +169,11 @@ pub struct Member {
 }
 
 impl Member {
+    /// Does it send messages over so many nodes, or only share memory?
+    pub fn sends_messages(&self, nodes: usize) -> bool {
+        !matches!(self.way_on(nodes), Way::Shared)
+    }
+
     /// How it works over so many nodes: inside one there is nothing to send.
     pub(crate) fn way_on(&self, nodes: usize) -> Way {
         match self.way {

@@ -107,8 +107,8 @@ impl<T: Real> Plan<T> {
     pub fn profile(&self) -> Vec<StepTime> {
         let variant = &self.variants[self.last];
         let mut steps: Vec<(Step, StepTime)> = Vec::new();
-        for (step, time) in variant.steps.iter().zip(&self.times) {
-            let ms = time.as_secs_f64() * 1e3;
+        for (step, spell) in variant.steps.iter().zip(&self.spells) {
+            let ms = spell.end.duration_since(spell.start).as_secs_f64() * 1e3;
             let (name, bytes, flops) = match *step {
                 Step::Barrier => ("wait".into(), 0, 0.0),
                 Step::Run { bound, .. } => {

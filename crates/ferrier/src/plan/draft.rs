@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::geometry::Geometry;
+use super::geometry::{Geometry, width};
 use super::lower::{Areas, Site, padded_rows, volumes};
 use super::pass::{BoundPass, Hand};
-use super::schedule::{Direction, Leg, Schedule, Terms, schedule};
+use super::schedule::{Direction, End, Leg, Reshape, Schedule, Terms, schedule};
 use super::tiles::{self, Action, Tiles};
 use super::{Memory, Plan};
 use crate::buffer::Buffer;
@@ -235,9 +235,25 @@ fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Barrier,
-    Run { bound: usize, pass: usize },
-    Start { mover: usize, reshape: usize, send: usize, recv: usize },
-    Wait { mover: usize, reshape: usize },
+    /// A pass or, by (reshape, tile), a part of it; `wired`: it has messages at an end.
+    Run {
+        bound: usize,
+        pass: usize,
+        tile: Option<(usize, usize)>,
+        wired: bool,
+    },
+    Start {
+        mover: usize,
+        reshape: usize,
+        tile: usize,
+        send: usize,
+        recv: usize,
+    },
+    Wait {
+        mover: usize,
+        reshape: usize,
+        tile: usize,
+    },
 }
 
 /// One direction, out of place or in place, bound to this rank.
@@ -248,6 +264,8 @@ pub(super) struct Variant<T> {
     pub movers: Arc<Vec<Box<dyn Mover>>>,
     /// Name of each reshape, and the bytes this rank takes from others in it.
     pub reshapes: Vec<(String, u64)>,
+    /// The bytes that this rank takes from others, by mover.
+    pub taken: Vec<u64>,
     /// How often a pass looks after what flies.
     pub polls: usize,
     pub input: Geometry,
@@ -501,13 +519,15 @@ fn bind<T: Real>(
             Action::Run { pass, tile } => {
                 let lines = &mut |leg: &Leg| tables.lines(leg);
                 passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], tile, lines)?);
-                Step::Run { bound: passes.len() - 1, pass }
+                let ends = [&plan.passes[pass].from, &plan.passes[pass].to];
+                let wired = ends.iter().any(|end| matches!(end, End::Wire(_)));
+                Step::Run { bound: passes.len() - 1, pass, tile, wired }
             }
             Action::Start { reshape, tile } => {
                 let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
-                Step::Start { mover: site.mover(reshape, tile), reshape, send, recv }
+                Step::Start { mover: site.mover(reshape, tile), reshape, tile, send, recv }
             }
-            Action::Wait { reshape, tile } => Step::Wait { mover: site.mover(reshape, tile), reshape },
+            Action::Wait { reshape, tile } => Step::Wait { mover: site.mover(reshape, tile), reshape, tile },
         });
     }
     let end = |state: &State| {
@@ -518,11 +538,24 @@ fn bind<T: Real>(
         }
     };
     let (input, output) = (end(&plan.input), end(&plan.output));
-    let taken = |reshape| volumes(reshape, (&Tiles::ONE, 0), rank, batch, number).from.iter().sum::<usize>();
-    let reshapes =
-        plan.reshapes.iter().map(|reshape| (reshape.name.clone(), taken(reshape) as u64)).collect();
+    let tiled = |(reshape, cut): (&Reshape, &Tiles)| -> Vec<u64> {
+        (0..cut.count).map(|tile| taken(reshape, (cut, tile), rank, batch * number)).collect()
+    };
+    let by_tile: Vec<Vec<u64>> = plan.reshapes.iter().zip(cuts).map(tiled).collect();
+    let named = |(reshape, bytes): (&Reshape, &Vec<u64>)| (reshape.name.clone(), bytes.iter().sum());
+    let reshapes = plan.reshapes.iter().zip(&by_tile).map(named).collect();
+    let taken = by_tile.concat();
     let polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
-    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, polls, input, output })
+    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, taken, polls, input, output })
+}
+
+/// The bytes that a rank takes from others in a tile; `number` of them for
+/// the numbers of all arrays at one place.
+fn taken(reshape: &Reshape, (cut, tile): (&Tiles, usize), rank: usize, number: usize) -> u64 {
+    let own = &reshape.to.boxes()[rank];
+    let others = reshape.from.boxes().iter().enumerate().filter(|(source, _)| *source != rank);
+    let elements: usize = others.map(|(_, from)| cut.between(from, own, tile).volume()).sum();
+    (elements * width(reshape.real) * number) as u64
 }
 
 /// Two axes in one pass: where a plane stays in cache between them, and there

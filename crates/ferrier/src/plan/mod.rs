@@ -4,6 +4,7 @@ mod arrays;
 mod copy;
 mod data;
 mod draft;
+mod events;
 mod geometry;
 mod lines;
 mod lower;
@@ -11,13 +12,14 @@ mod pass;
 mod schedule;
 mod tiles;
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde::Serialize;
 
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
 pub(crate) use draft::{agree, default_exchange, threads};
+pub use events::{Event, EventKind};
 
 use crate::buffer::Buffer;
 use crate::exchange::Way;
@@ -27,6 +29,7 @@ use crate::transport::{LENT, Lent};
 use crate::{Comm, Error, Problem, Real, Recipe, Result};
 use draft::Step;
 use draft::Variant;
+use events::{Spell, Tests};
 use geometry::Geometry;
 use pass::{Care, Hand};
 
@@ -110,7 +113,10 @@ pub struct Plan<T: Real> {
     lent: Vec<Lent>,
     bases: Vec<*mut T>,
     last: usize,
-    times: Vec<Duration>,
+    /// When the last call began, and when each of its steps ran.
+    began: Instant,
+    spells: Vec<Spell>,
+    tests: Tests,
     /// Movers that have started and not landed.
     flying: Vec<usize>,
 }
@@ -140,7 +146,9 @@ impl<T: Real> Plan<T> {
             lent: vec![[0; LENT]; ranks],
             bases: vec![std::ptr::null_mut(); ranks * LENT],
             last: FORWARD,
-            times: Vec::with_capacity(most),
+            began: Instant::now(),
+            spells: Vec::with_capacity(most),
+            tests: Tests::default(),
             flying: Vec::with_capacity(most),
             comm,
             recipe,
@@ -374,7 +382,8 @@ impl<T: Real> Plan<T> {
     unsafe fn execute(&mut self, which: usize, input: *mut T, output: *mut T, work: *mut T) -> Result<()> {
         let own = [input as usize, output as usize, work as usize];
         self.last = which;
-        self.times.clear();
+        self.began = Instant::now();
+        self.spells.clear();
         let rank = self.comm.rank();
         if !self.shared {
             self.lent[rank] = own;
@@ -432,7 +441,7 @@ impl<T: Real> Plan<T> {
                 }
                 return Err(error);
             }
-            self.times.push(start.elapsed());
+            self.spells.push(Spell { start, end: Instant::now(), tests: self.tests.take() });
         }
         Ok(())
     }
@@ -452,7 +461,9 @@ impl<T: Real> Plan<T> {
             Step::Run { bound, .. } => {
                 // What goes wrong in the air comes out in the wait for it.
                 let (flying, movers) = (&self.flying[..], &variant.movers);
-                let look = || flying.iter().for_each(|&mover| drop(movers[mover].test()));
+                let test = || flying.iter().for_each(|&mover| drop(movers[mover].test()));
+                let tests = &self.tests;
+                let look = || tests.time(test);
                 let times = if flying.is_empty() { 0 } else { variant.polls };
                 let care = Care { look: &look, times };
                 // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.

@@ -13,6 +13,9 @@ use crate::machine::SendPtr;
 use crate::pool::Pool;
 use crate::{Box3, Order, Real, Result};
 
+/// The name of a pass that transforms nothing.
+const COPY: &str = "copy";
+
 /// The work of a pass.
 enum Work<T> {
     /// This rank has nothing here.
@@ -165,12 +168,17 @@ impl<T: Real> BoundPass<T> {
             (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
         let flops = pass.legs.iter().map(|leg| flops(leg, &arrive, &leave) * site.batch as f64).sum();
         let name = match &pass.legs[..] {
-            [] => "copy".to_string(),
+            [] => COPY.to_string(),
             legs => legs.iter().map(|leg| leg.name.as_str()).collect::<Vec<_>>().join(" + "),
         };
         let mut work = work;
         work.stream(site.stream);
         Ok(BoundPass { name, bytes, flops, work, next: AtomicUsize::new(0) })
+    }
+
+    /// Does it transform nothing?
+    pub fn is_copy(&self) -> bool {
+        self.name == COPY
     }
 
     /// Numbers of scratch a thread needs.

@@ -29,6 +29,8 @@ pub(crate) struct Tiles {
     pub window: usize,
     /// How often a pass looks after those that fly.
     pub polls: usize,
+    /// Must the pass after the reshape wait for all tiles?
+    only_before: bool,
     /// Does the pass before (after) the reshape go tile by tile?
     pub before: bool,
     pub after: bool,
@@ -43,6 +45,7 @@ impl Tiles {
         count: 1,
         window: 1,
         polls: 0,
+        only_before: false,
         before: false,
         after: false,
     };
@@ -146,7 +149,8 @@ fn candidates(reshape: &Reshape, wish: &Tiling) -> Vec<Tiles> {
         let longest = boxes.iter().map(|part| part.shape()[axis]).max().unwrap_or(0);
         let count = longest.div_ceil(wish.tile).max(1);
         let (size, window, polls) = (wish.tile, wish.window.clamp(1, count), wish.polls);
-        Tiles { axis, side, size, count, window, polls, before: false, after: false }
+        let only_before = !wish.after;
+        Tiles { axis, side, size, count, window, polls, only_before, before: false, after: false }
     };
     axes.flat_map(|axis| [cut(axis, Side::From), cut(axis, Side::To)]).collect()
 }
@@ -158,7 +162,7 @@ fn flags(schedule: &Schedule, number: usize, tiles: Tiles, taken: &[bool], in_pl
     let moves = |pass: &Pass| pass.legs.iter().any(|leg| leg.axis == tiles.axis);
     let alone = left_alone(&schedule.reshapes[number], tiles.axis);
     let before = !taken[sender] && !moves(first) && (tiles.side == Side::From || alone);
-    let after = !taken[taker] && !moves(second) && (tiles.side == Side::To || alone);
+    let after = !tiles.only_before && !taken[taker] && !moves(second) && (tiles.side == Side::To || alone);
     // What the second pass stores, the first one may have yet to load.
     let clash = before && after && overlap(&first.from, &second.to, in_place);
     Tiles { before, after: after && !clash, ..tiles }

@@ -4,7 +4,7 @@ use super::space::{Parameter, Point, Space, Value};
 use crate::exchange::{EXCHANGES, Member, Way};
 use crate::kernel::KERNELS;
 use crate::layout::factor_pairs;
-use crate::{Choice, Comm, MemoryUse, Path, Precision, Problem, Recipe, Step, design};
+use crate::{Choice, Comm, MemoryUse, Overlap, Path, Precision, Problem, Recipe, Step, Tiling, design};
 
 /// What decides which values make sense.
 pub(super) struct Site<'a> {
@@ -16,6 +16,10 @@ pub(super) struct Site<'a> {
     pub most_threads: usize,
     /// Exchanges that work here, the default first.
     pub exchanges: Vec<&'static str>,
+    /// On how many nodes.
+    pub nodes: usize,
+    /// Where the search for tiles starts; `None` where no messages are sent.
+    pub tiling: Option<Tiling>,
 }
 
 impl<'a> Site<'a> {
@@ -24,12 +28,18 @@ impl<'a> Site<'a> {
             EXCHANGES.iter().filter(|member| works(member, comm)).map(|member| member.name).collect();
         let default = crate::plan::default_exchange(comm);
         exchanges.sort_by_key(|name| *name != default);
+        let nodes = comm.node_count();
+        let exchange = crate::exchange::find(given.exchange.as_deref().unwrap_or(default));
+        let sends = comm.size() > 1 && exchange.is_ok_and(|member| member.sends_messages(nodes));
+        let tiling = given.overlap.as_ref().and_then(|overlap| overlap.forward.first().copied());
         Site {
             problem,
             ranks: comm.size(),
             threads: crate::plan::threads(comm, problem, given),
             most_threads: comm.threads(),
             exchanges,
+            nodes,
+            tiling: sends.then(|| tiling.unwrap_or_default()),
         }
     }
 }
@@ -52,7 +62,7 @@ struct Knob {
 /// What the planner decides by itself.
 const AUTO: &str = "auto";
 
-/// All of them. Pipelining goes here, a line for each of its numbers.
+/// All of them.
 #[rustfmt::skip]
 static KNOBS: &[Knob] = &[
     Knob { values: exchanges, decided: |choice| choice.exchange.is_some(), set: |choice, value| choice.exchange = Some(value.name().into()) },
@@ -63,6 +73,10 @@ static KNOBS: &[Knob] = &[
     Knob { values: |_| Some(Parameter::category("stream", [AUTO, "yes", "no"])), decided: |choice| choice.stream.is_some(), set: |choice, value| choice.stream = Some(value.name() == "yes") },
     Knob { values: |_| Some(Parameter::category("memory", ["fast", "small"])), decided: |choice| choice.memory == MemoryUse::Small, set: |choice, _| choice.memory = MemoryUse::Small },
     Knob { values: ranks, decided: |choice| choice.ranks.is_some() || choice.grid.is_some(), set: |choice, value| choice.ranks = Some(value.number()) },
+    Knob { values: tiles, decided: |choice| choice.overlap.is_some(), set: |choice, value| tiling(choice, |tiling| tiling.tile = value.number()) },
+    Knob { values: windows, decided: |choice| choice.overlap.is_some(), set: |choice, value| tiling(choice, |tiling| tiling.window = value.number()) },
+    Knob { values: polls, decided: |choice| choice.overlap.is_some(), set: |choice, value| tiling(choice, |tiling| tiling.polls = value.number()) },
+    Knob { values: cuts, decided: |choice| choice.overlap.is_some(), set: |choice, value| tiling(choice, |tiling| tiling.cut = value.name().parse().ok()) },
     Knob { values: threads, decided: |choice| choice.threads.is_some(), set: |choice, value| choice.threads = Some(value.number()) },
 ];
 
@@ -115,6 +129,43 @@ fn threads(site: &Site<'_>) -> Option<Parameter> {
     Some(Parameter::log_scale("threads", 1, site.most_threads.max(site.threads)).from(site.threads))
 }
 
+/// Indices in a tile; the length of the longest axis is a single tile.
+fn tiles(site: &Site<'_>) -> Option<Parameter> {
+    let (longest, start) = (longest(site.problem), site.tiling?.tile);
+    let start = if start == 0 { longest } else { start };
+    Some(Parameter::log_scale("tile", 1, longest).from(start))
+}
+
+/// How many fly at once: more than some are no better, and all take buffers.
+fn windows(site: &Site<'_>) -> Option<Parameter> {
+    Some(Parameter::log_scale("window", 1, 8).from(site.tiling?.window))
+}
+
+/// How often a pass over a tile tests those that fly.
+fn polls(site: &Site<'_>) -> Option<Parameter> {
+    Some(Parameter::log_scale("polls", 0, 128).from(site.tiling?.polls))
+}
+
+/// The axis that is cut, where one was asked for that first.
+fn cuts(site: &Site<'_>) -> Option<Parameter> {
+    let mut names = [AUTO, "0", "1", "2"];
+    let start = site.tiling?.cut.map_or(0, |axis| axis + 1);
+    names[..=start].rotate_right(1);
+    Some(Parameter::category("cut", names))
+}
+
+fn longest(problem: &Problem) -> usize {
+    problem.shape.into_iter().max().unwrap_or(1)
+}
+
+/// Changes the tiles of all reshapes.
+fn tiling(choice: &mut Choice, change: impl FnOnce(&mut Tiling)) {
+    let given = choice.overlap.as_ref().and_then(|overlap| overlap.forward.first().copied());
+    let mut tiling = given.unwrap_or_default();
+    change(&mut tiling);
+    choice.overlap = Some(Overlap::uniform(tiling));
+}
+
 fn numbers(text: &str, separator: char) -> Option<Vec<usize>> {
     text.split(separator).map(|word| word.parse().ok()).collect()
 }
@@ -140,11 +191,15 @@ pub(super) struct Knobs {
 }
 
 impl Knobs {
-    pub fn new(site: &Site<'_>, given: &Choice) -> Self {
-        let free = KNOBS.iter().filter(|knob| !(knob.decided)(given));
-        let found = free.filter_map(|knob| Some((knob, (knob.values)(site)?)));
-        let (knobs, parameters): (Vec<_>, Vec<_>) =
-            found.filter(|(_, parameter)| parameter.values().len() > 1).unzip();
+    pub fn new(site: &Site<'_>, given: &Choice, only: &[&str]) -> Self {
+        let found = KNOBS.iter().filter_map(|knob| Some((knob, (knob.values)(site)?)));
+        let free = |knob: &Knob, name: &str| match only {
+            [] => !(knob.decided)(given),
+            names => names.contains(&name),
+        };
+        let (knobs, parameters): (Vec<_>, Vec<_>) = found
+            .filter(|(knob, parameter)| parameter.values().len() > 1 && free(knob, parameter.name()))
+            .unzip();
         Knobs { given: given.clone(), space: Space::new(parameters), knobs }
     }
 
@@ -159,6 +214,11 @@ impl Knobs {
         let mut choice = self.given.clone();
         for (at, knob) in self.knobs.iter().enumerate().filter(|(at, _)| point.0[*at] != start.0[*at]) {
             (knob.set)(&mut choice, &self.space.parameters()[at].values()[point.0[at]]);
+        }
+        // A window without tiles says nothing.
+        let tiled = |overlap: &Overlap| overlap.forward.iter().chain(&overlap.backward).any(|t| t.tile > 0);
+        if self.given.overlap.is_none() && !choice.overlap.as_ref().is_some_and(tiled) {
+            choice.overlap = None;
         }
         choice
     }
@@ -194,6 +254,9 @@ impl Judge<'_> {
         if recipe.reshapes() == 0 {
             recipe.exchange.clear();
         }
+        if recipe.exchange.is_empty() || self.tiles(&recipe) == 1 {
+            recipe.overlap = Overlap::default();
+        }
         // What has gone into the recipe is compared there, the rest here.
         let rest = Choice {
             exchange: None,
@@ -204,10 +267,19 @@ impl Judge<'_> {
             grid: None,
             fuse: None,
             memory: MemoryUse::default(),
+            overlap: None,
             threads: Some(choice.threads.unwrap_or(self.site.threads)),
             ..choice.clone()
         };
         Ok(format!("{:016x} {rest:?}", recipe.digest()))
+    }
+
+    /// Into how many tiles a reshape is cut at most.
+    fn tiles(&self, recipe: &Recipe) -> usize {
+        let sends = crate::exchange::find(&recipe.exchange).is_ok_and(|m| m.sends_messages(self.site.nodes));
+        let all = recipe.overlap.forward.iter().chain(&recipe.overlap.backward);
+        let sizes = all.map(|tiling| tiling.tile).filter(|&tile| sends && tile > 0);
+        sizes.map(|tile| longest(self.site.problem).div_ceil(tile)).max().unwrap_or(1)
     }
 
     /// Seconds by a crude model: bytes past memory and between ranks.
@@ -220,12 +292,17 @@ impl Judge<'_> {
         let shared =
             crate::exchange::find(&recipe.exchange).is_ok_and(|m| matches!(m.way_on(1), Way::Shared));
         let bytes = |elements: usize| (elements * 2 * recipe.precision.bytes() * recipe.batch) as f64;
+        let tiles = self.tiles(&recipe) as f64;
         let mut seconds = 0.0;
         for (step, traffic) in recipe.steps.iter().zip(recipe.traffic()) {
             seconds += match step {
                 Step::Transform { .. } => 0.0,
                 Step::Reshape { .. } if shared => 1e-6,
-                Step::Reshape { .. } => 2e-6 * traffic.messages_max as f64 + traffic.bytes_max as f64 / 4e9,
+                // Half of the flight of all tiles but one is hidden, at the price of more messages.
+                Step::Reshape { .. } => {
+                    let flight = traffic.bytes_max as f64 / 4e9;
+                    2e-6 * traffic.messages_max as f64 * tiles + flight * (0.5 + 0.5 / tiles)
+                }
             };
         }
         let transforms = recipe.states().into_iter().skip(1).zip(&recipe.steps);
@@ -243,7 +320,7 @@ mod tests {
 
     fn site(problem: &Problem, ranks: usize) -> Site<'_> {
         let exchanges = EXCHANGES.iter().map(|member| member.name).collect();
-        Site { problem, ranks, threads: 2, most_threads: 6, exchanges }
+        Site { problem, ranks, threads: 2, most_threads: 6, exchanges, nodes: 1, tiling: None }
     }
 
     fn names(knobs: &Knobs) -> Vec<&'static str> {
@@ -253,23 +330,23 @@ mod tests {
     #[test]
     fn what_is_decided_or_must_not_change_is_not_tuned() {
         let problem = Problem::c2c([8, 8, 8]);
-        let all = Knobs::new(&site(&problem, 12), &Choice::default());
+        let all = Knobs::new(&site(&problem, 12), &Choice::default(), &[]);
         assert_eq!(
             names(&all),
             ["exchange", "kernel", "axes", "grid", "fuse", "stream", "memory", "ranks", "threads"]
         );
-        let alone = Knobs::new(&site(&problem, 1), &Choice::default());
+        let alone = Knobs::new(&site(&problem, 1), &Choice::default(), &[]);
         assert_eq!(names(&alone), ["kernel", "axes", "fuse", "stream", "memory", "threads"]);
         let given = Choice { threads: Some(1), fuse: Some(true), ..Choice::default() };
         let pinned = problem.clone().reproducible(true);
-        assert_eq!(names(&Knobs::new(&site(&pinned, 1), &given)), ["stream", "memory"]);
+        assert_eq!(names(&Knobs::new(&site(&pinned, 1), &given, &[])), ["stream", "memory"]);
     }
 
     #[test]
     fn points_are_choices_and_the_start_is_the_users() {
         let problem = Problem::r2c([8, 8, 8]).halved(1);
         let given = Choice { kernel: Some("native".into()), ..Choice::default() };
-        let knobs = Knobs::new(&site(&problem, 12), &given);
+        let knobs = Knobs::new(&site(&problem, 12), &given, &[]);
         let space = knobs.space();
         assert_eq!(knobs.choice(&space.start()), given);
         let set = |name: &str, value: &str| {
@@ -307,5 +384,51 @@ mod tests {
         assert!(identity(grid.clone()).unwrap_err().contains("3x2"));
         assert_eq!(judge.predict(&grid), f64::INFINITY);
         assert!(judge.predict(&Choice::default()) > 0.0);
+    }
+
+    #[test]
+    fn tiles_are_tuned_where_messages_fly() {
+        let problem = Problem::c2c([8, 8, 24]);
+        let given = Choice { exchange: Some("ring".into()), ..Choice::default() };
+        let place = |start: Option<Tiling>| Site { tiling: start, ..site(&problem, 4) };
+        let knobs = Knobs::new(&place(Some(Tiling::default())), &given, &[]);
+        assert!(["tile", "window", "polls", "cut"].iter().all(|name| names(&knobs).contains(name)));
+        let at = |knobs: &Knobs, wanted: &[(&str, &str)]| {
+            let mut point = knobs.space().start();
+            for (at, parameter) in knobs.space().parameters().iter().enumerate() {
+                if let Some((_, value)) = wanted.iter().find(|(name, _)| *name == parameter.name()) {
+                    point.0[at] = parameter.values().iter().position(|v| v.to_string() == *value).unwrap();
+                }
+            }
+            knobs.choice(&point)
+        };
+        assert_eq!(at(&knobs, &[]), given);
+        // Where nothing is cut, nothing else about tiles matters.
+        assert_eq!(at(&knobs, &[("window", "4"), ("cut", "1")]), given);
+        let cut = Tiling { cut: Some(1), tile: 4, window: 8, polls: 0, after: true };
+        let found = at(&knobs, &[("tile", "4"), ("window", "8"), ("polls", "0"), ("cut", "1")]);
+        assert_eq!(found.overlap, Some(Overlap::uniform(cut)));
+
+        // Searched although it was given, from where it was given, and nothing else is.
+        let start = Tiling { cut: Some(2), tile: 2, window: 1, polls: 16, after: false };
+        let pinned = Choice { overlap: Some(Overlap::uniform(start)), ..given.clone() };
+        assert!(!names(&Knobs::new(&place(Some(start)), &pinned, &[])).contains(&"tile"));
+        let only = Knobs::new(&place(Some(start)), &pinned, &["tile", "window", "polls"]);
+        assert_eq!(names(&only), ["tile", "window", "polls"]);
+        assert_eq!(at(&only, &[]), pinned);
+        let found = at(&only, &[("tile", "24")]).overlap;
+        assert_eq!(found, Some(Overlap::uniform(Tiling { tile: 24, ..start })));
+
+        let default = design(&problem, &given, Precision::F64, 4).unwrap();
+        let judge = Judge { site: place(Some(start)), precision: Precision::F64, default };
+        let with = |tile: usize, exchange: &str| {
+            let overlap = Some(Overlap::uniform(Tiling { tile, ..start }));
+            judge.identity(&Choice { exchange: Some(exchange.into()), overlap, ..Choice::default() }).unwrap()
+        };
+        let whole = judge.identity(&given).unwrap();
+        assert_eq!(with(0, "ring"), whole);
+        assert_eq!(with(24, "ring"), whole);
+        assert_ne!(with(23, "ring"), whole);
+        assert_eq!(with(4, "direct"), with(0, "direct"));
     }
 }

@@ -65,7 +65,7 @@ fn lead<T: Real>(
     method: &Method,
     watch: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Outcome> {
-    let knobs = Knobs::new(&judge.site, given);
+    let knobs = Knobs::new(&judge.site, given, &options.only);
     let mut bench = Leader { lab, knobs: &knobs, judge };
     let search = method.searcher(options.seed);
     let found = Session::new(knobs.space(), &mut bench, options.limits, watch).run(&*search)?;

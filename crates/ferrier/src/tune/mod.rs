@@ -56,12 +56,15 @@ pub struct Options {
     pub seed: u64,
     /// More choices to compare with in the end, side by side.
     pub rivals: Vec<Choice>,
+    /// Names of the parameters to search, also those that the given choice
+    /// decides, where the search then starts; empty: all that it leaves open.
+    pub only: Vec<&'static str>,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let limits = Limits { seconds: MEASURE_SECONDS, trials: MEASURE_TRIALS, ..Limits::default() };
-        Options { method: METHODS[0].name.into(), limits, seed: 1, rivals: Vec::new() }
+        Options { method: METHODS[0].name.into(), limits, seed: 1, rivals: Vec::new(), only: Vec::new() }
     }
 }
 

@@ -78,6 +78,7 @@ pub fn any_overlap(rng: &mut Rng) -> Overlap {
             tile: *rng.pick(&[0, 1, 2, 3, 5, 100]),
             window: *rng.pick(&[0, 1, 2, 3, 50]),
             polls: *rng.pick(&[0, 1, 10]),
+            after: *rng.pick(&[true, true, false]),
         };
         (0..*rng.pick(&[1, 1, 2, 3])).map(|_| tiling(rng)).collect()
     };
