@@ -47,6 +47,9 @@ pub enum Command {
   ferrier bench 256x256x128 --kind r2c --precision f32 --profile
   ferrier bench 256 --against fftw,mkl --json -
   ferrier bench 128 --ranks 4 --exchange-only --svg exchanges.svg
+  ferrier bench 128 --ranks 2 --tiles 4,8,16,32 --window 1,2,4 --svg tiles.svg
+  ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
+  ferrier bench 128 --ranks 2 --variants blocking,th-0,th,new --budget 30s
   mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi")]
     Bench(BenchArgs),
     /// Print the steps of a transform, what each rank sends, and the memory it needs.
@@ -141,6 +144,8 @@ pub struct Common {
     /// Make the bits of the result independent of the number of ranks
     #[arg(long)]
     pub reproducible: bool,
+    #[command(flatten)]
+    pub tiling: crate::overlap::TilingArgs,
 }
 
 /// `ferrier transform`.
@@ -216,9 +221,21 @@ pub struct BenchArgs {
     /// Time the exchanges alone: every one (or --exchange) on the reshapes of this transform and over message sizes
     #[arg(long)]
     pub exchange_only: bool,
-    /// With --exchange-only: draw speed against message size
-    #[arg(long, value_name = "FILE", requires = "exchange_only")]
+    /// Draw speed against message size (--exchange-only), or time against tiles (a list of --tiles)
+    #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
+    /// Print where the time goes: transforms, copies, posts, tests, waits; min, mean and max over ranks
+    #[arg(long)]
+    pub breakdown: bool,
+    /// Write what every rank does when: a timeline for ui.perfetto.dev or chrome://tracing (FILE.json), or
+    /// a drawing (FILE.svg)
+    #[arg(long, value_name = "FILE")]
+    pub trace: Option<PathBuf>,
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',', help = table("Compare ways to overlap, in one run", crate::variants::VARIANTS.iter().map(|v| (v.name, v.summary))))]
+    pub variants: Vec<String>,
+    /// Time to tune the variants that are tuned, all together, such as 60s or 5m [default: 20s]
+    #[arg(long, value_name = "TIME", requires = "variants", value_parser = crate::tune::duration)]
+    pub budget: Option<std::time::Duration>,
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', help = table("Time these libraries too, interleaved with ours", crate::peers::PEERS.iter().map(|p| (p.name, p.summary))))]
     pub against: Vec<String>,
     /// Write the result as JSON; `-` is stdout, which then carries nothing else

@@ -1,28 +1,41 @@
 //! `ferrier bench`: how fast, how close to the limit, and is it right.
 
-use ferrier::{Precision, machine};
+use std::time::Duration;
+
+use ferrier::{Choice, Comm, Overlap, Precision, Real, Tiling, machine};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
+use crate::blocks::{self, Block};
+use crate::contender::Timed;
 use crate::failure::{Failure, Outcome, fail};
 use crate::moving;
+use crate::output;
+use crate::parts::Number;
 use crate::peers::{self, Member, Task};
 use crate::report::{self, bytes, digits};
 use crate::session::Session;
 use crate::setup;
 use crate::shape::LayoutName;
+use crate::sweep;
 use crate::timing::{Measured, Work, measure, median};
+use crate::trace;
+use crate::variants::{self, VariantReport};
+
+/// Time to tune variants, unless the user says how long.
+const BUDGET: Duration = Duration::from_secs(20);
 
 /// Best and median of some times, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub struct Times {
-    best_ms: f64,
-    median_ms: f64,
+    pub best_ms: f64,
+    pub median_ms: f64,
 }
 
 impl Times {
-    fn new(seconds: &[f64]) -> Self {
+    /// Those of some seconds.
+    pub fn new(seconds: &[f64]) -> Self {
         let best = seconds.iter().copied().fold(f64::INFINITY, f64::min);
         Times { best_ms: best * 1e3, median_ms: median(seconds) * 1e3 }
     }
@@ -35,6 +48,12 @@ struct StepReport {
     ms: f64,
     bytes: u64,
     flops: f64,
+}
+
+impl StepReport {
+    fn new(step: &ferrier::StepTime) -> Self {
+        StepReport { name: step.name.clone(), ms: step.ms, bytes: step.bytes, flops: step.flops }
+    }
 }
 
 /// A peer in the same run.
@@ -77,7 +96,19 @@ struct Report {
     copy_gb_s: f64,
     limit_fraction: f64,
     notes: Vec<String>,
+    /// The tiles of the first reshape, where it is cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tiling: Option<Tiling>,
     steps: Vec<StepReport>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    breakdown: Vec<Block>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    sweep: Vec<sweep::Point>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    variants: Vec<VariantReport>,
+    /// (blocking - new) over what could be hidden.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hidden_fraction: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     peers: Vec<PeerReport>,
 }
@@ -92,12 +123,12 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
     }
     let common = &args.problem.common;
     let bar = if session.is_first() { spinner() } else { ProgressBar::hidden() };
-    let work = session.agree(prepare(args, session, &bar))?;
-    session.first(|| report::check_json(args.json.as_deref()))?;
+    let (work, job) = session.agree(prepare(args, session, &bar).and_then(|work| Ok((work, job(args)?))))?;
+    session.first(|| check_files(args))?;
     let measured = copy_speed(&work, session).and_then(|before| {
         let measured = match work.task.precision {
-            Precision::F32 => session.run(common, |comm| measure::<f32>(comm, &work)),
-            Precision::F64 => session.run(common, |comm| measure::<f64>(comm, &work)),
+            Precision::F32 => session.run(common, |comm| job.run::<f32>(comm, &work)),
+            Precision::F64 => session.run(common, |comm| job.run::<f64>(comm, &work)),
         }?;
         Ok((measured, before.max(copy_speed(&work, session)?)))
     });
@@ -107,16 +138,82 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
 
     session.first(|| {
         let wrong = check(&work.task, &measured);
-        let report = assemble(args, &work, measured, copy_gb_s);
+        let report = assemble(args, &work, &job, measured, copy_gb_s)?;
         match args.json.as_deref() {
             Some(path) if path.as_os_str() == "-" => report::json(path, &report)?,
             path => {
                 path.map_or(Ok(()), |path| report::json(path, &report))?;
-                report::say(&text(&report, args.profile))?;
+                report::say(&text(args, &report))?;
             }
         }
         wrong.map_or(Ok(()), Err)
     })
+}
+
+/// What is compared.
+enum Job {
+    /// Nothing: one plan.
+    One(Choice),
+    /// Tiles, one after the other.
+    Sweep(Choice, Vec<Tiling>),
+    /// Ways to overlap, in turn.
+    Variants(Choice, Vec<&'static variants::Member>, Duration),
+}
+
+impl Job {
+    /// What every rank does. Collective.
+    fn run<T: Real + Number + Into<f64>>(&self, comm: &Comm, work: &Work<'_>) -> Outcome<Measured> {
+        match self {
+            Job::One(choice) => measure::<T>(comm, work, std::slice::from_ref(choice)),
+            Job::Variants(given, members, budget) => {
+                let choices = variants::choices::<T>(comm, work, given, members, *budget)?;
+                measure::<T>(comm, work, &choices)
+            }
+            Job::Sweep(given, tilings) => {
+                let mut all = Measured::default();
+                for tiling in tilings {
+                    let choice = Choice { overlap: Some(Overlap::uniform(*tiling)), ..given.clone() };
+                    let mut one = measure::<T>(comm, work, &[choice])?;
+                    one.timed.splice(0..0, all.timed);
+                    all = one;
+                }
+                Ok(all)
+            }
+        }
+    }
+}
+
+/// What the options ask to compare.
+fn job(args: &BenchArgs) -> Outcome<Job> {
+    let common = &args.problem.common;
+    let choice = setup::named(common)?;
+    let tilings = common.tiling.tilings(&args.problem.shape)?;
+    let members = args.variants.iter().map(|name| variants::find(name)).collect::<Outcome<Vec<_>>>()?;
+    if !members.is_empty() {
+        if !tilings.is_empty() {
+            return fail("--variants choose their tiles themselves: leave --tiles out");
+        }
+        return Ok(Job::Variants(choice, members, args.budget.unwrap_or(BUDGET)));
+    }
+    match tilings[..] {
+        [] => Ok(Job::One(choice)),
+        [one] => Ok(Job::One(Choice { overlap: Some(Overlap::uniform(one)), ..choice })),
+        _ if !args.against.is_empty() => fail("a sweep over --tiles goes without --against"),
+        _ => Ok(Job::Sweep(choice, tilings)),
+    }
+    .and_then(|job| match (&job, &args.svg) {
+        (Job::One(_), Some(_)) => {
+            fail("--svg draws --exchange-only or a sweep over --tiles, such as --tiles 4,8,16")
+        }
+        _ => Ok(job),
+    })
+}
+
+/// Can all files be written?
+fn check_files(args: &BenchArgs) -> Outcome {
+    report::check_json(args.json.as_deref())?;
+    args.svg.as_deref().map_or(Ok(()), output::check_text)?;
+    args.trace.as_deref().map_or(Ok(()), trace::check)
 }
 
 /// What is to be timed, as the options say.
@@ -124,7 +221,9 @@ fn prepare<'a>(args: &BenchArgs, session: &'a Session, bar: &'a ProgressBar) -> 
     let common = &args.problem.common;
     let ranks = session.size(common)?;
     let (problem, axes) = setup::problem(&args.problem, ranks)?;
-    let choice = setup::choice(common)?;
+    if !args.variants.is_empty() && ranks < 2 {
+        return fail("--variants needs at least 2 ranks (--ranks 2, or mpiexec -n 2): one sends nothing");
+    }
     if args.repeat == Some(0) {
         return fail("--repeat 0: at least 1 repetition is needed");
     }
@@ -141,17 +240,7 @@ fn prepare<'a>(args: &BenchArgs, session: &'a Session, bar: &'a ProgressBar) -> 
         threads: ranks.saturating_mul(session.threads(common, ranks)),
     };
     let launched = session.launched();
-    Ok(Work {
-        problem,
-        choice,
-        ranks,
-        task,
-        repeat: args.repeat,
-        in_place: args.in_place,
-        peers,
-        launched,
-        bar,
-    })
+    Ok(Work { problem, ranks, task, repeat: args.repeat, in_place: args.in_place, peers, launched, bar })
 }
 
 /// Can these peers be compared with this run?
@@ -220,18 +309,16 @@ fn points(task: &Task) -> f64 {
 /// What is wrong with the results, if anything.
 fn check(task: &Task, measured: &Measured) -> Option<Failure> {
     let allowed = 4.0 * task.precision.epsilon() * points(task).log2().max(1.0);
-    let within = |error: f64| error <= allowed;
-    if !within(measured.error_forward) {
-        return Some(Failure::wrong(format!(
-            "the spectrum is wrong: relative error {:.1e}, {allowed:.1e} is allowed",
-            measured.error_forward
-        )));
-    }
-    if !within(measured.error_l2) {
-        return Some(Failure::wrong(format!(
-            "the round trip is wrong: relative error {:.1e}, {allowed:.1e} is allowed",
-            measured.error_l2
-        )));
+    for timed in &measured.timed {
+        for (what, error) in [("spectrum", timed.error_forward), ("round trip", timed.error_l2)] {
+            // A NaN is not within either.
+            let within = error <= allowed;
+            if !within {
+                return Some(Failure::wrong(format!(
+                    "the {what} is wrong: relative error {error:.1e}, {allowed:.1e} is allowed"
+                )));
+            }
+        }
     }
     // Peers may be less careful than we are; this only sees that they do the same.
     let other = measured.peers.iter().find(|peer| peer.error.is_nan() || peer.error > 1e3 * allowed);
@@ -243,9 +330,40 @@ fn check(task: &Task, measured: &Measured) -> Option<Failure> {
     })
 }
 
-fn assemble(args: &BenchArgs, work: &Work<'_>, measured: Measured, copy_gb_s: f64) -> Report {
+/// The fastest of what was compared.
+fn fastest(timed: &[Timed]) -> Option<&Timed> {
+    timed.iter().min_by(|a, b| median(&a.forward).total_cmp(&median(&b.forward)))
+}
+
+/// Writes the drawings, and makes the report of the fastest.
+fn assemble(
+    args: &BenchArgs,
+    work: &Work<'_>,
+    job: &Job,
+    measured: Measured,
+    copy_gb_s: f64,
+) -> Outcome<Report> {
     let task = &work.task;
-    let forward = Times::new(&measured.forward);
+    let Some(timed) = fastest(&measured.timed) else { return fail("nothing was measured") };
+    let forward = Times::new(&timed.forward);
+    let title = title(args, work, timed);
+    if let Some(path) = &args.trace {
+        trace::write(path, &title, &timed.events)?;
+    }
+    let (mut sweep, mut variants) = (Vec::new(), Vec::new());
+    match job {
+        Job::One(_) => {}
+        Job::Sweep(_, tilings) => sweep = sweep::points(tilings, &measured.timed, task.ndim),
+        Job::Variants(_, members, _) => variants = variants::reports(members, &measured.timed),
+    }
+    if let (Some(path), false) = (&args.svg, sweep.is_empty()) {
+        let longest = task.shape.into_iter().max().unwrap_or(1);
+        output::write_text(path, &sweep::svg(&sweep, title, longest))?;
+    }
+    let breakdown = match args.breakdown {
+        true => blocks::blocks(&timed.events, timed.typical_ms),
+        false => Vec::new(),
+    };
     let elements = task.shape.iter().product::<usize>() as f64 * task.batch as f64;
     let array_bytes = elements * (task.precision.bytes() * if task.real { 1 } else { 2 }) as f64;
     let flops = 5.0 * elements * points(task).log2() * if task.real { 0.5 } else { 1.0 };
@@ -263,8 +381,7 @@ fn assemble(args: &BenchArgs, work: &Work<'_>, measured: Measured, copy_gb_s: f6
             error_forward,
         }
     });
-    let steps = measured.steps.into_iter();
-    Report {
+    Ok(Report {
         shape: args.problem.shape.lengths().to_vec(),
         kind: if task.real { "r2c" } else { "c2c" },
         precision: task.precision.name(),
@@ -272,31 +389,49 @@ fn assemble(args: &BenchArgs, work: &Work<'_>, measured: Measured, copy_gb_s: f6
         nodes: measured.nodes,
         threads: measured.threads,
         transport: measured.transport,
-        exchange: measured.exchange,
-        kernel: measured.kernel,
+        exchange: timed.exchange.clone(),
+        kernel: timed.kernel.clone(),
         in_layout: args.problem.in_layout.to_string(),
         out_layout: args.problem.out_layout.to_string(),
         batch: task.batch,
         in_place: args.in_place,
-        repeat: measured.forward.len(),
+        repeat: timed.forward.len(),
         forward,
-        backward: Times::new(&measured.backward),
+        backward: Times::new(&timed.backward),
         gflops: flops / seconds / 1e9,
-        error_l2: measured.error_l2,
-        error_forward: measured.error_forward,
-        memory_bytes_per_rank: measured.memory,
-        wire_bytes: measured.wire,
+        error_l2: timed.error_l2,
+        error_forward: timed.error_forward,
+        memory_bytes_per_rank: timed.memory,
+        wire_bytes: timed.wire,
         copy_gb_s,
-        notes: measured.notes,
+        notes: timed.notes.clone(),
+        tiling: timed.tiling.filter(|tiling| tiling.tile > 0),
         limit_fraction: 3.0 * 2.0 * array_bytes / (copy_gb_s * 1e9) / seconds,
-        steps: steps
-            .map(|step| StepReport { name: step.name, ms: step.ms, bytes: step.bytes, flops: step.flops })
-            .collect(),
+        steps: timed.steps.iter().map(StepReport::new).collect(),
+        breakdown,
+        sweep,
+        hidden_fraction: variants::hidden_fraction(&variants),
+        variants,
         peers: peers.collect(),
-    }
+    })
 }
 
-fn text(report: &Report, profile: bool) -> String {
+/// The run in a few words, over drawings.
+fn title(args: &BenchArgs, work: &Work<'_>, timed: &Timed) -> String {
+    let kind = if work.task.real { "r2c" } else { "c2c" };
+    let ranks = format!("{} rank{}", work.ranks, if work.ranks == 1 { "" } else { "s" });
+    let tiles = timed.tiling.filter(|tiling| tiling.tile > 0 && args.trace.is_some());
+    let tiles = tiles.map(|tiling| format!(", tiles of {}", crate::overlap::text(&tiling, work.task.ndim)));
+    format!(
+        "{} {kind} {}, {ranks}, {}{}",
+        args.problem.shape,
+        work.task.precision.name(),
+        timed.exchange,
+        tiles.unwrap_or_default()
+    )
+}
+
+fn text(args: &BenchArgs, report: &Report) -> String {
     let Report { ranks, nodes, threads, .. } = report;
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let shape = report.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
@@ -316,6 +451,13 @@ fn text(report: &Report, profile: bool) -> String {
     );
     report.notes.iter().for_each(|note| out += &format!("note: {note}\n"));
     out.push('\n');
+    let ndim = report.shape.len();
+    if !report.sweep.is_empty() {
+        out += &format!("{}\nthe fastest:\n", sweep::text(&report.sweep));
+    }
+    if !report.variants.is_empty() {
+        out += &format!("{}\nthe fastest:\n", variants::text(&report.variants, ndim));
+    }
     let row = |name: String, times: [f64; 2], ratio: f64| {
         vec![
             name,
@@ -345,9 +487,16 @@ fn text(report: &Report, profile: bool) -> String {
         ("memory per rank", bytes(report.memory_bytes_per_rank)),
         ("between ranks", bytes(report.wire_bytes)),
     ]);
-    if profile {
+    if let Some(tiling) = &report.tiling {
+        out += &report::pairs(&[("tiles", crate::overlap::text(tiling, ndim))]);
+    }
+    if args.profile {
         out.push('\n');
         out += &profile_table(report);
+    }
+    if !report.breakdown.is_empty() {
+        out.push('\n');
+        out += &blocks::table(&report.breakdown);
     }
     out
 }

@@ -4,7 +4,7 @@
 const FRAME: [f64; 4] = [80.0, 620.0, 50.0, 400.0];
 const SIZE: [u32; 2] = [820, 470];
 /// Colours that people who see few of them can tell apart (Okabe and Ito).
-const COLOURS: [&str; 8] =
+pub const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#b8a400"];
 
 /// A chart in the making.
@@ -43,8 +43,7 @@ impl Chart {
             SIZE[0], SIZE[1]
         );
         let mut text = |x: f64, y: f64, more: &str, what: &str| {
-            let what = what.replace('&', "&amp;").replace('<', "&lt;");
-            out += &format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {more}>{what}</text>\n");
+            out += &format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {more}>{}</text>\n", escaped(what));
         };
         let middle = "text-anchor=\"middle\"";
         text((left + right) / 2.0, 25.0, "text-anchor=\"middle\" font-size=\"16\"", &self.title);
@@ -82,6 +81,11 @@ impl Chart {
         }
         out + "</svg>\n"
     }
+}
+
+/// Text as it may stand in a drawing.
+pub fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
 /// Least and largest; where `step` is above 1, whole powers of it around them.

@@ -2,13 +2,16 @@
 
 mod args;
 mod bench;
+mod blocks;
 mod chart;
+mod contender;
 mod failure;
 mod info;
 mod moving;
 mod noise;
 mod npy;
 mod output;
+mod overlap;
 mod parts;
 mod peers;
 mod plan;
@@ -19,9 +22,14 @@ mod setup;
 mod shape;
 mod signals;
 mod spread;
+mod sweep;
+mod timeline;
 mod timing;
+mod trace;
 mod transform;
 mod tune;
+mod turns;
+mod variants;
 mod view;
 mod wisdom;
 

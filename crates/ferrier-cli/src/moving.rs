@@ -116,11 +116,15 @@ fn prepare(args: &BenchArgs, session: &Session) -> Outcome<Work> {
     if args.problem.kind != KindName::C2c || !args.against.is_empty() || args.profile || args.in_place {
         return fail("--exchange-only goes with --kind c2c, and without --against, --profile, --in-place");
     }
+    let tiled = !args.problem.common.tiling.tiles.is_empty() || !args.variants.is_empty();
+    if tiled || args.breakdown || args.trace.is_some() {
+        return fail("--exchange-only goes without --tiles, --variants, --breakdown, --trace");
+    }
     if args.repeat == Some(0) {
         return fail("--repeat 0: at least 1 repetition is needed");
     }
     let (problem, _) = setup::problem(&args.problem, ranks)?;
-    let choice = setup::choice(&args.problem.common)?;
+    let choice = setup::named(&args.problem.common)?;
     let wanted = |name: &&str| choice.exchange.as_deref().is_none_or(|chosen| chosen == *name);
     let exchanges = EXCHANGES.iter().map(|member| member.name).filter(wanted).collect();
     Ok(Work { problem, choice, exchanges, repeat: args.repeat })

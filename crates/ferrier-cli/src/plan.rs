@@ -64,7 +64,7 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
     let prepare = || {
         let ranks = session.size(common)?;
         let (problem, _) = setup::problem(&args.problem, ranks)?;
-        Ok((problem, setup::choice(common)?))
+        Ok((problem, setup::choice(common, &args.problem.shape)?))
     };
     let (problem, choice) = session.agree(prepare())?;
     session.first(|| report::check_json(args.json.as_deref()))?;
@@ -106,7 +106,7 @@ fn draft<T: Real>(
     choice: &ferrier::Choice,
     wisdom: Option<&Path>,
 ) -> Outcome<Drafted> {
-    let planner = Planner::new(problem).choice(choice.clone());
+    let planner = Planner::new(problem).choice(crate::overlap::with_messages(comm, choice)?);
     let planner = match wisdom {
         Some(file) => planner.wisdom(file),
         None => planner,
@@ -187,8 +187,12 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
         ["step", "a rank sends, at most", "messages", "all ranks send", "messages", "from node to node"];
     out += &report::columns(if several { &heads } else { &heads[..5] }, &rows);
     out.push('\n');
-    out + &report::pairs(&[
+    let mut pairs = vec![
         ("between ranks, one forward", bytes(recipe.wire_bytes())),
         ("memory of a rank, at most", bytes(drafted.memory)),
-    ])
+    ];
+    if let Some(tiling) = recipe.overlap.forward.first() {
+        pairs.push(("tiles", crate::overlap::text(tiling, args.shape.ndim())));
+    }
+    out + &report::pairs(&pairs)
 }

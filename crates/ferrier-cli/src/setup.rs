@@ -75,8 +75,16 @@ pub fn check_room(comm: &Comm, bytes: usize) -> Outcome {
 /// The choice that was asked for; the planner makes the rest.
 ///
 /// # Errors
+/// Unknown names; lists of tiles, and tiles that do not fit the array.
+pub fn choice(common: &Common, frame: &Frame) -> Outcome<Choice> {
+    Ok(Choice { overlap: common.tiling.overlap(frame)?, ..named(common)? })
+}
+
+/// The same without tiles.
+///
+/// # Errors
 /// Unknown names.
-pub fn choice(common: &Common) -> Outcome<Choice> {
+pub fn named(common: &Common) -> Outcome<Choice> {
     if let Some(name) = &common.exchange {
         ferrier::exchange::find(name)?;
     }

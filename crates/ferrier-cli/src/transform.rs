@@ -82,7 +82,6 @@ fn open_output(job: &Job<'_>, session: &Session) -> Outcome<Output> {
 /// Looks at options and input.
 fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
     let ranks = session.size(&args.common)?;
-    let choice = setup::choice(&args.common)?;
     let forward = args.direction == Direction::Forward;
     if args.last.is_some() && (forward || !args.real) {
         return fail("--last is for --real --direction backward");
@@ -95,6 +94,7 @@ fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
     check_kind(args, header.dtype)?;
 
     let axes = setup::axes(&frame, &args.common, args.real)?;
+    let choice = setup::choice(&args.common, &frame)?;
     let halved = axes.last().copied().filter(|_| args.real);
     let mut shape = frame.shape(); // of the real array, or of both
     let mut out_shape = frame.shape();
@@ -180,7 +180,8 @@ fn progress_bar(bytes: u64) -> ProgressBar {
 /// What one rank does: read its box, transform, write its box.
 fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &ProgressBar) -> Outcome {
     let forward = job.args.direction == Direction::Forward;
-    let draft = Planner::new(&job.problem).choice(job.choice.clone()).draft::<T>(comm);
+    let choice = crate::overlap::with_messages(comm, &job.choice)?;
+    let draft = Planner::new(&job.problem).choice(choice).draft::<T>(comm);
     let draft = session::agree(comm, draft.map_err(Into::into))?;
     let boxes =
         [&draft.recipe().input, &draft.recipe().output].map(|layout| layout.boxes()[comm.rank()].volume());

@@ -68,7 +68,10 @@ pub struct TuneArgs {
 }
 
 /// A time such as `60s`, `1.5m`, `500ms` or `90`.
-fn duration(text: &str) -> Result<Duration, String> {
+///
+/// # Errors
+/// Anything else.
+pub fn duration(text: &str) -> Result<Duration, String> {
     let wrong = || format!("`{text}` is no time; write 60s, 5m or 500ms");
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match &text[digits.len()..] {
@@ -142,7 +145,7 @@ pub fn run(args: &TuneArgs, session: &Session) -> Ended {
     let prepare = || {
         let (problem, _) = setup::problem(&args.problem, session.size(common)?)?;
         let foreign = args.cross.as_deref().map(read_foreign).transpose()?;
-        Ok((problem, setup::choice(common)?, options(args)?, foreign))
+        Ok((problem, setup::choice(common, &args.problem.shape)?, options(args)?, foreign))
     };
     let (problem, choice, options, foreign) = session.agree(prepare())?;
     session.first(|| {
@@ -214,7 +217,8 @@ fn progress_bar() -> ProgressBar {
 
 /// Tunes and remembers. Collective.
 fn work<T: Real>(comm: &Comm, job: &Job<'_>) -> Ended<Option<Done>> {
-    let draft = Planner::new(job.problem).choice(job.choice.clone()).without_wisdom().draft::<T>(comm)?;
+    let choice = crate::overlap::with_messages(comm, job.choice)?;
+    let draft = Planner::new(job.problem).choice(choice.clone()).without_wisdom().draft::<T>(comm)?;
     let recipe = draft.recipe();
     let arrays = [&recipe.input, &recipe.output].map(|layout| layout.boxes()[comm.rank()].volume());
     let numbers = arrays.iter().sum::<usize>() * 2 * recipe.batch;
@@ -224,7 +228,7 @@ fn work<T: Real>(comm: &Comm, job: &Job<'_>) -> Ended<Option<Done>> {
     let mut options = job.options.clone();
     let mut foreign = Vec::new();
     if let Some(wisdom) = job.foreign {
-        let (problem, _) = ferrier::wisdom::keys::<T>(comm, job.problem, job.choice)?;
+        let (problem, _) = ferrier::wisdom::keys::<T>(comm, job.problem, &choice)?;
         foreign = wisdom.entries().filter(|entry| entry.problem == problem).cloned().collect();
         options.rivals = foreign.iter().map(|entry: &Entry| entry.choice.clone()).collect();
     }
@@ -240,9 +244,9 @@ fn work<T: Real>(comm: &Comm, job: &Job<'_>) -> Ended<Option<Done>> {
             progress.best.text
         ));
     };
-    let outcome = tune::tune::<T>(comm, job.problem, job.choice, &options, &mut watch)?;
+    let outcome = tune::tune::<T>(comm, job.problem, &choice, &options, &mut watch)?;
     let written = match job.remember {
-        true => ferrier::wisdom::learn::<T>(comm, job.problem, job.choice, &outcome, job.wisdom),
+        true => ferrier::wisdom::learn::<T>(comm, job.problem, &choice, &outcome, job.wisdom),
         false => Ok(None),
     };
     Ok((comm.rank() == 0).then_some(Done { outcome, written, foreign }))

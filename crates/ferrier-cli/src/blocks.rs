@@ -1,0 +1,144 @@
+//! Where the time of a transform goes, block by block, over all ranks.
+
+use ferrier::{Event, EventKind};
+use serde::Serialize;
+
+use crate::report::{self, digits};
+
+/// One kind of work, and what the ranks spent on it.
+#[derive(Debug, Serialize)]
+pub struct Block {
+    /// fft, copy, post, test, wait, barrier or rest.
+    pub kind: &'static str,
+    /// In words: for an fft its axes.
+    pub name: String,
+    pub min_ms: f64,
+    pub mean_ms: f64,
+    pub max_ms: f64,
+}
+
+/// Time in which something is computed, and time in which nothing is.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Split {
+    /// Passes over memory: transforms with packing and unpacking, copies.
+    pub compute_ms: f64,
+    /// Of that, passes that store into messages or load from them.
+    pub overlappable_ms: f64,
+    /// All the rest: posting, testing, waiting, and waiting for slower ranks.
+    pub wait_ms: f64,
+}
+
+fn kind(event: &Event) -> &'static str {
+    match event.kind {
+        EventKind::Transform => "fft",
+        EventKind::Copy => "copy",
+        EventKind::Post => "post",
+        EventKind::Wait => "wait",
+        EventKind::Barrier => "barrier",
+    }
+}
+
+fn is_compute(event: &Event) -> bool {
+    matches!(event.kind, EventKind::Transform | EventKind::Copy)
+}
+
+fn name(event: &Event) -> &str {
+    if event.kind == EventKind::Transform { &event.name } else { "" }
+}
+
+/// The blocks of a transform that took `total_ms` on the slowest rank.
+pub fn blocks(ranks: &[Vec<Event>], total_ms: f64) -> Vec<Block> {
+    let mut keys: Vec<(&'static str, &str)> = Vec::new();
+    for event in ranks.iter().flatten() {
+        if !keys.contains(&(kind(event), name(event))) {
+            keys.push((kind(event), name(event)));
+        }
+    }
+    // Passes in the order in which they run, then what is no work.
+    let order = ["fft", "copy", "post", "wait", "barrier"];
+    keys.sort_by_key(|(kind, _)| order.iter().position(|known| known == kind));
+    let block = |kind: &'static str, name: &str, own: &dyn Fn(&Vec<Event>) -> f64| {
+        let each: Vec<f64> = ranks.iter().map(own).collect();
+        Block {
+            kind,
+            name: name.into(),
+            min_ms: each.iter().copied().fold(f64::INFINITY, f64::min),
+            mean_ms: each.iter().sum::<f64>() / each.len() as f64,
+            max_ms: each.iter().copied().fold(0.0, f64::max),
+        }
+    };
+    let mut list: Vec<Block> = keys
+        .iter()
+        .map(|&(of, called)| {
+            block(of, called, &|events| {
+                let own = events.iter().filter(|event| kind(event) == of && name(event) == called);
+                own.map(|event| event.ms() - event.test_ms).sum()
+            })
+        })
+        .collect();
+    let tests = block("test", "", &|events| events.iter().map(|event| event.test_ms).sum());
+    if tests.max_ms > 0.0 {
+        let at = list.iter().position(|block| block.kind == "wait").unwrap_or(list.len());
+        list.insert(at, tests);
+    }
+    list.push(block("rest", "", &|events| total_ms - events.iter().map(Event::ms).sum::<f64>()));
+    list
+}
+
+/// Computing and waiting, the mean over ranks; together `total_ms`.
+pub fn split(ranks: &[Vec<Event>], total_ms: f64) -> Split {
+    let sum = |which: &dyn Fn(&Event) -> bool| {
+        let own = ranks.iter().flatten().filter(|event| is_compute(event) && which(event));
+        own.map(|event| event.ms() - event.test_ms).sum::<f64>() / ranks.len().max(1) as f64
+    };
+    let compute_ms = sum(&|_| true);
+    Split { compute_ms, overlappable_ms: sum(&|event| event.wired), wait_ms: total_ms - compute_ms }
+}
+
+/// For people.
+pub fn table(blocks: &[Block]) -> String {
+    let row = |block: &Block| {
+        let name =
+            if block.name.is_empty() { block.kind.into() } else { format!("{} {}", block.kind, block.name) };
+        vec![name, digits(block.min_ms), digits(block.mean_ms), digits(block.max_ms)]
+    };
+    let rows: Vec<_> = blocks.iter().map(row).collect();
+    report::columns(&["block", "min ms", "mean ms", "max ms"], &rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: EventKind, name: &str, start_ms: f64, end_ms: f64, wired: bool) -> Event {
+        let (reshape, tile, test_ms, bytes) = (None, None, 0.0, 0);
+        Event { kind, name: name.into(), reshape, tile, wired, start_ms, end_ms, test_ms, bytes }
+    }
+
+    #[test]
+    fn blocks_add_up_to_the_whole() {
+        let mut polled = event(EventKind::Transform, "x", 4.0, 7.0, true);
+        polled.test_ms = 0.5;
+        let ranks = [
+            vec![
+                event(EventKind::Transform, "z", 0.0, 2.0, false),
+                event(EventKind::Wait, "there", 2.0, 4.0, false),
+                polled,
+            ],
+            vec![
+                event(EventKind::Transform, "z", 0.0, 4.0, false),
+                event(EventKind::Wait, "there", 4.0, 5.0, false),
+                event(EventKind::Transform, "x", 5.0, 8.0, true),
+            ],
+        ];
+        let list = blocks(&ranks, 9.0);
+        let names: Vec<_> = list.iter().map(|block| format!("{} {}", block.kind, block.name)).collect();
+        assert_eq!(names, ["fft z", "fft x", "test ", "wait ", "rest "]);
+        assert_eq!((list[0].min_ms, list[0].mean_ms, list[0].max_ms), (2.0, 3.0, 4.0));
+        assert_eq!((list[1].min_ms, list[1].max_ms), (2.5, 3.0));
+        assert_eq!(list.iter().map(|block| block.mean_ms).sum::<f64>(), 9.0);
+        let split = split(&ranks, 9.0);
+        assert_eq!((split.compute_ms, split.overlappable_ms, split.wait_ms), (5.75, 2.75, 3.25));
+        assert!(table(&list).contains("fft z"));
+    }
+}
