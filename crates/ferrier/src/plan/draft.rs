@@ -391,7 +391,11 @@ fn movers(comm: &Comm, recipe: &Recipe, plans: &[Schedule; 4], way: Way) -> Resu
     let all: Vec<Volumes> = plans[..2]
         .iter()
         .flat_map(|plan| &plan.reshapes)
-        .map(|reshape| volumes(reshape, comm.rank(), recipe.batch, number))
+        .enumerate()
+        .map(|(number_of, reshape)| Volumes {
+            reshape: number_of,
+            ..volumes(reshape, comm.rank(), recipe.batch, number)
+        })
         .collect();
     let mut forward = make(comm, &all)?;
     let backward = forward.split_off(plans[0].reshapes.len());

@@ -241,5 +241,6 @@ pub(crate) fn volumes(reshape: &Reshape, rank: usize, batch: usize, number: usiz
         from: pairs.iter().map(|row| row[rank]).collect(),
         largest: pairs.iter().flatten().copied().max().unwrap_or(0),
         pairs,
+        reshape: 0,
     }
 }

@@ -437,15 +437,7 @@ impl<T: Real> Plan<T> {
 unsafe fn exchange<T: Real>(variant: &Variant<T>, number: usize, work: *mut T) -> Result<()> {
     let (areas, rank) = (&variant.areas, variant.rank);
     let mover = &variant.movers[number];
-    mover.begin()?;
-    // SAFETY: both areas lie inside the workspace, apart from each other; any bytes are
-    // numbers; nobody else touches them between begin and end.
-    let (send, recv) = unsafe {
-        (
-            std::slice::from_raw_parts(work.add(areas.send[rank]).cast::<u8>(), mover.send().len),
-            std::slice::from_raw_parts_mut(work.add(areas.recv[rank]).cast::<u8>(), mover.recv().len),
-        )
-    };
-    mover.run(send, recv)?;
-    mover.end()
+    // SAFETY: both areas lie inside the workspace, apart from each other; nobody else
+    // touches them before all of the node have started, and after all are done.
+    unsafe { mover.run(work.add(areas.send[rank]).cast(), work.add(areas.recv[rank]).cast()) }
 }
