@@ -54,6 +54,20 @@ pub enum Command {
   ferrier plan 256 --ranks 12 --in-layout bricks
   ferrier plan 256 --ranks 12 --in-layout pencils:2 --out-layout best --json")]
     Plan(PlanArgs),
+    /// Try choices for a problem, keep the fastest, and remember it.
+    #[command(after_help = "Examples:
+  ferrier tune 256 --ranks 4
+  ferrier tune 256 --ranks 4 --effort patient --budget 5m --explain
+  ferrier tune 256 --ranks 4 --random 200 --svg spread.svg
+  ferrier tune 256 --ranks 4 --cross other-machine.json")]
+    Tune(crate::tune::TuneArgs),
+    /// Look at, merge or forget what tuning has learned.
+    #[command(after_help = "Examples:
+  ferrier wisdom list
+  ferrier wisdom show 1f2e3d4c
+  ferrier wisdom merge other.json
+  ferrier wisdom forget 1f2e3d4c")]
+    Wisdom(crate::wisdom::WisdomArgs),
     /// Describe this machine as far as it matters here.
     Info(InfoArgs),
 }
@@ -217,6 +231,9 @@ pub struct BenchArgs {
 pub struct PlanArgs {
     #[command(flatten)]
     pub problem: ProblemArgs,
+    /// File of wisdom [default: FERRIER_WISDOM, else the user's own]
+    #[arg(long, value_name = "FILE")]
+    pub wisdom: Option<PathBuf>,
     /// Write the recipe as JSON, to stdout if no file is named
     #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
@@ -231,7 +248,7 @@ pub struct InfoArgs {
 }
 
 /// Help that lists the members of a table.
-fn table<'a>(what: &str, members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+pub fn table<'a>(what: &str, members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let list: Vec<_> = members.map(|(name, summary)| format!("{name} ({summary})")).collect();
     format!("{what}: {}", list.join(", "))
 }

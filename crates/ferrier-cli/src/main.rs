@@ -18,9 +18,12 @@ mod session;
 mod setup;
 mod shape;
 mod signals;
+mod spread;
 mod timing;
 mod transform;
+mod tune;
 mod view;
+mod wisdom;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -73,6 +76,8 @@ fn command(session: &Session) -> Outcome {
         Command::Transform(args) => transform::run(&args, session),
         Command::Bench(args) => bench::run(&args, session),
         Command::Plan(args) => plan::run(&args, session),
+        Command::Tune(args) => tune::run(&args, session),
+        Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
         Command::Info(args) => info::run(&args, session),
     }
 }

@@ -1,5 +1,8 @@
 //! `ferrier plan`: the recipe, what each rank sends, the memory it needs.
 
+use std::path::Path;
+
+use ferrier::wisdom::Known;
 use ferrier::{Comm, Planner, Precision, Real, Recipe, StepTraffic};
 use serde::Serialize;
 
@@ -24,6 +27,8 @@ struct Report<'a> {
     /// The same, step by step.
     messages_between_nodes: &'a [u64],
     traffic: Vec<StepTraffic>,
+    /// What it was made from; null where nothing was known.
+    wisdom: Option<&'a Known>,
     notes: &'a [String],
     recipe: &'a Recipe,
 }
@@ -36,6 +41,7 @@ struct Drafted {
     /// The node of each rank.
     nodes: Vec<usize>,
     notes: Vec<String>,
+    wisdom: Option<Known>,
 }
 
 impl Drafted {
@@ -63,8 +69,12 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
     let (problem, choice) = session.agree(prepare())?;
     session.first(|| report::check_json(args.json.as_deref()))?;
     let drafted = match precision(&args.problem) {
-        Precision::F32 => session.run(common, |comm| draft::<f32>(comm, &problem, &choice)),
-        Precision::F64 => session.run(common, |comm| draft::<f64>(comm, &problem, &choice)),
+        Precision::F32 => {
+            session.run(common, |comm| draft::<f32>(comm, &problem, &choice, args.wisdom.as_deref()))
+        }
+        Precision::F64 => {
+            session.run(common, |comm| draft::<f64>(comm, &problem, &choice, args.wisdom.as_deref()))
+        }
     }?;
     session.first(|| match (drafted.first(), args.json.as_deref()) {
         (None, _) => fail("no rank came back"),
@@ -72,19 +82,43 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
             let between = drafted.between_nodes();
             report::json(path, &assemble(&args.problem, drafted, &between))
         }
-        (Some(drafted), None) => report::say(&text(&args.problem, drafted)),
+        (Some(drafted), None) => {
+            report::say(&(text(&args.problem, drafted) + &wisdom_line(drafted.wisdom.as_ref())))
+        }
     })
 }
 
+/// Whether something was known, and how old it is.
+fn wisdom_line(known: Option<&Known>) -> String {
+    match known {
+        Some(known) => {
+            let age = crate::wisdom::age(known.age());
+            format!("wisdom: used (entry {} of {}, {age} old)\n", known.id, known.file.display())
+        }
+        None => "wisdom: none\n".into(),
+    }
+}
+
 /// Collective.
-fn draft<T: Real>(comm: &Comm, problem: &ferrier::Problem, choice: &ferrier::Choice) -> Outcome<Drafted> {
-    let draft = Planner::new(problem).choice(choice.clone()).draft::<T>(comm);
+fn draft<T: Real>(
+    comm: &Comm,
+    problem: &ferrier::Problem,
+    choice: &ferrier::Choice,
+    wisdom: Option<&Path>,
+) -> Outcome<Drafted> {
+    let planner = Planner::new(problem).choice(choice.clone());
+    let planner = match wisdom {
+        Some(file) => planner.wisdom(file),
+        None => planner,
+    };
+    let draft = planner.draft::<T>(comm);
     let draft = session::agree(comm, draft.map_err(Into::into))?;
     Ok(Drafted {
         recipe: draft.recipe().clone(),
         memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
         nodes: comm.nodes().to_vec(),
         notes: draft.notes().to_vec(),
+        wisdom: draft.wisdom().cloned(),
     })
 }
 
@@ -102,6 +136,7 @@ fn assemble<'a>(args: &'a ProblemArgs, drafted: &'a Drafted, between: &'a [u64])
         messages_between_nodes: between,
         traffic: recipe.traffic(),
         notes: &drafted.notes,
+        wisdom: drafted.wisdom.as_ref(),
         recipe,
     }
 }

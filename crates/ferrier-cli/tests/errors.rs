@@ -159,7 +159,7 @@ fn a_folder_without_leave() {
 
 #[test]
 fn shapes_and_options_of_bench_and_plan() {
-    for command in ["bench", "plan"] {
+    for command in ["bench", "plan", "tune"] {
         let refused = |words: &[&str], part: &str| assert_refused(&run(&[&[command], words].concat()), part);
         refused(&[], "<SHAPE>");
         refused(&["0"], "length 0");
@@ -193,6 +193,7 @@ fn shapes_and_options_of_bench_and_plan() {
     }
     // A petabyte: more than any machine that runs this has.
     assert_refused(&run(&["bench", "40000"]), "memory");
+    assert_refused(&run(&["tune", "40000"]), "memory");
     assert_refused(&run(&["bench", "8", "--repeat", "0"]), "at least 1 repetition");
     assert_refused(&run(&["bench", "8", "--against", "abacus"]), "known are: fftw, fftw-patient, mkl");
     assert_refused(&run(&["bench", "8", "--against", "fftw-mpi"]), "start ferrier with mpiexec");
@@ -202,8 +203,8 @@ fn shapes_and_options_of_bench_and_plan() {
     assert_refused(&run(&[&alone[..], &["--against", "fftw"]].concat()), "--against");
     assert_refused(&run(&[&alone[..], &["--svg", "/no/such/folder/x.svg"]].concat()), "no folder");
     assert_refused(&run(&["bench", "8", "--svg", "x.svg"]), "--exchange-only");
-    assert_refused(&run(&[]), "commands are: transform, bench, plan, info");
-    assert_refused(&run(&["dance"]), "commands are: transform, bench, plan, info");
+    assert_refused(&run(&[]), "commands are: transform, bench, plan, tune, wisdom, info");
+    assert_refused(&run(&["dance"]), "commands are: transform, bench, plan, tune, wisdom, info");
 }
 
 #[test]

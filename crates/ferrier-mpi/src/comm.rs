@@ -140,11 +140,13 @@ impl Comm {
         made.ok_or_else(|| Error::Argument("MPI put this rank into no node".into()))
     }
 
-    /// Ends all ranks of the communicator with `code`; does not return where
+    /// Ends all processes of the launch with `code`; does not return where
     /// MPI obeys, ends at least this process where it does not.
     pub fn abort(&self, code: i32) -> ! {
+        let mpi = &self.shared.mpi;
+        // World, not this one: MPICH 4 does not end the other ranks of a duplicate.
         // SAFETY: a valid communicator; this call may be made from any thread that MPI allows.
-        unsafe { (self.shared.mpi.calls().abort)(self.shared.raw, code) };
+        unsafe { (mpi.calls().abort)(mpi.h.world, code) };
         std::process::exit(if code == 0 { 1 } else { code })
     }
 

@@ -23,10 +23,47 @@ pub enum MemoryUse {
     Small,
 }
 
+/// How a reshape is cut into tiles, so that some fly while others are transformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Tiling {
+    /// The axis that is cut; where it is `None`, one that lets most overlap.
+    /// An axis that the reshape leaves alone lets both neighbouring passes
+    /// overlap; cutting one that is transformed forbids to fuse it.
+    pub cut: Option<usize>,
+    /// Indices in a tile; 0 is short for all of them.
+    pub tile: usize,
+    /// The most tiles that fly at once, at least one.
+    pub window: usize,
+    /// How often a pass over a tile looks after those that fly.
+    pub polls: usize,
+}
+
+/// The tiles of the reshapes of a plan, in the order in which each direction
+/// comes to them. A list that is too short goes on with its last entry, an
+/// empty one means a single tile.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Overlap {
+    /// Of `forward`.
+    pub forward: Vec<Tiling>,
+    /// Of `backward`.
+    pub backward: Vec<Tiling>,
+}
+
+impl Overlap {
+    /// The same for all reshapes of both directions.
+    pub fn uniform(tiling: Tiling) -> Overlap {
+        Overlap { forward: vec![tiling], backward: vec![tiling] }
+    }
+}
+
 /// What the planner may be told; what is `None` it decides itself. Nothing
 /// here changes the result beyond rounding, and only `axes` and `kernel`
 /// change that.
+///
+/// To let the tuner decide a new field, add a line to the table of knobs in
+/// `tune/knobs.rs`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
 pub struct Choice {
     /// How values move between ranks; a name from
     /// [`EXCHANGES`](crate::exchange::EXCHANGES).
@@ -40,6 +77,10 @@ pub struct Choice {
     pub axes: Option<Vec<usize>>,
     /// How many ranks hold data between the first and the last reshape.
     pub ranks: Option<usize>,
+    /// The rank grid between the first and the last reshape: into how many
+    /// parts the two split axes are cut; their product is the number of ranks
+    /// that hold data there.
+    pub grid: Option<[usize; 2]>,
     /// Two axes in one pass over memory, plane by plane.
     pub fuse: Option<bool>,
     /// Whether lines that do not go back where they came from are written
@@ -48,6 +89,8 @@ pub struct Choice {
     /// Threads inside each rank; by default those of the communicator, or
     /// fewer where there is too little work for them.
     pub threads: Option<usize>,
+    /// Reshapes that fly in tiles; for exchanges that send messages.
+    pub overlap: Option<Overlap>,
     /// Speed against space.
     pub memory: MemoryUse,
 }

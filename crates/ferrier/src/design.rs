@@ -29,11 +29,24 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
     if inner == 0 || inner > ranks {
         return Err(Error::Choice(format!("between 1 and {ranks} ranks can take part, got {inner}")));
     }
+    if let Some([p, q]) = choice.grid
+        && p.checked_mul(q) != Some(inner)
+    {
+        return Err(Error::Choice(format!("a rank grid of {p}x{q} was chosen for {inner} ranks")));
+    }
     let exchange =
         crate::exchange::find(choice.exchange.as_deref().unwrap_or(crate::exchange::EXCHANGES[0].name))?;
     let kernel = crate::kernel::find(choice.kernel.as_deref().unwrap_or(crate::kernel::KERNELS[0].name))?;
     let order = output.as_ref().map_or(problem.output.order, Layout::order);
-    let walker = Walker { problem, path: choice.path, inner, order, precision, output: output.as_ref() };
+    let walker = Walker {
+        problem,
+        path: choice.path,
+        grid: choice.grid,
+        inner,
+        order,
+        precision,
+        output: output.as_ref(),
+    };
     let walk = walker.best(&input, choice.axes.as_deref())?;
     Ok(Recipe {
         shape: problem.shape,
@@ -48,6 +61,7 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         exchange: exchange.name.into(),
         kernel: kernel.name.into(),
         fuse: choice.fuse,
+        overlap: choice.overlap.clone().unwrap_or_default(),
         memory: choice.memory,
     })
 }
@@ -55,6 +69,7 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
 struct Walker<'a> {
     problem: &'a Problem,
     path: Option<Path>,
+    grid: Option<[usize; 2]>,
     inner: usize,
     order: Order,
     precision: Precision,
@@ -182,7 +197,7 @@ impl Walker<'_> {
                 Some(Path::Slab) => is_slab,
                 Some(Path::Pencil) => !is_slab || factor_pairs(self.inner).count() <= 2,
             };
-            if allowed {
+            if allowed && self.grid.is_none_or(|grid| grid == [p, q]) {
                 let mut grid = [1; 3];
                 (grid[others[0]], grid[others[1]]) = (p, q);
                 let boxes = grid_boxes(shape, grid, ranks);

@@ -74,6 +74,10 @@ pub enum Error {
     #[error("{0}")]
     Transport(String),
 
+    /// A file of wisdom that cannot be used or written.
+    #[error("{0}")]
+    Wisdom(String),
+
     /// An error of the caller's own code inside [`Ranks::run`](crate::Ranks::run).
     #[error("{0}")]
     Other(String),

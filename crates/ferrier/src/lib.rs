@@ -40,8 +40,10 @@ mod problem;
 mod recipe;
 mod simple;
 pub mod transport;
+pub mod tune;
+pub mod wisdom;
 
-pub use choice::{Choice, MemoryUse, Path};
+pub use choice::{Choice, MemoryUse, Overlap, Path, Tiling};
 pub use design::design;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};
@@ -52,6 +54,7 @@ pub use problem::{Kind, Problem, Scale};
 pub use recipe::{Recipe, Step, StepTraffic};
 pub use simple::{fft3, ifft3, irfft3, rfft3};
 pub use transport::{Comm, Ranks, ranks};
+pub use tune::Effort;
 
 /// The program that opens the README is a test.
 #[cfg(doctest)]

@@ -1,5 +1,12 @@
 //! Ranks that an `mpiexec` started. The library is found and loaded at run
 //! time; see the crate `ferrier-mpi`.
+//!
+//! The processes of a node share memory: arrays that a plan makes
+//! ([`Plan::make_input`](crate::Plan::make_input) and its relatives) are where
+//! neighbours reach them, any other array may cost a pass more. Variables of
+//! the environment: `FERRIER_SHARED_LIMIT` is the most bytes that one array,
+//! all its ranks on a node together, may share; `FERRIER_RING_CHUNK` the bytes
+//! that exchange `ring` puts at once (rank 0's counts).
 
 pub use ferrier_mpi::{Found, find};
 use ferrier_mpi::{Level, Mpi};

@@ -55,6 +55,8 @@ pub struct Recipe {
     pub kernel: String,
     /// May two axes share a pass?
     pub fuse: Option<bool>,
+    /// How reshapes fly.
+    pub overlap: crate::Overlap,
     /// Speed against space.
     pub memory: crate::MemoryUse,
 }

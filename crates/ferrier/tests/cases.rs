@@ -11,7 +11,7 @@ use ferrier_test::{Rng, watchdog};
 /// All cases and all exchanges; kernel, precision and threads take turns, so
 /// that every case meets each of them on some number of ranks.
 fn table(ranks: usize) {
-    let _watchdog = watchdog(if thin() { 600 } else { 120 });
+    let _watchdog = watchdog(if thin() { 600 } else { 300 });
     let mut rng = Rng::for_test(1000 + ranks as u64);
     let oracle = Oracle::default();
     let mut turn = ranks;

@@ -1,8 +1,8 @@
 //! The movers of a plan: several may be in flight at once, and who waits for
 //! one looks after all, so that ranks may wait in different orders.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Mover, Places, Sharing};
 use crate::transport::{Flight, News, Transport};
@@ -79,7 +79,39 @@ impl Hull {
 
 struct Fleet {
     transport: Arc<dyn Transport>,
-    ships: Vec<(Hull, AtomicBool)>,
+    ships: Vec<Afloat>,
+}
+
+struct Afloat {
+    hull: Hull,
+    aloft: AtomicBool,
+    /// What went wrong in the air: told in every test until the next start.
+    failure: Mutex<Option<Error>>,
+}
+
+impl Afloat {
+    fn failure(&self) -> MutexGuard<'_, Option<Error>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is over.
+    fn land(&self, outcome: &Result<()>) {
+        *self.failure() = outcome.as_ref().err().cloned();
+        self.aloft.store(false, SeqCst);
+    }
+
+    fn test(&self) -> Result<bool> {
+        if !self.aloft.load(SeqCst) {
+            return self.failure().clone().map_or(Ok(true), Err);
+        }
+        let outcome = self.hull.craft.advance();
+        match &outcome {
+            Ok(false) => {}
+            Ok(true) => self.land(&Ok(())),
+            Err(error) => self.land(&Err(error.clone())),
+        }
+        outcome
+    }
 }
 
 /// One of a fleet.
@@ -90,104 +122,101 @@ struct Ship {
 
 /// Movers that look after each other. Rests are those of `transport`.
 pub(super) fn fleet(transport: &Arc<dyn Transport>, hulls: Vec<Hull>) -> Vec<Box<dyn Mover>> {
-    let ships = hulls.into_iter().map(|hull| (hull, AtomicBool::new(false))).collect();
+    let ready = |hull| Afloat { hull, aloft: AtomicBool::new(false), failure: Mutex::default() };
+    let ships = hulls.into_iter().map(ready).collect();
     let fleet = Arc::new(Fleet { transport: transport.clone(), ships });
     let ship = |number| -> Box<dyn Mover> { Box::new(Ship { fleet: fleet.clone(), number }) };
     (0..fleet.ships.len()).map(ship).collect()
 }
 
 impl Fleet {
-    fn aloft(&self) -> impl Iterator<Item = usize> {
-        (0..self.ships.len()).filter(|&number| self.ships[number].1.load(SeqCst))
-    }
-
-    fn test(&self, number: usize) -> Result<bool> {
-        let (hull, aloft) = &self.ships[number];
-        if !aloft.load(SeqCst) {
-            return Ok(true);
-        }
-        let outcome = hull.craft.advance();
-        if !matches!(outcome, Ok(false)) {
-            aloft.store(false, SeqCst);
-        }
-        outcome
+    fn aloft(&self) -> impl Iterator<Item = &Afloat> {
+        self.ships.iter().filter(|ship| ship.aloft.load(SeqCst))
     }
 }
 
 impl Ship {
-    fn hull(&self) -> &Hull {
-        &self.fleet.ships[self.number].0
+    fn own(&self) -> &Afloat {
+        &self.fleet.ships[self.number]
     }
 
-    fn take_off(&self) -> Result<&AtomicBool> {
-        let aloft = &self.fleet.ships[self.number].1;
-        match aloft.swap(true, SeqCst) {
+    fn take_off(&self) -> Result<()> {
+        match self.own().aloft.swap(true, SeqCst) {
             true => Err(Error::Transport("an exchange was started that is in flight".into())),
-            false => Ok(aloft),
+            false => {
+                *self.own().failure() = None;
+                Ok(())
+            }
         }
     }
 }
 
 impl Mover for Ship {
     fn send(&self) -> &Places {
-        &self.hull().send
+        &self.own().hull.send
     }
 
     fn recv(&self) -> &Places {
-        &self.hull().recv
+        &self.own().hull.recv
     }
 
     fn sharing(&self) -> Option<&Sharing> {
-        self.hull().sharing.as_ref()
+        self.own().hull.sharing.as_ref()
     }
 
     fn window(&self) -> usize {
-        self.hull().window
+        self.own().hull.window
     }
 
     fn open(&self) -> Result<()> {
-        self.hull().craft.open()
+        self.own().hull.craft.open()
     }
 
     fn note(&self) -> Option<&'static str> {
-        self.hull().note
+        self.own().hull.note
     }
 
     unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
-        let aloft = self.take_off()?;
+        self.take_off()?;
         // SAFETY: the caller's word.
-        unsafe { self.hull().craft.start(send, recv) }.inspect_err(|_| aloft.store(false, SeqCst))
+        let started = unsafe { self.own().hull.craft.start(send, recv) };
+        if started.is_err() {
+            self.own().land(&started);
+        }
+        started
     }
 
     fn test(&self) -> Result<bool> {
-        self.fleet.test(self.number)
+        self.own().test()
     }
 
     fn wait(&self) -> Result<()> {
-        let fleet = &self.fleet;
-        while !self.test()? {
+        let (fleet, own) = (&self.fleet, self.own());
+        while !own.test()? {
             let mut alone = true;
-            for number in fleet.aloft().filter(|&number| number != self.number) {
+            for other in fleet.aloft().filter(|other| !std::ptr::eq(*other, own)) {
                 alone = false;
-                fleet.test(number)?;
+                // What goes wrong with it comes out in the wait for it.
+                let _ = other.test();
             }
             if alone {
-                self.hull()
-                    .craft
-                    .settle()
-                    .inspect_err(|_| fleet.ships[self.number].1.store(false, SeqCst))?;
+                let settled = own.hull.craft.settle();
+                if settled.is_err() {
+                    own.land(&settled);
+                }
+                settled?;
             }
-            let soonest = || fleet.aloft().map(|number| fleet.ships[number].0.craft.news()).min();
+            let soonest = || fleet.aloft().map(|ship| ship.hull.craft.news()).min();
             fleet.transport.rest(&mut || soonest().unwrap_or(News::Now));
         }
         Ok(())
     }
 
     unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
-        let aloft = self.take_off()?;
+        self.take_off()?;
         // SAFETY: the caller's word.
-        let outcome = unsafe { self.hull().craft.run(send, recv) };
-        aloft.store(false, SeqCst);
+        let outcome = unsafe { self.own().hull.craft.run(send, recv) };
+        self.own().land(&Ok(()));
         match outcome {
             Some(outcome) => outcome,
             None => {

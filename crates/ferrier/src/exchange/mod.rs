@@ -114,7 +114,7 @@ pub trait Mover: Send + Sync {
     /// waited for, before their buffers go.
     ///
     /// # Errors
-    /// As [`test`](Mover::test), of this mover or of another one.
+    /// As [`test`](Mover::test); what a test told is told again.
     fn wait(&self) -> Result<()>;
     /// Starts and waits: on all ranks, or on none.
     ///
@@ -307,3 +307,6 @@ fn labels(pairs: &[Vec<usize>]) -> Vec<usize> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -15,8 +15,6 @@ use crate::{Comm, Error, Result};
 
 /// Bytes of a chunk, unless `FERRIER_RING_CHUNK` says otherwise.
 const CHUNK: usize = 256 << 10;
-/// The most chunks of a part: larger parts go in larger ones.
-const MOST: usize = 1 << 14;
 /// Chunks on their way at once.
 const IN_FLIGHT: usize = 4;
 
@@ -65,17 +63,22 @@ impl Ring {
     }
 }
 
-/// Part of a part.
+/// A part on its way out.
 #[derive(Clone, Copy)]
-struct Chunk {
+struct Outgoing {
     step: usize,
     peer: usize,
     /// In the send buffer, and in the window of the peer.
     from: usize,
     to: usize,
     len: usize,
-    /// How many have gone to this peer when this one has.
-    count: u64,
+}
+
+/// How far a run has come: parts that have gone, bytes of the next one.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Cursor {
+    part: usize,
+    done: usize,
 }
 
 struct OneSided {
@@ -86,7 +89,8 @@ struct OneSided {
     /// Where parts come to lie in this rank's window.
     places: Vec<usize>,
     chunk: usize,
-    chunks: Vec<Chunk>,
+    /// In the order in which they go.
+    sent: Vec<Outgoing>,
     received: Vec<Part>,
     state: Mutex<Run>,
 }
@@ -100,9 +104,9 @@ struct Run {
     admitted: bool,
     /// Bytes taken of each part received.
     taken: Vec<usize>,
-    /// Chunks that have landed, and those behind them that are on their way.
-    landed: usize,
-    flying: usize,
+    /// What has landed, and what is at least on its way.
+    landed: Cursor,
+    flown: Cursor,
 }
 
 // SAFETY: the pointers are used as the caller of `start` allows, by whoever holds the run.
@@ -171,11 +175,6 @@ fn chunk_size(comm: &Comm) -> Result<usize> {
     Ok(all[0].as_slice().try_into().map_or(CHUNK, |bytes| u64::from_le_bytes(bytes) as usize))
 }
 
-/// Bytes of a chunk of a part that is `len` bytes long; the same on both sides.
-fn chunk_of(chunk: usize, len: usize) -> usize {
-    chunk.max(len.div_ceil(MOST))
-}
-
 /// Where parts from each rank come to lie in a window.
 fn landing(from: &[usize]) -> Places {
     packed(&from.iter().map(|len| len.next_multiple_of(64)).collect::<Vec<_>>())
@@ -202,16 +201,11 @@ fn order(nodes: &[usize], rank: usize) -> Vec<usize> {
 fn one_sided(ring: &Arc<Ring>, number: usize, chunk: usize, starts: &[usize], volumes: &Volumes) -> Hull {
     let (nodes, rank) = (ring.comm.nodes(), ring.comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
-    let mut chunks = Vec::new();
-    for peer in order(nodes, rank) {
-        let there = starts[peer] + landing(&column(volumes, peer)).at[rank];
-        let chunk = chunk_of(chunk, volumes.to[peer]);
-        for (done, count) in (0..volumes.to[peer]).step_by(chunk).zip(1..) {
-            let len = chunk.min(volumes.to[peer] - done);
-            let step = step(nodes, rank, peer);
-            chunks.push(Chunk { step, peer, from: send.at[peer] + done, to: there + done, len, count });
-        }
-    }
+    let outgoing = |&peer: &usize| {
+        let to = starts[peer] + landing(&column(volumes, peer)).at[rank];
+        Outgoing { step: step(nodes, rank, peer), peer, from: send.at[peer], to, len: volumes.to[peer] }
+    };
+    let sent = order(nodes, rank).iter().filter(|&&peer| volumes.to[peer] > 0).map(outgoing).collect();
     let received = parts(&recv, &volumes.from);
     let places = landing(&volumes.from).at.iter().map(|at| starts[rank] + at).collect();
     let state = Mutex::new(Run {
@@ -220,11 +214,11 @@ fn one_sided(ring: &Arc<Ring>, number: usize, chunk: usize, starts: &[usize], vo
         recv: std::ptr::null_mut(),
         admitted: false,
         taken: vec![0; received.len()],
-        landed: 0,
-        flying: 0,
+        landed: Cursor::default(),
+        flown: Cursor::default(),
     });
     let (ring, reshape, window) = (ring.clone(), volumes.reshape, ring.bytes);
-    let craft = OneSided { ring, number, reshape, places, chunk, chunks, received, state };
+    let craft = OneSided { ring, number, reshape, places, chunk, sent, received, state };
     Hull { window, ..Hull::new(send, recv, Box::new(craft)) }
 }
 
@@ -252,7 +246,7 @@ impl OneSided {
     fn come(&self, window: &dyn Window, run: &Run, part: &Part) -> usize {
         let word = window.word(self.ring.count(self.number, part.peer));
         let chunks = if word >> 32 == run.number & LOW { word & LOW } else { 0 };
-        part.len.min(chunks as usize * chunk_of(self.chunk, part.len))
+        part.len.min(chunks as usize * self.chunk)
     }
 
     /// Takes what has come; whether anything had.
@@ -271,50 +265,69 @@ impl OneSided {
         Ok(any)
     }
 
-    /// Is the target of this chunk ready?
-    fn may_put(&self, window: &dyn Window, run: &Run, chunk: &Chunk) -> bool {
-        window.word(self.ring.ready(self.number, chunk.peer)) == run.number
+    /// Is the target of this part ready?
+    fn may_put(&self, window: &dyn Window, run: &Run, part: &Outgoing) -> bool {
+        window.word(self.ring.ready(self.number, part.peer)) == run.number
     }
 
     /// Tells of chunks that have landed, and puts the next ones of one step to
     /// targets that are ready; whether it did either.
     fn put(&self, window: &dyn Window, run: &mut Run) -> Result<bool> {
-        let told = run.flying > 0;
-        if told && !window.landed(self.number)? {
-            return Ok(false);
+        let told = run.landed != run.flown;
+        if told {
+            if !window.landed(self.number)? {
+                return Ok(false);
+            }
+            self.tell(window, run)?;
+            run.landed = run.flown;
         }
-        let now = &self.chunks[run.landed..run.landed + run.flying];
-        for (i, chunk) in now.iter().enumerate() {
-            if now.get(i + 1).is_none_or(|next| next.peer != chunk.peer) {
-                let word = self.ring.count(self.number, self.ring.comm.rank());
-                window.signal(chunk.peer, word, (run.number & LOW) << 32 | chunk.count)?;
+        let mut puts = [Put { peer: 0, at: 0, data: std::ptr::null(), len: 0 }; IN_FLIGHT];
+        let (mut count, mut now) = (0, run.landed);
+        while count < IN_FLIGHT
+            && let Some(part) = self.sent.get(now.part)
+            && part.step == self.sent[run.landed.part].step
+            && self.may_put(window, run, part)
+        {
+            let len = self.chunk.min(part.len - now.done);
+            let data = run.send.wrapping_add(part.from + now.done);
+            puts[count] = Put { peer: part.peer, at: part.to + now.done, data, len };
+            count += 1;
+            now.done += len;
+            if now.done == part.len {
+                now = Cursor { part: now.part + 1, done: 0 };
             }
         }
-        run.landed += run.flying;
-        let rest = &self.chunks[run.landed..];
-        let next = |chunk: &&Chunk| chunk.step == rest[0].step && self.may_put(window, run, chunk);
-        run.flying = rest.iter().take(IN_FLIGHT).take_while(next).count();
-        let mut puts = [Put { peer: 0, at: 0, data: std::ptr::null(), len: 0 }; IN_FLIGHT];
-        for (put, chunk) in puts.iter_mut().zip(&rest[..run.flying]) {
-            let data = run.send.wrapping_add(chunk.from);
-            *put = Put { peer: chunk.peer, at: chunk.to, data, len: chunk.len };
-        }
-        if run.flying > 0 {
+        run.flown = now;
+        if count > 0 {
             // SAFETY: the send buffer stays as it is until this is done.
-            unsafe { window.put(self.number, &puts[..run.flying])? };
+            unsafe { window.put(self.number, &puts[..count])? };
         }
-        Ok(told || run.flying > 0)
+        Ok(told || count > 0)
+    }
+
+    /// Tells the targets of all that was on its way.
+    fn tell(&self, window: &dyn Window, run: &Run) -> Result<()> {
+        let (first, now) = (run.landed.part, run.flown);
+        for (number, part) in self.sent.iter().enumerate().take(now.part + 1).skip(first) {
+            let done = if number < now.part { part.len } else { now.done };
+            if done > 0 {
+                let chunks = done.div_ceil(self.chunk) as u64;
+                let word = self.ring.count(self.number, self.ring.comm.rank());
+                window.signal(part.peer, word, (run.number & LOW) << 32 | chunks)?;
+            }
+        }
+        Ok(())
     }
 
     fn is_done(&self, run: &Run) -> bool {
-        run.landed == self.chunks.len()
+        run.landed.part == self.sent.len()
             && run.admitted
             && self.received.iter().zip(&run.taken).all(|(part, taken)| *taken == part.len)
     }
 
     /// Does this rank wait for that one?
     fn is_owed(&self, run: &Run, peer: usize) -> bool {
-        self.chunks.get(run.landed).is_some_and(|chunk| chunk.peer == peer)
+        self.sent.get(run.landed.part).is_some_and(|part| part.peer == peer)
             || self
                 .received
                 .iter()
@@ -333,7 +346,7 @@ impl OneSided {
         window.check(&|_| false)?;
         // A put at a time under way: more would wait here for the next.
         while self.admit(window, run)? | self.take(window, run)? | self.put(window, run)? {
-            if run.flying > 0 && window.landing(self.number) != News::Now {
+            if run.landed != run.flown && window.landing(self.number) != News::Now {
                 break;
             }
         }
@@ -361,7 +374,8 @@ impl Craft for OneSided {
     unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
         let mut run = self.run();
         run.number += 1;
-        (run.send, run.recv, run.admitted, run.landed, run.flying) = (send, recv, false, 0, 0);
+        (run.send, run.recv, run.admitted) = (send, recv, false);
+        (run.landed, run.flown) = (Cursor::default(), Cursor::default());
         run.taken.fill(0);
         let window = self.ring.window()?;
         self.admit(window, &mut run)?;
@@ -382,8 +396,9 @@ impl Craft for OneSided {
         let run = self.run();
         let Ok(window) = self.ring.window() else { return News::Now };
         let some = |(part, taken): (&Part, &usize)| self.come(window, &run, part) > *taken;
-        let may_put = || match self.chunks.get(run.landed) {
-            Some(chunk) if run.flying == 0 => self.may_put(window, &run, chunk),
+        let flying = run.landed != run.flown;
+        let may_put = || match self.sent.get(run.landed.part) {
+            Some(part) if !flying => self.may_put(window, &run, part),
             _ => false,
         };
         let now = self.is_done(&run)
@@ -393,7 +408,7 @@ impl Craft for OneSided {
             || window.check(&|peer| self.is_owed(&run, peer)).is_err();
         match now {
             true => News::Now,
-            false if run.flying > 0 => window.landing(self.number),
+            false if flying => window.landing(self.number),
             false => News::Nothing,
         }
     }

@@ -1,9 +1,7 @@
 //! What a plan gives: arrays that fit it, and what it knows about itself.
 
-use std::time::Duration;
-
+use super::draft::Step;
 use super::geometry::Geometry;
-use super::schedule::Before;
 use super::{Array, FORWARD, IN_PLACE, Memory, Plan, StepTime, Workspace};
 use crate::buffer::Buffer;
 use crate::exchange::Way;
@@ -104,24 +102,47 @@ impl<T: Real> Plan<T> {
         self.memory
     }
 
-    /// How long each step of the last transform took on this rank. Allocates.
+    /// How long each step of the last transform took on this rank, its tiles
+    /// together. Allocates.
     pub fn profile(&self) -> Vec<StepTime> {
         let variant = &self.variants[self.last];
-        let mut steps = Vec::new();
-        for (pass, times) in variant.passes.iter().zip(self.times.chunks_exact(2)) {
-            let mut push = |name: String, time: Duration, bytes: u64, flops: f64| {
-                steps.push(StepTime { name, ms: time.as_secs_f64() * 1e3, bytes, flops });
+        let mut steps: Vec<(Step, StepTime)> = Vec::new();
+        for (step, time) in variant.steps.iter().zip(&self.times) {
+            let ms = time.as_secs_f64() * 1e3;
+            let (name, bytes, flops) = match *step {
+                Step::Barrier => ("wait".into(), 0, 0.0),
+                Step::Run { bound, .. } => {
+                    let pass = &variant.passes[bound];
+                    (pass.name.clone(), pass.bytes, pass.flops)
+                }
+                Step::Start { reshape, .. } => (variant.reshapes[reshape].0.clone(), 0, 0.0),
+                Step::Wait { reshape, .. } => (variant.reshapes[reshape].0.clone(), 0, 0.0),
             };
-            match pass.before {
-                Before::Nothing => {}
-                Before::Barrier => push("wait".into(), times[0], 0, 0.0),
-                Before::Exchange(number) => {
-                    let (name, bytes) = &variant.reshapes[number];
-                    push(name.clone(), times[0], *bytes, 0.0);
+            let same = steps.iter_mut().find(|(known, _)| match (known, step) {
+                (Step::Run { pass: a, .. }, Step::Run { pass: b, .. }) => a == b,
+                (
+                    Step::Start { reshape: a, .. } | Step::Wait { reshape: a, .. },
+                    Step::Start { reshape: b, .. } | Step::Wait { reshape: b, .. },
+                ) => a == b,
+                _ => false,
+            });
+            match same {
+                Some((_, known)) => {
+                    known.ms += ms;
+                    known.bytes += bytes;
+                    known.flops += flops;
+                }
+                None => {
+                    let moved = match *step {
+                        Step::Start { reshape, .. } | Step::Wait { reshape, .. } => {
+                            variant.reshapes[reshape].1
+                        }
+                        _ => bytes,
+                    };
+                    steps.push((*step, StepTime { name, ms, bytes: moved, flops }));
                 }
             }
-            push(pass.name.clone(), times[1], pass.bytes, pass.flops);
         }
-        steps
+        steps.into_iter().map(|(_, time)| time).collect()
     }
 }

@@ -8,6 +8,7 @@ use super::geometry::Geometry;
 use super::lower::{Areas, Site, padded_rows, volumes};
 use super::pass::{BoundPass, Hand};
 use super::schedule::{Direction, Leg, Schedule, Terms, schedule};
+use super::tiles::{self, Action, Tiles};
 use super::{Memory, Plan};
 use crate::buffer::Buffer;
 use crate::exchange::{self, Mover, Volumes, Way};
@@ -16,13 +17,17 @@ use crate::layout::Split;
 use crate::machine::{last_level_bytes, level2_bytes};
 use crate::pool::Pool;
 use crate::recipe::State;
-use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, Result, design};
+use crate::tune::Effort;
+use crate::wisdom::{self, Advice, Known, Source};
+use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, Result, Tiling, design};
 
 /// Makes plans: a problem, and what the user wants to decide himself.
 #[derive(Clone, Debug)]
 pub struct Planner {
     problem: Problem,
     choice: Choice,
+    effort: Effort,
+    source: Source,
 }
 
 /// What rank 0 decides for all.
@@ -34,17 +39,39 @@ struct Decision {
     threads: usize,
     /// Are the arrays too large for any cache, so that stores had better go past them?
     stream: bool,
+    /// Where the choice comes from, if it was known.
+    wisdom: Option<Known>,
 }
 
 impl Planner {
     /// A planner for this problem; everything else is left to it.
     pub fn new(problem: &Problem) -> Self {
-        Planner { problem: problem.clone(), choice: Choice::default() }
+        let (problem, choice) = (problem.clone(), Choice::default());
+        Planner { problem, choice, effort: Effort::default(), source: Source::default() }
     }
 
     /// What is decided already.
     pub fn choice(mut self, choice: Choice) -> Self {
         self.choice = choice;
+        self
+    }
+
+    /// How hard to look for a fast plan where none is known for this problem
+    /// (default: not at all). What trials find is remembered in the file of wisdom.
+    pub fn effort(mut self, effort: Effort) -> Self {
+        self.effort = effort;
+        self
+    }
+
+    /// The file of wisdom, read on rank 0, instead of the user's own.
+    pub fn wisdom(mut self, file: impl Into<std::path::PathBuf>) -> Self {
+        self.source = Source::File(file.into());
+        self
+    }
+
+    /// What was learned in other runs is neither used nor added to.
+    pub fn without_wisdom(mut self) -> Self {
+        self.source = Source::Nothing;
         self
     }
 
@@ -56,9 +83,9 @@ impl Planner {
     /// [`Error::Disagreement`], on every rank, where they differ between ranks.
     /// A rank that never calls cannot be told from a slow one.
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T>> {
-        let problem = agree::<T>(comm, self.problem.clone(), &self.choice)?;
-        problem.check()?;
-        let decision = decide::<T>(comm, &problem, self.choice.clone())?;
+        let problem = agree::<T>(comm, self.problem.clone(), &self.choice, self.effort)?;
+        let advice = wisdom::advice::<T>(comm, &problem, &self.choice, self.effort, &self.source)?;
+        let decision = decide::<T>(comm, &problem, advice)?;
         let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
         compare(comm, &recipe)?;
         let own = comm.duplicate()?.with_threads(decision.threads);
@@ -84,9 +111,9 @@ struct Other {
 
 impl Other {
     fn draft<T: Real>(self, recipe: &Recipe, why: &Error) -> Result<Draft<T>> {
-        let Planner { problem, mut choice } = self.planner;
+        let Planner { problem, mut choice, .. } = self.planner;
         choice.exchange = Some(MESSAGES.into());
-        let mut draft = Planner { problem, choice }.draft(&self.comm)?;
+        let mut draft = Planner::new(&problem).choice(choice).without_wisdom().draft(&self.comm)?;
         draft.notes.push(format!("exchange {MESSAGES} instead of {}: {why}", recipe.exchange));
         Ok(draft)
     }
@@ -96,7 +123,7 @@ impl Other {
 const MESSAGES: &str = "all_to_allv";
 
 /// The exchange where nobody asks for one.
-fn default_exchange(comm: &Comm) -> &'static str {
+pub(crate) fn default_exchange(comm: &Comm) -> &'static str {
     let nodes = comm.node_count();
     match nodes {
         1 => exchange::EXCHANGES[0].name,
@@ -105,15 +132,20 @@ fn default_exchange(comm: &Comm) -> &'static str {
     }
 }
 
-/// Gathers the ranks' own boxes and compares everything else.
-fn agree<T: Real>(comm: &Comm, mut problem: Problem, choice: &Choice) -> Result<Problem> {
+/// Gathers the ranks' own boxes and compares everything else; checks the problem.
+pub(crate) fn agree<T: Real>(
+    comm: &Comm,
+    mut problem: Problem,
+    choice: &Choice,
+    effort: Effort,
+) -> Result<Problem> {
     for spec in [&mut problem.input, &mut problem.output] {
         gather_boxes(comm, spec)?;
     }
-    let mine = format!("{} {problem:?} {choice:?}", T::PRECISION.name());
+    let mine = format!("{} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
     let all = comm.all_gather(mine.as_bytes())?;
     match all.iter().position(|theirs| *theirs != all[0]) {
-        None => Ok(problem),
+        None => problem.check().map(|()| problem),
         Some(rank) => Err(Error::Disagreement(difference(&all[0], &all[rank], rank))),
     }
 }
@@ -152,7 +184,7 @@ fn difference(first: &[u8], other: &[u8], rank: usize) -> String {
 }
 
 /// As many threads as have work for longer than it takes to wake them.
-fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
+pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
     if let Some(threads) = choice.threads {
         return threads.max(1);
     }
@@ -169,7 +201,8 @@ fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
 }
 
 /// Rank 0's decision, on every rank.
-fn decide<T: Real>(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<Decision> {
+fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
+    let Advice { mut choice, known: wisdom } = advice;
     if comm.size() > 1 {
         let nodes = comm.node_count();
         let name = choice.exchange.get_or_insert_with(|| default_exchange(comm).into());
@@ -182,7 +215,7 @@ fn decide<T: Real>(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result
     }
     let threads = threads(comm, problem, &choice);
     let stream = choice.stream.unwrap_or_else(|| stream(comm, problem, T::PRECISION.bytes()));
-    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads, stream };
+    let decision = Decision { choice, plane_bytes: 2 * level2_bytes(), threads, stream, wisdom };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),
@@ -198,14 +231,25 @@ fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
     }
 }
 
+/// What a rank does, in order: an [`Action`] bound to its memory.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    Barrier,
+    Run { bound: usize, pass: usize },
+    Start { mover: usize, reshape: usize, send: usize, recv: usize },
+    Wait { mover: usize, reshape: usize },
+}
+
 /// One direction, out of place or in place, bound to this rank.
 pub(super) struct Variant<T> {
-    pub rank: usize,
     pub passes: Vec<BoundPass<T>>,
+    pub steps: Vec<Step>,
     pub areas: Areas,
     pub movers: Arc<Vec<Box<dyn Mover>>>,
     /// Name of each reshape, and the bytes this rank takes from others in it.
     pub reshapes: Vec<(String, u64)>,
+    /// How often a pass looks after what flies.
+    pub polls: usize,
     pub input: Geometry,
     pub output: Geometry,
 }
@@ -222,6 +266,7 @@ pub struct Draft<T: Real> {
     pub(super) private: [usize; 4],
     pub(super) memory: Memory,
     pub(super) scratch: usize,
+    wisdom: Option<Known>,
     pub(super) notes: Vec<String>,
     other: Option<Other>,
 }
@@ -240,10 +285,12 @@ impl<T: Real> Draft<T> {
         let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new() };
         let fuse = |legs: &[Leg], state: &State| may_fuse(&recipe, decision, legs, state);
         let plan = |(direction, in_place): (Direction, bool), lent_ends: bool| {
-            schedule(&recipe, Terms { direction, in_place, way, lent_ends, fuse: &fuse })
+            let tilings = tilings(&recipe, direction);
+            schedule(&recipe, Terms { direction, in_place, way, lent_ends, tilings, fuse: &fuse })
         };
         let plans = KINDS.map(|kind| plan(kind, true));
-        let movers = movers(comm, &recipe, &plans, way)?;
+        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], tilings(&recipe, KINDS[way].0)));
+        let movers = movers(comm, &recipe, &plans, &cuts, way)?;
         let mut variants = Vec::with_capacity(2 * KINDS.len());
         for (i, plan) in plans.iter().enumerate() {
             variants.push(bind(
@@ -251,7 +298,7 @@ impl<T: Real> Draft<T> {
                 &recipe,
                 plan,
                 (KINDS[i].1, decision.stream),
-                movers[i % 2].clone(),
+                (&cuts[i % 2], &movers[i % 2]),
                 &mut tables,
             )?);
         }
@@ -266,7 +313,7 @@ impl<T: Real> Draft<T> {
                         &recipe,
                         &own,
                         (kind.1, decision.stream),
-                        movers[i % 2].clone(),
+                        (&cuts[i % 2], &movers[i % 2]),
                         &mut tables,
                     )?);
                 }
@@ -284,7 +331,19 @@ impl<T: Real> Draft<T> {
             .map(String::from)
             .collect();
         notes.dedup();
-        Ok(Draft { comm: comm.clone(), recipe, way, variants, private, memory, scratch, notes, other: None })
+        let wisdom = decision.wisdom.clone();
+        Ok(Draft {
+            comm: comm.clone(),
+            recipe,
+            way,
+            variants,
+            private,
+            memory,
+            scratch,
+            notes,
+            other: None,
+            wisdom,
+        })
     }
 
     /// What a user should know: an exchange that had to make do with less, or
@@ -302,6 +361,11 @@ impl<T: Real> Draft<T> {
     /// What the plan will do.
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
+    }
+
+    /// Whose experience the plan was made from; `None` where there was none.
+    pub fn wisdom(&self) -> Option<&Known> {
+        self.wisdom.as_ref()
     }
 
     /// What the plan will take on this rank.
@@ -384,21 +448,38 @@ impl<T: Real> Tables<T> {
 
 type Movers = Arc<Vec<Box<dyn Mover>>>;
 
-/// The movers of forward and backward, in place or not.
-fn movers(comm: &Comm, recipe: &Recipe, plans: &[Schedule; 4], way: Way) -> Result<[Movers; 2]> {
+/// What is asked for the reshapes of one direction.
+fn tilings(recipe: &Recipe, direction: Direction) -> &[Tiling] {
+    match direction {
+        Direction::Forward => &recipe.overlap.forward,
+        Direction::Backward => &recipe.overlap.backward,
+    }
+}
+
+/// The movers of forward and backward, in place or not: one for every tile.
+fn movers(
+    comm: &Comm,
+    recipe: &Recipe,
+    plans: &[Schedule; 4],
+    cuts: &[Vec<Tiles>; 2],
+    way: Way,
+) -> Result<[Movers; 2]> {
     let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(Default::default()) };
     let number = recipe.precision.bytes();
-    let all: Vec<Volumes> = plans[..2]
-        .iter()
-        .flat_map(|plan| &plan.reshapes)
-        .enumerate()
-        .map(|(number_of, reshape)| Volumes {
-            reshape: number_of,
-            ..volumes(reshape, comm.rank(), recipe.batch, number)
-        })
-        .collect();
+    let mut all: Vec<Volumes> = Vec::new();
+    let mut count = 0;
+    for (plan, cuts) in plans.iter().zip(cuts) {
+        for (reshape, cut) in plan.reshapes.iter().zip(cuts) {
+            let of = |tile| Volumes {
+                reshape: count,
+                ..volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number)
+            };
+            all.extend((0..cut.count).map(of));
+            count += 1;
+        }
+    }
     let mut forward = make(comm, &all)?;
-    let backward = forward.split_off(plans[0].reshapes.len());
+    let backward = forward.split_off(cuts[0].iter().map(|cut| cut.count).sum());
     Ok([Arc::new(forward), Arc::new(backward)])
 }
 
@@ -407,20 +488,33 @@ fn bind<T: Real>(
     recipe: &Recipe,
     plan: &Schedule,
     (in_place, stream): (bool, bool),
-    movers: Movers,
+    (cuts, movers): (&[Tiles], &Movers),
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
     let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
     let (rank, number, batch) = (comm.rank(), recipe.precision.bytes(), recipe.batch);
     let memory = recipe.memory;
-    let site =
-        Site { rank, ranks: comm.size(), batch, number, memory, in_place, stream, halved, movers: &movers };
+    let ranks = comm.size();
+    let cuts = &tiles::fit(plan, cuts, in_place);
+    let site = Site { rank, ranks, batch, number, memory, in_place, stream, halved, cuts, movers };
     let areas = site.areas(plan);
-    let passes: Result<Vec<_>> = plan
-        .passes
-        .iter()
-        .map(|pass| BoundPass::new(&site, plan, &areas, pass, &mut |leg| tables.lines(leg)))
-        .collect();
+    let mut passes = Vec::new();
+    let mut steps = Vec::new();
+    for action in tiles::actions(plan, cuts) {
+        steps.push(match action {
+            Action::Barrier => Step::Barrier,
+            Action::Run { pass, tile } => {
+                let lines = &mut |leg: &Leg| tables.lines(leg);
+                passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], tile, lines)?);
+                Step::Run { bound: passes.len() - 1, pass }
+            }
+            Action::Start { reshape, tile } => {
+                let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
+                Step::Start { mover: site.mover(reshape, tile), reshape, send, recv }
+            }
+            Action::Wait { reshape, tile } => Step::Wait { mover: site.mover(reshape, tile), reshape },
+        });
+    }
     let end = |state: &State| {
         let (part, order) = (state.layout.boxes()[rank], state.layout.order());
         match in_place && state.real && padded_rows(state, halved) {
@@ -429,9 +523,11 @@ fn bind<T: Real>(
         }
     };
     let (input, output) = (end(&plan.input), end(&plan.output));
-    let taken = |reshape| volumes(reshape, rank, batch, number).from.iter().sum::<usize>() as u64;
-    let reshapes = plan.reshapes.iter().map(|reshape| (reshape.name.clone(), taken(reshape))).collect();
-    Ok(Variant { rank, passes: passes?, areas, movers, reshapes, input, output })
+    let taken = |reshape| volumes(reshape, (&Tiles::ONE, 0), rank, batch, number).from.iter().sum::<usize>();
+    let reshapes =
+        plan.reshapes.iter().map(|reshape| (reshape.name.clone(), taken(reshape) as u64)).collect();
+    let polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
+    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, polls, input, output })
 }
 
 /// Two axes in one pass: where a plane stays in cache between them, and there

@@ -2,6 +2,7 @@
 
 use super::geometry::{Geometry, width};
 use super::schedule::{End, Home, Reshape, Schedule};
+use super::tiles::Tiles;
 use crate::exchange::{Mover, Volumes};
 use crate::recipe::State;
 use crate::{Box3, MemoryUse};
@@ -39,6 +40,8 @@ pub(crate) struct Site<'a> {
     /// Is the array so large that what is stored is better written past the caches?
     pub stream: bool,
     pub halved: Option<usize>,
+    /// How the reshapes are cut, and a mover for every tile.
+    pub cuts: &'a [Tiles],
     pub movers: &'a [Box<dyn Mover>],
 }
 
@@ -48,11 +51,11 @@ pub(crate) struct Site<'a> {
 pub(crate) struct Areas {
     /// Work arrays.
     pub slots: Vec<Vec<usize>>,
-    /// What stays on a rank, or on its node, in reshapes of even and of odd
-    /// number: one is stored while the last is loaded.
-    pub keep: [Vec<usize>; 2],
-    pub send: Vec<usize>,
-    pub recv: Vec<usize>,
+    /// What stays on a rank, or on its node: reshapes take turns, because one
+    /// is stored while the last is loaded, and in tiles also the one before it.
+    pub keep: Vec<Vec<usize>>,
+    /// Send and receive buffers of reshapes of even and of odd number.
+    pub buffers: [[Vec<usize>; 2]; 2],
     /// Numbers of work arrays on this rank, and of all areas.
     pub arrays: usize,
     pub total: usize,
@@ -90,25 +93,53 @@ impl Site<'_> {
         };
         let ranks = || 0..self.ranks;
         let slots = lens.into_iter().map(&mut next).collect();
-        let keep = [0, 1].map(|parity| next(ranks().map(|rank| self.kept(schedule, parity, rank)).collect()));
+        let turns = if self.cuts.iter().any(|cut| cut.count > 1) { 3 } else { 2 };
+        let kept = |turn: usize| ranks().map(|rank| self.kept(schedule, (turn, turns), rank)).collect();
+        let keep: Vec<_> = (0..turns).map(|turn| next(kept(turn))).collect();
         let arrays = keep[0][self.rank];
-        let [send, recv] = [0, 1].map(|side| next(ranks().map(|rank| self.buffer(rank, side)).collect()));
-        Areas { slots, keep, send, recv, arrays, total: at[self.rank] }
+        // Reshapes in one tile are over before the next one begins: they share their buffers.
+        let parities = turns - 1;
+        let mut side = |parity: usize, side: usize| {
+            next(ranks().map(|rank| self.buffer(rank, side, parity, parities)).collect())
+        };
+        let even = [side(0, 0), side(0, 1)];
+        let odd = if parities == 2 { [side(1, 0), side(1, 1)] } else { even.clone() };
+        Areas { slots, keep, buffers: [even, odd], arrays, total: at[self.rank] }
     }
 
-    /// Numbers of a rank's send (0) or receive (1) buffer.
-    fn buffer(&self, rank: usize, side: usize) -> usize {
-        let of = |mover: &dyn Mover| match mover.sharing() {
+    /// The mover of a tile.
+    pub fn mover(&self, reshape: usize, tile: usize) -> usize {
+        self.cuts[..reshape].iter().map(|cut| cut.count).sum::<usize>() + tile
+    }
+
+    /// Numbers of a rank's send (0) or receive (1) buffer for a tile.
+    fn tile_len(&self, reshape: usize, tile: usize, rank: usize, side: usize) -> usize {
+        let mover = &self.movers[self.mover(reshape, tile)];
+        let bytes = match mover.sharing() {
             Some(sharing) => sharing.lens[rank][side],
             // Only this rank's are known, and needed.
             None => [mover.send().len, mover.recv().len][side],
         };
-        self.lines(self.movers.iter().map(|mover| of(&**mover)).max().unwrap_or(0).div_ceil(self.number))
+        self.lines(bytes.div_ceil(self.number))
+    }
+
+    /// Numbers of a rank's send (0) or receive (1) buffers for the reshapes of one parity.
+    fn buffer(&self, rank: usize, side: usize, parity: usize, parities: usize) -> usize {
+        let of = |reshape: usize| -> usize {
+            (0..self.cuts[reshape].count).map(|tile| self.tile_len(reshape, tile, rank, side)).sum()
+        };
+        (parity..self.cuts.len()).step_by(parities).map(of).max().unwrap_or(0)
+    }
+
+    /// Where the send (0) or receive (1) buffer of a tile begins.
+    pub fn tile_at(&self, areas: &Areas, reshape: usize, tile: usize, rank: usize, side: usize) -> usize {
+        let before: usize = (0..tile).map(|tile| self.tile_len(reshape, tile, rank, side)).sum();
+        areas.buffers[reshape % 2][side][rank] + before
     }
 
     /// Are these ranks on one node, as far as the mover of a reshape goes?
     fn near(&self, reshape: usize, one: usize, other: usize) -> bool {
-        let sharing = || self.movers[reshape].sharing();
+        let sharing = || self.movers[self.mover(reshape, 0)].sharing();
         one == other || sharing().is_some_and(|sharing| sharing.nodes[one] == sharing.nodes[other])
     }
 
@@ -118,19 +149,20 @@ impl Site<'_> {
         self.lines(part.volume() * width(reshape.real) * self.batch)
     }
 
-    /// Numbers that a rank keeps for itself and its node in reshapes of one parity.
-    fn kept(&self, schedule: &Schedule, parity: usize, rank: usize) -> usize {
+    /// Numbers that a rank keeps for itself and its node in the reshapes of one turn.
+    fn kept(&self, schedule: &Schedule, (turn, turns): (usize, usize), rank: usize) -> usize {
         let of = |(number, reshape): (usize, &Reshape)| -> usize {
             let near = (0..self.ranks).filter(|&peer| self.near(number, rank, peer));
             near.map(|peer| self.kept_part(reshape, rank, peer)).sum()
         };
-        schedule.reshapes.iter().enumerate().skip(parity).step_by(2).map(of).max().unwrap_or(0)
+        schedule.reshapes.iter().enumerate().skip(turn).step_by(turns).map(of).max().unwrap_or(0)
     }
 
     /// Where in `from`'s workspace the part for `to` lies, which is on its node.
     fn kept_at(&self, areas: &Areas, reshape: &Reshape, number: usize, from: usize, to: usize) -> usize {
         let before = (0..to).filter(|&peer| self.near(number, from, peer));
-        areas.keep[number % 2][from] + before.map(|peer| self.kept_part(reshape, from, peer)).sum::<usize>()
+        areas.keep[number % areas.keep.len()][from]
+            + before.map(|peer| self.kept_part(reshape, from, peer)).sum::<usize>()
     }
 
     /// The memory of `rank`'s part of an array.
@@ -170,14 +202,14 @@ impl Site<'_> {
         })
     }
 
-    /// Where the elements of `domain` (this rank's box there) lie.
+    /// Where the elements of `domain` (this rank's box there, or a tile of it) lie.
     pub fn pieces(
         &self,
         schedule: &Schedule,
         areas: &Areas,
         end: &End,
         domain: &Box3,
-        sending: bool,
+        side: Wired,
     ) -> Vec<Piece> {
         match end {
             End::Own(home, state) => {
@@ -186,45 +218,50 @@ impl Site<'_> {
             End::Peers(home, state) => (0..self.ranks)
                 .filter_map(|rank| self.array_piece(areas, *home, state, rank, domain))
                 .collect(),
-            End::Wire(number) => self.wire_pieces(&schedule.reshapes[*number], areas, *number, sending),
+            End::Wire(number) => self.wire_pieces(&schedule.reshapes[*number], areas, *number, side),
         }
     }
 
-    fn wire_pieces(&self, reshape: &Reshape, areas: &Areas, number: usize, sending: bool) -> Vec<Piece> {
-        let mover = &self.movers[number];
-        let (mine, theirs) = match sending {
-            true => (reshape.from.boxes()[self.rank], reshape.to.boxes()),
-            false => (reshape.to.boxes()[self.rank], reshape.from.boxes()),
-        };
+    fn wire_pieces(&self, reshape: &Reshape, areas: &Areas, number: usize, side: Wired) -> Vec<Piece> {
+        let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
         let mut pieces = Vec::new();
-        for (peer, other) in theirs.iter().enumerate() {
-            let region = mine.intersect(other);
-            if region.is_empty() {
-                continue;
-            }
+        for peer in 0..self.ranks {
+            let (source, target) = if side.sending { (self.rank, peer) } else { (peer, self.rank) };
             // Parts lie in the order of the receiving side, which loads them as lines.
-            let geometry = Geometry::dense(region, reshape.to.order(), reshape.real);
-            let (rank, offset) = match sending {
-                true if self.near(number, self.rank, peer) => {
-                    (self.rank, self.kept_at(areas, reshape, number, self.rank, peer))
-                }
-                false if self.near(number, self.rank, peer) => {
-                    (peer, self.kept_at(areas, reshape, number, peer, self.rank))
-                }
-                true => {
-                    let holder = mover.sharing().map_or(self.rank, |sharing| sharing.outbox[peer]);
-                    (holder, areas.send[holder] + mover.send().at[peer] / self.number)
-                }
-                false => {
-                    let holder = mover.sharing().map_or(self.rank, |sharing| sharing.inbox[peer]);
-                    (holder, areas.recv[holder] + mover.recv().at[peer] / self.number)
+            let mut push = |region: Box3, rank: usize, offset: usize| {
+                let Geometry { strides, volume, .. } =
+                    Geometry::dense(region, reshape.to.order(), reshape.real);
+                if !region.is_empty() {
+                    pieces.push(Piece { region, rank, base: Base::Work, offset, strides, batch: volume });
                 }
             };
-            let (strides, batch) = (geometry.strides, geometry.volume);
-            pieces.push(Piece { region, rank, base: Base::Work, offset, strides, batch });
+            if self.near(number, self.rank, peer) {
+                let offset = self.kept_at(areas, reshape, number, source, target);
+                push(from[source].intersect(&to[target]), source, offset);
+                continue;
+            }
+            let tiles = side.tile.map_or(0..self.cuts[number].count, |tile| tile..tile + 1);
+            for tile in tiles {
+                let mover = &self.movers[self.mover(number, tile)];
+                let (places, sharing) =
+                    (if side.sending { mover.send() } else { mover.recv() }, mover.sharing());
+                let holder = sharing.map_or(self.rank, |sharing| {
+                    if side.sending { sharing.outbox[peer] } else { sharing.inbox[peer] }
+                });
+                let at = self.tile_at(areas, number, tile, holder, usize::from(!side.sending));
+                let region = self.cuts[number].between(&from[source], &to[target], tile);
+                push(region, holder, at + places.at[peer] / self.number);
+            }
         }
         pieces
     }
+}
+
+/// Which end of a reshape, and which tile of it (`None`: all).
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wired {
+    pub sending: bool,
+    pub tile: Option<usize>,
 }
 
 /// Do real rows lie along the halved axis, whole, so that they can be padded?
@@ -232,10 +269,23 @@ pub(crate) fn padded_rows(state: &State, halved: Option<usize>) -> bool {
     halved.is_some_and(|axis| state.layout.order().fastest() == axis && state.layout.is_whole(axis))
 }
 
-/// What a reshape carries between this rank and the others, in bytes.
-pub(crate) fn volumes(reshape: &Reshape, rank: usize, batch: usize, number: usize) -> Volumes {
+/// What a tile of a reshape carries between this rank and the others, in bytes.
+pub(crate) fn volumes(
+    reshape: &Reshape,
+    (cut, tile): (&Tiles, usize),
+    rank: usize,
+    batch: usize,
+    number: usize,
+) -> Volumes {
     let element = width(reshape.real) * batch * number;
-    let pairs = crate::recipe::pairs(&reshape.from, &reshape.to, element);
+    let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
+    let bytes = |source: usize, target: usize| match source == target {
+        true => 0,
+        false => cut.between(&from[source], &to[target], tile).volume() * element,
+    };
+    let ranks = from.len();
+    let pairs: Vec<Vec<usize>> =
+        (0..ranks).map(|source| (0..ranks).map(|target| bytes(source, target)).collect()).collect();
     Volumes {
         to: pairs[rank].clone(),
         from: pairs.iter().map(|row| row[rank]).collect(),

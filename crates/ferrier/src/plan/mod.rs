@@ -9,13 +9,16 @@ mod lines;
 mod lower;
 mod pass;
 mod schedule;
+mod tiles;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
+pub(crate) use draft::{agree, default_exchange, threads};
 
 use crate::buffer::Buffer;
 use crate::exchange::Way;
@@ -23,10 +26,10 @@ use crate::machine::SendPtr;
 use crate::pool::Pool;
 use crate::transport::{LENT, Lent};
 use crate::{Comm, Error, Problem, Real, Recipe, Result};
+use draft::Step;
 use draft::Variant;
 use geometry::Geometry;
-use pass::Hand;
-use schedule::Before;
+use pass::{Care, Hand};
 
 /// Bytes that a plan takes on one rank, the caller's arrays not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -109,6 +112,8 @@ pub struct Plan<T: Real> {
     bases: Vec<*mut T>,
     last: usize,
     times: Vec<Duration>,
+    /// Movers that have started and not landed.
+    flying: Vec<usize>,
 }
 
 // SAFETY: the pointers among the fields are used only during a call, when they are set anew.
@@ -130,13 +135,14 @@ impl<T: Real> Plan<T> {
     fn assemble(draft: Draft<T>, work: Option<Buffer<T>>, pool: Pool, hands: Vec<Hand<T>>) -> Self {
         let Draft { comm, recipe, way, variants, private, memory, scratch, notes, .. } = draft;
         let shared = comm.size() > 1 && way.shares();
-        let most = variants.iter().map(|variant| 2 * variant.passes.len() + 2).max().unwrap_or(0);
+        let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
         let ranks = comm.size();
         Plan {
             lent: vec![[0; LENT]; ranks],
             bases: vec![std::ptr::null_mut(); ranks * LENT],
             last: FORWARD,
             times: Vec::with_capacity(most),
+            flying: Vec::with_capacity(most),
             comm,
             recipe,
             way,
@@ -409,35 +415,71 @@ impl<T: Real> Plan<T> {
             let scratch = unsafe { work.add(first + thread * self.scratch) };
             hand.set(&self.bases, scratch, self.scratch);
         }
-        let transport = self.comm.transport();
         let hands = SendPtr(self.hands.as_mut_ptr());
-        for pass in &variant.passes {
+        self.flying.clear();
+        for step in &variant.steps {
             let start = Instant::now();
-            match pass.before {
-                Before::Nothing => {}
-                Before::Barrier => transport.node_barrier()?,
-                // SAFETY: the areas lie inside the workspace and do not overlap.
-                Before::Exchange(number) => unsafe { exchange(variant, number, work)? },
+            // SAFETY: the caller's word.
+            let run = || unsafe { self.run_step(variant, step, work, hands) };
+            let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
+                self.comm.transport().fail(&format!("panicked: {}", crate::pool::panic_text(&*payload)));
+                // Others may be reading what this rank sends, and it is about to go.
+                for &mover in &self.flying {
+                    let _ = variant.movers[mover].wait();
+                }
+                resume_unwind(payload)
+            });
+            match step {
+                Step::Start { mover, .. } => self.flying.push(*mover),
+                Step::Wait { mover, .. } => self.flying.retain(|flying| flying != mover),
+                _ => {}
             }
-            let middle = Instant::now();
-            // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
-            let mut run = || unsafe { pass.run(&self.pool, hands) };
-            match self.shared {
-                true => transport.touching(&mut run)?,
-                false => run(),
+            if let Err(error) = outcome {
+                // What still flies must land before anybody frees its memory.
+                for &mover in &self.flying {
+                    let _ = variant.movers[mover].wait();
+                }
+                return Err(error);
             }
-            self.times.extend([middle - start, middle.elapsed()]);
+            self.times.push(start.elapsed());
         }
         Ok(())
     }
-}
 
-/// # Safety
-/// `work` is the workspace that the variant's areas were laid out for.
-unsafe fn exchange<T: Real>(variant: &Variant<T>, number: usize, work: *mut T) -> Result<()> {
-    let (areas, rank) = (&variant.areas, variant.rank);
-    let mover = &variant.movers[number];
-    // SAFETY: both areas lie inside the workspace, apart from each other; nobody else
-    // touches them before all of the node have started, and after all are done.
-    unsafe { mover.run(work.add(areas.send[rank]).cast(), work.add(areas.recv[rank]).cast()) }
+    /// # Safety
+    /// As [`run_passes`](Self::run_passes); `hands` are those of the plan.
+    unsafe fn run_step(
+        &self,
+        variant: &Variant<T>,
+        step: &Step,
+        work: *mut T,
+        hands: SendPtr<Hand<T>>,
+    ) -> Result<()> {
+        let transport = self.comm.transport();
+        match *step {
+            Step::Barrier => transport.node_barrier(),
+            Step::Run { bound, .. } => {
+                // What goes wrong in the air comes out in the wait for it.
+                let (flying, movers) = (&self.flying[..], &variant.movers);
+                let look = || flying.iter().for_each(|&mover| drop(movers[mover].test()));
+                let times = if flying.is_empty() { 0 } else { variant.polls };
+                let care = Care { look: &look, times };
+                // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
+                let mut run = || unsafe { variant.passes[bound].run(&self.pool, hands, &care) };
+                match self.shared {
+                    true => transport.touching(&mut run),
+                    false => {
+                        run();
+                        Ok(())
+                    }
+                }
+            }
+            Step::Start { mover, send, recv, .. } => {
+                // SAFETY: the areas lie inside the workspace, apart from each other and from those
+                // of tiles that fly; nobody touches them before the wait for this mover.
+                unsafe { variant.movers[mover].start(work.add(send).cast(), work.add(recv).cast()) }
+            }
+            Step::Wait { mover, .. } => variant.movers[mover].wait(),
+        }
+    }
 }

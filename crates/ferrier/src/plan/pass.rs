@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::copy::Copy;
 use super::geometry::{Geometry, width};
 use super::lines::{Axes, BlockAt, LineGrid};
-use super::lower::{Areas, Base, Piece, Site};
-use super::schedule::{Before, Leg, Pass, Schedule};
+use super::lower::{Areas, Base, Piece, Site, Wired};
+use super::schedule::{End, Leg, Pass, Schedule};
 use crate::kernel::{Block, Lines, Store, Strip, fence};
 use crate::machine::SendPtr;
 use crate::pool::Pool;
@@ -37,7 +37,6 @@ impl<T> Work<T> {
 
 /// A pass of one rank.
 pub(crate) struct BoundPass<T> {
-    pub before: Before,
     pub name: String,
     /// Bytes loaded and stored.
     pub bytes: u64,
@@ -85,6 +84,39 @@ impl<T> Hand<T> {
     }
 }
 
+/// What a pass does besides: it looks after what flies, `times` times.
+pub(crate) struct Care<'a> {
+    pub look: &'a (dyn Fn() + Sync),
+    pub times: usize,
+}
+
+impl<'a> Care<'a> {
+    /// For a thread that will go through so many blocks.
+    fn pace(&self, blocks: usize) -> Pace<'a> {
+        let every = if self.times == 0 || blocks == 0 { 0 } else { blocks.div_ceil(self.times + 1) };
+        Pace { look: self.look, every, left: every }
+    }
+}
+
+struct Pace<'a> {
+    look: &'a (dyn Fn() + Sync),
+    /// Blocks between two looks; 0: never.
+    every: usize,
+    left: usize,
+}
+
+impl Pace<'_> {
+    fn step(&mut self) {
+        if self.every > 0 {
+            self.left -= 1;
+            if self.left == 0 {
+                self.left = self.every;
+                (self.look)();
+            }
+        }
+    }
+}
+
 /// Makes the lines of a leg, or takes them from those made before.
 pub(crate) type MakeLines<'a, T> = &'a mut dyn FnMut(&Leg) -> Result<Arc<dyn Lines<T>>>;
 
@@ -95,12 +127,18 @@ impl<T: Real> BoundPass<T> {
         schedule: &Schedule,
         areas: &Areas,
         pass: &Pass,
+        tile: Option<(usize, usize)>,
         make: MakeLines<'_, T>,
     ) -> Result<Self> {
-        let arrive = pass.arrive.layout.boxes()[site.rank];
-        let leave = pass.leave.layout.boxes()[site.rank];
-        let from = site.pieces(schedule, areas, &pass.from, &arrive, false);
-        let to = site.pieces(schedule, areas, &pass.to, &leave, true);
+        let cut = |part: &Box3| tile.map_or(*part, |(reshape, tile)| site.cuts[reshape].of(part, tile));
+        let arrive = cut(&pass.arrive.layout.boxes()[site.rank]);
+        let leave = cut(&pass.leave.layout.boxes()[site.rank]);
+        // A pass between two reshapes goes by the tiles of one of them.
+        let tile_of =
+            |end: &End| tile.filter(|(reshape, _)| *end == End::Wire(*reshape)).map(|(_, tile)| tile);
+        let side = |end: &End, sending: bool| Wired { sending, tile: tile_of(end) };
+        let from = site.pieces(schedule, areas, &pass.from, &arrive, side(&pass.from, false));
+        let to = site.pieces(schedule, areas, &pass.to, &leave, side(&pass.to, true));
         let work = match &pass.legs[..] {
             _ if arrive.is_empty() => Work::Nothing,
             [] => {
@@ -132,7 +170,7 @@ impl<T: Real> BoundPass<T> {
         };
         let mut work = work;
         work.stream(site.stream);
-        Ok(BoundPass { before: pass.before, name, bytes, flops, work, next: AtomicUsize::new(0) })
+        Ok(BoundPass { name, bytes, flops, work, next: AtomicUsize::new(0) })
     }
 
     /// Numbers of scratch a thread needs.
@@ -141,6 +179,15 @@ impl<T: Real> BoundPass<T> {
             Work::Nothing => 0,
             Work::Lines(grid) => grid.scratch(),
             Work::Planes { first, second, plane } => plane + first.scratch().max(second.scratch()),
+        }
+    }
+
+    /// Blocks of lines in all.
+    fn blocks(&self) -> usize {
+        match &self.work {
+            Work::Nothing => 0,
+            Work::Lines(grid) => grid.blocks,
+            Work::Planes { first, second, .. } => first.blocks + second.blocks,
         }
     }
 
@@ -158,18 +205,20 @@ impl<T: Real> BoundPass<T> {
     /// # Safety
     /// Every hand has the pointers of this call and scratch of its own, and
     /// nobody else writes to what the pass loads or touches what it stores to.
-    pub unsafe fn run(&self, pool: &Pool, hands: SendPtr<Hand<T>>) {
+    pub unsafe fn run(&self, pool: &Pool, hands: SendPtr<Hand<T>>, care: &Care<'_>) {
         self.next.store(0, Ordering::Relaxed);
         pool.run(&|thread| {
             // SAFETY: one hand per thread of the pool.
             let hand = unsafe { &mut *hands.get().add(thread) };
+            // Only the thread that called may talk to MPI.
+            let mut pace = care.pace(if thread == 0 { self.blocks() / pool.threads() } else { 0 });
             match &self.work {
                 Work::Nothing => {}
                 // SAFETY: the caller's word.
-                Work::Lines(grid) => unsafe { self.run_lines(grid, hand, pool.threads()) },
+                Work::Lines(grid) => unsafe { self.run_lines(grid, hand, pool.threads(), &mut pace) },
                 Work::Planes { first, second, plane } => {
                     // SAFETY: the caller's word.
-                    unsafe { self.run_planes(first, second, *plane, hand) }
+                    unsafe { self.run_planes(first, second, *plane, hand, &mut pace) }
                 }
             }
             fence();
@@ -177,7 +226,7 @@ impl<T: Real> BoundPass<T> {
     }
 
     /// Blocks in runs of neighbours, handed out in turn.
-    unsafe fn run_lines(&self, grid: &LineGrid<T>, hand: &mut Hand<T>, threads: usize) {
+    unsafe fn run_lines(&self, grid: &LineGrid<T>, hand: &mut Hand<T>, threads: usize, pace: &mut Pace<'_>) {
         let run = (grid.blocks / (threads * 16)).clamp(1, 64);
         // SAFETY: the hand's scratch is its own.
         let scratch = unsafe { std::slice::from_raw_parts_mut(hand.scratch.get(), hand.scratch_len) };
@@ -192,12 +241,20 @@ impl<T: Real> BoundPass<T> {
                 let next = (number + 1 < last).then(|| grid.block(number + 1));
                 // SAFETY: the caller's word.
                 unsafe { run_block(grid, &now, next.as_ref(), hand, scratch) };
+                pace.step();
                 now = next.unwrap_or(now);
             }
         }
     }
 
-    unsafe fn run_planes(&self, first: &LineGrid<T>, second: &LineGrid<T>, plane: usize, hand: &mut Hand<T>) {
+    unsafe fn run_planes(
+        &self,
+        first: &LineGrid<T>,
+        second: &LineGrid<T>,
+        plane: usize,
+        hand: &mut Hand<T>,
+        pace: &mut Pace<'_>,
+    ) {
         let (low, high) = first.planes;
         let units = (high - low) * first.batch();
         // SAFETY: the hand's scratch is its own; the plane at its start is reached through strips only.
@@ -215,6 +272,7 @@ impl<T: Real> BoundPass<T> {
                 while let Some(at) = blocks.next() {
                     // SAFETY: the caller's word; planes are disjoint.
                     unsafe { run_block(grid, &at, blocks.peek(), hand, scratch) };
+                    pace.step();
                 }
             }
         }

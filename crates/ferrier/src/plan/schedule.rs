@@ -9,7 +9,7 @@
 use crate::exchange::Way;
 use crate::kernel::{LineKind, LinesSpec};
 use crate::recipe::{Recipe, State, Step, step_name};
-use crate::{Kind, Layout};
+use crate::{Kind, Layout, Tiling};
 
 /// Forward or backward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +61,6 @@ impl End {
 pub(crate) enum Before {
     Nothing,
     Barrier,
-    /// The exchange of a reshape.
-    Exchange(usize),
 }
 
 /// A transform of one axis in one direction.
@@ -118,6 +116,8 @@ pub(crate) struct Terms<'a> {
     pub way: Way,
     /// May ranks touch each other's inputs and outputs? Work arrays they may always.
     pub lent_ends: bool,
+    /// What is asked for the reshapes, where they go by messages.
+    pub tilings: &'a [Tiling],
     /// May these two legs share a pass, plane by plane?
     pub fuse: &'a dyn Fn(&[Leg], &State) -> bool,
 }
@@ -201,13 +201,13 @@ struct Maker<'a> {
 impl Maker<'_> {
     fn with_messages(&mut self, groups: &[Group]) {
         for (i, group) in groups.iter().enumerate() {
-            let (from, before) = match i.checked_sub(1) {
-                None => (End::Own(Home::In, self.input.clone()), Before::Nothing),
-                Some(reshape) => (End::Wire(reshape), Before::Exchange(reshape)),
+            let from = match i.checked_sub(1) {
+                None => End::Own(Home::In, self.input.clone()),
+                Some(reshape) => End::Wire(reshape),
             };
             let to =
                 if i + 1 == groups.len() { End::Own(Home::Out, self.output.clone()) } else { End::Wire(i) };
-            self.group(group, from, to, before);
+            self.group(i, group, from, to);
         }
     }
 
@@ -233,7 +233,7 @@ impl Maker<'_> {
                 End::Own(Home::Out, self.output.clone())
             };
             let next = to.home().map(|(home, state)| End::Peers(home, state.clone()));
-            self.group(group, from, to, Before::Nothing);
+            self.group(i, group, from, to);
             from = next.expect("shared memory has no wires");
         }
     }
@@ -249,9 +249,10 @@ impl Maker<'_> {
     }
 
     /// The passes of one group.
-    fn group(&mut self, group: &Group, from: End, to: End, before: Before) {
-        let packs = self.packs(group);
-        let (mut from, mut before, mut arrive) = (from, before, group.arrive.clone());
+    fn group(&mut self, number: usize, group: &Group, from: End, to: End) {
+        let packs = self.packs(number, group);
+        let before = Before::Nothing;
+        let (mut from, mut arrive) = (from, group.arrive.clone());
         let mut done = 0;
         for (i, &pack) in packs.iter().enumerate() {
             let legs = group.legs[done..done + pack].to_vec();
@@ -266,7 +267,7 @@ impl Maker<'_> {
                 let detour = End::Own(Home::Work(slot), leave.clone());
                 self.push(Pass { before, from, to: detour.clone(), legs, arrive, leave: leave.clone() });
                 let copy = Pass {
-                    before: Before::Nothing,
+                    before,
                     from: detour,
                     to: target,
                     legs: Vec::new(),
@@ -277,14 +278,13 @@ impl Maker<'_> {
                 return;
             }
             self.push(Pass { before, from, to: target, legs, arrive, leave: leave.clone() });
-            (from, before, arrive) = (next, Before::Nothing, leave);
+            (from, arrive) = (next, leave);
         }
     }
 
     /// A pass that would load every value from where it stores it is none.
     fn push(&mut self, pass: Pass) {
         let idle = pass.legs.is_empty()
-            && pass.before == Before::Nothing
             && match (&pass.from, &pass.to) {
                 (End::Own(Home::In, a), End::Own(Home::Out, b)) => self.terms.in_place && a == b,
                 (a, b) => a == b,
@@ -316,14 +316,24 @@ impl Maker<'_> {
     }
 
     /// How many legs each pass takes.
-    fn packs(&self, group: &Group) -> Vec<usize> {
+    fn packs(&self, number: usize, group: &Group) -> Vec<usize> {
+        // What the reshapes before and after the group are cut along is not fused.
+        let wish = |reshape: usize| self.terms.tilings.get(reshape).or(self.terms.tilings.last());
+        let reshapes = [number.checked_sub(1), Some(number)];
+        let cuts: Vec<usize> = reshapes
+            .iter()
+            .flatten()
+            .filter_map(|&reshape| wish(reshape).filter(|wish| wish.tile > 0)?.cut)
+            .collect();
         let legs = &group.legs;
         let slowest = group.leave.layout.order().axes()[0];
         let fits = |first: usize| {
             let pair = &legs[first..first + 2];
             let planes = 3 - pair[0].axis - pair[1].axis;
             // The planes of the pair must lie apart in memory.
-            (legs.len() == 2 || planes == slowest) && (self.terms.fuse)(pair, &group.leave)
+            (legs.len() == 2 || planes == slowest)
+                && !pair.iter().any(|leg| cuts.contains(&leg.axis))
+                && (self.terms.fuse)(pair, &group.leave)
         };
         match legs.len() {
             0 => vec![0],

@@ -87,6 +87,10 @@ pub trait Window: Send + Sync {
 pub trait Transport: Send + Sync {
     /// `threads` or `mpi`.
     fn name(&self) -> &'static str;
+    /// The name, with the version of the library that ranks talk through.
+    fn version(&self) -> String {
+        self.name().into()
+    }
     /// This rank.
     fn rank(&self) -> usize;
     /// Number of ranks.

@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use ferrier::{
-    Box3, Choice, Comm, LayoutSpec, MemoryUse, Order, Path, Plan, Planner, Problem, Real, Result, Scale,
-    exchange, kernel,
+    Box3, Choice, Comm, LayoutSpec, MemoryUse, Order, Overlap, Path, Plan, Planner, Problem, Real, Result,
+    Scale, Tiling, exchange, kernel,
 };
 use ferrier_test::dft::{Direction, dft, indices, keep_half};
 use ferrier_test::tiling::walk;
@@ -64,9 +64,24 @@ pub fn any_choice(exchange: &str, kernel: &str, ranks: usize, rng: &mut Rng) -> 
         ranks: *rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]),
         fuse: *rng.pick(&[None, None, Some(true), Some(false)]),
         stream: *rng.pick(&[None, None, Some(true)]),
+        overlap: rng.pick(&[false, false, true]).then(|| any_overlap(rng)),
         memory: *rng.pick(&[MemoryUse::Fast, MemoryUse::Fast, MemoryUse::Small]),
         ..choice(exchange, kernel)
     }
+}
+
+/// Reshapes cut in some way, each in its own.
+pub fn any_overlap(rng: &mut Rng) -> Overlap {
+    let mut tilings = || -> Vec<Tiling> {
+        let tiling = |rng: &mut Rng| Tiling {
+            cut: *rng.pick(&[None, None, Some(0), Some(1), Some(2)]),
+            tile: *rng.pick(&[0, 1, 2, 3, 5, 100]),
+            window: *rng.pick(&[0, 1, 2, 3, 50]),
+            polls: *rng.pick(&[0, 1, 10]),
+        };
+        (0..*rng.pick(&[1, 1, 2, 3])).map(|_| tiling(rng)).collect()
+    };
+    Overlap { forward: tilings(), backward: tilings() }
 }
 
 fn spec(split: Split, order: [usize; 3], shape: [usize; 3], ranks: usize, rng: &mut Rng) -> LayoutSpec {

@@ -70,6 +70,12 @@ impl Transport for Member {
         "mpi"
     }
 
+    fn version(&self) -> String {
+        let text = self.comm.mpi().library_version().unwrap_or_default();
+        let words: Vec<_> = text.lines().next().unwrap_or_default().split_whitespace().take(4).collect();
+        format!("mpi ({})", words.join(" ").trim_end_matches(','))
+    }
+
     fn rank(&self) -> usize {
         self.comm.rank()
     }

@@ -207,7 +207,7 @@ impl Flight for Air {
     fn news(&self) -> News {
         let state = lock(&self.state);
         if !state.aloft {
-            return News::Nothing;
+            return News::Now;
         }
         let come = (0..self.arrivals.len()).any(|index| self.has_come(&state, index));
         let now =

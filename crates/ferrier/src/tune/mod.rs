@@ -1,0 +1,119 @@
+//! Tuning: trying choices and keeping the fastest.
+//!
+//! A [`Space`] of named parameters is searched by a [`Search`]; a [`Session`]
+//! remembers, bounds each trial, repeats what seems to be faster, and in the
+//! end compares the winner with the default it started from, so that what is
+//! returned is never slower. Rank 0 decides; every rank runs the same trials.
+
+mod gauss;
+mod knobs;
+mod lab;
+mod model;
+mod nelder_mead;
+mod random;
+mod rng;
+mod search;
+mod session;
+mod space;
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+pub(crate) use knobs::works;
+pub use lab::tune;
+pub use search::{Ask, Ground, METHODS, Method, Search, find};
+pub use session::{Bench, Findings, Limits, Progress, Session, Trial, Verdict};
+pub use space::{Parameter, Point, Space, Value};
+
+use crate::{Choice, Result};
+
+/// How hard a planner looks for a fast plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Effort {
+    /// Nothing is run: a model of the machine decides.
+    #[default]
+    Estimate,
+    /// Some seconds of trials on arrays of its own.
+    Measure,
+    /// Trials for this long.
+    Patient(Duration),
+}
+
+/// Seconds of [`Effort::Measure`].
+const MEASURE_SECONDS: f64 = 10.0;
+/// Trials of [`Effort::Measure`].
+const MEASURE_TRIALS: usize = 60;
+
+/// How to tune.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// A name from [`METHODS`].
+    pub method: String,
+    /// When to stop.
+    pub limits: Limits,
+    /// For searches that draw lots.
+    pub seed: u64,
+    /// More choices to compare with in the end, side by side.
+    pub rivals: Vec<Choice>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let limits = Limits { seconds: MEASURE_SECONDS, trials: MEASURE_TRIALS, ..Limits::default() };
+        Options { method: METHODS[0].name.into(), limits, seed: 1, rivals: Vec::new() }
+    }
+}
+
+impl Options {
+    /// What an effort stands for; `None` where nothing is to be run.
+    pub(crate) fn of(effort: Effort) -> Option<Options> {
+        let options = Options::default();
+        match effort {
+            Effort::Estimate => None,
+            Effort::Measure => Some(options),
+            Effort::Patient(time) => {
+                let limits = Limits { seconds: time.as_secs_f64(), trials: usize::MAX, ..options.limits };
+                Some(Options { limits, ..options })
+            }
+        }
+    }
+
+    /// Is everything as it must be?
+    ///
+    /// # Errors
+    /// An unknown method.
+    fn check(&self) -> Result<&'static Method> {
+        find(&self.method)
+    }
+}
+
+/// What tuning found.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Outcome {
+    /// What is kept; the caller's own choice where nothing was faster.
+    pub choice: Choice,
+    /// Milliseconds of a transform (mean of one forward and one backward, the
+    /// median of several) before tuning.
+    pub default_ms: f64,
+    /// The same with what is kept, run in turn with the default.
+    pub best_ms: f64,
+    /// Points that were run.
+    pub measured: usize,
+    /// How long it took.
+    pub seconds: f64,
+    /// The name of the method.
+    pub method: String,
+    /// All that was tried, the default first.
+    pub trials: Vec<Trial>,
+    /// Milliseconds of what is kept and of each rival, run in turn; a rival
+    /// that does not work here has none.
+    pub rivals: Vec<Option<[f64; 2]>>,
+}
+
+impl Outcome {
+    /// How many times as fast as the default.
+    pub fn speed_up(&self) -> f64 {
+        self.default_ms / self.best_ms
+    }
+}

@@ -1,0 +1,341 @@
+//! A search under way: what was tried, what is believed, when to stop.
+
+use std::collections::HashMap;
+use std::time::Instant;
+
+use serde::{Deserialize, Serialize};
+
+use super::search::{Ground, Search};
+use super::space::{Point, Space, Value};
+use crate::Result;
+
+/// A gain below this is not worth a second look.
+const CLEAR: f64 = 0.99;
+/// Questions in a row that need no run before a search is seen to be at its end.
+const IDLE: usize = 5000;
+
+/// What runs trials.
+pub trait Bench {
+    /// Seconds of each of `runs` runs at a point, fewer where one takes longer
+    /// than `limit`; none where it cannot be run for want of memory.
+    ///
+    /// # Errors
+    /// Where nothing can be run any more.
+    fn trial(&mut self, point: &Point, runs: usize, limit: f64) -> Result<Vec<f64>>;
+
+    /// Seconds of runs at two points in turn.
+    ///
+    /// # Errors
+    /// As [`trial`](Bench::trial).
+    fn duel(&mut self, one: &Point, other: &Point, rounds: usize) -> Result<[Vec<f64>; 2]>;
+
+    /// What a point comes to, so that two that come to the same are run once;
+    /// by default each is for itself.
+    ///
+    /// # Errors
+    /// Why it is infeasible.
+    fn identity(&self, point: &Point) -> std::result::Result<String, String> {
+        Ok(format!("{point:?}"))
+    }
+
+    /// Seconds by a model; see [`Ground::predict`].
+    fn predict(&self, _point: &Point) -> f64 {
+        1.0
+    }
+}
+
+/// When to stop.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Seconds, the comparison of the winner with the default included.
+    pub seconds: f64,
+    /// Points that are run.
+    pub trials: usize,
+    /// Runs of each point, after one to warm up.
+    pub runs: usize,
+    /// A trial ends when a run takes longer than this multiple of the best.
+    pub patience: f64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { seconds: f64::INFINITY, trials: usize::MAX, runs: 3, patience: 2.0 }
+    }
+}
+
+/// What became of a trial.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// Where the search started.
+    Default,
+    /// It was the best so far, and is so still or lost to a later one.
+    Improved,
+    /// Slower than the best.
+    Slower,
+    /// A run took so much longer than the best that the rest was left out.
+    Stopped,
+    /// It seemed faster, but not when it was run in turn with the best.
+    Unconfirmed,
+    /// It cannot be run: why.
+    Infeasible(String),
+}
+
+/// A point that was tried.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Trial {
+    /// Where it differs from the default, in words.
+    pub text: String,
+    /// All parameters.
+    pub values: Vec<(String, Value)>,
+    /// The median of its runs; infinite (`null`) for an infeasible one.
+    #[serde(with = "finite_or_null")]
+    pub seconds: f64,
+    /// What became of it.
+    pub verdict: Verdict,
+    /// Its number in the space.
+    #[serde(skip, default = "nowhere")]
+    pub point: Point,
+}
+
+fn nowhere() -> Point {
+    Point(Vec::new())
+}
+
+/// JSON has no infinity.
+mod finite_or_null {
+    use serde::{Deserialize, Deserializer, Serializer};
+
+    pub fn serialize<S: Serializer>(value: &f64, to: S) -> Result<S::Ok, S::Error> {
+        if value.is_finite() { to.serialize_some(value) } else { to.serialize_none() }
+    }
+
+    pub fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<f64, D::Error> {
+        Ok(Option::<f64>::deserialize(from)?.unwrap_or(f64::INFINITY))
+    }
+}
+
+/// How a search is doing.
+#[derive(Clone, Copy, Debug)]
+pub struct Progress<'a> {
+    /// The latest trial.
+    pub latest: &'a Trial,
+    /// The best so far.
+    pub best: &'a Trial,
+    /// Points run so far.
+    pub trials: usize,
+    /// Seconds so far.
+    pub seconds: f64,
+}
+
+/// What a session found.
+#[derive(Clone, Debug)]
+pub struct Findings {
+    /// The point that is kept: the winner, or the default where that is not slower.
+    pub point: Point,
+    /// Medians of the default and of what is kept, run in turn, in seconds.
+    pub default_seconds: f64,
+    /// See above; the same where the default is kept.
+    pub best_seconds: f64,
+    /// All that was tried, the default first, infeasible points included.
+    pub trials: Vec<Trial>,
+    /// Points that were run.
+    pub measured: usize,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// A search under way.
+pub struct Session<'a> {
+    space: &'a Space,
+    bench: &'a mut dyn Bench,
+    limits: Limits,
+    watch: &'a mut dyn FnMut(&Progress<'_>),
+    began: Instant,
+    /// Costs of points, and of what they come to.
+    points: HashMap<Point, f64>,
+    identities: HashMap<String, usize>,
+    trials: Vec<Trial>,
+    best: usize,
+    measured: usize,
+    idle: usize,
+}
+
+impl<'a> Session<'a> {
+    /// A session; `watch` is told of each trial.
+    pub fn new(
+        space: &'a Space,
+        bench: &'a mut dyn Bench,
+        limits: Limits,
+        watch: &'a mut dyn FnMut(&Progress<'_>),
+    ) -> Self {
+        Session {
+            space,
+            bench,
+            limits,
+            watch,
+            began: Instant::now(),
+            points: HashMap::new(),
+            identities: HashMap::new(),
+            trials: Vec::new(),
+            best: 0,
+            measured: 0,
+            idle: 0,
+        }
+    }
+
+    /// Searches, then compares the winner with the default.
+    ///
+    /// # Errors
+    /// Those of the bench.
+    pub fn run(mut self, search: &dyn Search) -> Result<Findings> {
+        let start = self.space.start();
+        self.cost(&start)?;
+        if self.space.size() > 1 {
+            self.explore(search)?;
+        }
+        self.settle(start)
+    }
+
+    fn explore(&mut self, search: &dyn Search) -> Result<()> {
+        // The model is asked before each run, and the bench is busy then.
+        let space = self.space;
+        let this = std::cell::RefCell::new(self);
+        let predict = |point: &Point| {
+            let this = this.borrow();
+            match space.check(point).and_then(|()| this.bench.identity(point)) {
+                Ok(_) => this.bench.predict(point),
+                Err(_) => f64::INFINITY,
+            }
+        };
+        let mut failure = None;
+        let mut ask = |point: &Point| match this.borrow_mut().cost(point) {
+            Ok(cost) => cost,
+            Err(error) => {
+                failure = Some(error);
+                None
+            }
+        };
+        let _ = search.explore(&Ground { space, predict: &predict }, &mut ask);
+        failure.map_or(Ok(()), Err)
+    }
+
+    /// The cost of a point: remembered, or run; `None` when it is time to stop.
+    fn cost(&mut self, point: &Point) -> Result<Option<f64>> {
+        self.idle += 1;
+        if let Some(&cost) = self.points.get(point) {
+            return Ok((self.idle < IDLE).then_some(cost));
+        }
+        let identity = match self.space.check(point).and_then(|()| self.bench.identity(point)) {
+            Ok(identity) => identity,
+            Err(reason) => {
+                self.note(point, f64::INFINITY, Verdict::Infeasible(reason));
+                return Ok((self.idle < IDLE).then_some(f64::INFINITY));
+            }
+        };
+        if let Some(&same) = self.identities.get(&identity) {
+            let cost = self.trials[same].seconds;
+            self.points.insert(point.clone(), cost);
+            return Ok((self.idle < IDLE).then_some(cost));
+        }
+        if self.is_over() {
+            return Ok(None);
+        }
+        self.idle = 0;
+        self.measured += 1;
+        self.identities.insert(identity, self.trials.len());
+        self.measure(point).map(Some)
+    }
+
+    /// Time, or number of trials; some time is left for the last comparison.
+    fn is_over(&self) -> bool {
+        let last = self.trials.first().map_or(0.0, |trial| 12.0 * trial.seconds);
+        let spent = self.began.elapsed().as_secs_f64();
+        self.measured >= self.limits.trials
+            || self.measured > 0 && spent + last.min(0.3 * self.limits.seconds) > self.limits.seconds
+    }
+
+    fn measure(&mut self, point: &Point) -> Result<f64> {
+        if self.trials.is_empty() {
+            let cost = median(&self.bench.trial(point, self.limits.runs, f64::INFINITY)?);
+            self.note(point, cost, Verdict::Default);
+            return Ok(cost);
+        }
+        let best = self.trials[self.best].seconds;
+        let runs = self.bench.trial(point, self.limits.runs, self.limits.patience * best)?;
+        if runs.is_empty() {
+            self.note(point, f64::INFINITY, Verdict::Infeasible("it does not fit into memory".into()));
+            return Ok(f64::INFINITY);
+        }
+        let cost = median(&runs);
+        let stopped = runs.len() < self.limits.runs;
+        if stopped || cost >= CLEAR * best {
+            self.note(point, cost, if stopped { Verdict::Stopped } else { Verdict::Slower });
+            return Ok(cost);
+        }
+        // It seems to be faster: believed only when it is so side by side.
+        let champion = self.trials[self.best].point.clone();
+        let [old, new] = self.bench.duel(&champion, point, self.limits.runs.max(3))?;
+        let (old, new) = (median(&old), median(&new));
+        if new < CLEAR * old {
+            self.best = self.trials.len();
+            self.note(point, new, Verdict::Improved);
+            Ok(new)
+        } else {
+            // In the figures of the trials, so that it can be compared with the others.
+            let cost = best.max(best * new / old);
+            self.note(point, cost, Verdict::Unconfirmed);
+            Ok(cost)
+        }
+    }
+
+    fn note(&mut self, point: &Point, seconds: f64, verdict: Verdict) {
+        let named = |(parameter, &at): (&super::space::Parameter, &usize)| {
+            (parameter.name().to_string(), parameter.values()[at].clone())
+        };
+        self.points.insert(point.clone(), seconds);
+        self.trials.push(Trial {
+            text: self.space.text(point),
+            values: self.space.parameters().iter().zip(&point.0).map(named).collect(),
+            seconds,
+            verdict,
+            point: point.clone(),
+        });
+        let latest = &self.trials[self.trials.len() - 1];
+        let best = &self.trials[self.best];
+        let seconds = self.began.elapsed().as_secs_f64();
+        (self.watch)(&Progress { latest, best, trials: self.measured, seconds });
+    }
+
+    /// The default once more beside the winner: the faster one is kept.
+    fn settle(self, start: Point) -> Result<Findings> {
+        let winner = self.trials[self.best].point.clone();
+        let mut default_seconds = self.trials[0].seconds;
+        let (mut point, mut best_seconds) = (start.clone(), default_seconds);
+        if winner != start {
+            let left = (self.limits.seconds - self.began.elapsed().as_secs_f64()).max(0.0);
+            let rounds = (left / (default_seconds + self.trials[self.best].seconds)).clamp(5.0, 15.0);
+            let [old, new] = self.bench.duel(&start, &winner, rounds as usize)?;
+            default_seconds = median(&old);
+            best_seconds = default_seconds;
+            if median(&new) < CLEAR * default_seconds {
+                (point, best_seconds) = (winner, median(&new));
+            }
+        }
+        let seconds = self.began.elapsed().as_secs_f64();
+        let (trials, measured) = (self.trials, self.measured);
+        Ok(Findings { point, default_seconds, best_seconds, trials, measured, seconds })
+    }
+}
+
+/// The middle one; of an even number, the mean of the two in the middle.
+pub(crate) fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::INFINITY,
+        n if n % 2 == 1 => sorted[middle],
+        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+    }
+}
