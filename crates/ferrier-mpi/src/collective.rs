@@ -212,7 +212,7 @@ impl Comm {
                     )
                 };
                 // Nothing to agree upon: blocks are as long everywhere. (`new` would come back here.)
-                AllToAllV::local(&self.duplicate()?, &parts, &parts)?.run(send, recv)
+                AllToAllV::local(&self.duplicate()?, &parts, &parts, 1)?.run(send, recv)
             }
         }
     }

@@ -31,6 +31,9 @@ pub enum Way {
     /// One message per part, on a communicator of its own; parts can be taken
     /// as they arrive.
     Messages,
+    /// `MPI_Alltoall`: a part for every rank, this one too, all of one length
+    /// and one after the other; by messages where that exceeds what it can take.
+    Equal,
 }
 
 /// A prepared exchange; see [`Comm::all_to_allv`] for a single one.
@@ -44,8 +47,10 @@ pub struct AllToAllV {
 enum Wire {
     Wide(Counts<Count, Aint>),
     Narrow(Counts<Int, Int>),
-    /// On a communicator that nobody else talks on.
-    Messages(Comm),
+    /// All parts are that long.
+    Equal(usize),
+    /// On a communicator that nobody else talks on, or not with this tag.
+    Messages(Comm, i32),
 }
 
 /// Counts and displacements as MPI wants them.
@@ -71,7 +76,7 @@ impl<C: Copy + Default + TryFrom<usize>, D: Copy + Default + TryFrom<usize>> Cou
     }
 }
 
-/// Tag of the messages; they have a communicator to themselves.
+/// Tag of messages that have a communicator to themselves.
 const TAG: i32 = 1;
 
 fn end(parts: &[Part]) -> usize {
@@ -98,6 +103,16 @@ fn wrong(parts: &[Part], size: usize, disjoint: bool) -> Option<String> {
     disjoint.then(|| format!("parts from ranks {} and {} overlap", overlap[0].peer, overlap[1].peer))
 }
 
+/// What keeps these parts from being equal blocks, one for each rank.
+fn unequal(parts: &[Part], size: usize) -> Option<String> {
+    let block = parts.first().map_or(0, |part| part.len);
+    let fits = |(rank, part): (usize, &Part)| {
+        part.peer == rank && part.len == block && Some(part.at) == rank.checked_mul(block)
+    };
+    let equal = parts.len() == size && parts.iter().enumerate().all(fits);
+    (!equal).then(|| format!("parts that are not {size} equal blocks, one after the other"))
+}
+
 impl AllToAllV {
     /// Prepares an exchange: at most one part per rank and direction, ranks
     /// without one get and give nothing. Collective; allocates.
@@ -108,6 +123,9 @@ impl AllToAllV {
     pub fn new(comm: &Comm, sent: &[Part], received: &[Part], way: Way) -> Result<AllToAllV> {
         let size = comm.size();
         let mut trouble = wrong(sent, size, false).or_else(|| wrong(received, size, true));
+        if way == Way::Equal {
+            trouble = trouble.or_else(|| unequal(sent, size)).or_else(|| unequal(received, size));
+        }
         let lengths = |parts: &[Part]| {
             let mut lengths = vec![0_u64; size];
             parts
@@ -124,13 +142,13 @@ impl AllToAllV {
             });
         }
         let extent = if trouble.is_some() { 0 } else { end(sent).max(end(received)) as u64 };
-        let messages = u64::from(way == Way::Messages);
-        let mut agreed = [u64::from(trouble.is_some()), extent, messages, 1 - messages];
+        let number = way as u64;
+        let mut agreed = [u64::from(trouble.is_some()), extent, number, u64::from(u32::MAX) - number];
         comm.all_reduce(&mut agreed, Op::Max)?;
         if let Some(trouble) = trouble {
             return Err(Error::Argument(format!("all_to_allv: {trouble}")));
         }
-        if agreed[0] != 0 || agreed[2] + agreed[3] != 1 {
+        if agreed[0] != 0 || agreed[2] + agreed[3] != u64::from(u32::MAX) {
             let why = if agreed[0] != 0 {
                 "the parts of another rank are wrong"
             } else {
@@ -143,30 +161,33 @@ impl AllToAllV {
             (Way::Collective, Counting::Split(limit)) if agreed[1] <= limit as u64 => {
                 Wire::Narrow(Counts::new(size, sent, received))
             }
-            _ => Wire::Messages(comm.duplicate()?),
+            (Way::Equal, counting) if counting.takes(sent[0].len) => Wire::Equal(sent[0].len),
+            _ => Wire::Messages(comm.duplicate()?, TAG),
         };
         Ok(AllToAllV { comm: comm.clone(), sent: sent.to_vec(), received: received.to_vec(), wire })
     }
 
     /// Prepares an exchange by messages without asking the others. Not
-    /// collective; allocates. The messages travel on `comm` itself, with a tag
-    /// of 1: nothing else should.
+    /// collective; allocates. The messages travel on `comm` itself, with this
+    /// tag (0 to 32767): nothing else should. Exchanges with tags of their own
+    /// can be in flight at once, started in any order.
     ///
     /// Parts must fit those of the peers. Where they do not, runs wait for ever
     /// or return MPI's error; no memory outside the parts is touched.
     ///
     /// # Errors
     /// [`Error::Argument`] where the parts are wrong by themselves.
-    pub fn local(comm: &Comm, sent: &[Part], received: &[Part]) -> Result<AllToAllV> {
+    pub fn local(comm: &Comm, sent: &[Part], received: &[Part], tag: i32) -> Result<AllToAllV> {
         let own =
             |parts: &[Part]| parts.iter().find(|part| part.peer == comm.rank()).map_or(0, |part| part.len);
         let trouble = wrong(sent, comm.size(), false)
             .or_else(|| wrong(received, comm.size(), true))
-            .or_else(|| (own(sent) != own(received)).then(|| "own parts differ in length".into()));
+            .or_else(|| (own(sent) != own(received)).then(|| "own parts differ in length".into()))
+            .or_else(|| (!(0..=32767).contains(&tag)).then(|| format!("a tag of {tag}")));
         if let Some(trouble) = trouble {
             return Err(Error::Argument(format!("all_to_allv: {trouble}")));
         }
-        let wire = Wire::Messages(comm.clone());
+        let wire = Wire::Messages(comm.clone(), tag);
         Ok(AllToAllV { comm: comm.clone(), sent: sent.to_vec(), received: received.to_vec(), wire })
     }
 
@@ -177,37 +198,56 @@ impl AllToAllV {
     /// [`Error::Argument`] where a buffer is too short for the parts; those of MPI.
     pub fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()> {
         self.check(send.len(), recv.len())?;
-        let (from, to) = (sent_from(send), received_at(recv.as_mut_ptr(), recv.len()));
+        let table = Table::new(self.comm.inner());
+        // SAFETY: long enough, as just checked; the buffers are ours until the table is empty.
+        unsafe { self.run_at(&table, sent_from(send), received_at(recv.as_mut_ptr(), recv.len()))? };
+        table.wait(0..table.len())
+    }
+
+    /// Runs it, or starts what then is in the table.
+    ///
+    /// # Safety
+    /// As [`AllToAllV::start`].
+    pub(crate) unsafe fn run_at(&self, table: &Table, from: *const u8, to: *mut u8) -> Result<()> {
         let mpi = self.comm.inner();
         let (byte, raw, calls) = (mpi.h.byte, self.comm.raw(), mpi.calls());
-        match (&self.wire, mpi.counting()) {
+        let (call, code) = match (&self.wire, mpi.counting()) {
             (Wire::Narrow(n), _) => {
                 let _gate = mpi.enter()?;
+                let (send, send_at) = (n.send.as_ptr(), n.send_at.as_ptr());
+                let (recv, recv_at) = (n.recv.as_ptr(), n.recv_at.as_ptr());
                 // SAFETY: every part lies inside its buffer; lists have an entry per rank.
-                let code = unsafe {
-                    let (send, send_at) = (n.send.as_ptr(), n.send_at.as_ptr());
-                    let (recv, recv_at) = (n.recv.as_ptr(), n.recv_at.as_ptr());
+                ("MPI_Alltoallv", unsafe {
                     (calls.alltoallv)(from.cast(), send, send_at, byte, to.cast(), recv, recv_at, byte, raw)
-                };
-                mpi.check("MPI_Alltoallv", code)
+                })
             }
             (Wire::Wide(w), Counting::Wide(wide)) => {
                 let _gate = mpi.enter()?;
+                let (send, send_at) = (w.send.as_ptr(), w.send_at.as_ptr());
+                let (recv, recv_at) = (w.recv.as_ptr(), w.recv_at.as_ptr());
                 // SAFETY: as above.
-                let code = unsafe {
-                    let (send, send_at) = (w.send.as_ptr(), w.send_at.as_ptr());
-                    let (recv, recv_at) = (w.recv.as_ptr(), w.recv_at.as_ptr());
+                ("MPI_Alltoallv_c", unsafe {
                     (wide.alltoallv)(from.cast(), send, send_at, byte, to.cast(), recv, recv_at, byte, raw)
-                };
-                mpi.check("MPI_Alltoallv_c", code)
+                })
             }
-            _ => {
-                let table = Table::new(mpi);
-                // SAFETY: the buffers are ours until the table is empty.
-                unsafe { self.start(&table, from, to)? };
-                table.wait(0..table.len())
+            (&Wire::Equal(block), Counting::Wide(wide)) => {
+                let (_gate, count) = (mpi.enter()?, block as Count);
+                // SAFETY: both buffers hold a block for every rank.
+                ("MPI_Alltoall_c", unsafe {
+                    (wide.alltoall)(from.cast(), count, byte, to.cast(), count, byte, raw)
+                })
             }
-        }
+            (&Wire::Equal(block), counting) if counting.takes(block) => {
+                let (_gate, count) = (mpi.enter()?, block as Int);
+                // SAFETY: as above.
+                ("MPI_Alltoall", unsafe {
+                    (calls.alltoall)(from.cast(), count, byte, to.cast(), count, byte, raw)
+                })
+            }
+            // SAFETY: the caller's word.
+            _ => return unsafe { self.start(table, from, to) },
+        };
+        mpi.check(call, code)
     }
 
     /// Starts it.
@@ -221,6 +261,22 @@ impl AllToAllV {
         let (byte, raw, calls) = (mpi.h.byte, self.comm.raw(), mpi.calls());
         let mut handle = 0;
         match (&self.wire, mpi.counting()) {
+            (&Wire::Equal(block), Counting::Wide(wide)) => {
+                let (_gate, count, new) = (mpi.enter()?, block as Count, &mut handle);
+                // SAFETY: both buffers hold a block for every rank.
+                let code =
+                    unsafe { (wide.ialltoall)(from.cast(), count, byte, to.cast(), count, byte, raw, new) };
+                mpi.check("MPI_Ialltoall_c", code)?;
+                table.push(handle, false, 0);
+            }
+            (&Wire::Equal(block), counting) if counting.takes(block) => {
+                let (_gate, count, new) = (mpi.enter()?, block as Int, &mut handle);
+                // SAFETY: as above.
+                let code =
+                    unsafe { (calls.ialltoall)(from.cast(), count, byte, to.cast(), count, byte, raw, new) };
+                mpi.check("MPI_Ialltoall", code)?;
+                table.push(handle, false, 0);
+            }
             (Wire::Narrow(n), _) => {
                 let _gate = mpi.enter()?;
                 // SAFETY: every part lies inside its buffer; lists live as long as `self`.
@@ -266,17 +322,18 @@ impl AllToAllV {
                 table.push(handle, false, 0);
             }
             // Made with 64-bit counts, and a test lowered the limit since.
-            (Wire::Wide(_), Counting::Split(_)) => {
+            (Wire::Wide(_) | Wire::Equal(_), Counting::Split(_)) => {
                 return Err(Error::Argument("the count limit changed after an exchange was made".into()));
             }
-            (Wire::Messages(own), _) => {
+            (Wire::Messages(own, tag), _) => {
+                let tag = *tag;
                 let rank = own.rank();
                 for (index, part) in self.received.iter().enumerate() {
                     if part.peer != rank && part.len > 0 {
                         // SAFETY: the part lies inside the buffer, which the caller keeps.
                         unsafe {
                             let source = Source::Rank(part.peer);
-                            p2p::start_receive(table, own, to.add(part.at), part.len, source, TAG, index)?;
+                            p2p::start_receive(table, own, to.add(part.at), part.len, source, tag, index)?;
                         }
                     } else {
                         table.push_complete(index);
@@ -294,7 +351,7 @@ impl AllToAllV {
                                 from.add(part.at),
                                 part.len,
                                 part.peer,
-                                TAG,
+                                tag,
                                 usize::MAX,
                             )?
                         };
@@ -309,9 +366,15 @@ impl AllToAllV {
         Ok(())
     }
 
+    /// How long a send and a receive buffer must be to hold all parts.
+    pub(crate) fn lengths(&self) -> (usize, usize) {
+        (end(&self.sent), end(&self.received))
+    }
+
     /// That buffers of these lengths hold all parts.
     pub(crate) fn check(&self, send: usize, recv: usize) -> Result<()> {
-        for (what, have, need) in [("send", send, end(&self.sent)), ("receive", recv, end(&self.received))] {
+        let (sent, received) = self.lengths();
+        for (what, have, need) in [("send", send, sent), ("receive", recv, received)] {
             if have < need {
                 return Err(Error::Argument(format!(
                     "all_to_allv: a {what} buffer of {have} bytes, parts need {need}"
@@ -333,7 +396,7 @@ impl AllToAllV {
 
     /// Whether parts arrive one by one.
     pub fn arrives_in_parts(&self) -> bool {
-        matches!(self.wire, Wire::Messages(_))
+        matches!(self.wire, Wire::Messages(..))
     }
 
     pub(crate) fn comm(&self) -> &Comm {
@@ -361,7 +424,20 @@ impl Comm {
 
 #[cfg(test)]
 mod tests {
-    use super::{Part, wrong};
+    use super::{Part, unequal, wrong};
+
+    #[test]
+    fn equal_parts_are_blocks_in_order() {
+        let part = |peer, at, len| Part { peer, at, len };
+        assert_eq!(unequal(&[part(0, 0, 4), part(1, 4, 4)], 2), None);
+        let others = [
+            vec![part(0, 0, 4)],
+            vec![part(1, 0, 4), part(0, 4, 4)],
+            vec![part(0, 0, 4), part(1, 8, 4)],
+            vec![part(0, 0, 4), part(1, 4, 3)],
+        ];
+        assert!(others.iter().all(|parts| unequal(parts, 2).is_some()));
+    }
 
     #[test]
     fn wrong_parts_are_named() {

@@ -83,6 +83,7 @@ table! {
         allgather = "MPI_Allgather" (In, Int, Handle, Out, Int, Handle, Handle);
         allgatherv = "MPI_Allgatherv" (In, Int, Handle, Out, *const Int, *const Int, Handle, Handle);
         alltoall = "MPI_Alltoall" (In, Int, Handle, Out, Int, Handle, Handle);
+        ialltoall = "MPI_Ialltoall" (In, Int, Handle, Out, Int, Handle, Handle, HandleOut);
         alltoallv = "MPI_Alltoallv"
             (In, *const Int, *const Int, Handle, Out, *const Int, *const Int, Handle, Handle);
         ialltoallv = "MPI_Ialltoallv"
@@ -116,6 +117,7 @@ table! {
         allgather = "MPI_Allgather_c" (In, Count, Handle, Out, Count, Handle, Handle);
         allgatherv = "MPI_Allgatherv_c" (In, Count, Handle, Out, *const Count, *const Aint, Handle, Handle);
         alltoall = "MPI_Alltoall_c" (In, Count, Handle, Out, Count, Handle, Handle);
+        ialltoall = "MPI_Ialltoall_c" (In, Count, Handle, Out, Count, Handle, Handle, HandleOut);
         alltoallv = "MPI_Alltoallv_c"
             (In, *const Count, *const Aint, Handle, Out, *const Count, *const Aint, Handle, Handle);
         ialltoallv = "MPI_Ialltoallv_c"

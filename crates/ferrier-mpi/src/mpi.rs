@@ -95,6 +95,16 @@ pub(crate) enum Counting<'a> {
     Split(usize),
 }
 
+impl Counting<'_> {
+    /// Can a count be this?
+    pub fn takes(&self, count: usize) -> bool {
+        match self {
+            Counting::Wide(_) => true,
+            Counting::Split(limit) => count <= *limit,
+        }
+    }
+}
+
 /// What was initialised in this process; MPI can be only once.
 static USED: Mutex<Option<Weak<Inner>>> = Mutex::new(None);
 

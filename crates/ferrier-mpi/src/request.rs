@@ -49,6 +49,11 @@ impl Table {
         self.slots.borrow().len()
     }
 
+    /// Forgets operations that are complete.
+    pub fn clear(&self) {
+        self.slots.borrow_mut().retain(|slot| !slot.done);
+    }
+
     /// Takes charge of a request that was just started.
     pub fn push(&self, handle: Handle, receive: bool, part: usize) {
         self.mpi.requests.fetch_add(1, Ordering::Relaxed);

@@ -330,6 +330,22 @@ impl Window {
         self.call("MPI_Win_fence", |calls| calls.win_fence, |fence| unsafe { fence(assert, self.raw) })
     }
 
+    /// Starts to put bytes at `at` of a rank's; [`Window::puts`] does it in safe
+    /// code. They have arrived after [`Window::flush`]. Needs [`Window::lock_all`].
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the window is not open or too small; those of MPI.
+    ///
+    /// # Safety
+    /// The bytes live and stay as they are until a flush of that rank, or of
+    /// all, or until the window is closed.
+    pub unsafe fn begin_put(&self, from: *const u8, length: usize, rank: usize, at: usize) -> Result<()> {
+        self.expect_locked(true)?;
+        self.comm.peer(rank)?;
+        // SAFETY: the caller's word.
+        unsafe { self.start_put(from, length, rank, at) }
+    }
+
     /// # Safety
     /// The bytes live and stay as they are until the put is complete here.
     unsafe fn start_put(&self, from: *const u8, length: usize, rank: usize, at: usize) -> Result<()> {

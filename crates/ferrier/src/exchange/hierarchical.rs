@@ -7,31 +7,158 @@
 //! of the stages, in memory that the node shares. What stays inside the node
 //! is loaded where its sender stored it.
 
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::fleet::{Craft, Hull, fleet};
 use super::{Mover, Places, Sharing, Volumes};
-use crate::transport::Part;
+use crate::transport::{Call, Flight, News, Part, Tally};
 use crate::{Comm, Result};
 
+/// A rank of a node on the way through one run. Two counters of the node tell
+/// when all have stored what is to be sent, and when all messages are done.
 struct Hierarchical {
-    /// Of the plan: its ranks share memory.
-    home: Comm,
-    /// For messages.
-    comm: Comm,
+    tally: Arc<dyn Tally>,
+    /// The counter of ranks that have stored; the next one is of those whose messages are done.
+    stored: usize,
+    /// Ranks of the node.
+    near: u64,
+    /// `None` where this rank carries nothing.
+    flight: Option<Box<dyn Flight>>,
+    state: Mutex<State>,
+}
+
+struct State {
+    run: u64,
+    stage: Stage,
+    send: *const u8,
+    recv: *mut u8,
+}
+
+// SAFETY: the pointers are used as the caller of `start` allows, by whoever holds the state.
+unsafe impl Send for State {}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Until all of the node have stored.
+    Gathering,
+    /// Until this rank's messages have come and gone.
+    Flying,
+    /// Until those of all of the node have.
+    Landing,
+    Done,
+}
+
+pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>> {
+    let messages = comm.duplicate()?;
+    let tally: Arc<dyn Tally> = comm.transport().tally(2 * all.len())?.into();
+    let make = |(number, volumes): (usize, &Volumes)| -> Result<Hull> {
+        let load = Routes::new(comm.nodes(), &volumes.pairs).load(comm.rank());
+        let flight = messages.transport().flight(Call::Messages, &load.sent, &load.received)?;
+        let near = comm.nodes().iter().filter(|&&node| node == comm.nodes()[comm.rank()]).count();
+        let carries = !(load.sent.is_empty() && load.received.is_empty());
+        let state = State { run: 0, stage: Stage::Done, send: std::ptr::null(), recv: std::ptr::null_mut() };
+        let craft = Hierarchical {
+            tally: tally.clone(),
+            stored: 2 * number,
+            near: near as u64,
+            flight: carries.then_some(flight),
+            state: Mutex::new(state),
+        };
+        Ok(Hull { sharing: Some(load.sharing), ..Hull::new(load.send, load.recv, Box::new(craft)) })
+    };
+    let hulls = all.iter().enumerate().map(make).collect::<Result<Vec<_>>>()?;
+    Ok(fleet(messages.transport(), hulls))
+}
+
+impl Hierarchical {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn landed(&self) -> usize {
+        self.stored + 1
+    }
+
+    /// One step on, if it can be made.
+    fn step(&self, state: &mut State) -> Result<Stage> {
+        let all = state.run * self.near;
+        match (state.stage, &self.flight) {
+            (Stage::Gathering, _) if !self.tally.reached(self.stored, all)? => Ok(Stage::Gathering),
+            (Stage::Gathering, flight) => {
+                if let Some(flight) = flight {
+                    // SAFETY: the caller of `start` keeps the buffers until all is done.
+                    unsafe { flight.start(state.send, state.recv)? };
+                }
+                Ok(Stage::Flying)
+            }
+            (Stage::Flying, Some(flight)) if !flight.test()? => Ok(Stage::Flying),
+            (Stage::Flying, _) => {
+                self.tally.add(self.landed());
+                Ok(Stage::Landing)
+            }
+            (Stage::Landing, _) if !self.tally.reached(self.landed(), all)? => Ok(Stage::Landing),
+            (Stage::Landing | Stage::Done, _) => Ok(Stage::Done),
+        }
+    }
+}
+
+impl Craft for Hierarchical {
+    /// This rank has stored, and has loaded what came last time.
+    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        let mut state = self.state();
+        *state = State { run: state.run + 1, stage: Stage::Gathering, send, recv };
+        self.tally.add(self.stored);
+        Ok(())
+    }
+
+    fn advance(&self) -> Result<bool> {
+        let mut state = self.state();
+        loop {
+            let before = state.stage;
+            let stage = self.step(&mut state);
+            match stage {
+                Ok(stage) => state.stage = stage,
+                Err(error) => {
+                    state.stage = Stage::Done;
+                    // Ends it as well: the group has failed.
+                    return Err(self.flight.as_ref().and_then(|flight| flight.wait().err()).unwrap_or(error));
+                }
+            }
+            if state.stage == before || state.stage == Stage::Done {
+                return Ok(state.stage == Stage::Done);
+            }
+        }
+    }
+
+    fn news(&self) -> News {
+        let state = self.state();
+        let all = state.run * self.near;
+        let counted = |counter| {
+            if matches!(self.tally.reached(counter, all), Ok(false)) { News::Nothing } else { News::Now }
+        };
+        match (state.stage, &self.flight) {
+            (Stage::Gathering, _) => counted(self.stored),
+            (Stage::Flying, Some(flight)) => flight.news(),
+            (Stage::Landing, _) => counted(self.landed()),
+            (Stage::Flying | Stage::Done, _) => News::Now,
+        }
+    }
+
+    fn settle(&self) -> Result<()> {
+        match &self.flight {
+            Some(flight) if self.state().stage == Stage::Flying => flight.wait(),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What one rank has to do with the routes.
+struct Load {
     send: Places,
     recv: Places,
     sharing: Sharing,
     sent: Vec<Part>,
     received: Vec<Part>,
-}
-
-pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>> {
-    let messages = comm.duplicate()?;
-    let make = |volumes: &Volumes| -> Result<Box<dyn Mover>> {
-        let routes = Routes::new(comm.nodes(), &volumes.pairs);
-        let mover = routes.mover(comm, &messages);
-        messages.transport().prepare(true, &mover.sent, &mover.received)?;
-        Ok(Box::new(mover))
-    };
-    all.iter().map(make).collect()
 }
 
 /// Which rank carries which parts, and where they lie in its buffers.
@@ -103,8 +230,8 @@ impl Routes {
         }
     }
 
-    fn mover(self, home: &Comm, comm: &Comm) -> Hierarchical {
-        let (rank, size) = (comm.rank(), comm.size());
+    fn load(self, rank: usize) -> Load {
+        let size = self.nodes.len();
         let node = self.nodes[rank];
         let carriers = |side: usize| -> Vec<usize> {
             let of = |peer: usize| match self.nodes[peer] {
@@ -115,9 +242,7 @@ impl Routes {
         };
         let places = |at: Vec<usize>, which: usize| Places { at, len: self.lens[rank][which] };
         let of = |out: bool| self.messages.iter().filter(move |m| (if out { m.from } else { m.to }) == rank);
-        Hierarchical {
-            home: home.clone(),
-            comm: comm.clone(),
+        Load {
             send: places((0..size).map(|peer| self.places[rank][peer][0]).collect(), 0),
             recv: places((0..size).map(|peer| self.places[peer][rank][1]).collect(), 1),
             sent: of(true).map(|m| Part { peer: m.to, at: m.send_at, len: m.len }).collect(),
@@ -129,37 +254,6 @@ impl Routes {
                 lens: self.lens.clone(),
             },
         }
-    }
-}
-
-impl Mover for Hierarchical {
-    fn send(&self) -> &Places {
-        &self.send
-    }
-
-    fn recv(&self) -> &Places {
-        &self.recv
-    }
-
-    fn sharing(&self) -> Option<&Sharing> {
-        Some(&self.sharing)
-    }
-
-    /// Everybody of the node has stored, and has loaded what came last time.
-    fn begin(&self) -> Result<()> {
-        self.home.transport().node_barrier()
-    }
-
-    fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()> {
-        match self.sent.is_empty() && self.received.is_empty() {
-            true => Ok(()),
-            false => self.comm.transport().messages(send, &self.sent, recv, &self.received),
-        }
-    }
-
-    /// What the node's carriers took is there for all.
-    fn end(&self) -> Result<()> {
-        self.home.transport().node_barrier()
     }
 }
 

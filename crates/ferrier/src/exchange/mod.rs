@@ -10,12 +10,14 @@
 
 mod all_to_all;
 mod all_to_allv;
+mod fleet;
 mod hierarchical;
 mod point_to_point;
 mod ring;
 
 use crate::transport::Part;
 use crate::{Comm, Error, Result};
+use fleet::{Hull, fleet};
 
 /// How many bytes go to and come from each rank in one reshape, this rank's
 /// own part left out (it never travels).
@@ -29,6 +31,9 @@ pub struct Volumes {
     pub largest: usize,
     /// Bytes from each rank to each rank, by sender.
     pub pairs: Vec<Vec<usize>>,
+    /// The reshape that this is, or is a part of. Parts of different ones are
+    /// seldom in flight together, so their movers may share memory.
+    pub reshape: usize,
 }
 
 /// Where each rank's part lies in one of the two buffers of a reshape; in bytes.
@@ -56,13 +61,18 @@ pub struct Sharing {
     pub lens: Vec<[usize; 2]>,
 }
 
-/// One reshape, ready to run. Made collectively when a plan is made.
+/// One reshape, or a part of one, ready to run. Made collectively when a plan
+/// is made. Several movers of a plan may be in flight at once; they are
+/// started in the same order on every rank, and waited for in any order. Each
+/// is started again only when it is done.
 pub trait Mover: Send + Sync {
     /// The send buffer: where the part for each rank goes.
     fn send(&self) -> &Places;
     /// The receive buffer: where the part from each rank comes.
     fn recv(&self) -> &Places;
-    /// For members that go through the memory of a node.
+    /// For members that go through the memory of a node: what neighbours have
+    /// stored is sent when all of them have started, and when it is done what
+    /// came to them may be loaded as well.
     fn sharing(&self) -> Option<&Sharing> {
         None
     }
@@ -82,59 +92,42 @@ pub trait Mover: Send + Sync {
     fn note(&self) -> Option<&'static str> {
         None
     }
-    /// Comes before a run: the buffers are not touched yet.
+    /// Starts to move the bytes, and waits for nobody. Allocates nothing after
+    /// the first time.
     ///
     /// # Errors
-    /// As [`run`](Mover::run).
-    fn begin(&self) -> Result<()> {
-        Ok(())
-    }
-    /// Comes after a run: the buffers are touched no more.
-    ///
-    /// # Errors
-    /// As [`run`](Mover::run).
-    fn end(&self) -> Result<()> {
-        Ok(())
-    }
-    /// Starts to move the bytes.
+    /// Where a rank has failed, or it is in flight.
     ///
     /// # Safety
-    /// Both buffers are as long as [`send`](Mover::send) and [`recv`](Mover::recv) say, and nobody else
-    /// touches them before [`wait`](Mover::wait) returns.
+    /// The buffers at `send` and `recv` are as long as [`send`](Mover::send)
+    /// and [`recv`](Mover::recv) say and apart from each other. They live and
+    /// are not touched until [`test`](Mover::test) says true or an error, or
+    /// [`wait`](Mover::wait) returns.
+    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()>;
+    /// Makes progress; whether all has come and gone, or nothing was started.
     ///
     /// # Errors
-    /// As [`run`](Mover::run).
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
-        self.begin()?;
-        // SAFETY: the caller's promise.
-        let (send, recv) = unsafe {
-            (
-                std::slice::from_raw_parts(send, self.send().len),
-                std::slice::from_raw_parts_mut(recv, self.recv().len),
-            )
-        };
-        self.run(send, recv)?;
-        self.end()
+    /// Where a rank has failed or left; this mover touches the buffers no more.
+    fn test(&self) -> Result<bool>;
+    /// Returns when all has come and gone. Makes progress on all movers of the
+    /// plan. After an error the others that are in flight are still to be
+    /// waited for, before their buffers go.
+    ///
+    /// # Errors
+    /// As [`test`](Mover::test); what a test told is told again.
+    fn wait(&self) -> Result<()>;
+    /// Starts and waits: on all ranks, or on none.
+    ///
+    /// # Errors
+    /// As [`start`](Mover::start) and [`wait`](Mover::wait).
+    ///
+    /// # Safety
+    /// As [`start`](Mover::start), for the length of the call.
+    unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        // SAFETY: the caller's word.
+        unsafe { self.start(send, recv)? };
+        self.wait()
     }
-    /// Looks after what was started, and says whether it has come and gone.
-    ///
-    /// # Errors
-    /// As [`run`](Mover::run).
-    fn test(&self) -> Result<bool> {
-        Ok(true)
-    }
-    /// Returns when all that was started has come and gone.
-    ///
-    /// # Errors
-    /// As [`run`](Mover::run).
-    fn wait(&self) -> Result<()> {
-        Ok(())
-    }
-    /// Moves the bytes. Collective; allocates nothing.
-    ///
-    /// # Errors
-    /// Where a rank has failed or left.
-    fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()>;
 }
 
 /// Makes the movers of all reshapes of a plan. Collective.
@@ -209,17 +202,17 @@ pub static EXCHANGES: &[Member] = &[
     Member {
         name: "all_to_allv",
         summary: "one collective among the ranks that talk, parts of their own length",
-        way: Way::Messages(|comm, all| each(comm, all, all_to_allv::mover)),
+        way: Way::Messages(|comm, all| each(comm, all, all_to_allv::hull)),
     },
     Member {
         name: "all_to_all",
         summary: "one collective among the ranks that talk, parts padded to one length",
-        way: Way::Messages(|comm, all| each(comm, all, all_to_all::mover)),
+        way: Way::Messages(|comm, all| each(comm, all, all_to_all::hull)),
     },
     Member {
         name: "point_to_point",
         summary: "a message to each peer, taken in order of arrival",
-        way: Way::Messages(|comm, all| each(comm, all, point_to_point::mover)),
+        way: Way::Messages(|comm, all| each(comm, all, point_to_point::hull)),
     },
     Member {
         name: "ring",
@@ -237,9 +230,11 @@ pub static EXCHANGES: &[Member] = &[
 fn each(
     comm: &Comm,
     all: &[Volumes],
-    make: fn(&Comm, &Volumes) -> Result<Box<dyn Mover>>,
+    make: fn(&mut Groups, &Volumes) -> Result<Hull>,
 ) -> Result<Vec<Box<dyn Mover>>> {
-    all.iter().map(|volumes| make(comm, volumes)).collect()
+    let mut groups = Groups { comm: comm.duplicate()?, known: Vec::new() };
+    let hulls = all.iter().map(|volumes| make(&mut groups, volumes)).collect::<Result<Vec<_>>>()?;
+    Ok(fleet(groups.comm.transport(), hulls))
 }
 
 /// The member called `name`.
@@ -271,29 +266,52 @@ pub(crate) fn parts(places: &Places, lens: &[usize]) -> Vec<Part> {
     all.filter(|part| part.len > 0).collect()
 }
 
-/// The group of ranks that talk to each other, directly or through others,
-/// and each rank's number in it (`None` outside). Collective.
-pub(crate) fn talkers(comm: &Comm, volumes: &Volumes) -> Result<(Comm, Vec<Option<usize>>)> {
-    let size = comm.size();
-    let mine: Vec<u8> = volumes.to.iter().map(|&len| u8::from(len > 0)).collect();
-    let talks = comm.all_gather(&mine)?;
-    let mut color: Vec<usize> = (0..size).collect();
-    // Labels sink to the smallest rank that can be reached.
+/// The groups that the movers of a plan talk in: no more of them than needed,
+/// since MPI has not many.
+struct Groups {
+    /// All ranks, under a name of their own.
+    comm: Comm,
+    /// Groups by the label of each rank.
+    known: Vec<(Vec<usize>, Comm)>,
+}
+
+impl Groups {
+    fn whole(&self) -> &Comm {
+        &self.comm
+    }
+
+    /// The group of ranks that talk to each other, directly or through others,
+    /// and each rank's number in it (`None` outside). Collective.
+    fn talkers(&mut self, volumes: &Volumes) -> Result<(Comm, Vec<Option<usize>>)> {
+        let labels = labels(&volumes.pairs);
+        let own = labels[self.comm.rank()];
+        let mut next = 0..;
+        let ranks = labels.iter().map(|&label| if label == own { next.next() } else { None }).collect();
+        if let Some((_, group)) = self.known.iter().find(|(known, _)| *known == labels) {
+            return Ok((group.clone(), ranks));
+        }
+        let group = Comm::new(self.comm.transport().split(own)?, self.comm.threads());
+        self.known.push((labels, group.clone()));
+        Ok((group, ranks))
+    }
+}
+
+/// The smallest rank that each can reach, directly or through others.
+fn labels(pairs: &[Vec<usize>]) -> Vec<usize> {
+    let mut labels: Vec<usize> = (0..pairs.len()).collect();
     loop {
-        let before = color.clone();
-        for from in 0..size {
-            for to in (0..size).filter(|&to| talks[from][to] != 0) {
-                let low = color[from].min(color[to]);
-                (color[from], color[to]) = (low, low);
+        let before = labels.clone();
+        for (from, row) in pairs.iter().enumerate() {
+            for (to, _) in row.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
+                let low = labels[from].min(labels[to]);
+                (labels[from], labels[to]) = (low, low);
             }
         }
-        if color == before {
-            break;
+        if labels == before {
+            return labels;
         }
     }
-    let own = color[comm.rank()];
-    let group = Comm::new(comm.transport().split(own)?, comm.threads());
-    let mut next = 0..;
-    let ranks = color.iter().map(|&c| if c == own { next.next() } else { None }).collect();
-    Ok((group, ranks))
 }
+
+#[cfg(test)]
+mod tests;

@@ -6,11 +6,11 @@
 //!
 //! Where there are no windows the same ring goes by messages, a step at a time.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use super::fleet::{Craft, Hull, fleet};
 use super::{Mover, Places, Volumes, packed, parts};
-use crate::transport::{Part, Put, Window};
+use crate::transport::{Call, Flight, News, Part, Put, Window};
 use crate::{Comm, Error, Result};
 
 /// Bytes of a chunk, unless `FERRIER_RING_CHUNK` says otherwise.
@@ -23,9 +23,18 @@ struct Ring {
     comm: Comm,
     /// Bytes of this rank's window.
     bytes: usize,
+    movers: usize,
     window: OnceLock<Box<dyn Window>>,
-    /// Runs so far: what tells this one's words from the last one's.
-    runs: AtomicU64,
+    /// Whose parts may come now.
+    guests: Mutex<Guests>,
+}
+
+/// Movers of one reshape have places of their own in the window; those of
+/// different reshapes share it, and take turns.
+#[derive(Default)]
+struct Guests {
+    reshape: usize,
+    count: usize,
 }
 
 impl Ring {
@@ -34,9 +43,23 @@ impl Ring {
         window.ok_or_else(|| Error::Transport("the window of an exchange was not opened".into()))
     }
 
-    /// The word in which a rank tells that its window is free.
-    fn ready(&self, rank: usize) -> usize {
-        self.comm.size() + rank
+    fn guests(&self) -> MutexGuard<'_, Guests> {
+        self.guests.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn admits(&self, reshape: usize) -> bool {
+        let guests = self.guests();
+        guests.count == 0 || guests.reshape == reshape
+    }
+
+    /// The word in which a source counts the chunks of a mover that are there.
+    fn count(&self, mover: usize, rank: usize) -> usize {
+        mover * 2 * self.comm.size() + rank
+    }
+
+    /// The word in which a target tells that its window is free for a mover.
+    fn ready(&self, mover: usize, rank: usize) -> usize {
+        self.count(mover, rank) + self.comm.size()
     }
 }
 
@@ -52,7 +75,7 @@ struct Outgoing {
 }
 
 /// How far a run has come: parts that have gone, bytes of the next one.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Cursor {
     part: usize,
     done: usize,
@@ -60,25 +83,49 @@ struct Cursor {
 
 struct OneSided {
     ring: Arc<Ring>,
-    send: Places,
-    recv: Places,
-    /// Where parts lie in this rank's window.
-    places: Places,
+    /// Its number in the ring, and that of its reshape.
+    number: usize,
+    reshape: usize,
+    /// Where parts come to lie in this rank's window.
+    places: Vec<usize>,
     chunk: usize,
     /// In the order in which they go.
     sent: Vec<Outgoing>,
     received: Vec<Part>,
-    /// Bytes taken of each part received.
-    taken: Mutex<Vec<usize>>,
+    state: Mutex<Run>,
 }
 
-struct TwoSided {
-    comm: Comm,
-    send: Places,
-    recv: Places,
-    /// What is sent and received in each step.
-    steps: Vec<(Vec<Part>, Vec<Part>)>,
+/// How far a run has come.
+struct Run {
+    number: u64,
+    send: *const u8,
+    recv: *mut u8,
+    /// The sources were told that they may put.
+    admitted: bool,
+    /// Bytes taken of each part received.
+    taken: Vec<usize>,
+    /// What has landed, and what is at least on its way.
+    landed: Cursor,
+    flown: Cursor,
 }
+
+// SAFETY: the pointers are used as the caller of `start` allows, by whoever holds the run.
+unsafe impl Send for Run {}
+
+/// What is sent and received in one step after the other.
+struct TwoSided {
+    steps: Vec<Box<dyn Flight>>,
+    state: Mutex<Steps>,
+}
+
+struct Steps {
+    now: usize,
+    send: *const u8,
+    recv: *mut u8,
+}
+
+// SAFETY: as above.
+unsafe impl Send for Steps {}
 
 pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>> {
     movers_in(comm, all, chunk_size(comm)?)
@@ -86,12 +133,38 @@ pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>
 
 fn movers_in(comm: &Comm, all: &[Volumes], chunk: usize) -> Result<Vec<Box<dyn Mover>>> {
     let comm = comm.duplicate()?;
-    if !comm.transport().has_windows()? {
-        return all.iter().map(|volumes| two_sided(&comm, volumes)).collect();
+    let transport = comm.transport().clone();
+    if !transport.has_windows()? {
+        let hulls = all.iter().map(|volumes| two_sided(&comm, volumes)).collect::<Result<Vec<_>>>()?;
+        return Ok(fleet(&transport, hulls));
     }
-    let bytes = all.iter().map(|volumes| landing(&volumes.from).len).max().unwrap_or(0);
-    let ring = Arc::new(Ring { comm, bytes, window: OnceLock::new(), runs: AtomicU64::new(0) });
-    Ok(all.iter().map(|volumes| one_sided(&ring, chunk, volumes)).collect())
+    let (starts, ends) = berths(all, comm.size());
+    let bytes = ends[comm.rank()];
+    let (window, guests) = (OnceLock::new(), Mutex::default());
+    let ring = Arc::new(Ring { comm, bytes, movers: all.len(), window, guests });
+    let hull = |(number, volumes)| one_sided(&ring, number, chunk, &starts[number], volumes);
+    Ok(fleet(&transport, all.iter().enumerate().map(hull).collect()))
+}
+
+/// Where each mover's part of each rank's window begins, and the lengths of the windows.
+fn berths(all: &[Volumes], size: usize) -> (Vec<Vec<usize>>, Vec<usize>) {
+    let mut ends = vec![0; size];
+    let mut used = vec![vec![0; size]; all.iter().map(|volumes| volumes.reshape + 1).max().unwrap_or(0)];
+    let mut starts = Vec::with_capacity(all.len());
+    for volumes in all {
+        let used = &mut used[volumes.reshape];
+        starts.push(used.clone());
+        for rank in 0..size {
+            used[rank] += landing(&column(volumes, rank)).len;
+            ends[rank] = ends[rank].max(used[rank]);
+        }
+    }
+    (starts, ends)
+}
+
+/// Bytes that come to a rank.
+fn column(volumes: &Volumes, rank: usize) -> Vec<usize> {
+    volumes.pairs.iter().map(|row| row[rank]).collect()
 }
 
 /// Rank 0's, on every rank.
@@ -125,141 +198,223 @@ fn order(nodes: &[usize], rank: usize) -> Vec<usize> {
     peers
 }
 
-fn one_sided(ring: &Arc<Ring>, chunk: usize, volumes: &Volumes) -> Box<dyn Mover> {
+fn one_sided(ring: &Arc<Ring>, number: usize, chunk: usize, starts: &[usize], volumes: &Volumes) -> Hull {
     let (nodes, rank) = (ring.comm.nodes(), ring.comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
     let outgoing = |&peer: &usize| {
-        let column: Vec<usize> = volumes.pairs.iter().map(|row| row[peer]).collect();
-        let (from, to) = (send.at[peer], landing(&column).at[rank]);
-        Outgoing { step: step(nodes, rank, peer), peer, from, to, len: volumes.to[peer] }
+        let to = starts[peer] + landing(&column(volumes, peer)).at[rank];
+        Outgoing { step: step(nodes, rank, peer), peer, from: send.at[peer], to, len: volumes.to[peer] }
     };
     let sent = order(nodes, rank).iter().filter(|&&peer| volumes.to[peer] > 0).map(outgoing).collect();
     let received = parts(&recv, &volumes.from);
-    let taken = Mutex::new(vec![0; received.len()]);
-    let places = landing(&volumes.from);
-    Box::new(OneSided { ring: ring.clone(), send, recv, places, chunk, sent, received, taken })
+    let places = landing(&volumes.from).at.iter().map(|at| starts[rank] + at).collect();
+    let state = Mutex::new(Run {
+        number: 0,
+        send: std::ptr::null(),
+        recv: std::ptr::null_mut(),
+        admitted: false,
+        taken: vec![0; received.len()],
+        landed: Cursor::default(),
+        flown: Cursor::default(),
+    });
+    let (ring, reshape, window) = (ring.clone(), volumes.reshape, ring.bytes);
+    let craft = OneSided { ring, number, reshape, places, chunk, sent, received, state };
+    Hull { window, ..Hull::new(send, recv, Box::new(craft)) }
 }
 
 impl OneSided {
+    fn run(&self) -> MutexGuard<'_, Run> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the sources that the window is free, when it is.
+    fn admit(&self, window: &dyn Window, run: &mut Run) -> Result<bool> {
+        if run.admitted || !self.ring.admits(self.reshape) {
+            return Ok(false);
+        }
+        run.admitted = true;
+        {
+            let mut guests = self.ring.guests();
+            *guests = Guests { reshape: self.reshape, count: guests.count + 1 };
+        }
+        let own = self.ring.ready(self.number, self.ring.comm.rank());
+        self.received.iter().try_for_each(|part| window.signal(part.peer, own, run.number))?;
+        Ok(true)
+    }
+
     /// Bytes of a part that have come.
-    fn come(&self, window: &dyn Window, run: u64, part: &Part) -> usize {
-        let word = window.word(part.peer);
-        let chunks = if word >> 32 == run { word & u64::from(u32::MAX) } else { 0 };
+    fn come(&self, window: &dyn Window, run: &Run, part: &Part) -> usize {
+        let word = window.word(self.ring.count(self.number, part.peer));
+        let chunks = if word >> 32 == run.number & LOW { word & LOW } else { 0 };
         part.len.min(chunks as usize * self.chunk)
     }
 
     /// Takes what has come; whether anything had.
-    fn take(&self, window: &dyn Window, run: u64, taken: &mut [usize], recv: &mut [u8]) -> Result<bool> {
+    fn take(&self, window: &dyn Window, run: &mut Run) -> Result<bool> {
         let mut any = false;
-        for (part, taken) in self.received.iter().zip(taken) {
-            let come = self.come(window, run, part);
-            if come > *taken {
-                let into = &mut recv[part.at + *taken..part.at + come];
-                window.take(self.places.at[part.peer] + *taken, into)?;
-                (*taken, any) = (come, true);
+        for (index, part) in self.received.iter().enumerate() {
+            let (come, taken) = (self.come(window, run, part), run.taken[index]);
+            if come > taken {
+                // SAFETY: inside the receive buffer, which is ours until this is done.
+                let into =
+                    unsafe { std::slice::from_raw_parts_mut(run.recv.add(part.at + taken), come - taken) };
+                window.take(self.places[part.peer] + taken, into)?;
+                (run.taken[index], any) = (come, true);
             }
         }
         Ok(any)
     }
 
-    /// Puts the next chunks of one step to targets that are ready, and tells
-    /// them of it; how far it came.
-    fn put(&self, window: &dyn Window, run: u64, from: Cursor, send: &[u8]) -> Result<Cursor> {
-        let mut puts = [Put { peer: 0, at: 0, data: &[] }; IN_FLIGHT];
-        let (mut count, mut now) = (0, from);
+    /// Is the target of this part ready?
+    fn may_put(&self, window: &dyn Window, run: &Run, part: &Outgoing) -> bool {
+        window.word(self.ring.ready(self.number, part.peer)) == run.number
+    }
+
+    /// Tells of chunks that have landed, and puts the next ones of one step to
+    /// targets that are ready; whether it did either.
+    fn put(&self, window: &dyn Window, run: &mut Run) -> Result<bool> {
+        let told = run.landed != run.flown;
+        if told {
+            if !window.landed(self.number)? {
+                return Ok(false);
+            }
+            self.tell(window, run)?;
+            run.landed = run.flown;
+        }
+        let mut puts = [Put { peer: 0, at: 0, data: std::ptr::null(), len: 0 }; IN_FLIGHT];
+        let (mut count, mut now) = (0, run.landed);
         while count < IN_FLIGHT
             && let Some(part) = self.sent.get(now.part)
-            && part.step == self.sent[from.part].step
-            && window.word(self.ring.ready(part.peer)) == run
+            && part.step == self.sent[run.landed.part].step
+            && self.may_put(window, run, part)
         {
             let len = self.chunk.min(part.len - now.done);
-            let data = &send[part.from + now.done..][..len];
-            puts[count] = Put { peer: part.peer, at: part.to + now.done, data };
+            let data = run.send.wrapping_add(part.from + now.done);
+            puts[count] = Put { peer: part.peer, at: part.to + now.done, data, len };
             count += 1;
             now.done += len;
             if now.done == part.len {
                 now = Cursor { part: now.part + 1, done: 0 };
             }
         }
-        if count == 0 {
-            return Ok(now);
+        run.flown = now;
+        if count > 0 {
+            // SAFETY: the send buffer stays as it is until this is done.
+            unsafe { window.put(self.number, &puts[..count])? };
         }
-        window.put(&puts[..count])?;
-        for (number, part) in self.sent.iter().enumerate().take(now.part + 1).skip(from.part) {
+        Ok(told || count > 0)
+    }
+
+    /// Tells the targets of all that was on its way.
+    fn tell(&self, window: &dyn Window, run: &Run) -> Result<()> {
+        let (first, now) = (run.landed.part, run.flown);
+        for (number, part) in self.sent.iter().enumerate().take(now.part + 1).skip(first) {
             let done = if number < now.part { part.len } else { now.done };
             if done > 0 {
                 let chunks = done.div_ceil(self.chunk) as u64;
-                window.signal(part.peer, self.ring.comm.rank(), run << 32 | chunks)?;
+                let word = self.ring.count(self.number, self.ring.comm.rank());
+                window.signal(part.peer, word, (run.number & LOW) << 32 | chunks)?;
             }
         }
-        Ok(now)
+        Ok(())
+    }
+
+    fn is_done(&self, run: &Run) -> bool {
+        run.landed.part == self.sent.len()
+            && run.admitted
+            && self.received.iter().zip(&run.taken).all(|(part, taken)| *taken == part.len)
+    }
+
+    /// Does this rank wait for that one?
+    fn is_owed(&self, run: &Run, peer: usize) -> bool {
+        self.sent.get(run.landed.part).is_some_and(|part| part.peer == peer)
+            || self
+                .received
+                .iter()
+                .zip(&run.taken)
+                .any(|(part, taken)| part.peer == peer && *taken < part.len)
+    }
+
+    fn leave(&self, run: &mut Run) {
+        if std::mem::take(&mut run.admitted) {
+            self.ring.guests().count -= 1;
+        }
+    }
+
+    fn advance_run(&self, run: &mut Run) -> Result<bool> {
+        let window = self.ring.window()?;
+        window.check(&|_| false)?;
+        // A put at a time under way: more would wait here for the next.
+        while self.admit(window, run)? | self.take(window, run)? | self.put(window, run)? {
+            if run.landed != run.flown && window.landing(self.number) != News::Now {
+                break;
+            }
+        }
+        if self.is_done(run) {
+            return Ok(true);
+        }
+        window.check(&|peer| self.is_owed(run, peer))?;
+        Ok(false)
     }
 }
 
-impl Mover for OneSided {
-    fn send(&self) -> &Places {
-        &self.send
-    }
+/// What of a run's number goes into a word.
+const LOW: u64 = u32::MAX as u64;
 
-    fn recv(&self) -> &Places {
-        &self.recv
-    }
-
-    fn window(&self) -> usize {
-        self.ring.bytes
-    }
-
+impl Craft for OneSided {
     fn open(&self) -> Result<()> {
         if self.ring.window.get().is_none() {
-            let comm = &self.ring.comm;
-            let window = comm.transport().window(self.ring.bytes, 2 * comm.size())?;
+            let (comm, movers) = (&self.ring.comm, self.ring.movers);
+            let window = comm.transport().window(self.ring.bytes, movers * 2 * comm.size(), movers)?;
             let _ = self.ring.window.set(window);
         }
         Ok(())
     }
 
-    fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()> {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        let mut run = self.run();
+        run.number += 1;
+        (run.send, run.recv, run.admitted) = (send, recv, false);
+        (run.landed, run.flown) = (Cursor::default(), Cursor::default());
+        run.taken.fill(0);
         let window = self.ring.window()?;
-        let run = (self.ring.runs.fetch_add(1, Ordering::SeqCst) + 1) & u64::from(u32::MAX);
-        let own = self.ring.ready(self.ring.comm.rank());
-        // What came last time has been taken: the sources may put again.
-        self.received.iter().try_for_each(|part| window.signal(part.peer, own, run))?;
-        let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
-        taken.fill(0);
-        let mut next = Cursor { part: 0, done: 0 };
-        loop {
-            let mut moved = self.take(window, run, &mut taken, recv)?;
-            if next.part < self.sent.len() {
-                let now = self.put(window, run, next, send)?;
-                moved |= (now.part, now.done) != (next.part, next.done);
-                next = now;
-            }
-            let waiting = |(part, taken): (&Part, &usize)| *taken < part.len;
-            if next.part == self.sent.len() && !self.received.iter().zip(taken.iter()).any(waiting) {
-                return Ok(());
-            }
-            if moved {
-                continue;
-            }
-            let target = self.sent.get(next.part).map(|part| part.peer);
-            let mut news = || {
-                target.is_some_and(|peer| window.word(self.ring.ready(peer)) == run)
-                    || self
-                        .received
-                        .iter()
-                        .zip(&*taken)
-                        .any(|(part, &have)| self.come(window, run, part) > have)
-            };
-            let owed = |peer: usize| {
-                target == Some(peer)
-                    || self.received.iter().zip(&*taken).any(|pair| pair.0.peer == peer && waiting(pair))
-            };
-            window.wait(&mut news, &owed)?;
+        self.admit(window, &mut run)?;
+        self.put(window, &mut run)?;
+        Ok(())
+    }
+
+    fn advance(&self) -> Result<bool> {
+        let mut run = self.run();
+        let outcome = self.advance_run(&mut run);
+        if !matches!(outcome, Ok(false)) {
+            self.leave(&mut run);
+        }
+        outcome
+    }
+
+    fn news(&self) -> News {
+        let run = self.run();
+        let Ok(window) = self.ring.window() else { return News::Now };
+        let some = |(part, taken): (&Part, &usize)| self.come(window, &run, part) > *taken;
+        let flying = run.landed != run.flown;
+        let may_put = || match self.sent.get(run.landed.part) {
+            Some(part) if !flying => self.may_put(window, &run, part),
+            _ => false,
+        };
+        let now = self.is_done(&run)
+            || !run.admitted && self.ring.admits(self.reshape)
+            || self.received.iter().zip(&run.taken).any(some)
+            || may_put()
+            || window.check(&|peer| self.is_owed(&run, peer)).is_err();
+        match now {
+            true => News::Now,
+            false if flying => window.landing(self.number),
+            false => News::Nothing,
         }
     }
 }
 
-fn two_sided(comm: &Comm, volumes: &Volumes) -> Result<Box<dyn Mover>> {
+fn two_sided(comm: &Comm, volumes: &Volumes) -> Result<Hull> {
     let (nodes, rank) = (comm.nodes(), comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
     let (sent, received) = (parts(&send, &volumes.to), parts(&recv, &volumes.from));
@@ -269,29 +424,47 @@ fn two_sided(comm: &Comm, volumes: &Volumes) -> Result<Box<dyn Mover>> {
         let to = sent.iter().filter(|part| step(nodes, rank, part.peer) == now).copied().collect::<Vec<_>>();
         let from =
             received.iter().filter(|part| step(nodes, part.peer, rank) == now).copied().collect::<Vec<_>>();
-        comm.transport().prepare(true, &to, &from)?;
-        steps.push((to, from));
+        steps.push(comm.transport().flight(Call::Messages, &to, &from)?);
     }
-    Ok(Box::new(TwoSided { comm: comm.clone(), send, recv, steps }))
+    let state = Mutex::new(Steps { now: 0, send: std::ptr::null(), recv: std::ptr::null_mut() });
+    let note = Some("ring: this MPI makes no windows between these ranks, so it goes by two-sided messages");
+    Ok(Hull { note, ..Hull::new(send, recv, Box::new(TwoSided { steps, state })) })
 }
 
-impl Mover for TwoSided {
-    fn send(&self) -> &Places {
-        &self.send
+impl TwoSided {
+    fn steps(&self) -> MutexGuard<'_, Steps> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Craft for TwoSided {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        *self.steps() = Steps { now: 0, send, recv };
+        // SAFETY: the caller's word.
+        unsafe { self.steps[0].start(send, recv) }
     }
 
-    fn recv(&self) -> &Places {
-        &self.recv
+    fn advance(&self) -> Result<bool> {
+        let mut steps = self.steps();
+        while self.steps[steps.now].test()? {
+            if steps.now + 1 == self.steps.len() {
+                return Ok(true);
+            }
+            steps.now += 1;
+            // SAFETY: the caller of `start` keeps the buffers until the last step is done.
+            unsafe { self.steps[steps.now].start(steps.send, steps.recv)? };
+        }
+        Ok(false)
     }
 
-    fn note(&self) -> Option<&'static str> {
-        Some("ring: this MPI makes no windows between these ranks, so it goes by two-sided messages")
+    fn news(&self) -> News {
+        let now = self.steps().now;
+        self.steps[now].news()
     }
 
-    fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()> {
-        let exchange =
-            |(to, from): &(Vec<Part>, Vec<Part>)| self.comm.transport().messages(send, to, recv, from);
-        self.steps.iter().try_for_each(exchange)
+    fn settle(&self) -> Result<()> {
+        let now = self.steps().now;
+        self.steps[now].wait()
     }
 }
 
@@ -338,7 +511,7 @@ mod tests {
                     let row = |from| (0..4).map(|to| length(from, to, scale)).collect::<Vec<_>>();
                     let pairs: Vec<_> = (0..4).map(row).collect();
                     let from = pairs.iter().map(|row| row[rank]).collect();
-                    Volumes { to: pairs[rank].clone(), from, largest: 3 * scale, pairs }
+                    Volumes { to: pairs[rank].clone(), from, largest: 3 * scale, pairs, reshape: 0 }
                 });
                 let movers = movers_in(&comm, &all, chunk)?;
                 movers.iter().try_for_each(|mover| mover.open())?;
@@ -349,7 +522,8 @@ mod tests {
                         let part = &mut send[mover.send().at[to]..][..volumes.to[to]];
                         part.iter_mut().enumerate().for_each(|(at, byte)| *byte = value(rank, to, at, round));
                     }
-                    mover.run(&send, &mut recv)?;
+                    // SAFETY: the buffers are as long as the mover says.
+                    unsafe { mover.run(send.as_ptr(), recv.as_mut_ptr())? };
                     for from in 0..4 {
                         let part = &recv[mover.recv().at[from]..][..volumes.from[from]];
                         assert!(

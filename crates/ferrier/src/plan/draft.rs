@@ -485,10 +485,15 @@ fn movers(
     let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(Default::default()) };
     let number = recipe.precision.bytes();
     let mut all: Vec<Volumes> = Vec::new();
+    let mut count = 0;
     for (plan, cuts) in plans.iter().zip(cuts) {
         for (reshape, cut) in plan.reshapes.iter().zip(cuts) {
-            let of = |tile| volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number);
+            let of = |tile| Volumes {
+                reshape: count,
+                ..volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number)
+            };
             all.extend((0..cut.count).map(of));
+            count += 1;
         }
     }
     let mut forward = make(comm, &all)?;

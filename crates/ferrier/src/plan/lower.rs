@@ -291,5 +291,6 @@ pub(crate) fn volumes(
         from: pairs.iter().map(|row| row[rank]).collect(),
         largest: pairs.iter().flatten().copied().max().unwrap_or(0),
         pairs,
+        reshape: 0,
     }
 }

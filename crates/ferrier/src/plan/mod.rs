@@ -12,6 +12,7 @@ mod pass;
 mod schedule;
 mod tiles;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
 use serde::Serialize;
@@ -428,7 +429,15 @@ impl<T: Real> Plan<T> {
         for step in &variant.steps {
             let start = Instant::now();
             // SAFETY: the caller's word.
-            let outcome = unsafe { self.run_step(variant, step, work, hands) };
+            let run = || unsafe { self.run_step(variant, step, work, hands) };
+            let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
+                self.comm.transport().fail(&format!("panicked: {}", crate::pool::panic_text(&*payload)));
+                // Others may be reading what this rank sends, and it is about to go.
+                for &mover in &self.flying {
+                    let _ = variant.movers[mover].wait();
+                }
+                resume_unwind(payload)
+            });
             match step {
                 Step::Start { mover, .. } => self.flying.push(*mover),
                 Step::Wait { mover, .. } => self.flying.retain(|flying| flying != mover),

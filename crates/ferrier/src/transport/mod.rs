@@ -3,6 +3,7 @@
 //! A transport member is one file. Ranks of the member `threads` are threads
 //! of this process; those of `mpi` are processes that an `mpiexec` started.
 
+mod flight;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub(crate) mod mpi;
 mod threads;
@@ -12,6 +13,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+pub use flight::{Call, Flight, News, Tally};
 pub use threads::{Ranks, ranks};
 pub(crate) use waiting::{Backoff, Bell, BusyThreads};
 
@@ -43,29 +45,40 @@ pub struct Shared {
 
 /// Bytes for a rank, and where in its window they go.
 #[derive(Clone, Copy, Debug)]
-pub struct Put<'a> {
+pub struct Put {
     /// The rank.
     pub peer: usize,
     /// Where in its window.
     pub at: usize,
-    /// What.
-    pub data: &'a [u8],
+    /// Where the bytes are.
+    pub data: *const u8,
+    /// How many.
+    pub len: usize,
 }
 
 /// On every rank bytes that others put into without its help, and words that
 /// they set to tell of it. All are zero at first.
 pub trait Window: Send + Sync {
-    /// Puts all of these; returns when they have arrived.
-    fn put(&self, puts: &[Put<'_>]) -> Result<()>;
-    /// Sets a word of another rank. What arrived before is seen before.
+    /// Starts to put all of these. A lane, of as many as the window was made
+    /// with, has one such call under way at a time.
+    ///
+    /// # Safety
+    /// The bytes live and stay as they are until [`landed`](Window::landed)
+    /// says true or an error.
+    unsafe fn put(&self, lane: usize, puts: &[Put]) -> Result<()>;
+    /// Whether what was put in a lane has arrived.
+    fn landed(&self, lane: usize) -> Result<bool>;
+    /// When `landed` may say another thing.
+    fn landing(&self, lane: usize) -> News;
+    /// Sets a word of another rank. What landed before is seen before.
     fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()>;
     /// A word of this rank.
     fn word(&self, word: usize) -> u64;
     /// Copies out of this rank's bytes.
     fn take(&self, at: usize, into: &mut [u8]) -> Result<()>;
-    /// Returns when `done` says so; an error where a rank that is `owed`
-    /// something has left.
-    fn wait(&self, done: &mut dyn FnMut() -> bool, owed: &dyn Fn(usize) -> bool) -> Result<()>;
+    /// Lets the window work; an error where the group has failed, or a rank
+    /// that is `owed` something has left.
+    fn check(&self, owed: &dyn Fn(usize) -> bool) -> Result<()>;
 }
 
 /// A group of ranks. All methods that talk are collective over the group
@@ -97,20 +110,14 @@ pub trait Transport: Send + Sync {
     /// Returns when every rank of this one's node has come here. Needs
     /// [`share`](Transport::share).
     fn node_barrier(&self) -> Result<()>;
-    /// Block `q` of `send` goes to rank `q`, block `q` of `recv` comes from
-    /// it; all blocks are `block` bytes long.
-    fn all_to_all(&self, block: usize, send: &[u8], recv: &mut [u8]) -> Result<()>;
-    /// Parts of any length; a rank that is in no part is not talked to.
-    fn all_to_allv(&self, send: &[u8], sent: &[Part], recv: &mut [u8], received: &[Part]) -> Result<()>;
-    /// The same, pair by pair, taken in whatever order they arrive. Only the
-    /// ranks named in the parts take part.
-    fn messages(&self, send: &[u8], sent: &[Part], recv: &mut [u8], received: &[Part]) -> Result<()>;
-    /// Told when a plan is made of parts that will be exchanged over and over,
-    /// so that the calls themselves need not allocate; `messages` says which
-    /// call it will be. Collective.
-    fn prepare(&self, _messages: bool, _sent: &[Part], _received: &[Part]) -> Result<()> {
-        Ok(())
-    }
+    /// Makes ready an exchange of at most one part for and from each rank.
+    /// Collective; allocates, so that flights need not.
+    fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>>;
+    /// Counters for the ranks of a node, zero at first. Collective; allocates.
+    fn tally(&self, counters: usize) -> Result<Box<dyn Tally>>;
+    /// Returns when there is news, or earlier: where flights are all there is
+    /// to do. Not collective.
+    fn rest(&self, news: &mut dyn FnMut() -> News);
     /// Makes ready to [`lend`](Transport::lend): called once, when a plan is
     /// made. An error, on every rank, where ranks of a node share no memory.
     fn share(&self) -> Result<()> {
@@ -142,8 +149,9 @@ pub trait Transport: Send + Sync {
     fn has_windows(&self) -> Result<bool> {
         Ok(true)
     }
-    /// A window of `bytes` bytes on this rank and `words` words on every one.
-    fn window(&self, bytes: usize, words: usize) -> Result<Box<dyn Window>>;
+    /// A window of `bytes` bytes on this rank, and `words` words and `lanes`
+    /// lanes on every one.
+    fn window(&self, bytes: usize, words: usize, lanes: usize) -> Result<Box<dyn Window>>;
     /// Makes every other rank's calls return an error. Not collective.
     fn fail(&self, message: &str);
 }

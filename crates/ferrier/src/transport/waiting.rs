@@ -2,7 +2,12 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+
+/// The longest sleep without a look.
+const NAP: Duration = Duration::from_millis(20);
+/// How late a sleeper may wake.
+const LATE: Duration = Duration::from_micros(120);
 
 /// Threads of this process that may be busy at once; above the number of
 /// cores spinning only takes time from the one that is waited for.
@@ -72,21 +77,31 @@ impl Bell {
 
     /// Waits until `done` says so.
     pub fn wait_until<R>(&self, mut done: impl FnMut() -> Option<R>) -> R {
+        self.wait_for(|| done().ok_or(None))
+    }
+
+    /// Waits until `look` says so; where it does not, it may know of a time at
+    /// which it is worth asking again.
+    pub fn wait_for<R>(&self, mut look: impl FnMut() -> Result<R, Option<Instant>>) -> R {
         let mut backoff = Backoff::new();
         loop {
-            if let Some(result) = done() {
-                return result;
-            }
-            if backoff.pause() {
+            let far = match look() {
+                Ok(result) => return result,
+                // A known time is slept away, but for what a timer may be late.
+                Err(time) => time.is_some_and(|time| time > Instant::now() + LATE),
+            };
+            if far || backoff.pause() {
                 self.sleepers.fetch_add(1, Ordering::SeqCst);
                 let guard = self.lock.lock().unwrap_or_else(|e| e.into_inner());
-                let result = done();
-                if result.is_none() {
+                let result = look();
+                if let Err(time) = &result {
                     // The time-out is a safety net; every change rings.
-                    let _ = self.ring.wait_timeout(guard, Duration::from_millis(20));
+                    let time = time.map(|time| time.saturating_duration_since(Instant::now() + LATE / 2));
+                    let patience = time.unwrap_or(NAP).min(NAP);
+                    let _ = self.ring.wait_timeout(guard, patience);
                 }
                 self.sleepers.fetch_sub(1, Ordering::SeqCst);
-                if let Some(result) = result {
+                if let Ok(result) = result {
                     return result;
                 }
             }

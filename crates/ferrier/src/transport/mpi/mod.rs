@@ -2,16 +2,19 @@
 
 mod control;
 mod cores;
+mod flight;
 mod house;
 mod mapping;
+mod tally;
 mod window;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use ferrier_mpi::{AllToAllV, Way};
 
-use super::{Lent, Part, Shared, Transport, Window, number_nodes};
+use super::{Call, Flight, Lent, News, Part, Shared, Tally, Transport, Window, number_nodes};
 use crate::{Error, Result};
 use control::Control;
 use house::House;
@@ -23,16 +26,12 @@ pub(crate) struct Member {
     house: Option<Arc<House>>,
     nodes: Vec<usize>,
     control: OnceLock<Control>,
-    /// Exchanges that were prepared; a plan's group has one.
-    prepared: Mutex<Vec<Arc<Prepared>>>,
+    /// Flights made so far: each has a tag of its own.
+    flights: AtomicUsize,
 }
 
-struct Prepared {
-    messages: bool,
-    sent: Vec<Part>,
-    received: Vec<Part>,
-    exchange: AllToAllV,
-}
+/// As many as every MPI has.
+const TAGS: usize = 32768;
 
 /// MPI's error as ours.
 pub(crate) fn wrapped(error: ferrier_mpi::Error) -> Error {
@@ -48,7 +47,7 @@ impl Member {
 
     fn of_house(comm: ferrier_mpi::Comm, house: Arc<House>) -> Member {
         let nodes = house.nodes.clone();
-        Member { comm, house: Some(house), nodes, control: OnceLock::new(), prepared: Mutex::default() }
+        Member { comm, house: Some(house), nodes, control: OnceLock::new(), flights: AtomicUsize::new(0) }
     }
 
     /// This rank's share of its node's cores.
@@ -63,30 +62,6 @@ impl Member {
 
     fn control(&self) -> Result<&Control> {
         self.control.get().ok_or_else(|| Error::Transport("this group was not made ready to share".into()))
-    }
-
-    /// The exchange of these parts: one that was prepared, else a new one.
-    fn exchange(&self, messages: bool, sent: &[Part], received: &[Part]) -> Result<Arc<Prepared>> {
-        let mut prepared = self.prepared.lock().unwrap_or_else(PoisonError::into_inner);
-        let known =
-            prepared.iter().find(|p| p.messages == messages && p.sent == sent && p.received == received);
-        if let Some(known) = known {
-            return Ok(known.clone());
-        }
-        let list = |parts: &[Part]| -> Vec<ferrier_mpi::Part> {
-            parts.iter().map(|&Part { peer, at, len }| ferrier_mpi::Part { peer, at, len }).collect()
-        };
-        let (to, from) = (list(sent), list(received));
-        let exchange = if messages {
-            // Only those who talk take part: nothing collective may happen here.
-            AllToAllV::local(&self.comm, &to, &from)
-        } else {
-            AllToAllV::new(&self.comm, &to, &from, Way::Collective)
-        };
-        let exchange = exchange.map_err(wrapped)?;
-        let new = Prepared { messages, sent: sent.to_vec(), received: received.to_vec(), exchange };
-        prepared.push(Arc::new(new));
-        Ok(prepared[prepared.len() - 1].clone())
     }
 }
 
@@ -122,8 +97,8 @@ impl Transport for Member {
         let comm = comm.ok_or_else(|| Error::Transport("MPI put this rank into no group".into()))?;
         let mut names = vec![0; comm.size()];
         comm.all_gather(&[self.nodes[self.rank()] as u64], &mut names).map_err(wrapped)?;
-        let (nodes, control, prepared) = (number_nodes(&names), OnceLock::new(), Mutex::default());
-        Ok(Arc::new(Member { comm, house: None, nodes, control, prepared }))
+        let (nodes, control, flights) = (number_nodes(&names), OnceLock::new(), AtomicUsize::new(0));
+        Ok(Arc::new(Member { comm, house: None, nodes, control, flights }))
     }
 
     fn duplicate(&self) -> Result<Arc<dyn Transport>> {
@@ -142,27 +117,27 @@ impl Transport for Member {
         Ok(())
     }
 
-    fn all_to_all(&self, block: usize, send: &[u8], recv: &mut [u8]) -> Result<()> {
-        let length = block * self.size();
-        if send.len() < length || recv.len() < length {
-            let (send, recv) = (send.len(), recv.len());
-            return Err(Error::Transport(format!(
-                "all_to_all of {length} bytes from a buffer of {send} into one of {recv}"
-            )));
-        }
-        self.comm.all_to_all(&send[..length], &mut recv[..length]).map_err(wrapped)
+    fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>> {
+        let list = |parts: &[Part]| -> Vec<ferrier_mpi::Part> {
+            parts.iter().map(|&Part { peer, at, len }| ferrier_mpi::Part { peer, at, len }).collect()
+        };
+        let (to, from) = (list(sent), list(received));
+        let number = self.flights.fetch_add(1, Ordering::Relaxed);
+        let exchange = match call {
+            Call::AllToAll => AllToAllV::new(&self.comm, &to, &from, Way::Equal),
+            Call::AllToAllV => AllToAllV::new(&self.comm, &to, &from, Way::Collective),
+            Call::Messages => AllToAllV::local(&self.comm, &to, &from, (number % TAGS) as i32),
+        };
+        Ok(Box::new(flight::Requests::new(exchange.map_err(wrapped)?)))
     }
 
-    fn all_to_allv(&self, send: &[u8], sent: &[Part], recv: &mut [u8], received: &[Part]) -> Result<()> {
-        self.exchange(false, sent, received)?.exchange.run(send, recv).map_err(wrapped)
+    fn tally(&self, counters: usize) -> Result<Box<dyn Tally>> {
+        Ok(Box::new(tally::Counters::new(self.house()?, &self.comm, counters)?))
     }
 
-    fn messages(&self, send: &[u8], sent: &[Part], recv: &mut [u8], received: &[Part]) -> Result<()> {
-        self.exchange(true, sent, received)?.exchange.run(send, recv).map_err(wrapped)
-    }
-
-    fn prepare(&self, messages: bool, sent: &[Part], received: &[Part]) -> Result<()> {
-        self.exchange(messages, sent, received).map(drop)
+    /// Only MPI knows what is new: give way and look again.
+    fn rest(&self, _: &mut dyn FnMut() -> News) {
+        std::thread::yield_now();
     }
 
     fn share(&self) -> Result<()> {
@@ -200,7 +175,7 @@ impl Transport for Member {
         self.house()?.has_windows(&self.comm)
     }
 
-    fn window(&self, bytes: usize, words: usize) -> Result<Box<dyn Window>> {
+    fn window(&self, bytes: usize, words: usize, _lanes: usize) -> Result<Box<dyn Window>> {
         Ok(Box::new(window::Remote::new(self.house()?, &self.comm, bytes, words)?))
     }
 

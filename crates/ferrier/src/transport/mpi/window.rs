@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::house::House;
 use super::wrapped;
 use crate::Result;
-use crate::transport::{Put, Window};
+use crate::transport::{News, Put, Window};
 
 /// A window whose freeing waits until all ranks have dropped theirs.
 pub(super) struct Remote {
@@ -37,10 +37,21 @@ impl Remote {
 }
 
 impl Window for Remote {
-    fn put(&self, puts: &[Put<'_>]) -> Result<()> {
+    unsafe fn put(&self, _lane: usize, puts: &[Put]) -> Result<()> {
         self.with(|window| {
-            window.puts(|scope| puts.iter().try_for_each(|put| scope.put(put.data, put.peer, put.at)))
+            // SAFETY: the caller keeps the bytes until `landed` has flushed.
+            puts.iter().try_for_each(|put| unsafe { window.begin_put(put.data, put.len, put.peer, put.at) })
         })
+    }
+
+    /// There is no asking: MPI is waited for, which had the time until now.
+    fn landed(&self, _lane: usize) -> Result<bool> {
+        self.with(ferrier_mpi::Window::flush_all).map(|()| true)
+    }
+
+    /// Not while the rank has something else to do.
+    fn landing(&self, _lane: usize) -> News {
+        News::Nothing
     }
 
     fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()> {
@@ -60,15 +71,9 @@ impl Window for Remote {
         self.with(|window| window.read(self.comm.rank(), at, into))
     }
 
-    fn wait(&self, done: &mut dyn FnMut() -> bool, _owed: &dyn Fn(usize) -> bool) -> Result<()> {
-        loop {
-            self.with(ferrier_mpi::Window::sync)?;
-            if done() {
-                return Ok(());
-            }
-            self.comm.progress().map_err(wrapped)?;
-            std::thread::yield_now();
-        }
+    fn check(&self, _owed: &dyn Fn(usize) -> bool) -> Result<()> {
+        self.with(ferrier_mpi::Window::sync)?;
+        self.comm.progress().map_err(wrapped)
     }
 }
 

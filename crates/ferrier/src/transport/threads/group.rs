@@ -1,18 +1,23 @@
-//! What the ranks of one process share: a barrier, a board for gathering,
-//! slots for lent pointers, and a mailbox for each pair.
+//! What the ranks of one process share: a barrier, boards for gathering, and
+//! slots for lent pointers.
 //!
-//! Memory safety rests on two rules. A rank reads what another lent only
-//! inside `touching`, which is not entered once the world has failed; and a
-//! rank that lent something leaves the call only after a full barrier or, in
-//! a failed world, after the number of ranks inside `touching` fell to zero.
+//! Memory safety rests on two rules. A rank reads what another lent or sends
+//! only inside `touching`, which is not entered once the world has failed; and
+//! a rank that lent something leaves the call only after a full barrier, one
+//! that sent something only when all has been taken or, in a failed world,
+//! both after the number of ranks inside `touching` fell to zero.
 
+use std::any::Any;
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::Instant;
 
 use super::super::waiting::Bell;
-use super::super::{LENT, Lent, Part, Transport, Window, number_nodes};
+use super::super::{Call, Flight, LENT, Lent, News, Part, Tally, Transport, Window, number_nodes};
+use super::flight::{Air, Side};
+use super::tally::Counters;
 use super::window::{Memories, Memory};
 use crate::{Error, Result};
 
@@ -65,12 +70,12 @@ struct Group {
     inside: AtomicUsize,
     board: Mutex<Vec<Vec<u8>>>,
     lent: Vec<[AtomicUsize; LENT]>,
-    /// One for each pair, at `from * size + to`: the message on its way.
-    mail: Vec<Mail>,
     splits: Mutex<HashMap<(usize, usize), Arc<Group>>>,
-    /// Windows in the making, by number: what ranks have brought so far.
-    windows: Mutex<HashMap<usize, Vec<Option<Arc<Memory>>>>>,
+    /// Things in the making that ranks share, by number: what they have brought so far.
+    shared: Mutex<HashMap<usize, Vec<Option<Thing>>>>,
 }
+
+type Thing = Arc<dyn Any + Send + Sync>;
 
 /// Where ranks wait for each other.
 struct Gate {
@@ -85,13 +90,6 @@ impl Gate {
     }
 }
 
-#[derive(Default)]
-struct Mail {
-    full: AtomicBool,
-    data: AtomicUsize,
-    len: AtomicUsize,
-}
-
 impl Group {
     fn new(members: Vec<usize>, nodes: Vec<usize>) -> Arc<Group> {
         let size = members.len();
@@ -104,9 +102,8 @@ impl Group {
             inside: AtomicUsize::new(0),
             board: Mutex::new(vec![Vec::new(); size]),
             lent: (0..size).map(|_| Default::default()).collect(),
-            mail: (0..size * size).map(|_| Mail::default()).collect(),
             splits: Mutex::default(),
-            windows: Mutex::default(),
+            shared: Mutex::default(),
         })
     }
 }
@@ -117,9 +114,8 @@ pub(super) struct Member {
     group: Arc<Group>,
     rank: usize,
     splits: AtomicUsize,
-    windows: AtomicUsize,
-    /// Which parts of a call of `messages` have arrived.
-    arrived: Mutex<Vec<bool>>,
+    /// Things that it has shared.
+    shared: AtomicUsize,
 }
 
 impl Member {
@@ -133,9 +129,8 @@ impl Member {
     }
 
     fn new(world: &Arc<World>, group: Arc<Group>, rank: usize) -> Member {
-        let arrived = Mutex::new(vec![false; group.members.len()]);
-        let (splits, windows) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Member { world: world.clone(), group, rank, splits, windows, arrived }
+        let (splits, shared) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Member { world: world.clone(), group, rank, splits, shared }
     }
 
     /// The same rank, for something that outlives this handle.
@@ -150,31 +145,56 @@ impl Member {
 
     /// Waits for `done`; an error where the world has failed, or a member
     /// (by its number in the group) left that is still `awaited`.
-    pub fn wait(&self, mut done: impl FnMut() -> bool, awaited: impl Fn(usize) -> bool) -> Result<()> {
-        let world = &self.world;
-        world.bell.wait_until(|| {
+    fn wait(&self, mut done: impl FnMut() -> bool, awaited: impl Fn(usize) -> bool) -> Result<()> {
+        self.world.bell.wait_until(|| {
             if done() {
                 return Some(Ok(()));
             }
-            if world.failed.load(SeqCst) {
-                return Some(Err(self.echo()));
+            let error = self.check(&awaited).err()?;
+            // It may have left just after what we wait for came true.
+            if done() {
+                return Some(Ok(()));
             }
-            if world.any_gone.load(SeqCst)
-                && let Some(member) = (0..self.size()).find(|&member| self.is_gone(member) && awaited(member))
-            {
-                // It may have left just after what we wait for came true.
-                if done() {
-                    return Some(Ok(()));
-                }
-                let rank = self.group.members[member];
-                let waiting = self.group.members[self.rank];
-                let error =
-                    Error::RankLeft { rank, waiting, message: "it returned before the others".into() };
-                world.fail(error.clone());
-                return Some(Err(error));
-            }
-            None
+            self.fail_with(&error);
+            Some(Err(error))
         })
+    }
+
+    /// An error where the world has failed, or a member left that is `awaited`.
+    pub fn check(&self, awaited: impl Fn(usize) -> bool) -> Result<()> {
+        let world = &self.world;
+        if world.failed.load(SeqCst) {
+            return Err(self.echo());
+        }
+        if !world.any_gone.load(SeqCst) {
+            return Ok(());
+        }
+        let Some(member) = (0..self.size()).find(|&member| self.is_gone(member) && awaited(member)) else {
+            return Ok(());
+        };
+        let (rank, waiting) = (self.group.members[member], self.group.members[self.rank]);
+        Err(Error::RankLeft { rank, waiting, message: "it returned before the others".into() })
+    }
+
+    /// Lets the world fail, if it has not: the first cause counts.
+    pub fn fail_with(&self, error: &Error) {
+        self.world.fail(error.clone());
+    }
+
+    /// Everybody's things, in order of rank. Collective.
+    fn gather<T: Send + Sync + 'static>(&self, own: Arc<T>) -> Result<Vec<Arc<T>>> {
+        let number = self.shared.fetch_add(1, SeqCst);
+        let size = self.size();
+        lock(&self.group.shared).entry(number).or_insert_with(|| vec![None; size])[self.rank] = Some(own);
+        self.barrier()?;
+        let all = lock(&self.group.shared).get(&number).cloned().unwrap_or_default();
+        self.barrier()?;
+        lock(&self.group.shared).remove(&number);
+        let things: Vec<Arc<T>> = all.into_iter().filter_map(|thing| thing?.downcast::<T>().ok()).collect();
+        match things.len() == size {
+            true => Ok(things),
+            false => Err(Error::Transport("ranks make different things at once".into())),
+        }
     }
 
     /// Returns when all `members` have come to the gate.
@@ -205,43 +225,6 @@ impl Member {
             Some(other) => other,
             None => Error::Transport("the group failed".into()),
         }
-    }
-
-    /// The part of `from`'s published parts that is for this rank.
-    ///
-    /// # Safety
-    /// Only inside `touching`, in a call of `all_to_allv` of all ranks: slot 0
-    /// holds the address of the data, slots 1 and 2 length and address of the parts.
-    unsafe fn part_for_me(&self, from: usize) -> Option<(*const u8, usize)> {
-        let [data, len, parts] = self.group.lent[from].each_ref().map(|slot| slot.load(SeqCst));
-        // SAFETY: `from` lent its slice of parts and holds it until everybody has been here.
-        let parts = unsafe { std::slice::from_raw_parts(parts as *const Part, len) };
-        parts.iter().find(|part| part.peer == self.rank).map(|part| ((data + part.at) as *const u8, part.len))
-    }
-
-    fn copy_part(&self, from: usize, recv: &mut [u8], part: &Part) -> Result<()> {
-        // SAFETY: called inside `touching` only.
-        match unsafe { self.part_for_me(from) } {
-            Some((data, len)) if len == part.len => {
-                let target = &mut recv[part.at..part.at + part.len];
-                // SAFETY: the sender lent `len` bytes at `data` and nobody writes to them now.
-                target.copy_from_slice(unsafe { std::slice::from_raw_parts(data, len) });
-                Ok(())
-            }
-            other => Err(Error::Transport(format!(
-                "rank {} waits for {} bytes from rank {from}, which sends {}",
-                self.rank,
-                part.len,
-                other.map_or(0, |(_, len)| len)
-            ))),
-        }
-    }
-
-    /// Runs fallible work inside `touching`.
-    fn touching_with(&self, mut work: impl FnMut() -> Result<()>) -> Result<()> {
-        let mut outcome = Ok(());
-        self.touching(&mut || outcome = work())?;
-        outcome
     }
 }
 
@@ -293,84 +276,27 @@ impl Transport for Member {
         Ok(Member::join(&self.world, group, rank))
     }
 
-    fn all_to_all(&self, block: usize, send: &[u8], recv: &mut [u8]) -> Result<()> {
-        let (size, rank) = (self.size(), self.rank);
-        assert!(
-            send.len() >= block * size && recv.len() >= block * size,
-            "buffers hold a block for every rank"
-        );
-        self.group.lent[rank][0].store(send.as_ptr() as usize, SeqCst);
-        let outcome = self.barrier().and_then(|()| {
-            self.touching(&mut || {
-                for from in (1..size).map(|shift| (rank + shift) % size) {
-                    let data = (self.group.lent[from][0].load(SeqCst) + rank * block) as *const u8;
-                    let target = &mut recv[from * block..(from + 1) * block];
-                    // SAFETY: `from` lent at least `size` blocks and nobody writes to them now.
-                    target.copy_from_slice(unsafe { std::slice::from_raw_parts(data, block) });
-                }
-            })
-        });
-        self.give_back().and(outcome)
+    fn flight(&self, _: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>> {
+        let sides = self.gather(Arc::new(Side::new(sent, received)))?;
+        let air = Air::new(self.twin(), sides).inspect_err(|error| self.fail_with(error))?;
+        Ok(Box::new(air))
     }
 
-    fn all_to_allv(&self, send: &[u8], sent: &[Part], recv: &mut [u8], received: &[Part]) -> Result<()> {
-        check_parts(send, sent);
-        let own = [send.as_ptr() as usize, sent.len(), sent.as_ptr() as usize];
-        for (slot, value) in self.group.lent[self.rank].iter().zip(own) {
-            slot.store(value, SeqCst);
-        }
-        let outcome = self.barrier().and_then(|()| {
-            self.touching_with(|| received.iter().try_for_each(|part| self.copy_part(part.peer, recv, part)))
-        });
-        if let Err(error) = &outcome {
-            self.world.fail(error.clone());
-        }
-        self.give_back().and(outcome)
+    fn tally(&self, counters: usize) -> Result<Box<dyn Tally>> {
+        let own: Vec<AtomicU64> = (0..counters).map(|_| AtomicU64::new(0)).collect();
+        let all = self.gather(Arc::new(own))?;
+        let (nodes, node) = (self.nodes(), self.nodes()[self.rank]);
+        let first = (0..self.size()).find(|&rank| nodes[rank] == node).unwrap_or(self.rank);
+        Ok(Box::new(Counters { member: self.twin(), all: all[first].clone() }))
     }
 
-    fn messages(&self, send: &[u8], sent: &[Part], recv: &mut [u8], received: &[Part]) -> Result<()> {
-        check_parts(send, sent);
-        let size = self.size();
-        let mail = |from: usize, to: usize| &self.group.mail[from * size + to];
-        for part in sent {
-            let mail = mail(self.rank, part.peer);
-            mail.data.store(send[part.at..].as_ptr() as usize, SeqCst);
-            mail.len.store(part.len, SeqCst);
-            mail.full.store(true, SeqCst);
-        }
-        self.world.bell.ring();
-        let mut arrived = lock(&self.arrived);
-        arrived.fill(false);
-        let mut left = received.len();
-        let mut outcome = Ok(());
-        while left > 0 && outcome.is_ok() {
-            let ready = |arrived: &[bool], part: &&Part| {
-                !arrived[part.peer] && mail(part.peer, self.rank).full.load(SeqCst)
-            };
-            let owed = |peer: usize| received.iter().any(|part| part.peer == peer && !arrived[peer]);
-            outcome = self.wait(|| received.iter().any(|part| ready(&arrived, &part)), owed);
-            if outcome.is_err() {
-                break;
-            }
-            for part in received {
-                if !ready(&arrived, &part) {
-                    continue;
-                }
-                outcome = outcome.and_then(|()| self.take(part, recv));
-                arrived[part.peer] = true;
-                left -= 1;
-            }
-        }
-        if let Err(error) = &outcome {
-            self.world.fail(error.clone());
-        }
-        let waiting = |peer: usize| mail(self.rank, peer).full.load(SeqCst);
-        let sent_all = self.wait(|| !sent.iter().any(|part| waiting(part.peer)), waiting);
-        if sent_all.is_err() {
-            // Nobody enters `touching` any more; wait for who is inside.
-            self.wait_until_outside();
-        }
-        outcome.and(sent_all)
+    fn rest(&self, news: &mut dyn FnMut() -> News) {
+        self.world.bell.wait_for(|| match news() {
+            News::Now => Ok(()),
+            News::At(time) if time <= Instant::now() => Ok(()),
+            News::At(time) => Err(Some(time)),
+            News::Nothing => Err(None),
+        });
     }
 
     fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool> {
@@ -416,16 +342,9 @@ impl Transport for Member {
         outcome
     }
 
-    fn window(&self, bytes: usize, words: usize) -> Result<Box<dyn Window>> {
-        let own = Memory::new(bytes, words)?;
-        let number = self.windows.fetch_add(1, SeqCst);
-        let size = self.size();
-        lock(&self.group.windows).entry(number).or_insert_with(|| vec![None; size])[self.rank] = Some(own);
-        self.barrier()?;
-        let all = lock(&self.group.windows).get(&number).cloned().unwrap_or_default();
-        self.barrier()?;
-        lock(&self.group.windows).remove(&number);
-        Ok(Box::new(Memories { member: self.twin(), all: all.into_iter().flatten().collect() }))
+    fn window(&self, bytes: usize, words: usize, lanes: usize) -> Result<Box<dyn Window>> {
+        let all = self.gather(Memory::new(bytes, words)?)?;
+        Ok(Box::new(Memories::new(self.twin(), all, lanes)))
     }
 
     fn fail(&self, message: &str) {
@@ -435,34 +354,14 @@ impl Transport for Member {
 }
 
 impl Member {
-    fn wait_until_outside(&self) {
+    /// Returns when nobody touches what others lent or sent.
+    pub fn wait_until_outside(&self) {
         while self.group.inside.load(SeqCst) > 0 {
             std::thread::yield_now();
         }
     }
-
-    fn take(&self, part: &Part, recv: &mut [u8]) -> Result<()> {
-        let mail = &self.group.mail[part.peer * self.size() + self.rank];
-        let (data, len) = (mail.data.load(SeqCst) as *const u8, mail.len.load(SeqCst));
-        if len != part.len {
-            return Err(Error::Transport(format!(
-                "rank {} waits for {} bytes from rank {}, which sends {len}",
-                self.rank, part.len, part.peer
-            )));
-        }
-        let target = &mut recv[part.at..part.at + part.len];
-        // SAFETY: the sender keeps the message until `full` is cleared below or nobody is inside.
-        self.touching(&mut || target.copy_from_slice(unsafe { std::slice::from_raw_parts(data, len) }))?;
-        mail.full.store(false, SeqCst);
-        self.world.bell.ring();
-        Ok(())
-    }
 }
 
-fn check_parts(buffer: &[u8], parts: &[Part]) {
-    assert!(parts.iter().all(|part| part.at + part.len <= buffer.len()), "parts lie inside their buffer");
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

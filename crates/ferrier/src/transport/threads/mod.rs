@@ -1,6 +1,8 @@
 //! Transport `threads`: every rank is a thread of this process.
 
+mod flight;
 mod group;
+mod tally;
 mod window;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};

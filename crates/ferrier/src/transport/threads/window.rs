@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::super::{Put, Transport, Window};
+use super::super::{News, Put, Transport, Window};
 use super::group::Member;
 use crate::buffer::Buffer;
 use crate::{Error, Result};
@@ -33,19 +33,33 @@ impl Memory {
 
 /// All ranks' windows, as one of them sees them.
 pub(super) struct Memories {
-    pub member: Member,
-    pub all: Vec<Arc<Memory>>,
+    member: Member,
+    all: Vec<Arc<Memory>>,
+}
+
+impl Memories {
+    pub fn new(member: Member, all: Vec<Arc<Memory>>, _lanes: usize) -> Memories {
+        Memories { member, all }
+    }
 }
 
 impl Window for Memories {
-    fn put(&self, puts: &[Put<'_>]) -> Result<()> {
+    unsafe fn put(&self, _lane: usize, puts: &[Put]) -> Result<()> {
         for put in puts {
-            let target = self.all[put.peer].reach(put.at, put.data.len())?;
+            let target = self.all[put.peer].reach(put.at, put.len)?;
             // SAFETY: inside the target's memory, which is held here. The exchange
             // lets one rank at a time write there, and its owner read only when told.
-            unsafe { target.copy_from(put.data.as_ptr(), put.data.len()) };
+            unsafe { target.copy_from(put.data, put.len) };
         }
         Ok(())
+    }
+
+    fn landed(&self, _lane: usize) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn landing(&self, _lane: usize) -> News {
+        News::Now
     }
 
     fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()> {
@@ -65,7 +79,7 @@ impl Window for Memories {
         Ok(())
     }
 
-    fn wait(&self, done: &mut dyn FnMut() -> bool, owed: &dyn Fn(usize) -> bool) -> Result<()> {
-        self.member.wait(done, owed)
+    fn check(&self, owed: &dyn Fn(usize) -> bool) -> Result<()> {
+        self.member.check(owed)
     }
 }

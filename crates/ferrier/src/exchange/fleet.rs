@@ -1,0 +1,229 @@
+//! The movers of a plan: several may be in flight at once, and who waits for
+//! one looks after all, so that ranks may wait in different orders.
+
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Mover, Places, Sharing};
+use crate::transport::{Flight, News, Transport};
+use crate::{Error, Result};
+
+/// What a member does to move bytes; see [`Mover`] for what holds for the buffers.
+pub(super) trait Craft: Send + Sync {
+    /// See [`Mover::open`].
+    fn open(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Starts.
+    ///
+    /// # Safety
+    /// As [`Mover::start`].
+    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()>;
+    /// Makes progress without waiting; whether all is done. Where it returns
+    /// an error, nothing of it touches the buffers any more.
+    fn advance(&self) -> Result<bool>;
+    /// What the next advance would find.
+    fn news(&self) -> News;
+    /// May wait for the next step, where nothing else is in flight.
+    fn settle(&self) -> Result<()> {
+        Ok(())
+    }
+    /// Starts and waits, if it can do better than those two.
+    ///
+    /// # Safety
+    /// As [`Mover::start`].
+    unsafe fn run(&self, _send: *const u8, _recv: *mut u8) -> Option<Result<()>> {
+        None
+    }
+}
+
+impl Craft for Box<dyn Flight> {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        // SAFETY: the caller's word.
+        unsafe { (**self).start(send, recv) }
+    }
+
+    fn advance(&self) -> Result<bool> {
+        self.test()
+    }
+
+    fn news(&self) -> News {
+        (**self).news()
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.wait()
+    }
+
+    unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Option<Result<()>> {
+        // SAFETY: the caller's word.
+        Some(unsafe { (**self).run(send, recv) })
+    }
+}
+
+/// A mover to be.
+pub(super) struct Hull {
+    pub send: Places,
+    pub recv: Places,
+    pub sharing: Option<Sharing>,
+    pub window: usize,
+    pub note: Option<&'static str>,
+    pub craft: Box<dyn Craft>,
+}
+
+impl Hull {
+    pub fn new(send: Places, recv: Places, craft: Box<dyn Craft>) -> Hull {
+        Hull { send, recv, sharing: None, window: 0, note: None, craft }
+    }
+}
+
+struct Fleet {
+    transport: Arc<dyn Transport>,
+    ships: Vec<Afloat>,
+}
+
+struct Afloat {
+    hull: Hull,
+    aloft: AtomicBool,
+    /// What went wrong in the air: told in every test until the next start.
+    failure: Mutex<Option<Error>>,
+}
+
+impl Afloat {
+    fn failure(&self) -> MutexGuard<'_, Option<Error>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// It is over.
+    fn land(&self, outcome: &Result<()>) {
+        *self.failure() = outcome.as_ref().err().cloned();
+        self.aloft.store(false, SeqCst);
+    }
+
+    fn test(&self) -> Result<bool> {
+        if !self.aloft.load(SeqCst) {
+            return self.failure().clone().map_or(Ok(true), Err);
+        }
+        let outcome = self.hull.craft.advance();
+        match &outcome {
+            Ok(false) => {}
+            Ok(true) => self.land(&Ok(())),
+            Err(error) => self.land(&Err(error.clone())),
+        }
+        outcome
+    }
+}
+
+/// One of a fleet.
+struct Ship {
+    fleet: Arc<Fleet>,
+    number: usize,
+}
+
+/// Movers that look after each other. Rests are those of `transport`.
+pub(super) fn fleet(transport: &Arc<dyn Transport>, hulls: Vec<Hull>) -> Vec<Box<dyn Mover>> {
+    let ready = |hull| Afloat { hull, aloft: AtomicBool::new(false), failure: Mutex::default() };
+    let ships = hulls.into_iter().map(ready).collect();
+    let fleet = Arc::new(Fleet { transport: transport.clone(), ships });
+    let ship = |number| -> Box<dyn Mover> { Box::new(Ship { fleet: fleet.clone(), number }) };
+    (0..fleet.ships.len()).map(ship).collect()
+}
+
+impl Fleet {
+    fn aloft(&self) -> impl Iterator<Item = &Afloat> {
+        self.ships.iter().filter(|ship| ship.aloft.load(SeqCst))
+    }
+}
+
+impl Ship {
+    fn own(&self) -> &Afloat {
+        &self.fleet.ships[self.number]
+    }
+
+    fn take_off(&self) -> Result<()> {
+        match self.own().aloft.swap(true, SeqCst) {
+            true => Err(Error::Transport("an exchange was started that is in flight".into())),
+            false => {
+                *self.own().failure() = None;
+                Ok(())
+            }
+        }
+    }
+}
+
+impl Mover for Ship {
+    fn send(&self) -> &Places {
+        &self.own().hull.send
+    }
+
+    fn recv(&self) -> &Places {
+        &self.own().hull.recv
+    }
+
+    fn sharing(&self) -> Option<&Sharing> {
+        self.own().hull.sharing.as_ref()
+    }
+
+    fn window(&self) -> usize {
+        self.own().hull.window
+    }
+
+    fn open(&self) -> Result<()> {
+        self.own().hull.craft.open()
+    }
+
+    fn note(&self) -> Option<&'static str> {
+        self.own().hull.note
+    }
+
+    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        self.take_off()?;
+        // SAFETY: the caller's word.
+        let started = unsafe { self.own().hull.craft.start(send, recv) };
+        if started.is_err() {
+            self.own().land(&started);
+        }
+        started
+    }
+
+    fn test(&self) -> Result<bool> {
+        self.own().test()
+    }
+
+    fn wait(&self) -> Result<()> {
+        let (fleet, own) = (&self.fleet, self.own());
+        while !own.test()? {
+            let mut alone = true;
+            for other in fleet.aloft().filter(|other| !std::ptr::eq(*other, own)) {
+                alone = false;
+                // What goes wrong with it comes out in the wait for it.
+                let _ = other.test();
+            }
+            if alone {
+                let settled = own.hull.craft.settle();
+                if settled.is_err() {
+                    own.land(&settled);
+                }
+                settled?;
+            }
+            let soonest = || fleet.aloft().map(|ship| ship.hull.craft.news()).min();
+            fleet.transport.rest(&mut || soonest().unwrap_or(News::Now));
+        }
+        Ok(())
+    }
+
+    unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        self.take_off()?;
+        // SAFETY: the caller's word.
+        let outcome = unsafe { self.own().hull.craft.run(send, recv) };
+        self.own().land(&Ok(()));
+        match outcome {
+            Some(outcome) => outcome,
+            None => {
+                // SAFETY: the caller's word.
+                unsafe { self.start(send, recv)? };
+                self.wait()
+            }
+        }
+    }
+}

@@ -1,0 +1,44 @@
+//! Flights of MPI: requests that MPI works on whenever it is called.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use super::wrapped;
+use crate::Result;
+use crate::transport::{Flight, News};
+
+pub(super) struct Requests(Mutex<ferrier_mpi::Flight>);
+
+impl Requests {
+    pub fn new(exchange: ferrier_mpi::AllToAllV) -> Requests {
+        Requests(Mutex::new(ferrier_mpi::Flight::new(exchange)))
+    }
+
+    fn flight(&self) -> MutexGuard<'_, ferrier_mpi::Flight> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Flight for Requests {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        // SAFETY: the caller's word.
+        unsafe { self.flight().start(send, recv) }.map_err(wrapped)
+    }
+
+    fn test(&self) -> Result<bool> {
+        self.flight().test().map_err(wrapped)
+    }
+
+    /// Only MPI knows.
+    fn news(&self) -> News {
+        News::Now
+    }
+
+    fn wait(&self) -> Result<()> {
+        self.flight().wait().map_err(wrapped)
+    }
+
+    unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        // SAFETY: the caller's word.
+        unsafe { self.flight().run(send, recv) }.map_err(wrapped)
+    }
+}
