@@ -190,8 +190,8 @@ fn job(args: &BenchArgs) -> Outcome<Job> {
     let tilings = common.tiling.tilings(&args.problem.shape)?;
     let members = args.variants.iter().map(|name| variants::find(name)).collect::<Outcome<Vec<_>>>()?;
     if !members.is_empty() {
-        if !tilings.is_empty() {
-            return fail("--variants choose their tiles themselves: leave --tiles out");
+        if !tilings.is_empty() || args.svg.is_some() {
+            return fail("--variants choose their tiles themselves: leave --tiles and --svg out");
         }
         return Ok(Job::Variants(choice, members, args.budget.unwrap_or(BUDGET)));
     }

@@ -2,7 +2,7 @@
 
 /// Left, right, top and bottom edge of the drawing, and its size.
 const FRAME: [f64; 4] = [80.0, 620.0, 50.0, 400.0];
-const SIZE: [u32; 2] = [820, 470];
+const SIZE: [u32; 2] = [860, 470];
 /// Colours that people who see few of them can tell apart (Okabe and Ito).
 pub const COLOURS: [&str; 8] =
     ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00", "#000000", "#b8a400"];
@@ -34,7 +34,10 @@ impl Chart {
         let [left, right, top, bottom] = FRAME;
         let points = || self.lines.iter().flat_map(|(_, points)| points);
         let (low_x, high_x) = range(points().map(|point| point.0), 1.0);
-        let (low_y, high_y) = range(points().map(|point| point.1), 10.0);
+        let (least, most) = range(points().map(|point| point.1), 1.0);
+        // Where all lie close together, powers of ten would leave most of the chart empty.
+        let base: f64 = if most / least < 8.0 { 2.0 } else { 10.0 };
+        let (low_y, high_y) = range(points().map(|point| point.1), base);
         let x = |value: f64| left + (right - left) * (value / low_x).ln() / (high_x / low_x).ln();
         let y = |value: f64| bottom - (bottom - top) * (value / low_y).ln() / (high_y / low_y).ln();
         let mut out = format!(
@@ -56,17 +59,17 @@ impl Chart {
         for size in &sizes {
             text(x(*size), bottom + 20.0, middle, &label(*size));
         }
-        let decades = (low_y.log10().round() as i32)..=(high_y.log10().round() as i32);
-        for power in decades.clone() {
-            let value = 10f64.powi(power);
+        let powers = (low_y.log(base).round() as i32)..=(high_y.log(base).round() as i32);
+        for power in powers.clone() {
+            let value = base.powi(power);
             text(left - 8.0, y(value) + 4.0, "text-anchor=\"end\"", &format!("{value}"));
         }
         for (number, (name, _)) in self.lines.iter().enumerate() {
             let fill = format!("fill=\"{}\"", COLOURS[number % COLOURS.len()]);
             text(right + 15.0, top + 15.0 + 20.0 * number as f64, &fill, name);
         }
-        for power in decades {
-            let height = y(10f64.powi(power));
+        for power in powers {
+            let height = y(base.powi(power));
             out += &format!("<path d=\"M{left} {height:.1}H{right}\" stroke=\"#dddddd\"/>\n");
         }
         out += &format!("<path d=\"M{left} {top}V{bottom}H{right}\" stroke=\"black\" fill=\"none\"/>\n");
