@@ -39,8 +39,10 @@ pub(super) struct Memories {
     lanes: Vec<Mutex<Lane>>,
 }
 
+/// Puts of a lane that need no allocation.
+const AT_ONCE: usize = 4;
+
 /// Tickets for the wire, if there is one, and how many of them are in use.
-#[derive(Default)]
 struct Lane {
     tickets: Vec<usize>,
     used: usize,
@@ -48,7 +50,9 @@ struct Lane {
 
 impl Memories {
     pub fn new(member: Member, all: Vec<Arc<Memory>>, lanes: usize) -> Memories {
-        Memories { member, all, lanes: (0..lanes).map(|_| Mutex::default()).collect() }
+        let tickets = || member.links().map(|links| (0..AT_ONCE).map(|_| links.ticket()).collect());
+        let lane = |_| Mutex::new(Lane { tickets: tickets().unwrap_or_default(), used: 0 });
+        Memories { all, lanes: (0..lanes).map(lane).collect(), member }
     }
 
     /// Sends a put over the wire, if there is one between the two.
