@@ -9,7 +9,9 @@
 //! ```
 
 use ferrier::exchange::EXCHANGES;
-use ferrier::{Array, Choice, Comm, Complex, LayoutSpec, Plan, Planner, Problem, Result, Workspace};
+use ferrier::{
+    Array, Choice, Comm, Complex, LayoutSpec, Overlap, Plan, Planner, Problem, Result, Tiling, Workspace,
+};
 use ferrier_test::watchdog;
 
 type Value = Complex<f64>;
@@ -131,6 +133,38 @@ fn workspaces(comm: &Comm) -> Result<()> {
     Ok(())
 }
 
+/// Tiles in flight do not show in the bits, again and again, there and back.
+fn tiles(comm: &Comm) -> Result<()> {
+    let problem = Problem::r2c([12, 10, 14]).batch(2);
+    for exchange in exchanges(comm) {
+        let mut blocking = plan(comm, &problem, exchange)?;
+        let (mut x, mut y) = (blocking.make_input()?, blocking.make_output()?);
+        x.fill_real(|b, [i, j, k]| ((b + 3 * i + 5 * j + 7 * k) % 11) as f64 - 4.5);
+        blocking.forward(&x, &mut y)?;
+        let mut back = blocking.make_input()?;
+        blocking.backward(&y, &mut back)?;
+        for (tile, window) in [(1, 1), (1, 3), (2, 2), (3, 9)] {
+            let tiling = Tiling { tile, window, polls: 2, ..Tiling::default() };
+            let choice = Choice { overlap: Some(Overlap::uniform(tiling)), ..choice(exchange) };
+            let mut flying: Plan<f64> = Planner::new(&problem).choice(choice).draft(comm)?.build()?;
+            let (mut out, mut there) = (flying.make_output()?, flying.make_input()?);
+            for _ in 0..5 {
+                flying.forward(&x, &mut out)?;
+                assert!(
+                    out.complex() == y.complex(),
+                    "{exchange}, tiles of {tile}, {window} at once: forward"
+                );
+                flying.backward(&out, &mut there)?;
+                assert!(
+                    there.real() == back.real(),
+                    "{exchange}, tiles of {tile}, {window} at once: backward"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
 /// With `FERRIER_SHARED_LIMIT=0`.
 fn without_memory_to_share(comm: &Comm) -> Result<()> {
     if comm.size() == 1 {
@@ -177,6 +211,7 @@ fn main() -> Result<()> {
         disagreements_reach_everybody(&comm)?;
         whose_arrays_does_not_matter(&comm)?;
         workspaces(&comm)?;
+        tiles(&comm)?;
     }
     comm.barrier()?;
     if comm.rank() == 0 {

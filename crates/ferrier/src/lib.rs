@@ -53,7 +53,7 @@ pub use plan::{Array, Data, DataMut, Draft, Event, EventKind, Memory, Plan, Plan
 pub use problem::{Kind, Problem, Scale};
 pub use recipe::{Recipe, Step, StepTraffic};
 pub use simple::{fft3, ifft3, irfft3, rfft3};
-pub use transport::{Comm, Ranks, ranks};
+pub use transport::{Comm, Ranks, Wire, ranks};
 pub use tune::Effort;
 
 /// The program that opens the README is a test.

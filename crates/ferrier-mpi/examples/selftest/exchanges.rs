@@ -1,6 +1,6 @@
 //! All-to-all with parts of any length.
 
-use ferrier_mpi::{AllToAllV, Comm, Error, Part, Persistent, Result, Way};
+use ferrier_mpi::{AllToAllV, Comm, Error, Flight, Part, Persistent, Result, Way};
 
 /// Bytes from one rank to another: some pairs have nothing to say.
 fn length(from: usize, to: usize, scale: usize) -> usize {
@@ -60,8 +60,82 @@ pub fn all(world: &Comm) -> Result<()> {
             prepared(world, scale, way)?;
         }
         persistent(world, scale)?;
+        flights(world, scale)?;
     }
+    equal(world)?;
     disagreements(world)
+}
+
+/// Many in flight, by collectives and by messages, ended in another order on every rank.
+fn flights(world: &Comm, scale: usize) -> Result<()> {
+    const COUNT: usize = 6;
+    let mut cases: Vec<Case> = (0..COUNT).map(|number| Case::new(world, scale * (1 + number % 3))).collect();
+    let own = world.duplicate()?;
+    let mut flights = Vec::new();
+    for (number, case) in cases.iter().enumerate() {
+        let (sent, received) = (&case.sent, &case.received);
+        flights.push(Flight::new(match number % 2 {
+            0 => AllToAllV::new(&own, sent, received, Way::Collective)?,
+            _ => AllToAllV::local(&own, sent, received, number as i32)?,
+        }));
+    }
+    for round in 0..20 {
+        for (flight, case) in flights.iter_mut().zip(&mut cases) {
+            case.recv.fill(0xcc);
+            // SAFETY: the buffers are those of the parts, and left alone until the flight is over.
+            unsafe { flight.start(case.send.as_ptr(), case.recv.as_mut_ptr())? };
+            // SAFETY: as above.
+            let again = unsafe { flight.start(case.send.as_ptr(), case.recv.as_mut_ptr()) };
+            assert!(!flight.in_flight() || matches!(again, Err(Error::Argument(_))));
+        }
+        for i in 0..COUNT {
+            let number = (i * [1, 5][world.rank() % 2] + round * world.rank()) % COUNT;
+            if round % 2 == 0 {
+                flights[number].wait()?;
+            }
+            while !flights[number].test()? {
+                std::thread::yield_now();
+            }
+            assert!(!flights[number].in_flight());
+            cases[number].check(&cases[number].recv);
+        }
+    }
+    for (flight, case) in flights.iter_mut().zip(&mut cases) {
+        case.recv.fill(0xcc);
+        // SAFETY: as above.
+        unsafe { flight.run(case.send.as_ptr(), case.recv.as_mut_ptr())? };
+        case.check(&case.recv);
+    }
+    Ok(())
+}
+
+/// Blocks of one length, for everybody.
+fn equal(world: &Comm) -> Result<()> {
+    let (rank, size) = (world.rank(), world.size());
+    for block in [0, 3, 70_000] {
+        let parts: Vec<Part> = (0..size).map(|peer| Part { peer, at: peer * block, len: block }).collect();
+        let mut flight = Flight::new(AllToAllV::new(world, &parts, &parts, Way::Equal)?);
+        let fill = |of: fn(usize, usize, usize) -> u8| -> Vec<u8> {
+            (0..size * block).map(|at| of(rank, at / block, at % block)).collect()
+        };
+        let (send, expected) = (fill(super::value), fill(|rank, peer, at| super::value(peer, rank, at)));
+        for blocking in [false, true] {
+            let mut recv = vec![0xcc; size * block];
+            // SAFETY: both hold a block for every rank, and are left alone until it is over.
+            match blocking {
+                true => unsafe { flight.run(send.as_ptr(), recv.as_mut_ptr())? },
+                false => unsafe { flight.start(send.as_ptr(), recv.as_mut_ptr())? },
+            }
+            flight.wait()?;
+            assert!(recv == expected, "equal blocks of {block} bytes came out as others");
+        }
+    }
+    // Not blocks of one length.
+    if size > 1 {
+        let parts: Vec<Part> = (0..size).map(|peer| Part { peer, at: 9 * peer, len: 8 }).collect();
+        assert!(matches!(AllToAllV::new(world, &parts, &parts, Way::Equal), Err(Error::Argument(_))));
+    }
+    Ok(())
 }
 
 fn single(world: &Comm, scale: usize) -> Result<()> {

@@ -182,25 +182,69 @@ fn a_rank_that_goes_is_told_to_all() {
     for panics in [true, false] {
         for name in MEMBERS {
             let told = AtomicUsize::new(0);
-            let outcome = crate::ranks(RANKS).nodes(4).run(|comm| {
-                let rank = Rank::new(&comm, name)?;
+            let work = |comm: &Comm| -> Result<()> {
+                let rank = Rank::new(comm, name)?;
                 rank.start(0, 0)?;
                 if comm.rank() == 2 {
                     assert!(!panics, "planned");
                     // Without a wait: its movers go with it.
                     return Ok(());
                 }
+                // What a start or a test says of a failed group is said again by the wait.
                 (1..TILES).try_for_each(|tile| rank.start(tile, 0)).ok();
                 rank.movers.iter().for_each(|mover| drop(mover.test()));
                 let outcomes: Vec<_> = rank.movers.iter().map(|mover| mover.wait()).collect();
-                if outcomes.iter().any(|outcome| outcome.is_err()) {
-                    told.fetch_add(1, Ordering::SeqCst);
-                }
                 outcomes.into_iter().collect()
+            };
+            let outcome = crate::ranks(RANKS).nodes(4).run(|comm| {
+                work(&comm).inspect_err(|_| {
+                    told.fetch_add(1, Ordering::SeqCst);
+                })
             });
             let error = outcome.expect_err("a rank is gone").to_string();
             assert!(error.contains(if panics { "planned" } else { "rank 2" }), "{name}: {error}");
             assert_eq!(told.into_inner(), RANKS - 1, "{name}, {panics}");
         }
     }
+}
+
+/// Over a wire the bytes are the same, and come no sooner than the link allows.
+#[test]
+fn a_wire_takes_its_time() {
+    let wire = crate::Wire { gbit_per_s: 0.001, latency_us: 3000.0 };
+    for name in MEMBERS {
+        let outcome = crate::ranks(RANKS).wire(wire).run(|comm| {
+            assert_eq!(comm.node_count(), RANKS);
+            let rank = Rank::new(&comm, name)?;
+            // Nobody sends before all have read their clocks.
+            let start = std::time::Instant::now();
+            comm.barrier()?;
+            (0..TILES).try_for_each(|tile| rank.start(tile, 0))?;
+            (0..TILES).try_for_each(|tile| rank.movers[tile].wait())?;
+            let passed = start.elapsed().as_secs_f64();
+            (0..TILES).for_each(|tile| rank.check(tile, 0));
+            let sums = |of: fn(&Volumes) -> &Vec<usize>| rank.volumes.iter().flat_map(of).sum::<usize>();
+            let bytes = sums(|volumes| &volumes.to).max(sums(|volumes| &volumes.from));
+            let least = 0.003 + bytes as f64 * 8e-9 / wire.gbit_per_s;
+            assert!(passed >= least, "{name}: {passed} s instead of {least} s for {bytes} bytes");
+            comm.barrier()
+        });
+        outcome.unwrap_or_else(|error| panic!("{name}: {error}"));
+    }
+}
+
+/// Inside a node nothing goes over the wire.
+#[test]
+fn neighbours_need_no_wire() {
+    let wire = crate::Wire { gbit_per_s: 1e-9, latency_us: 1e9 };
+    let outcome = crate::ranks(RANKS).wire(wire).nodes(1).run(|comm| {
+        let rank = Rank::new(&comm, "all_to_allv")?;
+        rank.start(1, 0)?;
+        rank.movers[1].wait()?;
+        rank.check(1, 0);
+        comm.barrier()
+    });
+    outcome.unwrap();
+    let wrong = crate::Wire { gbit_per_s: 0.0, latency_us: 1.0 };
+    assert!(crate::ranks(2).wire(wrong).run(|_| Ok(())).is_err());
 }

@@ -14,7 +14,7 @@ use std::ptr::NonNull;
 use std::sync::Arc;
 
 pub use flight::{Call, Flight, News, Tally};
-pub use threads::{Ranks, ranks};
+pub use threads::{Ranks, Wire, ranks};
 pub(crate) use waiting::{Backoff, Bell, BusyThreads};
 
 use crate::Result;

@@ -8,6 +8,7 @@
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::super::{Flight, News, Part, Transport};
 use super::group::{Member, lock};
@@ -27,11 +28,17 @@ struct Post {
     /// The round it was posted in, and the one it was taken in.
     posted: AtomicU64,
     taken: AtomicU64,
+    /// For the wire that it goes over, if any.
+    ticket: Option<usize>,
 }
 
 impl Side {
-    pub fn new(sent: &[Part], received: &[Part]) -> Side {
-        let posts = sent.iter().map(|_| Post::default()).collect();
+    pub fn new(member: &Member, sent: &[Part], received: &[Part]) -> Side {
+        let post = |part: &Part| {
+            let ticket = member.link_to(part.peer).map(|(links, ..)| links.ticket());
+            Post { ticket, ..Post::default() }
+        };
+        let posts = sent.iter().map(post).collect();
         Side { sent: sent.to_vec(), received: received.to_vec(), posts }
     }
 
@@ -107,9 +114,16 @@ impl Air {
         &self.sides[arrival.part.peer].posts[arrival.post]
     }
 
-    /// Is this part there?
-    fn has_come(&self, state: &State, index: usize) -> bool {
-        state.waiting[index] && self.post(&self.arrivals[index]).posted.load(SeqCst) == state.round
+    /// Is this part there, or when will it be?
+    fn arrival(&self, state: &State, index: usize) -> News {
+        let post = self.post(&self.arrivals[index]);
+        if !state.waiting[index] || post.posted.load(SeqCst) != state.round {
+            return News::Nothing;
+        }
+        match (self.member.links(), post.ticket) {
+            (Some(links), Some(ticket)) => links.news(ticket, Instant::now()),
+            _ => News::Now,
+        }
     }
 
     /// Posts that nobody took yet, with whom they are for.
@@ -132,7 +146,7 @@ impl Air {
     fn take(&self, state: &mut State) -> Result<()> {
         let mut any = false;
         for (index, arrival) in self.arrivals.iter().enumerate() {
-            if !self.has_come(state, index) {
+            if self.arrival(state, index) != News::Now {
                 continue;
             }
             let (part, post) = (&arrival.part, self.post(arrival));
@@ -177,9 +191,17 @@ impl Flight for Air {
         (state.aloft, state.recv) = (true, recv);
         state.waiting.fill(true);
         state.left = self.arrivals.len();
-        let own = self.own();
-        for (part, post) in own.sent.iter().zip(&own.posts) {
+        let (own, rank) = (self.own(), self.member.rank());
+        // Each rank begins with the one after it, so that not all send to rank 0 at first.
+        let turn = own.sent.iter().position(|part| part.peer > rank).unwrap_or(0);
+        let pairs = || own.sent.iter().zip(&own.posts);
+        for (part, post) in pairs().skip(turn).chain(pairs().take(turn)) {
             post.data.store(send.wrapping_add(part.at) as usize, SeqCst);
+            if let (Some(ticket), Some((links, from, to)), 1..) =
+                (post.ticket, self.member.link_to(part.peer), part.len)
+            {
+                links.send(ticket, from, to, part.len, Instant::now());
+            }
             post.posted.store(state.round, SeqCst);
         }
         self.member.ring();
@@ -209,10 +231,9 @@ impl Flight for Air {
         if !state.aloft {
             return News::Now;
         }
-        let come = (0..self.arrivals.len()).any(|index| self.has_come(&state, index));
-        let now =
-            come || self.is_done(&state) || self.member.check(|peer| self.is_owed(&state, peer)).is_err();
-        if now { News::Now } else { News::Nothing }
+        let over = self.is_done(&state) || self.member.check(|peer| self.is_owed(&state, peer)).is_err();
+        let soonest = (0..self.arrivals.len()).map(|index| self.arrival(&state, index)).min();
+        if over { News::Now } else { soonest.unwrap_or(News::Nothing) }
     }
 
     fn wait(&self) -> Result<()> {

@@ -19,6 +19,7 @@ use super::super::{Call, Flight, LENT, Lent, News, Part, Tally, Transport, Windo
 use super::flight::{Air, Side};
 use super::tally::Counters;
 use super::window::{Memories, Memory};
+use super::wire::{Links, Wire};
 use crate::{Error, Result};
 
 /// What all groups of one `run` share.
@@ -28,12 +29,13 @@ pub(super) struct World {
     gone: Vec<AtomicBool>,
     any_gone: AtomicBool,
     bell: Bell,
+    links: Option<Links>,
     whole: Mutex<Option<Arc<Group>>>,
 }
 
 impl World {
-    /// A rank on each of these nodes.
-    pub fn new(nodes: Vec<usize>) -> Arc<World> {
+    /// A rank on each of these nodes, and perhaps a wire between them.
+    pub fn new(nodes: Vec<usize>, wire: Option<Wire>) -> Arc<World> {
         let size = nodes.len();
         let world = Arc::new(World {
             failed: AtomicBool::new(false),
@@ -41,6 +43,7 @@ impl World {
             gone: (0..size).map(|_| AtomicBool::new(false)).collect(),
             any_gone: AtomicBool::new(false),
             bell: Bell::default(),
+            links: wire.map(|wire| Links::new(wire, nodes.clone())),
             whole: Mutex::new(None),
         });
         *lock(&world.whole) = Some(Group::new((0..size).collect(), nodes));
@@ -136,6 +139,17 @@ impl Member {
     /// The same rank, for something that outlives this handle.
     fn twin(&self) -> Member {
         Member::new(&self.world, self.group.clone(), self.rank)
+    }
+
+    /// What is between this rank and another: the links, and the numbers of
+    /// the two there.
+    pub fn link_to(&self, peer: usize) -> Option<(&Links, usize, usize)> {
+        let (from, to) = (self.group.members[self.rank], self.group.members[peer]);
+        self.world.links.as_ref().filter(|links| links.part(from, to)).map(|links| (links, from, to))
+    }
+
+    pub fn links(&self) -> Option<&Links> {
+        self.world.links.as_ref()
     }
 
     /// Wakes those who wait.
@@ -277,7 +291,7 @@ impl Transport for Member {
     }
 
     fn flight(&self, _: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>> {
-        let sides = self.gather(Arc::new(Side::new(sent, received)))?;
+        let sides = self.gather(Arc::new(Side::new(self, sent, received)))?;
         let air = Air::new(self.twin(), sides).inspect_err(|error| self.fail_with(error))?;
         Ok(Box::new(air))
     }

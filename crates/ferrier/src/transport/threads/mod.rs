@@ -4,6 +4,7 @@ mod flight;
 mod group;
 mod tally;
 mod window;
+mod wire;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -12,13 +13,15 @@ use super::waiting::BusyThreads;
 use super::{Comm, Transport};
 use crate::{Error, Result};
 use group::{Member, World};
+pub use wire::Wire;
 
 /// Ranks inside this process, one thread each; made by [`ranks`].
 #[derive(Clone, Copy, Debug)]
 pub struct Ranks {
     count: usize,
-    nodes: usize,
+    nodes: Option<usize>,
     threads: Option<usize>,
+    wire: Option<Wire>,
 }
 
 /// `count` ranks inside this process.
@@ -29,7 +32,7 @@ pub struct Ranks {
 /// # Ok::<(), ferrier::Error>(())
 /// ```
 pub fn ranks(count: usize) -> Ranks {
-    Ranks { count, nodes: 1, threads: None }
+    Ranks { count, nodes: None, threads: None, wire: None }
 }
 
 impl Ranks {
@@ -43,7 +46,17 @@ impl Ranks {
     /// of different nodes then only send messages to each other. For tests and
     /// studies of exchanges between nodes.
     pub fn nodes(mut self, nodes: usize) -> Self {
-        self.nodes = nodes;
+        self.nodes = Some(nodes);
+        self
+    }
+
+    /// Pretends that there is a wire between nodes: a message arrives only
+    /// after the time that it would take there, during which ranks can compute.
+    /// Each rank's link carries one message out and one in at a time. Ranks are
+    /// then nodes of their own, unless [`nodes`](Self::nodes) says otherwise.
+    /// Results are the same bits.
+    pub fn wire(mut self, wire: Wire) -> Self {
+        self.wire = Some(wire);
         self
     }
 
@@ -60,14 +73,16 @@ impl Ranks {
         if self.threads == Some(0) {
             return Err(Error::Problem("a rank needs at least one thread, got 0".into()));
         }
-        if self.nodes == 0 || self.nodes > self.count {
+        let nodes = self.nodes.unwrap_or(if self.wire.is_some() { self.count } else { 1 });
+        if nodes == 0 || nodes > self.count {
             return Err(Error::Problem(format!(
-                "{} ranks can be spread over 1 to {} nodes, got {}",
-                self.count, self.count, self.nodes
+                "{} ranks can be spread over 1 to {} nodes, got {nodes}",
+                self.count, self.count
             )));
         }
+        self.wire.iter().try_for_each(Wire::check)?;
         let threads = self.threads.unwrap_or_else(|| (crate::machine::cores() / self.count).max(1));
-        let world = World::new((0..self.count).map(|rank| rank * self.nodes / self.count).collect());
+        let world = World::new((0..self.count).map(|rank| rank * nodes / self.count).collect(), self.wire);
         let _busy = BusyThreads::new(self.count - 1);
         let mut outcomes: Vec<Result<R>> = Vec::with_capacity(self.count);
         std::thread::scope(|scope| {
@@ -123,5 +138,5 @@ fn run_rank<R>(
 
 /// A group of one.
 pub(super) fn solo() -> Arc<dyn Transport> {
-    Member::of_world(&World::new(vec![0]), 0)
+    Member::of_world(&World::new(vec![0], None), 0)
 }

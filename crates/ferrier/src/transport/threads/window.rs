@@ -1,11 +1,12 @@
 //! Windows of ranks that are threads: memory that all of them hold, so that
 //! it outlives a rank that is gone.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use super::super::{News, Put, Transport, Window};
-use super::group::Member;
+use super::group::{Member, lock};
 use crate::buffer::Buffer;
 use crate::{Error, Result};
 
@@ -35,31 +36,60 @@ impl Memory {
 pub(super) struct Memories {
     member: Member,
     all: Vec<Arc<Memory>>,
+    lanes: Vec<Mutex<Lane>>,
+}
+
+/// Puts of a lane that need no allocation.
+const AT_ONCE: usize = 4;
+
+/// Tickets for the wire, if there is one, and how many of them are in use.
+struct Lane {
+    tickets: Vec<usize>,
+    used: usize,
 }
 
 impl Memories {
-    pub fn new(member: Member, all: Vec<Arc<Memory>>, _lanes: usize) -> Memories {
-        Memories { member, all }
+    pub fn new(member: Member, all: Vec<Arc<Memory>>, lanes: usize) -> Memories {
+        let tickets = || member.links().map(|links| (0..AT_ONCE).map(|_| links.ticket()).collect());
+        let lane = |_| Mutex::new(Lane { tickets: tickets().unwrap_or_default(), used: 0 });
+        Memories { all, lanes: (0..lanes).map(lane).collect(), member }
+    }
+
+    /// Sends a put over the wire, if there is one between the two.
+    fn send(&self, lane: &mut Lane, put: &Put) {
+        let Some((links, from, to)) = self.member.link_to(put.peer) else { return };
+        if lane.used == lane.tickets.len() {
+            lane.tickets.push(links.ticket());
+        }
+        links.send(lane.tickets[lane.used], from, to, put.len, Instant::now());
+        lane.used += 1;
     }
 }
 
 impl Window for Memories {
-    unsafe fn put(&self, _lane: usize, puts: &[Put]) -> Result<()> {
+    /// The bytes are there at once, but their owner is not told before they have landed.
+    unsafe fn put(&self, lane: usize, puts: &[Put]) -> Result<()> {
+        let mut lane = lock(&self.lanes[lane]);
+        lane.used = 0;
         for put in puts {
             let target = self.all[put.peer].reach(put.at, put.len)?;
             // SAFETY: inside the target's memory, which is held here. The exchange
             // lets one rank at a time write there, and its owner read only when told.
             unsafe { target.copy_from(put.data, put.len) };
+            self.send(&mut lane, put);
         }
         Ok(())
     }
 
-    fn landed(&self, _lane: usize) -> Result<bool> {
-        Ok(true)
+    fn landed(&self, lane: usize) -> Result<bool> {
+        Ok(self.landing(lane) == News::Now)
     }
 
-    fn landing(&self, _lane: usize) -> News {
-        News::Now
+    fn landing(&self, lane: usize) -> News {
+        let lane = lock(&self.lanes[lane]);
+        let now = Instant::now();
+        let due = |ticket: &usize| self.member.links().map_or(News::Now, |links| links.news(*ticket, now));
+        lane.tickets[..lane.used].iter().map(due).max().unwrap_or(News::Now)
     }
 
     fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()> {
