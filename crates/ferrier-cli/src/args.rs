@@ -49,7 +49,7 @@ pub enum Command {
   ferrier bench 128 --ranks 4 --exchange-only --svg exchanges.svg
   ferrier bench 128 --ranks 2 --tiles 4,8,16,32 --window 1,2,4 --svg tiles.svg
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
-  ferrier bench 128 --ranks 2 --variants blocking,th-0,th,new --budget 30s
+  ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,th-0,th,new --budget 30s
   mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi")]
     Bench(BenchArgs),
     /// Print the steps of a transform, what each rank sends, and the memory it needs.
@@ -144,6 +144,10 @@ pub struct Common {
     /// Make the bits of the result independent of the number of ranks
     #[arg(long)]
     pub reproducible: bool,
+    /// Pretend that ranks are apart: what one sends to another arrives after the time that such a link
+    /// would take, as 10gbit:5us or 100mbit:1ms (in-process ranks; each is then a node)
+    #[arg(long, value_name = "RATE:LATENCY")]
+    pub wire: Option<ferrier::Wire>,
     #[command(flatten)]
     pub tiling: crate::overlap::TilingArgs,
 }

@@ -79,6 +79,9 @@ struct Report {
     nodes: usize,
     threads: usize,
     transport: String,
+    /// What is pretended to be between ranks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    wire: Option<String>,
     exchange: String,
     kernel: String,
     in_layout: String,
@@ -389,6 +392,7 @@ fn assemble(
         nodes: measured.nodes,
         threads: measured.threads,
         transport: measured.transport,
+        wire: args.problem.common.wire.map(|wire| wire.to_string()),
         exchange: timed.exchange.clone(),
         kernel: timed.kernel.clone(),
         in_layout: args.problem.in_layout.to_string(),
@@ -422,8 +426,9 @@ fn title(args: &BenchArgs, work: &Work<'_>, timed: &Timed) -> String {
     let ranks = format!("{} rank{}", work.ranks, if work.ranks == 1 { "" } else { "s" });
     let tiles = timed.tiling.filter(|tiling| tiling.tile > 0 && args.trace.is_some());
     let tiles = tiles.map(|tiling| format!(", tiles of {}", crate::overlap::text(&tiling, work.task.ndim)));
+    let wire = args.problem.common.wire.map_or(String::new(), |wire| format!(" over {wire}"));
     format!(
-        "{} {kind} {}, {ranks}, {}{}",
+        "{} {kind} {}, {ranks}, {}{wire}{}",
         args.problem.shape,
         work.task.precision.name(),
         timed.exchange,
@@ -442,7 +447,11 @@ fn text(args: &BenchArgs, report: &Report) -> String {
         report.precision,
         if report.in_place { ", in place" } else { "" },
         plural(*ranks, "rank"),
-        if *nodes > 1 { format!(" on {nodes} nodes") } else { String::new() },
+        match &report.wire {
+            Some(wire) => format!(" over a wire of {wire}"),
+            None if *nodes > 1 => format!(" on {nodes} nodes"),
+            None => String::new(),
+        },
         plural(*threads, "thread"),
         report.exchange,
         report.kernel,

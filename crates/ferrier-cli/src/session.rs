@@ -56,6 +56,9 @@ impl Session {
     /// `--ranks` under MPI, where the launcher decides; numbers that no process can bear.
     pub fn size(&self, common: &Common) -> Outcome<usize> {
         setup::check_group(common)?;
+        if let (Some(_), Some(wire)) = (self.comm(), common.wire) {
+            return fail(format!("--wire {wire} is for the ranks of one process, not under MPI"));
+        }
         match (self.comm(), common.ranks) {
             (None, ranks) => Ok(ranks.unwrap_or(1)),
             (Some(comm), None) => Ok(comm.size()),
@@ -89,6 +92,10 @@ impl Session {
         let ranks = ferrier::ranks(common.ranks.unwrap_or(1));
         let ranks = match common.threads {
             Some(threads) => ranks.threads(threads),
+            None => ranks,
+        };
+        let ranks = match common.wire {
+            Some(wire) => ranks.wire(wire),
             None => ranks,
         };
         Ok(ranks.run(|comm| work(&comm).map_err(Failure::into_error))?)

@@ -183,9 +183,21 @@ fn variants_are_tuned_and_compared() {
 }
 
 #[test]
+fn ranks_talk_over_a_wire() {
+    let words = ["bench", "16", "--ranks", "2", "--repeat", "2", "--precision", "f32"];
+    let report = told(&[&words[..], &["--wire", "100mbit:3ms", "--breakdown"]].concat());
+    assert_eq!(report["wire"], "0.1gbit:3000us");
+    assert_eq!(report["nodes"], 2);
+    assert_eq!(report["exchange"], "all_to_allv");
+    let report = told(&[&words[..], &["--wire", "10gbit", "--tiles", "4,8"]].concat());
+    assert_eq!(list(&report, "sweep").len(), 2);
+}
+
+#[test]
 fn tiles_change_no_bit_of_a_file() {
     let folder = Folder::new();
-    let values: Vec<u8> = (0..2 * 6 * 8 * 10).flat_map(|n| (f64::from(n) * 0.7).sin().to_le_bytes()).collect();
+    let values: Vec<u8> =
+        (0..2 * 6 * 8 * 10).flat_map(|n| (f64::from(n) * 0.7).sin().to_le_bytes()).collect();
     let input = folder.file("in.npy", &npy("'<c16'", &[6, 8, 10], &values));
     let result = |name: &str, more: &[&str]| {
         let words = ["transform", &input, &folder.word(name), "--ranks", "2"];
@@ -198,7 +210,8 @@ fn tiles_change_no_bit_of_a_file() {
     let said = stdout(&run(&["plan", "6x8x10", "--ranks", "2", "--tiles", "3", "--cut", "2"]));
     assert!(said.contains("3 along axis 2, window 2, polls 8") && said.contains("all_to_allv"), "{said}");
     let plan: Value =
-        serde_json::from_slice(&run(&["plan", "8", "--ranks", "2", "--tiles", "3", "--json"]).stdout).unwrap();
+        serde_json::from_slice(&run(&["plan", "8", "--ranks", "2", "--tiles", "3", "--json"]).stdout)
+            .unwrap();
     assert_eq!(plan["recipe"]["overlap"]["forward"][0]["tile"], 3);
 }
 
@@ -217,6 +230,10 @@ fn what_makes_no_sense_is_refused() {
         refused(&["--tiles", "4", "--window", "0"], "at least 1 tile must fly");
         refused(&["--tiles", "4", "--cut", "3"], "--cut: there is no axis 3");
         refused(&["--tiles", "4", "--cut", "x"], "--cut");
+        for wire in ["fast", "10", "0gbit:1us", "10gbit:-1us", "10gbit:5", "nangbit"] {
+            refused(&["--ranks", "2", "--wire", wire], "--wire");
+        }
+        refused(&["--ranks", "2", "--wire", "10gbit:5us", "--exchange", "direct"], "direct");
         if start[0] != "bench" {
             refused(&["--tiles", "4,8"], "are for bench");
         }
