@@ -108,7 +108,7 @@ fn timelines_have_every_tile_of_every_rank() {
     let report = told(&[&words[..], &["--trace", &trace]].concat());
     let trace: Value = serde_json::from_str(&fs::read_to_string(&trace).unwrap()).unwrap();
     let events = list(&trace, "traceEvents");
-    let of = |phase: &str| events.iter().filter(move |event| event["ph"] == phase);
+    let of = |phase: &'static str| events.iter().filter(move |event| event["ph"] == phase);
     assert_eq!(of("M").filter(|event| event["name"] == "process_name").count(), 3);
     // What flies begins and ends on its rank, and all bytes fly.
     let mut began: HashMap<&str, &Value> = HashMap::new();
@@ -241,7 +241,10 @@ fn what_makes_no_sense_is_refused() {
         refused(&direct, "exchange direct sends no messages");
     }
     let refused = |words: &[&str], part: &str| assert_refused(&run(&[&["bench", "8"], words].concat()), part);
-    refused(&["--variants", "blocking,old"], "unknown variant `old`; known are: blocking, th-0, th, new");
+    refused(
+        &["--ranks", "2", "--variants", "blocking,old"],
+        "unknown variant `old`; known are: blocking, th-0, th, new",
+    );
     refused(&["--variants", "new"], "at least 2 ranks");
     refused(&["--ranks", "2", "--variants", "new", "--tiles", "4"], "leave --tiles and --svg out");
     refused(&["--ranks", "2", "--variants", "new", "--exchange", "direct"], "sends no messages");
