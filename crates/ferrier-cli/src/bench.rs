@@ -441,17 +441,14 @@ fn text(args: &BenchArgs, report: &Report) -> String {
     let plural = |n: usize, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
     let shape = report.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
     let batch = if report.batch == 1 { String::new() } else { format!(", batch {}", report.batch) };
+    let wire = report.wire.as_ref().map_or(String::new(), |wire| format!(", wire {wire}"));
     let mut out = format!(
-        "{shape} {} {}{batch}{}: {}{} of {}, exchange {}, kernel {}, {} in, {} out\n",
+        "{shape} {} {}{batch}{}: {}{} of {}{wire}, exchange {}, kernel {}, {} in, {} out\n",
         report.kind,
         report.precision,
         if report.in_place { ", in place" } else { "" },
         plural(*ranks, "rank"),
-        match &report.wire {
-            Some(wire) => format!(" over a wire of {wire}"),
-            None if *nodes > 1 => format!(" on {nodes} nodes"),
-            None => String::new(),
-        },
+        if *nodes > 1 { format!(" on {nodes} nodes") } else { String::new() },
         plural(*threads, "thread"),
         report.exchange,
         report.kernel,

@@ -33,11 +33,9 @@ impl Chart {
     pub fn svg(&self, label: impl Fn(f64) -> String) -> String {
         let [left, right, top, bottom] = FRAME;
         let points = || self.lines.iter().flat_map(|(_, points)| points);
-        let (low_x, high_x) = range(points().map(|point| point.0), 1.0);
-        let (least, most) = range(points().map(|point| point.1), 1.0);
-        // Where all lie close together, powers of ten would leave most of the chart empty.
-        let base: f64 = if most / least < 8.0 { 2.0 } else { 10.0 };
-        let (low_y, high_y) = range(points().map(|point| point.1), base);
+        let (low_x, high_x) = range(points().map(|point| point.0));
+        let marks = marks(range(points().map(|point| point.1)));
+        let (low_y, high_y) = (marks[0], marks[marks.len() - 1]);
         let x = |value: f64| left + (right - left) * (value / low_x).ln() / (high_x / low_x).ln();
         let y = |value: f64| bottom - (bottom - top) * (value / low_y).ln() / (high_y / low_y).ln();
         let mut out = format!(
@@ -59,17 +57,16 @@ impl Chart {
         for size in &sizes {
             text(x(*size), bottom + 20.0, middle, &label(*size));
         }
-        let powers = (low_y.log(base).round() as i32)..=(high_y.log(base).round() as i32);
-        for power in powers.clone() {
-            let value = base.powi(power);
-            text(left - 8.0, y(value) + 4.0, "text-anchor=\"end\"", &format!("{value}"));
+        for value in &marks {
+            let rounded = (value * 1e9).round() / 1e9;
+            text(left - 8.0, y(*value) + 4.0, "text-anchor=\"end\"", &format!("{rounded}"));
         }
         for (number, (name, _)) in self.lines.iter().enumerate() {
             let fill = format!("fill=\"{}\"", COLOURS[number % COLOURS.len()]);
             text(right + 15.0, top + 15.0 + 20.0 * number as f64, &fill, name);
         }
-        for power in powers {
-            let height = y(base.powi(power));
+        for value in &marks {
+            let height = y(*value);
             out += &format!("<path d=\"M{left} {height:.1}H{right}\" stroke=\"#dddddd\"/>\n");
         }
         out += &format!("<path d=\"M{left} {top}V{bottom}H{right}\" stroke=\"black\" fill=\"none\"/>\n");
@@ -91,18 +88,26 @@ pub fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;")
 }
 
-/// Least and largest; where `step` is above 1, whole powers of it around them.
-fn range(values: impl Iterator<Item = f64>, step: f64) -> (f64, f64) {
+/// Least and largest, never the same.
+fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) =
         values.fold((f64::INFINITY, 0.0), |(low, high): (f64, f64), v| (low.min(v), high.max(v)));
-    if !low.is_finite() {
-        return (1.0, 10.0);
+    match low.is_finite() {
+        false => (1.0, 10.0),
+        true if high > low => (low, high),
+        true => (low / 2.0, high * 2.0),
     }
-    if step > 1.0 {
-        let (low, high) = (low.log(step).floor(), high.log(step).ceil());
-        return (step.powf(low), step.powf(if high > low { high } else { low + 1.0 }));
-    }
-    if high > low { (low, high) } else { (low / 2.0, high * 2.0) }
+}
+
+/// Round numbers from one at or below `low` to one at or above `high`: powers
+/// of ten, or closer ones where those would leave most of the chart empty.
+fn marks((low, high): (f64, f64)) -> Vec<f64> {
+    let digits: &[f64] = if high / low < 20.0 { &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0] } else { &[1.0] };
+    let powers = low.log10().floor() as i32 - 1..=high.log10().ceil() as i32 + 1;
+    let all: Vec<f64> = powers.flat_map(|power| digits.iter().map(move |d| d * 10f64.powi(power))).collect();
+    let first = all.iter().rposition(|mark| *mark <= low).unwrap_or(0);
+    let last = all.iter().position(|mark| *mark >= high).unwrap_or(all.len() - 1);
+    all[first..=last.max(first + 1)].to_vec()
 }
 
 #[cfg(test)]
@@ -119,6 +124,17 @@ mod tests {
             let svg = chart.svg(|x| x.to_string());
             assert!(svg.contains("a &lt; b &amp; c") && svg.ends_with("</svg>\n"), "{svg}");
             assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        }
+    }
+
+    #[test]
+    fn marks_are_round_and_enclose_everything() {
+        assert_eq!(marks((33.0, 51.0)), [30.0, 40.0, 50.0, 60.0]);
+        assert_eq!(marks((0.02, 30.0)), [0.01, 0.1, 1.0, 10.0, 100.0]);
+        for (low, high) in [(1.0, 2.0), (1e-9, 1e9), (9.9, 10.1), (8.0, 32.0)] {
+            let found = marks((low, high));
+            assert!(found.len() > 1 && found[0] <= low && found[found.len() - 1] >= high, "{found:?}");
+            assert!(found.windows(2).all(|two| two[0] < two[1]), "{found:?}");
         }
     }
 }
