@@ -1,30 +1,25 @@
 //! `ferrier bench`: how fast, how close to the limit, and is it right.
 
-use std::time::Duration;
-
-use ferrier::{Choice, Comm, Overlap, Precision, Real, Tiling, machine};
+use ferrier::{Precision, Tiling, machine};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
 use crate::blocks::{self, Block};
 use crate::contender::Timed;
+use crate::contest::{self, Job};
 use crate::failure::{Failure, Outcome, fail};
 use crate::moving;
 use crate::output;
-use crate::parts::Number;
 use crate::peers::{self, Member, Task};
 use crate::report::{self, bytes, digits};
 use crate::session::Session;
 use crate::setup;
 use crate::shape::LayoutName;
 use crate::sweep;
-use crate::timing::{Measured, Work, measure, median};
+use crate::timing::{Measured, Work, median};
 use crate::trace;
 use crate::variants::{self, VariantReport};
-
-/// Time to tune variants, unless the user says how long.
-const BUDGET: Duration = Duration::from_secs(20);
 
 /// Best and median of some times, in milliseconds.
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -126,7 +121,8 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
     }
     let common = &args.problem.common;
     let bar = if session.is_first() { spinner() } else { ProgressBar::hidden() };
-    let (work, job) = session.agree(prepare(args, session, &bar).and_then(|work| Ok((work, job(args)?))))?;
+    let (work, job) =
+        session.agree(prepare(args, session, &bar).and_then(|work| Ok((work, contest::job(args)?))))?;
     session.first(|| check_files(args))?;
     let measured = copy_speed(&work, session).and_then(|before| {
         let measured = match work.task.precision {
@@ -150,65 +146,6 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
             }
         }
         wrong.map_or(Ok(()), Err)
-    })
-}
-
-/// What is compared.
-enum Job {
-    /// Nothing: one plan.
-    One(Choice),
-    /// Tiles, one after the other.
-    Sweep(Choice, Vec<Tiling>),
-    /// Ways to overlap, in turn.
-    Variants(Choice, Vec<&'static variants::Member>, Duration),
-}
-
-impl Job {
-    /// What every rank does. Collective.
-    fn run<T: Real + Number + Into<f64>>(&self, comm: &Comm, work: &Work<'_>) -> Outcome<Measured> {
-        match self {
-            Job::One(choice) => measure::<T>(comm, work, std::slice::from_ref(choice)),
-            Job::Variants(given, members, budget) => {
-                let choices = variants::choices::<T>(comm, work, given, members, *budget)?;
-                measure::<T>(comm, work, &choices)
-            }
-            Job::Sweep(given, tilings) => {
-                let mut all = Measured::default();
-                for tiling in tilings {
-                    let choice = Choice { overlap: Some(Overlap::uniform(*tiling)), ..given.clone() };
-                    let mut one = measure::<T>(comm, work, &[choice])?;
-                    one.timed.splice(0..0, all.timed);
-                    all = one;
-                }
-                Ok(all)
-            }
-        }
-    }
-}
-
-/// What the options ask to compare.
-fn job(args: &BenchArgs) -> Outcome<Job> {
-    let common = &args.problem.common;
-    let choice = setup::named(common)?;
-    let tilings = common.tiling.tilings(&args.problem.shape)?;
-    let members = args.variants.iter().map(|name| variants::find(name)).collect::<Outcome<Vec<_>>>()?;
-    if !members.is_empty() {
-        if !tilings.is_empty() || args.svg.is_some() {
-            return fail("--variants choose their tiles themselves: leave --tiles and --svg out");
-        }
-        return Ok(Job::Variants(choice, members, args.budget.unwrap_or(BUDGET)));
-    }
-    match tilings[..] {
-        [] => Ok(Job::One(choice)),
-        [one] => Ok(Job::One(Choice { overlap: Some(Overlap::uniform(one)), ..choice })),
-        _ if !args.against.is_empty() => fail("a sweep over --tiles goes without --against"),
-        _ => Ok(Job::Sweep(choice, tilings)),
-    }
-    .and_then(|job| match (&job, &args.svg) {
-        (Job::One(_), Some(_)) => {
-            fail("--svg draws --exchange-only or a sweep over --tiles, such as --tiles 4,8,16")
-        }
-        _ => Ok(job),
     })
 }
 

@@ -5,6 +5,7 @@ mod bench;
 mod blocks;
 mod chart;
 mod contender;
+mod contest;
 mod failure;
 mod info;
 mod moving;
