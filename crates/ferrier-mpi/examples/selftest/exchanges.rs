@@ -121,9 +121,10 @@ fn equal(world: &Comm) -> Result<()> {
         let (send, expected) = (fill(super::value), fill(|rank, peer, at| super::value(peer, rank, at)));
         for blocking in [false, true] {
             let mut recv = vec![0xcc; size * block];
-            // SAFETY: both hold a block for every rank, and are left alone until it is over.
             match blocking {
+                // SAFETY: both hold a block for every rank, and are left alone until it is over.
                 true => unsafe { flight.run(send.as_ptr(), recv.as_mut_ptr())? },
+                // SAFETY: as above.
                 false => unsafe { flight.start(send.as_ptr(), recv.as_mut_ptr())? },
             }
             flight.wait()?;

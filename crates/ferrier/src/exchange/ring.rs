@@ -502,6 +502,7 @@ mod tests {
     /// Parts of many chunks, of one, of none; two movers in turn in one window.
     #[test]
     fn bytes_arrive_whatever_the_chunks() {
+        let _watchdog = ferrier_test::watchdog(180);
         let length =
             |from: usize, to: usize, scale: usize| if from == to { 0 } else { (from + 2 * to) % 4 * scale };
         for (nodes, chunk) in [(1, 7), (2, 1), (4, 64), (2, 1000)] {

@@ -111,6 +111,7 @@ const MEMBERS: [&str; 5] = ["all_to_allv", "all_to_all", "point_to_point", "ring
 /// All tiles in the air, waited for in an order of each rank's own, by tests or by waits.
 #[test]
 fn many_are_in_flight_and_end_in_any_order() {
+    let _watchdog = ferrier_test::watchdog(180);
     for nodes in [1, 2, 4] {
         for name in MEMBERS {
             let outcome = crate::ranks(RANKS).nodes(nodes).run(|comm| {
@@ -140,6 +141,7 @@ fn many_are_in_flight_and_end_in_any_order() {
 /// A window of two, as in a pipeline: the next starts when the last but one is done.
 #[test]
 fn each_is_started_again_a_thousand_times() {
+    let _watchdog = ferrier_test::watchdog(180);
     for name in MEMBERS {
         let outcome = crate::ranks(RANKS).nodes(2).run(|comm| {
             let rank = Rank::new(&comm, name)?;
@@ -160,6 +162,7 @@ fn each_is_started_again_a_thousand_times() {
 
 #[test]
 fn what_flies_is_not_started_again() {
+    let _watchdog = ferrier_test::watchdog(180);
     for name in MEMBERS {
         let outcome = crate::ranks(RANKS).nodes(4).run(|comm| {
             let rank = Rank::new(&comm, name)?;
@@ -179,6 +182,7 @@ fn what_flies_is_not_started_again() {
 /// the wait, whatever they hid in tests before, and wait in vain for nobody.
 #[test]
 fn a_rank_that_goes_is_told_to_all() {
+    let _watchdog = ferrier_test::watchdog(180);
     for panics in [true, false] {
         for name in MEMBERS {
             let told = AtomicUsize::new(0);
@@ -211,6 +215,7 @@ fn a_rank_that_goes_is_told_to_all() {
 /// Over a wire the bytes are the same, and come no sooner than the link allows.
 #[test]
 fn a_wire_takes_its_time() {
+    let _watchdog = ferrier_test::watchdog(180);
     let wire = crate::Wire { gbit_per_s: 0.001, latency_us: 3000.0 };
     for name in MEMBERS {
         let outcome = crate::ranks(RANKS).wire(wire).run(|comm| {
@@ -236,6 +241,7 @@ fn a_wire_takes_its_time() {
 /// Inside a node nothing goes over the wire.
 #[test]
 fn neighbours_need_no_wire() {
+    let _watchdog = ferrier_test::watchdog(180);
     let wire = crate::Wire { gbit_per_s: 1e-9, latency_us: 1e9 };
     let outcome = crate::ranks(RANKS).wire(wire).nodes(1).run(|comm| {
         let rank = Rank::new(&comm, "all_to_allv")?;
