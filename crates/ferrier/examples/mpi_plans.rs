@@ -144,7 +144,7 @@ fn tiles(comm: &Comm) -> Result<()> {
         let mut back = blocking.make_input()?;
         blocking.backward(&y, &mut back)?;
         for (tile, window) in [(1, 1), (1, 3), (2, 2), (3, 9)] {
-            let tiling = Tiling { cut: None, tile, window, polls: 2 };
+            let tiling = Tiling { cut: None, tile, window, polls: 2, after: true };
             let choice = Choice { overlap: Some(Overlap::uniform(tiling)), ..choice(exchange) };
             let mut flying: Plan<f64> = Planner::new(&problem).choice(choice).draft(comm)?.build()?;
             let (mut out, mut there) = (flying.make_output()?, flying.make_input()?);
