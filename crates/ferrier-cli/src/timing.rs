@@ -99,7 +99,9 @@ pub fn measure<T: Real + Number + Into<f64>>(
     }
     comm.barrier()?;
 
-    let repeat = work.repeat.unwrap_or_else(|| (WANTED_SECONDS / pair).ceil().clamp(5.0, 500.0) as usize);
+    let repeat = work.repeat.unwrap_or_else(|| {
+        (WANTED_SECONDS / pair).ceil().clamp(5.0, if work.peers.is_empty() { 500.0 } else { 100.0 }) as usize
+    });
     let quick = once < QUICK;
     for turn in 0..repeat {
         work.say(comm, format!("repetition {} of {repeat}", turn + 1));

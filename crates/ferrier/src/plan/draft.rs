@@ -248,11 +248,15 @@ pub(super) enum Step {
         tile: usize,
         send: usize,
         recv: usize,
+        /// Or is it only marked, and runs in the wait?
+        run: bool,
     },
     Wait {
         mover: usize,
         reshape: usize,
         tile: usize,
+        /// Run it now, between these places.
+        run: Option<[usize; 2]>,
     },
 }
 
@@ -528,11 +532,17 @@ fn bind<T: Real>(
                 let wired = ends.iter().any(|end| matches!(end, End::Wire(_)));
                 Step::Run { bound: passes.len() - 1, pass, tile, wired }
             }
+            // A reshape in one tile goes in the wait for it: blocking calls are the fastest then.
             Action::Start { reshape, tile } => {
                 let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
-                Step::Start { mover: site.mover(reshape, tile), reshape, tile, send, recv }
+                let run = cuts[reshape].count > 1;
+                Step::Start { mover: site.mover(reshape, tile), reshape, tile, send, recv, run }
             }
-            Action::Wait { reshape, tile } => Step::Wait { mover: site.mover(reshape, tile), reshape, tile },
+            Action::Wait { reshape, tile } => {
+                let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
+                let run = (cuts[reshape].count == 1).then_some([send, recv]);
+                Step::Wait { mover: site.mover(reshape, tile), reshape, tile, run }
+            }
         });
     }
     let end = |state: &State| {

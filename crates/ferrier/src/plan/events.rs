@@ -102,7 +102,7 @@ impl<T: Real> Plan<T> {
                     let name = &*variant.reshapes[reshape].0;
                     (EventKind::Post, name, Some((reshape, tile)), variant.taken[mover])
                 }
-                Step::Wait { mover, reshape, tile } => {
+                Step::Wait { mover, reshape, tile, .. } => {
                     let name = &*variant.reshapes[reshape].0;
                     (EventKind::Wait, name, Some((reshape, tile)), variant.taken[mover])
                 }

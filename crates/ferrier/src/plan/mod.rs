@@ -439,7 +439,7 @@ impl<T: Real> Plan<T> {
                 resume_unwind(payload)
             });
             match step {
-                Step::Start { mover, .. } => self.flying.push(*mover),
+                Step::Start { mover, run: true, .. } => self.flying.push(*mover),
                 Step::Wait { mover, .. } => self.flying.retain(|flying| flying != mover),
                 _ => {}
             }
@@ -485,10 +485,15 @@ impl<T: Real> Plan<T> {
                     }
                 }
             }
+            Step::Start { run: false, .. } => Ok(()),
             Step::Start { mover, send, recv, .. } => {
                 // SAFETY: the areas lie inside the workspace, apart from each other and from those
                 // of tiles that fly; nobody touches them before the wait for this mover.
                 unsafe { variant.movers[mover].start(work.add(send).cast(), work.add(recv).cast()) }
+            }
+            Step::Wait { mover, run: Some([send, recv]), .. } => {
+                // SAFETY: as above.
+                unsafe { variant.movers[mover].run(work.add(send).cast(), work.add(recv).cast()) }
             }
             Step::Wait { mover, .. } => variant.movers[mover].wait(),
         }
