@@ -1,6 +1,6 @@
 //! What a plan gives: arrays that fit it, and what it knows about itself.
 
-use super::draft::Step;
+use super::bind::Step;
 use super::geometry::Geometry;
 use super::{Array, FORWARD, IN_PLACE, Memory, Plan, StepTime, Workspace};
 use crate::buffer::Buffer;

@@ -1,25 +1,21 @@
 //! Drafts: everything about a plan is decided, no buffer is taken yet.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
-use super::geometry::{Geometry, width};
-use super::lower::{Areas, Site, padded_rows, volumes};
+use super::bind::{Tables, Variant, bind, movers, tilings};
 use super::pass::{BoundPass, Hand};
-use super::schedule::{Direction, End, Leg, Reshape, Schedule, Terms, schedule};
-use super::tiles::{self, Action, Tiles};
+use super::schedule::{Direction, Leg, Terms, schedule};
+use super::tiles;
 use super::{Memory, Plan};
 use crate::buffer::Buffer;
-use crate::exchange::{self, Mover, Volumes, Way};
-use crate::kernel::{Lines, LinesSpec};
+use crate::exchange::{self, Way};
 use crate::layout::Split;
 use crate::machine::{last_level_bytes, level2_bytes};
 use crate::pool::Pool;
 use crate::recipe::State;
 use crate::tune::Effort;
 use crate::wisdom::{self, Advice, Known, Source};
-use crate::{Box3, Choice, Comm, Error, Kind, LayoutSpec, Problem, Real, Recipe, Result, Tiling, design};
+use crate::{Box3, Choice, Comm, Error, LayoutSpec, Problem, Real, Recipe, Result, design};
 
 /// Makes plans: a problem, and what the user wants to decide himself.
 #[derive(Clone, Debug)]
@@ -231,51 +227,6 @@ fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
     }
 }
 
-/// What a rank does, in order: an [`Action`] bound to its memory.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
-    Barrier,
-    /// A pass or, by (reshape, tile), a part of it; `wired`: it has messages at an end.
-    Run {
-        bound: usize,
-        pass: usize,
-        tile: Option<(usize, usize)>,
-        wired: bool,
-    },
-    Start {
-        mover: usize,
-        reshape: usize,
-        tile: usize,
-        send: usize,
-        recv: usize,
-        /// Or is it only marked, and runs in the wait?
-        run: bool,
-    },
-    Wait {
-        mover: usize,
-        reshape: usize,
-        tile: usize,
-        /// Run it now, between these places.
-        run: Option<[usize; 2]>,
-    },
-}
-
-/// One direction, out of place or in place, bound to this rank.
-pub(super) struct Variant<T> {
-    pub passes: Vec<BoundPass<T>>,
-    pub steps: Vec<Step>,
-    pub areas: Areas,
-    pub movers: Arc<Vec<Box<dyn Mover>>>,
-    /// Name of each reshape, and the bytes this rank takes from others in it.
-    pub reshapes: Vec<(String, u64)>,
-    /// The bytes that this rank takes from others, by mover.
-    pub taken: Vec<u64>,
-    /// How often a pass looks after what flies.
-    pub polls: usize,
-    pub input: Geometry,
-    pub output: Geometry,
-}
-
 /// A plan without its buffers: says what it will do and what it will need.
 pub struct Draft<T: Real> {
     pub(super) comm: Comm,
@@ -449,128 +400,6 @@ impl<T: Real> Draft<T> {
         let hands = (0..pool.threads()).map(|_| Hand::new(strips, self.comm.size())).collect();
         Ok(Plan::assemble(self, work, pool, hands))
     }
-}
-
-/// Kernels' tables, made once for each kind of line.
-struct Tables<T> {
-    kernel: String,
-    made: Vec<(LinesSpec, Arc<dyn Lines<T>>)>,
-}
-
-impl<T: Real> Tables<T> {
-    fn lines(&mut self, leg: &Leg) -> Result<Arc<dyn Lines<T>>> {
-        if let Some((_, lines)) = self.made.iter().find(|(spec, _)| *spec == leg.spec) {
-            return Ok(lines.clone());
-        }
-        let lines: Arc<dyn Lines<T>> = crate::kernel::lines::<T>(&self.kernel, &leg.spec)?.into();
-        self.made.push((leg.spec, lines.clone()));
-        Ok(lines)
-    }
-}
-
-type Movers = Arc<Vec<Box<dyn Mover>>>;
-
-/// What is asked for the reshapes of one direction.
-fn tilings(recipe: &Recipe, direction: Direction) -> &[Tiling] {
-    match direction {
-        Direction::Forward => &recipe.overlap.forward,
-        Direction::Backward => &recipe.overlap.backward,
-    }
-}
-
-/// The movers of forward and backward, in place or not: one for every tile.
-fn movers(
-    comm: &Comm,
-    recipe: &Recipe,
-    plans: &[Schedule; 4],
-    cuts: &[Vec<Tiles>; 2],
-    way: Way,
-) -> Result<[Movers; 2]> {
-    let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(Default::default()) };
-    let number = recipe.precision.bytes();
-    let mut all: Vec<Volumes> = Vec::new();
-    let mut count = 0;
-    for (plan, cuts) in plans.iter().zip(cuts) {
-        for (reshape, cut) in plan.reshapes.iter().zip(cuts) {
-            let of = |tile| Volumes {
-                reshape: count,
-                ..volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number)
-            };
-            all.extend((0..cut.count).map(of));
-            count += 1;
-        }
-    }
-    let mut forward = make(comm, &all)?;
-    let backward = forward.split_off(cuts[0].iter().map(|cut| cut.count).sum());
-    Ok([Arc::new(forward), Arc::new(backward)])
-}
-
-fn bind<T: Real>(
-    comm: &Comm,
-    recipe: &Recipe,
-    plan: &Schedule,
-    (in_place, stream): (bool, bool),
-    (cuts, movers): (&[Tiles], &Movers),
-    tables: &mut Tables<T>,
-) -> Result<Variant<T>> {
-    let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
-    let (rank, number, batch) = (comm.rank(), recipe.precision.bytes(), recipe.batch);
-    let memory = recipe.memory;
-    let ranks = comm.size();
-    let cuts = &tiles::fit(plan, cuts, in_place);
-    let site = Site { rank, ranks, batch, number, memory, in_place, stream, halved, cuts, movers };
-    let areas = site.areas(plan);
-    let mut passes = Vec::new();
-    let mut steps = Vec::new();
-    for action in tiles::actions(plan, cuts) {
-        steps.push(match action {
-            Action::Barrier => Step::Barrier,
-            Action::Run { pass, tile } => {
-                let lines = &mut |leg: &Leg| tables.lines(leg);
-                passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], tile, lines)?);
-                let ends = [&plan.passes[pass].from, &plan.passes[pass].to];
-                let wired = ends.iter().any(|end| matches!(end, End::Wire(_)));
-                Step::Run { bound: passes.len() - 1, pass, tile, wired }
-            }
-            // A reshape in one tile goes in the wait for it: blocking calls are the fastest then.
-            Action::Start { reshape, tile } => {
-                let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
-                let run = cuts[reshape].count > 1;
-                Step::Start { mover: site.mover(reshape, tile), reshape, tile, send, recv, run }
-            }
-            Action::Wait { reshape, tile } => {
-                let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
-                let run = (cuts[reshape].count == 1).then_some([send, recv]);
-                Step::Wait { mover: site.mover(reshape, tile), reshape, tile, run }
-            }
-        });
-    }
-    let end = |state: &State| {
-        let (part, order) = (state.layout.boxes()[rank], state.layout.order());
-        match in_place && state.real && padded_rows(state, halved) {
-            true => Geometry::padded_real(part, order),
-            false => Geometry::dense(part, order, state.real),
-        }
-    };
-    let (input, output) = (end(&plan.input), end(&plan.output));
-    let tiled = |(reshape, cut): (&Reshape, &Tiles)| -> Vec<u64> {
-        (0..cut.count).map(|tile| taken(reshape, (cut, tile), rank, batch * number)).collect()
-    };
-    let by_tile: Vec<Vec<u64>> = plan.reshapes.iter().zip(cuts).map(tiled).collect();
-    let named = |(reshape, bytes): (&Reshape, &Vec<u64>)| (reshape.name.clone(), bytes.iter().sum());
-    let reshapes = plan.reshapes.iter().zip(&by_tile).map(named).collect();
-    let taken = by_tile.concat();
-    let polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
-    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, taken, polls, input, output })
-}
-
-/// The bytes that a rank takes from others in a tile; `number` of them for
-/// the numbers of all arrays at one place.
-fn taken(reshape: &Reshape, (cut, tile): (&Tiles, usize), rank: usize, number: usize) -> u64 {
-    let own = &reshape.to.boxes()[rank];
-    let others = reshape.from.boxes().iter().enumerate().filter(|(source, _)| *source != rank);
-    let elements: usize = others.map(|(_, from)| cut.between(from, own, tile).volume()).sum();
-    (elements * width(reshape.real) * number) as u64
 }
 
 /// Two axes in one pass: where a plane stays in cache between them, and there

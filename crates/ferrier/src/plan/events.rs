@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::Plan;
-use super::draft::Step;
+use super::bind::Step;
 use crate::Real;
 
 /// What a rank was busy with.

@@ -1,6 +1,7 @@
 //! Plans: recipes bound to ranks and memory.
 
 mod arrays;
+mod bind;
 mod copy;
 mod data;
 mod draft;
@@ -28,8 +29,8 @@ use crate::machine::SendPtr;
 use crate::pool::Pool;
 use crate::transport::{LENT, Lent};
 use crate::{Comm, Error, Problem, Real, Recipe, Result};
-use draft::Step;
-use draft::Variant;
+use bind::Step;
+use bind::Variant;
 use events::{Spell, Tests};
 use geometry::Geometry;
 use pass::{Care, Hand};
