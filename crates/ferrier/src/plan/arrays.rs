@@ -67,7 +67,7 @@ impl<T: Real> Plan<T> {
         self.buffer(numbers, self.shared, "a workspace").map(Workspace)
     }
 
-    /// What a user should know; see [`Draft::notes`].
+    /// What a user should know; see [`Draft::notes`](crate::Draft::notes).
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
