@@ -9,9 +9,9 @@ use crate::peers::{Peer, Task};
 use crate::reference::Reference;
 use crate::timing::{median, timed};
 
-/// Time for threads that still spin to go to sleep before another's turn: those of GNU's OpenMP, on which MKL may
-/// run, take more than ten milliseconds.
-pub const SETTLE: Duration = Duration::from_millis(20);
+/// Time for threads that still spin to go to sleep before another's turn. (Those of GNU's OpenMP spin longer, but with
+/// more our own threads sleep too deeply: at 64^3 waking them took several times as long as the transform.)
+pub const SETTLE: Duration = Duration::from_millis(2);
 
 /// What came out for a peer: its better way.
 pub struct PeerMeasured {
