@@ -4,7 +4,8 @@
 //! ranks and memory is a [`Plan`].**
 //!
 //! Any layout in, any layout out; complex and real; one pass over memory per
-//! axis. Ranks are threads of this process: no launcher is needed.
+//! axis. Ranks are threads of this process, with no launcher, or the processes of
+//! an `mpiexec` (module `mpi`).
 //!
 //! ```
 //! use ferrier::{Complex, LayoutSpec, Plan, Problem};
