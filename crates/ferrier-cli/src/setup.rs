@@ -91,7 +91,16 @@ pub fn named(common: &Common) -> Outcome<Choice> {
     if let Some(name) = &common.kernel {
         ferrier::kernel::find(name)?;
     }
-    Ok(Choice { exchange: common.exchange.clone(), kernel: common.kernel.clone(), ..Choice::default() })
+    if common.tiling.block == Some(0) || common.tiling.arrays == Some(0) {
+        return fail("--block and --arrays: at least 1");
+    }
+    Ok(Choice {
+        exchange: common.exchange.clone(),
+        kernel: common.kernel.clone(),
+        progress: common.tiling.progress.map(|name| name.progress()),
+        block: common.tiling.block,
+        ..Choice::default()
+    })
 }
 
 /// The library's axes to transform, the halved one last.

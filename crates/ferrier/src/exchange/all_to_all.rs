@@ -2,7 +2,7 @@
 //! the longest, which some networks and libraries do much faster.
 
 use super::fleet::Hull;
-use super::{Groups, Places, Volumes};
+use super::{Groups, Loans, Places, Volumes, labels};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -14,6 +14,11 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
     let places = Places { at, len: block * group.size() };
     let parts: Vec<Part> =
         (0..group.size()).map(|peer| Part { peer, at: peer * block, len: block }).collect();
-    let flight = group.transport().flight(Call::AllToAll, &parts, &parts)?;
-    Ok(Hull::new(places.clone(), places, Box::new(flight)))
+    let loans = || {
+        let labels = labels(&volumes.pairs);
+        let size = |label: &usize| labels.iter().filter(|other| *other == label).count();
+        let lens = labels.iter().map(|label| block * size(label)).collect();
+        Loans { at: vec![block * group.rank(); labels.len()], lens }
+    };
+    Hull::of_parts(&group, Call::AllToAll, (places.clone(), places), (&parts, &parts), loans)
 }

@@ -1,7 +1,7 @@
 //! Exchange `all_to_allv`: one collective per reshape, every part as long as it is.
 
 use super::fleet::Hull;
-use super::{Groups, Volumes, packed, parts};
+use super::{Groups, Volumes, packed, packed_loans, parts};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -12,6 +12,6 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
         parts.into_iter().filter_map(|part| ranks[part.peer].map(|peer| Part { peer, ..part })).collect()
     };
     let (sent, received) = (in_group(parts(&send, &volumes.to)), in_group(parts(&recv, &volumes.from)));
-    let flight = group.transport().flight(Call::AllToAllV, &sent, &received)?;
-    Ok(Hull::new(send, recv, Box::new(flight)))
+    let loans = || packed_loans(volumes, groups.whole().rank());
+    Hull::of_parts(&group, Call::AllToAllV, (send, recv), (&sent, &received), loans)
 }

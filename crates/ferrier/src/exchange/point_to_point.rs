@@ -2,7 +2,7 @@
 //! arrival. Ranks that do not talk do not wait for each other.
 
 use super::fleet::Hull;
-use super::{Groups, Volumes, packed, parts};
+use super::{Groups, Volumes, packed, packed_loans, parts};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -16,6 +16,6 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
         parts
     };
     let (sent, received) = (in_turn(parts(&send, &volumes.to)), in_turn(parts(&recv, &volumes.from)));
-    let flight = comm.transport().flight(Call::Messages, &sent, &received)?;
-    Ok(Hull::new(send, recv, Box::new(flight)))
+    let loans = || packed_loans(volumes, comm.rank());
+    Hull::of_parts(comm, Call::Messages, (send, recv), (&sent, &received), loans)
 }

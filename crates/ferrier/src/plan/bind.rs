@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use super::geometry::{Geometry, width};
 use super::lower::{Areas, Site, padded_rows, volumes};
+use super::order::{self, Action, Part, Turns};
 use super::pass::BoundPass;
 use super::schedule::{Direction, End, Leg, Reshape, Schedule};
-use super::tiles::{self, Action, Tiles};
+use super::tiles::{self, Tiles};
 use crate::exchange::{Mover, Volumes, Way};
 use crate::kernel::{Lines, LinesSpec};
 use crate::recipe::State;
@@ -16,12 +17,14 @@ use crate::{Comm, Kind, Real, Recipe, Result, Tiling};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Barrier,
-    /// A pass or, by (reshape, tile), a part of it; `wired`: it has messages at an end.
+    /// A part of a pass. Its ends, where they are messages: the reshape and the tile of it.
     Run {
         bound: usize,
         pass: usize,
-        tile: Option<(usize, usize)>,
-        wired: bool,
+        part: Part,
+        wires: [Option<usize>; 2],
+        /// How often it looks after what flies.
+        polls: usize,
     },
     Start {
         mover: usize,
@@ -51,8 +54,6 @@ pub(super) struct Variant<T> {
     pub reshapes: Vec<(String, u64)>,
     /// The bytes that this rank takes from others, by mover.
     pub taken: Vec<u64>,
-    /// How often a pass looks after what flies.
-    pub polls: usize,
     pub input: Geometry,
     pub output: Geometry,
 }
@@ -98,17 +99,19 @@ pub(super) fn movers(
     let mut count = 0;
     for (plan, cuts) in plans.iter().zip(cuts) {
         for (reshape, cut) in plan.reshapes.iter().zip(cuts) {
-            let of = |tile| Volumes {
-                reshape: count,
-                ..volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number)
-            };
-            all.extend((0..cut.count).map(of));
+            let of = |tile| Volumes { reshape: count, ..volumes(reshape, (cut, tile), comm.rank(), number) };
+            all.extend((0..cut.count()).map(of));
             count += 1;
         }
     }
     let mut forward = make(comm, &all)?;
-    let backward = forward.split_off(cuts[0].iter().map(|cut| cut.count).sum());
+    let backward = forward.split_off(cuts[0].iter().map(Tiles::count).sum());
     Ok([Arc::new(forward), Arc::new(backward)])
+}
+
+/// Do ranks load what was sent where its sender stored it?
+pub(super) fn lends(movers: &[Box<dyn Mover>]) -> bool {
+    movers.iter().any(|mover| mover.loans().is_some())
 }
 
 /// Binds a schedule to this rank and its memory.
@@ -116,7 +119,7 @@ pub(super) fn bind<T: Real>(
     comm: &Comm,
     recipe: &Recipe,
     plan: &Schedule,
-    (in_place, stream): (bool, bool),
+    (in_place, stream, block): (bool, bool, Option<usize>),
     (cuts, movers): (&[Tiles], &Movers),
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
@@ -125,29 +128,40 @@ pub(super) fn bind<T: Real>(
     let memory = recipe.memory;
     let ranks = comm.size();
     let cuts = &tiles::fit(plan, cuts, in_place);
-    let site = Site { rank, ranks, batch, number, memory, in_place, stream, halved, cuts, movers };
+    let actions = order::actions(plan, cuts);
+    let mut turns = Turns::new(plan, &actions);
+    if lends(movers) {
+        // Only at the end of a transform does a sender know that all was loaded.
+        turns.buffers[0] = plan.reshapes.len().max(1);
+    }
+    let site =
+        Site { rank, ranks, batch, number, memory, in_place, stream, halved, block, cuts, turns, movers };
     let areas = site.areas(plan);
+    let most_polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
     let mut passes = Vec::new();
     let mut steps = Vec::new();
-    for action in tiles::actions(plan, cuts) {
+    for action in actions {
         steps.push(match action {
             Action::Barrier => Step::Barrier,
-            Action::Run { pass, tile } => {
+            Action::Run { pass, part } => {
                 let lines = &mut |leg: &Leg| tables.lines(leg);
-                passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], tile, lines)?);
-                let ends = [&plan.passes[pass].from, &plan.passes[pass].to];
-                let wired = ends.iter().any(|end| matches!(end, End::Wire(_)));
-                Step::Run { bound: passes.len() - 1, pass, tile, wired }
+                passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], part, lines)?);
+                let wires = [&plan.passes[pass].from, &plan.passes[pass].to].map(|end| match end {
+                    End::Wire(number) => Some(*number),
+                    _ => None,
+                });
+                let polls = wires.iter().flatten().map(|&number| cuts[number].polls).max();
+                Step::Run { bound: passes.len() - 1, pass, part, wires, polls: polls.unwrap_or(most_polls) }
             }
             // A reshape in one tile goes in the wait for it: blocking calls are the fastest then.
             Action::Start { reshape, tile } => {
                 let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
-                let run = cuts[reshape].count > 1;
+                let run = cuts[reshape].count() > 1;
                 Step::Start { mover: site.mover(reshape, tile), reshape, tile, send, recv, run }
             }
             Action::Wait { reshape, tile } => {
                 let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
-                let run = (cuts[reshape].count == 1).then_some([send, recv]);
+                let run = (cuts[reshape].count() == 1).then_some([send, recv]);
                 Step::Wait { mover: site.mover(reshape, tile), reshape, tile, run }
             }
         });
@@ -161,21 +175,19 @@ pub(super) fn bind<T: Real>(
     };
     let (input, output) = (end(&plan.input), end(&plan.output));
     let tiled = |(reshape, cut): (&Reshape, &Tiles)| -> Vec<u64> {
-        (0..cut.count).map(|tile| taken(reshape, (cut, tile), rank, batch * number)).collect()
+        (0..cut.count()).map(|tile| taken(reshape, (cut, tile), rank, number)).collect()
     };
     let by_tile: Vec<Vec<u64>> = plan.reshapes.iter().zip(cuts).map(tiled).collect();
     let named = |(reshape, bytes): (&Reshape, &Vec<u64>)| (reshape.name.clone(), bytes.iter().sum());
     let reshapes = plan.reshapes.iter().zip(&by_tile).map(named).collect();
     let taken = by_tile.concat();
-    let polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
-    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, taken, polls, input, output })
+    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, taken, input, output })
 }
 
-/// The bytes that a rank takes from others in a tile; `number` of them for
-/// the numbers of all arrays at one place.
+/// The bytes that a rank takes from others in a tile; a number is so many.
 fn taken(reshape: &Reshape, (cut, tile): (&Tiles, usize), rank: usize, number: usize) -> u64 {
     let own = &reshape.to.boxes()[rank];
     let others = reshape.from.boxes().iter().enumerate().filter(|(source, _)| *source != rank);
     let elements: usize = others.map(|(_, from)| cut.between(from, own, tile).volume()).sum();
-    (elements * width(reshape.real) * number) as u64
+    (elements * width(reshape.real) * cut.arrays(tile).len() * number) as u64
 }

@@ -3,7 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 use super::bind::{Tables, Variant, bind, movers, tilings};
+use super::online::Apprentice;
 use super::pass::{BoundPass, Hand};
+use super::progress::Lookout;
 use super::schedule::{Direction, Leg, Terms, schedule};
 use super::tiles;
 use super::{Memory, Plan};
@@ -15,7 +17,7 @@ use crate::pool::Pool;
 use crate::recipe::State;
 use crate::tune::Effort;
 use crate::wisdom::{self, Advice, Known, Source};
-use crate::{Box3, Choice, Comm, Error, LayoutSpec, Problem, Real, Recipe, Result, design};
+use crate::{Box3, Choice, Comm, Error, LayoutSpec, Problem, Progress, Real, Recipe, Result, design};
 
 /// Makes plans: a problem, and what the user wants to decide himself.
 #[derive(Clone, Debug)]
@@ -88,9 +90,11 @@ impl Planner {
         let shares = comm.size() > 1 && exchange::find(&recipe.exchange)?.way_on(comm.node_count()).shares();
         // Where sharing memory was not asked for, it may fail.
         let spare = shares && !own.transport().lends_all() && self.choice.exchange.is_none();
+        let online = self.effort == Effort::Online && decision.wisdom.is_none();
+        let apprentice = online.then(|| Apprentice::new::<T>(comm, &problem, &self.choice, &self.source));
         let other = spare.then(|| Other { comm: comm.clone(), planner: self });
         match if shares { own.transport().share() } else { Ok(()) } {
-            Ok(()) => Ok(Draft { other, ..Draft::new(&own, recipe, &decision)? }),
+            Ok(()) => Ok(Draft { other, apprentice, ..Draft::new(&own, recipe, &decision)? }),
             Err(error) => match other {
                 Some(other) => other.draft(&recipe, &error),
                 None => Err(error),
@@ -241,6 +245,9 @@ pub struct Draft<T: Real> {
     pub(super) scratch: usize,
     wisdom: Option<Known>,
     pub(super) notes: Vec<String>,
+    /// Is there to be a progress thread?
+    lookout: bool,
+    pub(super) apprentice: Option<Apprentice>,
     other: Option<Other>,
 }
 
@@ -262,7 +269,12 @@ impl<T: Real> Draft<T> {
             schedule(&recipe, Terms { direction, in_place, way, lent_ends, tilings, fuse: &fuse })
         };
         let plans = KINDS.map(|kind| plan(kind, true));
-        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], tilings(&recipe, KINDS[way].0)));
+        let lots = match recipe.overlap.arrays {
+            0 => 1,
+            arrays => recipe.batch.div_ceil(arrays).max(1),
+        };
+        let cuts =
+            [0, 1].map(|way| tiles::cut(&plans[way], tilings(&recipe, KINDS[way].0), recipe.batch, lots));
         let movers = movers(comm, &recipe, &plans, &cuts, way)?;
         let mut variants = Vec::with_capacity(2 * KINDS.len());
         for (i, plan) in plans.iter().enumerate() {
@@ -270,7 +282,7 @@ impl<T: Real> Draft<T> {
                 comm,
                 &recipe,
                 plan,
-                (KINDS[i].1, decision.stream),
+                (KINDS[i].1, decision.stream, decision.choice.block),
                 (&cuts[i % 2], &movers[i % 2]),
                 &mut tables,
             )?);
@@ -285,7 +297,7 @@ impl<T: Real> Draft<T> {
                         comm,
                         &recipe,
                         &own,
-                        (kind.1, decision.stream),
+                        (kind.1, decision.stream, decision.choice.block),
                         (&cuts[i % 2], &movers[i % 2]),
                         &mut tables,
                     )?);
@@ -304,6 +316,11 @@ impl<T: Real> Draft<T> {
             .map(String::from)
             .collect();
         notes.dedup();
+        let mut lookout = decision.choice.progress == Some(Progress::Thread) && comm.size() > 1;
+        if let (true, Err(error)) = (lookout, comm.transport().may_watch()) {
+            lookout = false;
+            notes.push(format!("passes look after what flies, not a thread: {error}"));
+        }
         let wisdom = decision.wisdom.clone();
         Ok(Draft {
             comm: comm.clone(),
@@ -314,6 +331,8 @@ impl<T: Real> Draft<T> {
             memory,
             scratch,
             notes,
+            lookout,
+            apprentice: None,
             other: None,
             wisdom,
         })
@@ -361,6 +380,18 @@ impl<T: Real> Draft<T> {
         }
     }
 
+    /// As [`build`](Self::build); `None`, on every rank, where one has too little memory and that can be told.
+    pub(super) fn build_if_it_fits(self) -> Result<Option<Plan<T>>> {
+        if !self.comm.transport().lends_all() {
+            return self.build().map(Some);
+        }
+        let work = Buffer::new(self.memory.workspace() / size_of::<T>(), "the buffers of a plan");
+        if self.comm.max(&[f64::from(u8::from(work.is_err()))])?[0] > 0.0 {
+            return Ok(None);
+        }
+        self.finish(Some(work?)).map(Some)
+    }
+
     fn take_work(&self) -> Result<Buffer<T>> {
         let (transport, what) = (self.comm.transport(), "the buffers of a plan");
         let numbers = self.memory.workspace() / size_of::<T>();
@@ -398,7 +429,11 @@ impl<T: Real> Draft<T> {
         let passes = || self.variants.iter().flat_map(|variant| &variant.passes);
         let strips = passes().map(BoundPass::most_strips).max().unwrap_or(0);
         let hands = (0..pool.threads()).map(|_| Hand::new(strips, self.comm.size())).collect();
-        Ok(Plan::assemble(self, work, pool, hands))
+        let movers = [0, 1].map(|way| self.variants[way].movers.clone());
+        let flies = movers.iter().any(|movers| movers.len() > 0);
+        let lookout = (self.lookout && flies).then(|| Lookout::new(movers)).transpose();
+        let lookout = lookout.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?;
+        Ok(Plan::assemble(self, work, pool, hands, lookout))
     }
 }
 

@@ -96,13 +96,13 @@ impl<T> LineGrid<T> {
         from: &[Piece],
         to: &[Piece],
         lines: Arc<dyn Lines<T>>,
-        batch: usize,
+        (batch, wish): (usize, Option<usize>),
     ) -> Self {
         let both = || from.iter().chain(to);
         let lane_cuts = cuts(domain, axes.lanes, both());
         let plane_cuts = cuts(domain, axes.planes, both());
         let strided = from.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
-        let block = lines.block(strided).max(1);
+        let block = wish.filter(|_| strided).unwrap_or_else(|| lines.block(strided)).max(1);
         let planes = (domain.lo[axes.planes], domain.hi[axes.planes]);
         let mut grid = LineGrid {
             cells: Vec::new(),

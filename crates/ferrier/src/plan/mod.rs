@@ -9,7 +9,10 @@ mod events;
 mod geometry;
 mod lines;
 mod lower;
+mod online;
+mod order;
 mod pass;
+mod progress;
 mod schedule;
 mod tiles;
 
@@ -30,10 +33,12 @@ use crate::pool::Pool;
 use crate::transport::{LENT, Lent};
 use crate::{Comm, Error, Problem, Real, Recipe, Result};
 use bind::Step;
-use bind::Variant;
+use bind::{Variant, lends};
 use events::{Spell, Tests};
 use geometry::Geometry;
+use online::Apprentice;
 use pass::{Care, Hand};
+use progress::Lookout;
 
 /// Bytes that a plan takes on one rank, the caller's arrays not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -121,6 +126,10 @@ pub struct Plan<T: Real> {
     tests: Tests,
     /// Movers that have started and not landed.
     flying: Vec<usize>,
+    /// Looks after them, where passes do not.
+    lookout: Option<Lookout>,
+    /// Looks for a faster way, where that was asked for.
+    apprentice: Option<Apprentice>,
 }
 
 // SAFETY: the pointers among the fields are used only during a call, when they are set anew.
@@ -139,9 +148,17 @@ impl<T: Real> Plan<T> {
         Planner::new(problem).draft(comm)?.build()
     }
 
-    fn assemble(draft: Draft<T>, work: Option<Buffer<T>>, pool: Pool, hands: Vec<Hand<T>>) -> Self {
-        let Draft { comm, recipe, way, variants, private, memory, scratch, notes, .. } = draft;
-        let shared = comm.size() > 1 && way.shares();
+    fn assemble(
+        draft: Draft<T>,
+        work: Option<Buffer<T>>,
+        pool: Pool,
+        hands: Vec<Hand<T>>,
+        lookout: Option<Lookout>,
+    ) -> Self {
+        let Draft { comm, recipe, way, variants, private, memory, scratch, notes, apprentice, .. } = draft;
+        let apprentice = apprentice.filter(|_| work.is_some());
+        let lends = variants.iter().any(|variant| lends(&variant.movers));
+        let shared = comm.size() > 1 && (way.shares() || lends);
         let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
         let ranks = comm.size();
         Plan {
@@ -164,6 +181,8 @@ impl<T: Real> Plan<T> {
             work,
             pool,
             hands,
+            lookout,
+            apprentice,
         }
     }
 
@@ -179,7 +198,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(FORWARD, input, output, None)
+        self.as_trial(FORWARD, |plan| plan.out_of_place(FORWARD, input, output, None))
     }
 
     /// Transforms `input`, laid out as the output of [`forward`](Self::forward), back. Collective;
@@ -192,7 +211,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(BACKWARD, input, output, None)
+        self.as_trial(BACKWARD, |plan| plan.out_of_place(BACKWARD, input, output, None))
     }
 
     /// [`forward`](Self::forward) with the caller's workspace instead of the plan's.
@@ -236,7 +255,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn forward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(FORWARD, array, None)
+        self.as_trial(IN_PLACE + FORWARD, |plan| plan.in_place(FORWARD, array, None))
     }
 
     /// [`forward_in_place`](Self::forward_in_place) with the caller's workspace instead of the plan's.
@@ -256,7 +275,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn backward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(BACKWARD, array, None)
+        self.as_trial(IN_PLACE + BACKWARD, |plan| plan.in_place(BACKWARD, array, None))
     }
 
     /// [`backward_in_place`](Self::backward_in_place) with the caller's workspace instead of the plan's.
@@ -427,6 +446,7 @@ impl<T: Real> Plan<T> {
         }
         let hands = SendPtr(self.hands.as_mut_ptr());
         self.flying.clear();
+        let _watched = self.lookout.as_ref().map(|lookout| lookout.during(which % IN_PLACE));
         for step in &variant.steps {
             let start = Instant::now();
             // SAFETY: the caller's word.
@@ -468,13 +488,13 @@ impl<T: Real> Plan<T> {
         let transport = self.comm.transport();
         match *step {
             Step::Barrier => transport.node_barrier(),
-            Step::Run { bound, .. } => {
+            Step::Run { bound, polls, .. } => {
                 // What goes wrong in the air comes out in the wait for it.
                 let (flying, movers) = (&self.flying[..], &variant.movers);
                 let test = || flying.iter().for_each(|&mover| drop(movers[mover].test()));
                 let tests = &self.tests;
                 let look = || tests.time(test);
-                let times = if flying.is_empty() { 0 } else { variant.polls };
+                let times = if flying.is_empty() || self.lookout.is_some() { 0 } else { polls };
                 let care = Care { look: &look, times };
                 // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
                 let mut run = || unsafe { variant.passes[bound].run(&self.pool, hands, &care) };

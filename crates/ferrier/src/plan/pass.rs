@@ -7,7 +7,8 @@ use super::copy::Copy;
 use super::geometry::{Geometry, width};
 use super::lines::{Axes, BlockAt, LineGrid};
 use super::lower::{Areas, Base, Piece, Site, Wired};
-use super::schedule::{End, Leg, Pass, Schedule};
+use super::order::Part;
+use super::schedule::{Leg, Pass, Schedule};
 use crate::kernel::{Block, Lines, Store, Strip, fence};
 use crate::machine::SendPtr;
 use crate::pool::Pool;
@@ -130,18 +131,18 @@ impl<T: Real> BoundPass<T> {
         schedule: &Schedule,
         areas: &Areas,
         pass: &Pass,
-        tile: Option<(usize, usize)>,
+        part: Part,
         make: MakeLines<'_, T>,
     ) -> Result<Self> {
-        let cut = |part: &Box3| tile.map_or(*part, |(reshape, tile)| site.cuts[reshape].of(part, tile));
-        let arrive = cut(&pass.arrive.layout.boxes()[site.rank]);
-        let leave = cut(&pass.leave.layout.boxes()[site.rank]);
-        // A pass between two reshapes goes by the tiles of one of them.
-        let tile_of =
-            |end: &End| tile.filter(|(reshape, _)| *end == End::Wire(*reshape)).map(|(_, tile)| tile);
-        let side = |end: &End, sending: bool| Wired { sending, tile: tile_of(end) };
-        let from = site.pieces(schedule, areas, &pass.from, &arrive, side(&pass.from, false));
-        let to = site.pieces(schedule, areas, &pass.to, &leave, side(&pass.to, true));
+        let arrive = pass.arrive.layout.boxes()[site.rank];
+        let leave = pass.leave.layout.boxes()[site.rank];
+        let (arrive, leave) =
+            (site.part_of(schedule, pass, part, &arrive), site.part_of(schedule, pass, part, &leave));
+        let arrays = site.arrays(part.lot);
+        let side =
+            |sending: bool| Wired { sending, lot: part.lot, tile: if sending { part.to } else { part.from } };
+        let from = site.pieces(schedule, areas, &pass.from, (&arrive, &arrays), side(false));
+        let to = site.pieces(schedule, areas, &pass.to, (&leave, &arrays), side(true));
         let work = match &pass.legs[..] {
             _ if arrive.is_empty() => Work::Nothing,
             [] => {
@@ -153,20 +154,20 @@ impl<T: Real> BoundPass<T> {
                     &from,
                     &to,
                     lines,
-                    site.batch,
+                    (arrays.len(), None),
                 ))
             }
             [leg] => {
                 let axes = Axes::choose(leg.axis, &from, &to);
-                Work::Lines(LineGrid::new(axes, &arrive, &from, &to, make(leg)?, site.batch))
+                Work::Lines(LineGrid::new(axes, &arrive, &from, &to, make(leg)?, (arrays.len(), site.block)))
             }
-            [one, two] => planes(site, &arrive, &leave, &from, &to, [one, two], make)?,
+            [one, two] => planes(site, (&arrive, &leave, arrays.len()), &from, &to, [one, two], make)?,
             _ => unreachable!("a pass has at most two legs"),
         };
-        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * site.batch) as u64;
+        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
         let bytes =
             (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
-        let flops = pass.legs.iter().map(|leg| flops(leg, &arrive, &leave) * site.batch as f64).sum();
+        let flops = pass.legs.iter().map(|leg| flops(leg, &arrive, &leave) * arrays.len() as f64).sum();
         let name = match &pass.legs[..] {
             [] => COPY.to_string(),
             legs => legs.iter().map(|leg| leg.name.as_str()).collect::<Vec<_>>().join(" + "),
@@ -329,8 +330,7 @@ unsafe fn run_block<T: Real>(
 /// Two axes, plane by plane.
 fn planes<T: Real>(
     site: &Site<'_>,
-    arrive: &Box3,
-    leave: &Box3,
+    (arrive, leave, batch): (&Box3, &Box3, usize),
     from: &[Piece],
     to: &[Piece],
     legs: [&Leg; 2],
@@ -358,8 +358,8 @@ fn planes<T: Real>(
             (between.shape()[one].max(1) * piece.strides[one]).max(between.shape()[two] * piece.strides[two]);
         (vec![piece], numbers.next_multiple_of(64 / site.number))
     };
-    let mut first = LineGrid::new(axes[0], arrive, from, &pieces, make(legs[0])?, site.batch);
-    let mut second = LineGrid::new(axes[1], &between, &pieces, to, make(legs[1])?, site.batch);
+    let mut first = LineGrid::new(axes[0], arrive, from, &pieces, make(legs[0])?, (batch, site.block));
+    let mut second = LineGrid::new(axes[1], &between, &pieces, to, make(legs[1])?, (batch, site.block));
     first.near = [false, !in_target];
     second.near = [true, in_target];
     Ok(Work::Planes { first, second, plane })
