@@ -15,6 +15,7 @@ mod output;
 mod overlap;
 mod parts;
 mod peers;
+mod pending;
 mod plan;
 mod reference;
 mod report;

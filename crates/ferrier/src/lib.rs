@@ -39,6 +39,7 @@ mod plan;
 mod pool;
 mod problem;
 mod recipe;
+mod room;
 mod simple;
 pub mod transport;
 pub mod tune;

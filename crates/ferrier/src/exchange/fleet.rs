@@ -67,7 +67,7 @@ pub(super) struct Hull {
     pub recv: Places,
     pub sharing: Option<Sharing>,
     pub window: usize,
-    pub note: Option<&'static str>,
+    pub note: Option<String>,
     pub craft: Box<dyn Craft>,
 }
 
@@ -172,8 +172,8 @@ impl Mover for Ship {
         self.own().hull.craft.open()
     }
 
-    fn note(&self) -> Option<&'static str> {
-        self.own().hull.note
+    fn note(&self) -> Option<&str> {
+        self.own().hull.note.as_deref()
     }
 
     unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {

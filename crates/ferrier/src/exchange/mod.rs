@@ -89,7 +89,7 @@ pub trait Mover: Send + Sync {
         Ok(())
     }
     /// What a user should know about how it goes, such as that it had to make do.
-    fn note(&self) -> Option<&'static str> {
+    fn note(&self) -> Option<&str> {
         None
     }
     /// Starts to move the bytes, and waits for nobody. Allocates nothing after

@@ -427,8 +427,9 @@ fn two_sided(comm: &Comm, volumes: &Volumes) -> Result<Hull> {
         steps.push(comm.transport().flight(Call::Messages, &to, &from)?);
     }
     let state = Mutex::new(Steps { now: 0, send: std::ptr::null(), recv: std::ptr::null_mut() });
-    let note = Some("ring: this MPI makes no windows between these ranks, so it goes by two-sided messages");
-    Ok(Hull { note, ..Hull::new(send, recv, Box::new(TwoSided { steps, state })) })
+    let library = comm.transport().version();
+    let note = format!("ring goes by two-sided messages: {library} makes no windows between these ranks");
+    Ok(Hull { note: Some(note), ..Hull::new(send, recv, Box::new(TwoSided { steps, state })) })
 }
 
 impl TwoSided {
