@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use ferrier::{exchange::EXCHANGES, kernel::KERNELS};
+use ferrier::{codec::CODECS, exchange::EXCHANGES, kernel::KERNELS};
 
 use crate::failure::Failure;
 use crate::shape::{AxisList, Frame, Grid, LayoutName};
@@ -48,6 +48,8 @@ pub enum Command {
   ferrier bench 256 --against fftw,mkl --json -
   ferrier bench 128 --ranks 4 --exchange-only --svg exchanges.svg
   ferrier bench 128 --ranks 2 --tiles 4,8,16,32 --window 1,2,4 --svg tiles.svg
+  ferrier bench 128 --ranks 4 --tolerance 1e-4
+  ferrier bench 128 --ranks 4 --codec block:16 --exchange ring
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
   ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,th-0,th,new --budget 30s
   mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi")]
@@ -108,6 +110,15 @@ pub enum KindName {
     R2c,
 }
 
+/// What is encoded on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompressName {
+    /// What crosses between nodes.
+    BetweenNodes,
+    /// What crosses between ranks.
+    BetweenRanks,
+}
+
 /// The precision of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PrecisionName {
@@ -128,6 +139,15 @@ pub struct Common {
     pub threads: Option<usize>,
     #[arg(long, value_name = "NAME", help = table("How ranks exchange data", EXCHANGES.iter().map(|m| (m.name, m.summary))))]
     pub exchange: Option<String>,
+    #[arg(long, value_name = "NAME", help = codecs())]
+    pub codec: Option<String>,
+    /// The error that is allowed, relative to the norm of the result: what crosses between ranks is encoded
+    /// with as few bytes as keep it
+    #[arg(long, value_name = "E")]
+    pub tolerance: Option<f64>,
+    /// What is encoded [default: between-nodes where there are several, else between-ranks]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub compress: Option<CompressName>,
     #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
     pub kernel: Option<String>,
     /// Axes to transform, such as 0,2; negative ones count from the last. For real transforms the
@@ -291,6 +311,12 @@ pub struct InfoArgs {
     /// Write JSON, to stdout if no file is named
     #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "-")]
     pub json: Option<PathBuf>,
+}
+
+/// Help that lists the codecs with their parameters.
+fn codecs() -> String {
+    let names: Vec<_> = CODECS.iter().map(|m| (format!("{}{}", m.name, m.parameter), m.summary)).collect();
+    table("How values are encoded on their way", names.iter().map(|(name, summary)| (&**name, *summary)))
 }
 
 /// Help that lists the members of a table.

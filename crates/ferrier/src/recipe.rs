@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Box3, Kind, Layout, Precision};
+use crate::{Box3, Compress, Kind, Layout, Precision};
 
 /// One step of a transform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,10 @@ pub struct Recipe {
     pub steps: Vec<Step>,
     /// How values move between ranks.
     pub exchange: String,
+    /// How values are encoded on their way; `raw`: not at all.
+    pub codec: String,
+    /// What is encoded.
+    pub compress: Compress,
     /// What transforms lines.
     pub kernel: String,
     /// May two axes share a pass?
@@ -117,6 +121,11 @@ impl Recipe {
     /// How values move between ranks.
     pub fn exchange(&self) -> &str {
         &self.exchange
+    }
+
+    /// How values are encoded on their way.
+    pub fn codec(&self) -> &str {
+        &self.codec
     }
 
     /// What transforms lines.
@@ -196,7 +205,8 @@ impl Recipe {
         self.steps.iter().map(of).collect()
     }
 
-    /// What all ranks take from other ranks in one `forward`, in bytes.
+    /// What all ranks take from other ranks in one `forward`, in bytes, before
+    /// any codec; [`Plan::wire_bytes`](crate::Plan::wire_bytes) is after it.
     pub fn wire_bytes(&self) -> u64 {
         self.traffic().iter().map(|t| t.bytes_total).sum()
     }
@@ -245,7 +255,11 @@ impl fmt::Display for Recipe {
             self.ranks(),
             self.batch
         )?;
-        writeln!(f, "exchange {}, kernel {}", self.exchange, self.kernel)?;
+        write!(f, "exchange {}, kernel {}", self.exchange, self.kernel)?;
+        match &*self.codec {
+            crate::codec::RAW => writeln!(f)?,
+            codec => writeln!(f, ", codec {codec} {}", self.compress.name())?,
+        }
         writeln!(f, "in   {} {}", self.input.grid_text(), self.input.order())?;
         for t in self.traffic() {
             if t.local {
