@@ -42,6 +42,7 @@ mod problem;
 mod recipe;
 mod room;
 mod simple;
+pub mod solve;
 pub mod transport;
 pub mod tune;
 pub mod wisdom;
