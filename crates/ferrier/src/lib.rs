@@ -33,6 +33,7 @@ pub mod exchange;
 pub mod kernel;
 mod layout;
 pub mod machine;
+mod modes;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub mod mpi;
 mod plan;
@@ -49,6 +50,7 @@ pub use design::design;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};
 pub use layout::{Box3, Layout, LayoutSpec, Order};
+pub use modes::Keep;
 pub use num_complex::Complex;
 pub use plan::{Array, Data, DataMut, Draft, Event, EventKind, Memory, Plan, Planner, StepTime, Workspace};
 pub use problem::{Kind, Problem, Scale};

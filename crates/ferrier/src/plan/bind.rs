@@ -10,7 +10,7 @@ use super::tiles::{self, Action, Tiles};
 use crate::exchange::{Mover, Volumes, Way};
 use crate::kernel::{Lines, LinesSpec};
 use crate::recipe::State;
-use crate::{Comm, Kind, Real, Recipe, Result, Tiling};
+use crate::{Comm, Real, Recipe, Result, Tiling};
 
 /// What a rank does, in order: an [`Action`] bound to its memory.
 #[derive(Clone, Copy, Debug)]
@@ -120,7 +120,7 @@ pub(super) fn bind<T: Real>(
     (cuts, movers): (&[Tiles], &Movers),
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
-    let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
+    let halved = recipe.padded_axis();
     let (rank, number, batch) = (comm.rank(), recipe.precision.bytes(), recipe.batch);
     let memory = recipe.memory;
     let ranks = comm.size();
