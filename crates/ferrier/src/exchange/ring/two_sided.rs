@@ -40,7 +40,8 @@ pub(super) fn two_sided(comm: &Comm, volumes: &Volumes) -> Result<Hull> {
     }
     let state = Mutex::new(Steps { now: 0, send: std::ptr::null(), recv: std::ptr::null_mut(), coder: None });
     let library = comm.transport().version();
-    let note = Some(format!("ring goes by two-sided messages: {library} makes no windows between these ranks"));
+    let note =
+        Some(format!("ring goes by two-sided messages: {library} makes no windows between these ranks"));
     Ok(Hull { note, ..Hull::new(send, recv, Box::new(TwoSided { steps, varies: volumes.vary(), state })) })
 }
 
