@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Loans, Mover, Places, Sharing};
+use super::{Coder, Loans, Mover, Places, Sharing, Volumes};
 use crate::transport::{Call, Flight, News, Part, Transport};
 use crate::{Comm, Error, Result};
 
@@ -18,7 +18,7 @@ pub(super) trait Craft: Send + Sync {
     ///
     /// # Safety
     /// As [`Mover::start`].
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()>;
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()>;
     /// Makes progress without waiting; whether all is done. Where it returns
     /// an error, nothing of it touches the buffers any more.
     fn advance(&self) -> Result<bool>;
@@ -38,7 +38,7 @@ pub(super) trait Craft: Send + Sync {
 }
 
 impl Craft for Box<dyn Flight> {
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, _: Option<&Arc<dyn Coder>>) -> Result<()> {
         // SAFETY: the caller's word.
         unsafe { (**self).start(send, recv) }
     }
@@ -61,6 +61,33 @@ impl Craft for Box<dyn Flight> {
     }
 }
 
+/// A flight whose parts are as long as they were encoded.
+pub(super) struct Measured(pub Box<dyn Flight>);
+
+impl Craft for Measured {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
+        let Some(coder) = coder else {
+            return Err(Error::Transport(
+                "an exchange of encoded parts was started without its coder".into(),
+            ));
+        };
+        // SAFETY: the caller's word.
+        unsafe { self.0.start_measured(send, recv, &|peer| coder.len(peer)) }
+    }
+
+    fn advance(&self) -> Result<bool> {
+        self.0.test()
+    }
+
+    fn news(&self) -> News {
+        self.0.news()
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.0.wait()
+    }
+}
+
 /// A mover to be.
 pub(super) struct Hull {
     pub send: Places,
@@ -68,7 +95,9 @@ pub(super) struct Hull {
     pub sharing: Option<Sharing>,
     pub loans: Option<Loans>,
     pub window: usize,
-    pub note: Option<&'static str>,
+    /// See [`Mover::codes`].
+    pub codes: bool,
+    pub note: Option<String>,
     pub craft: Box<dyn Craft>,
 }
 
@@ -77,13 +106,19 @@ impl Hull {
     /// where they are, only tells of them.
     pub fn of_parts(
         group: &Comm,
+        volumes: &Volumes,
         call: Call,
         (send, recv): (Places, Places),
         (sent, received): (&[Part], &[Part]),
         loans: impl FnOnce() -> Loans,
     ) -> Result<Hull> {
         let transport = group.transport();
-        Ok(match transport.loan(sent, received)? {
+        // What is encoded is decoded out of a buffer of this rank's.
+        let loan = match volumes.coded {
+            None => transport.loan(sent, received)?,
+            Some(_) => None,
+        };
+        Ok(match loan {
             Some(flight) => {
                 let nowhere = Places { at: vec![0; recv.at.len()], len: 0 };
                 Hull { loans: Some(loans()), ..Hull::new(send, nowhere, Box::new(flight)) }
@@ -93,7 +128,7 @@ impl Hull {
     }
 
     pub fn new(send: Places, recv: Places, craft: Box<dyn Craft>) -> Hull {
-        Hull { send, recv, sharing: None, loans: None, window: 0, note: None, craft }
+        Hull { send, recv, sharing: None, loans: None, window: 0, codes: false, note: None, craft }
     }
 }
 
@@ -208,19 +243,23 @@ impl Mover for Ship {
         self.own().hull.window
     }
 
+    fn codes(&self) -> bool {
+        self.own().hull.codes
+    }
+
     fn open(&self) -> Result<()> {
         self.own().hull.craft.open()
     }
 
-    fn note(&self) -> Option<&'static str> {
-        self.own().hull.note
+    fn note(&self) -> Option<&str> {
+        self.own().hull.note.as_deref()
     }
 
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
         let _turn = self.own().turn();
         self.take_off()?;
         // SAFETY: the caller's word.
-        let started = unsafe { self.own().hull.craft.start(send, recv) };
+        let started = unsafe { self.own().hull.craft.start(send, recv, coder) };
         if started.is_err() {
             self.own().land(&started);
         }
@@ -253,7 +292,7 @@ impl Mover for Ship {
         Ok(())
     }
 
-    unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+    unsafe fn run(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
         let turn = self.own().turn();
         self.take_off()?;
         // SAFETY: the caller's word.
@@ -264,7 +303,7 @@ impl Mover for Ship {
             Some(outcome) => outcome,
             None => {
                 // SAFETY: the caller's word.
-                unsafe { self.start(send, recv)? };
+                unsafe { self.start(send, recv, coder)? };
                 self.wait()
             }
         }

@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::coding::{Packing, Staged};
 use super::geometry::{Geometry, width};
 use super::order::{Part, Turns};
 use super::schedule::{End, Home, Pass, Reshape, Schedule};
@@ -49,6 +50,8 @@ pub(crate) struct Site<'a> {
     pub cuts: &'a [Tiles],
     pub turns: Turns,
     pub movers: &'a [Box<dyn Mover>],
+    /// How parts are encoded, if they are.
+    pub packing: Option<&'a Packing>,
 }
 
 /// The areas of the workspaces, in numbers: where they begin on every rank.
@@ -62,6 +65,9 @@ pub(crate) struct Areas {
     pub keep: Vec<Vec<usize>>,
     /// Send and receive buffers, in turns as well.
     pub buffers: [Vec<Vec<usize>>; 2],
+    /// Where this rank's values lie before they are encoded and after they were
+    /// decoded, in the same turns.
+    pub stages: [Vec<usize>; 2],
     /// Numbers of work arrays on this rank, and of all areas.
     pub arrays: usize,
     pub total: usize,
@@ -108,7 +114,109 @@ impl Site<'_> {
             (0..turns.buffers[side]).map(|turn| next(ranks().map(|rank| of(turn, rank)).collect())).collect()
         };
         let buffers = [side(0), side(1)];
-        Areas { slots, keep, buffers, arrays, total: at[self.rank] }
+        let mut stage = |side: usize| -> Vec<usize> {
+            let of = |turn: usize| vec![self.stage(schedule, side, turn); self.ranks];
+            (0..turns.buffers[side]).map(|turn| next(of(turn))[self.rank]).collect()
+        };
+        let stages = [stage(0), stage(1)];
+        Areas { slots, keep, buffers, stages, arrays, total: at[self.rank] }
+    }
+
+    /// Is what goes from a rank to another encoded?
+    fn is_coded(&self, from: usize, to: usize) -> bool {
+        self.packing.is_some_and(|packing| packing.is_coded(from, to))
+    }
+
+    /// Numbers that a tile carries from a rank to another.
+    fn numbers(&self, reshape: &Reshape, number: usize, tile: usize, from: usize, to: usize) -> usize {
+        let (source, target) = (&reshape.from.boxes()[from], &reshape.to.boxes()[to]);
+        self.cuts[number].between(source, target, tile).volume()
+            * width(reshape.real)
+            * self.cuts[number].arrays(tile).len()
+    }
+
+    /// Numbers of the stage of a tile before (0) or after (1) the messages, up to a rank's part.
+    fn stage_len(&self, reshape: &Reshape, number: usize, tile: usize, side: usize, peers: usize) -> usize {
+        let part = |peer: usize| {
+            let (from, to) = if side == 0 { (self.rank, peer) } else { (peer, self.rank) };
+            match self.is_coded(from, to) {
+                true => self.lines(self.numbers(reshape, number, tile, from, to)),
+                false => 0,
+            }
+        };
+        (0..peers).map(part).sum()
+    }
+
+    /// Do the tiles of a reshape take turns in one stage? Where the pass goes tile by tile, and what
+    /// it stores is encoded before the next one, what it loads decoded after the last one.
+    fn stage_turns(&self, number: usize, side: usize) -> bool {
+        let cut = &self.cuts[number];
+        (if side == 0 { cut.before } else { cut.after }) && !self.movers[self.mover(number, 0)].codes()
+    }
+
+    /// Numbers of the stages for the reshapes of one turn.
+    fn stage(&self, schedule: &Schedule, side: usize, turn: usize) -> usize {
+        let of = |number: usize| -> usize {
+            let reshape = &schedule.reshapes[number];
+            let tiles = (0..self.cuts[number].count())
+                .map(|tile| self.stage_len(reshape, number, tile, side, self.ranks));
+            if self.stage_turns(number, side) { tiles.max().unwrap_or(0) } else { tiles.sum() }
+        };
+        match self.packing {
+            Some(_) => (turn..self.cuts.len()).step_by(self.turns.buffers[side]).map(of).max().unwrap_or(0),
+            None => 0,
+        }
+    }
+
+    /// Where the stage of a part begins.
+    fn stage_at(
+        &self,
+        areas: &Areas,
+        reshape: &Reshape,
+        number: usize,
+        tile: usize,
+        side: usize,
+        peer: usize,
+    ) -> usize {
+        let before: usize = match self.stage_turns(number, side) {
+            true => 0,
+            false => (0..tile).map(|tile| self.stage_len(reshape, number, tile, side, self.ranks)).sum(),
+        };
+        areas.stages[side][number % areas.stages[side].len()]
+            + before
+            + self.stage_len(reshape, number, tile, side, peer)
+    }
+
+    /// The parts of a tile that are encoded (side 0) or decoded (1).
+    pub fn staged(
+        &self,
+        areas: &Areas,
+        reshape: &Reshape,
+        number: usize,
+        tile: usize,
+        side: usize,
+    ) -> Vec<Staged> {
+        let mover = &self.movers[self.mover(number, tile)];
+        let places = if side == 0 { mover.send() } else { mover.recv() };
+        let part = |peer: usize| {
+            let (from, to) = if side == 0 { (self.rank, peer) } else { (peer, self.rank) };
+            let numbers = self.numbers(reshape, number, tile, from, to);
+            let holder = self.holder(&**mover, side, peer);
+            let bytes = self.tile_at(areas, number, tile, holder, side) * self.number + places.at[peer];
+            let stage = self.stage_at(areas, reshape, number, tile, side, peer);
+            (self.is_coded(from, to) && numbers > 0).then_some(Staged { peer, stage, numbers, holder, bytes })
+        };
+        (0..self.ranks).filter_map(part).collect()
+    }
+
+    /// In whose buffer the part for (side 0) or from (1) a rank lies.
+    fn holder(&self, mover: &dyn Mover, side: usize, peer: usize) -> usize {
+        mover.sharing().map_or(
+            self.rank,
+            |sharing| {
+                if side == 0 { sharing.outbox[peer] } else { sharing.inbox[peer] }
+            },
+        )
     }
 
     /// The mover of a tile.
@@ -274,14 +382,17 @@ impl Site<'_> {
             let along = self.cuts[number].along;
             let tiles = side.tile.map_or(side.lot * along..(side.lot + 1) * along, |tile| tile..tile + 1);
             for tile in tiles {
-                let mover = &self.movers[self.mover(number, tile)];
-                let (places, sharing) =
-                    (if side.sending { mover.send() } else { mover.recv() }, mover.sharing());
-                let holder = sharing.map_or(self.rank, |sharing| {
-                    if side.sending { sharing.outbox[peer] } else { sharing.inbox[peer] }
-                });
-                let at = self.tile_at(areas, number, tile, holder, usize::from(!side.sending));
+                let which = usize::from(!side.sending);
                 let region = self.cuts[number].between(&from[source], &to[target], tile);
+                if self.is_coded(source, target) {
+                    let at = self.stage_at(areas, reshape, number, tile, which, peer);
+                    push(region, self.rank, at);
+                    continue;
+                }
+                let mover = &self.movers[self.mover(number, tile)];
+                let places = if side.sending { mover.send() } else { mover.recv() };
+                let holder = self.holder(&**mover, which, peer);
+                let at = self.tile_at(areas, number, tile, holder, which);
                 match mover.loans() {
                     // It is loaded where its sender stored it.
                     Some(loans) if !side.sending => {
@@ -309,27 +420,35 @@ pub(crate) fn padded_rows(state: &State, halved: Option<usize>) -> bool {
     halved.is_some_and(|axis| state.layout.order().fastest() == axis && state.layout.is_whole(axis))
 }
 
-/// What a tile of a reshape carries between this rank and the others, in bytes.
+/// What a tile of a reshape carries between this rank and the others, in bytes
+/// (at most, where parts are encoded).
 pub(crate) fn volumes(
     reshape: &Reshape,
     (cut, tile): (&Tiles, usize),
     rank: usize,
     number: usize,
+    packing: Option<&Packing>,
 ) -> Volumes {
-    let element = width(reshape.real) * cut.arrays(tile).len() * number;
+    let element = width(reshape.real) * cut.arrays(tile).len();
     let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
-    let bytes = |source: usize, target: usize| match source == target {
+    let ranks = from.len();
+    let table = |entry: &dyn Fn(usize, usize) -> usize| -> Vec<Vec<usize>> {
+        (0..ranks).map(|source| (0..ranks).map(|target| entry(source, target)).collect()).collect()
+    };
+    let numbers = table(&|source, target| match source == target {
         true => 0,
         false => cut.between(&from[source], &to[target], tile).volume() * element,
-    };
-    let ranks = from.len();
-    let pairs: Vec<Vec<usize>> =
-        (0..ranks).map(|source| (0..ranks).map(|target| bytes(source, target)).collect()).collect();
+    });
+    let pairs = table(&|source, target| match packing {
+        Some(packing) if packing.is_coded(source, target) => packing.part(numbers[source][target]),
+        _ => numbers[source][target] * number,
+    });
     Volumes {
         to: pairs[rank].clone(),
         from: pairs.iter().map(|row| row[rank]).collect(),
         largest: pairs.iter().flatten().copied().max().unwrap_or(0),
         pairs,
         reshape: 0,
+        coded: packing.map(|packing| packing.coded(&numbers)),
     }
 }

@@ -231,7 +231,8 @@ impl<'a> Chain<'a> {
             earlier.iter().any(|one| later.iter().any(|other| self.clash(one, other, tiled)))
         };
         let after = after && !(pipelined && clash(true));
-        Tiles { before, after, held: tiles.lots() > 1 && clash(before && after), ..idle }
+        let held = tiles.lots() > 1 && clash(before && after);
+        Tiles { before, after: after && !held, held, ..idle }
     }
 
     /// The first pass that may still run when the reshape after `sender` feeds
