@@ -1,8 +1,8 @@
 //! From options to what the library wants.
 
-use ferrier::{Choice, Comm, LayoutSpec, Problem};
+use ferrier::{Choice, Comm, Compress, LayoutSpec, Problem};
 
-use crate::args::{Common, KindName, ProblemArgs};
+use crate::args::{Common, CompressName, KindName, ProblemArgs};
 use crate::failure::{Outcome, fail};
 use crate::report;
 use crate::session;
@@ -90,7 +90,20 @@ pub fn named(common: &Common) -> Outcome<Choice> {
     if let Some(name) = &common.kernel {
         ferrier::kernel::find(name)?;
     }
-    Ok(Choice { exchange: common.exchange.clone(), kernel: common.kernel.clone(), ..Choice::default() })
+    let compress = common.compress.map(|compress| match compress {
+        CompressName::BetweenNodes => Compress::BetweenNodes,
+        CompressName::BetweenRanks => Compress::BetweenRanks,
+    });
+    let (exchange, kernel, codec) = (common.exchange.clone(), common.kernel.clone(), common.codec.clone());
+    Ok(Choice { exchange, kernel, codec, compress, ..Choice::default() })
+}
+
+/// The problem with the error that is allowed, if one is.
+pub fn allowing(problem: Problem, common: &Common) -> Problem {
+    match common.tolerance {
+        Some(error) => problem.tolerance(error),
+        None => problem,
+    }
 }
 
 /// The library's axes to transform, the halved one last.
@@ -193,5 +206,5 @@ pub fn problem(args: &ProblemArgs, ranks: usize) -> Outcome<(Problem, Vec<usize>
         .output(outward)
         .batch(args.batch)
         .reproducible(args.common.reproducible);
-    Ok((problem, axes))
+    Ok((allowing(problem, &args.common), axes))
 }

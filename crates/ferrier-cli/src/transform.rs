@@ -132,6 +132,7 @@ fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
         ScaleName::Symmetric => Scale::Symmetric,
     };
     let problem = problem.axes(&axes).reproducible(args.common.reproducible);
+    let problem = setup::allowing(problem, &args.common);
     let problem = if forward {
         problem.input(spec_in).output(spec_out).scale_forward(scale)
     } else {
