@@ -9,7 +9,7 @@
 use crate::layout::{factor_pairs, grid_boxes};
 use crate::modes::held;
 use crate::{
-    Box3, Choice, Error, Kind, Layout, Order, Path, Precision, Problem, Recipe, Result, Scale, Step,
+    Box3, Choice, Compress, Error, Kind, Layout, Order, Path, Precision, Problem, Recipe, Result, Scale, Step,
 };
 
 /// Seconds per message: what a small message costs on a good network.
@@ -51,7 +51,7 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         output: output.as_ref(),
     };
     let walk = walker.best(&input, choice.axes.as_deref())?;
-    Ok(Recipe {
+    let mut recipe = Recipe {
         shape: problem.shape,
         kinds: problem.kinds(),
         real: problem.is_real(),
@@ -66,11 +66,15 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         output: walk.layout,
         steps: walk.steps,
         exchange: exchange.name.into(),
+        codec: crate::codec::RAW.into(),
+        compress: choice.compress.unwrap_or(Compress::BetweenRanks),
         kernel: kernel.name.into(),
         fuse: choice.fuse,
         overlap: choice.overlap.clone().unwrap_or_default(),
         memory: choice.memory,
-    })
+    };
+    recipe.codec = crate::codec::decide(problem, choice.codec.as_deref(), &recipe)?;
+    Ok(recipe)
 }
 
 struct Walker<'a> {

@@ -128,6 +128,25 @@ impl Scale {
     }
 }
 
+/// A relative error that is allowed; compared by its bits.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Tolerance(pub f64);
+
+impl PartialEq for Tolerance {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Tolerance {}
+
+impl std::hash::Hash for Tolerance {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
+    }
+}
+
 /// What is to be transformed, how it is spread over ranks before and after.
 ///
 /// There are always three axes: a 2-D array has the shape `[1, n0, n1]`, a
@@ -152,6 +171,7 @@ pub struct Problem {
     pub(crate) scale_backward: Scale,
     pub(crate) batch: usize,
     pub(crate) reproducible: bool,
+    pub(crate) tolerance: Option<Tolerance>,
 }
 
 impl Problem {
@@ -171,6 +191,7 @@ impl Problem {
             scale_backward: Scale::Full,
             batch: 1,
             reproducible: false,
+            tolerance: None,
         }
     }
 
@@ -320,6 +341,19 @@ impl Problem {
     /// result do not depend on the number of ranks.
     pub fn reproducible(mut self, yes: bool) -> Self {
         self.reproducible = yes;
+        self
+    }
+
+    /// The error that is allowed: the L2 norm of the difference to the exact
+    /// result, over the norm of the result. What crosses between ranks is then
+    /// encoded with as few bytes as keep it, and
+    /// [`Plan::certificate`](crate::Plan::certificate) tells what was lost.
+    ///
+    /// A plan is refused where rounding alone might exceed it (below 10 epsilon
+    /// log2 N), and a transform whose certificate exceeds it is an error: that
+    /// can only be where the result is much smaller than what went before it.
+    pub fn tolerance(mut self, error: f64) -> Self {
+        self.tolerance = Some(Tolerance(error));
         self
     }
 

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::modes::{Run, held};
 use crate::problem::names;
-use crate::{Box3, Keep, Kind, Layout, Precision};
+use crate::{Box3, Compress, Keep, Kind, Layout, Precision};
 
 /// One step of a transform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -61,6 +61,10 @@ pub struct Recipe {
     pub steps: Vec<Step>,
     /// How values move between ranks.
     pub exchange: String,
+    /// How values are encoded on their way; `raw`: not at all.
+    pub codec: String,
+    /// What is encoded.
+    pub compress: Compress,
     /// What transforms lines.
     pub kernel: String,
     /// May two axes share a pass?
@@ -179,6 +183,11 @@ impl Recipe {
         &self.exchange
     }
 
+    /// How values are encoded on their way.
+    pub fn codec(&self) -> &str {
+        &self.codec
+    }
+
     /// What transforms lines.
     pub fn kernel(&self) -> &str {
         &self.kernel
@@ -256,7 +265,8 @@ impl Recipe {
         self.steps.iter().map(of).collect()
     }
 
-    /// What all ranks take from other ranks in one `forward`, in bytes.
+    /// What all ranks take from other ranks in one `forward`, in bytes, before
+    /// any codec; [`Plan::wire_bytes`](crate::Plan::wire_bytes) is after it.
     pub fn wire_bytes(&self) -> u64 {
         self.traffic().iter().map(|t| t.bytes_total).sum()
     }
@@ -307,7 +317,11 @@ impl fmt::Display for Recipe {
             self.batch,
             self.modes_text()
         )?;
-        writeln!(f, "exchange {}, kernel {}", self.exchange, self.kernel)?;
+        write!(f, "exchange {}, kernel {}", self.exchange, self.kernel)?;
+        match &*self.codec {
+            crate::codec::RAW => writeln!(f)?,
+            codec => writeln!(f, ", codec {codec} {}", self.compress.name())?,
+        }
         writeln!(f, "in   {} {}", self.input.grid_text(), self.input.order())?;
         for t in self.traffic() {
             if t.local {

@@ -116,6 +116,8 @@ impl<T: Real> Plan<T> {
                     let pass = &variant.passes[bound];
                     (pass.name.clone(), pass.bytes, pass.flops)
                 }
+                Step::Encode { reshape, .. } => (format!("encode {}", variant.reshapes[reshape].0), 0, 0.0),
+                Step::Decode { reshape, .. } => (format!("decode {}", variant.reshapes[reshape].0), 0, 0.0),
                 Step::Start { reshape, .. } => (variant.reshapes[reshape].0.clone(), 0, 0.0),
                 Step::Wait { reshape, .. } => (variant.reshapes[reshape].0.clone(), 0, 0.0),
             };
@@ -125,6 +127,8 @@ impl<T: Real> Plan<T> {
                     Step::Start { reshape: a, .. } | Step::Wait { reshape: a, .. },
                     Step::Start { reshape: b, .. } | Step::Wait { reshape: b, .. },
                 ) => a == b,
+                (Step::Encode { reshape: a, .. }, Step::Encode { reshape: b, .. }) => a == b,
+                (Step::Decode { reshape: a, .. }, Step::Decode { reshape: b, .. }) => a == b,
                 _ => false,
             });
             match same {

@@ -77,6 +77,11 @@ impl<T> Hand<T> {
         }
     }
 
+    /// The start of its scratch.
+    pub fn scratch(&self) -> *mut T {
+        self.scratch.get()
+    }
+
     /// The pointers of this call.
     pub fn set(&mut self, bases: &[*mut T], scratch: *mut T, scratch_len: usize) {
         self.bases.clear();

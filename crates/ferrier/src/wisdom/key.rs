@@ -4,6 +4,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::problem::Tolerance;
 use crate::{Choice, Comm, Keep, Kind, Layout, Precision, Problem, Result};
 
 /// A problem, as far as it matters for speed.
@@ -26,6 +27,9 @@ pub struct ProblemKey {
     pub batch: usize,
     /// Must the bits not depend on the number of ranks?
     pub reproducible: bool,
+    /// The error that is allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tolerance: Option<Tolerance>,
     /// What the user decided himself.
     #[serde(default, skip_serializing_if = "is_default")]
     pub given: Choice,
@@ -49,6 +53,7 @@ impl ProblemKey {
             modes: modes_text(problem),
             batch: problem.batch,
             reproducible: problem.reproducible,
+            tolerance: problem.tolerance,
             given: given.clone(),
         })
     }
