@@ -94,8 +94,10 @@ fn budget(Tolerance(tolerance): Tolerance, recipe: &Recipe) -> Result<f64> {
 
 /// The codec with the fewest bytes whose losses in all reshapes stay inside the budget.
 fn cheapest(budget: f64, recipe: &Recipe) -> String {
-    // The norm of what is encoded and that of the result differ by what is lost in between.
-    let share = budget / (1.0 + budget + 2.0 * recipe.rounding_worst()) * (1.0 - 1e-6) / weights(recipe);
+    // Losses are relative to what is encoded, the certificate to the exact result: these norms differ by
+    // what is lost in between. With a sum S of losses it says S / (1 - 2 S).
+    let slack = 1.0 + 2.0 * budget + 4.0 * recipe.rounding_worst();
+    let share = budget / slack * (1.0 - 1e-6) / weights(recipe);
     if !(share > 0.0 && share < 1.0) {
         return RAW.into();
     }
