@@ -66,6 +66,8 @@ pub enum Command {
   ferrier tune 256 --ranks 4 --random 200 --svg spread.svg
   ferrier tune 256 --ranks 4 --cross other-machine.json")]
     Tune(crate::tune::TuneArgs),
+    /// Solve an equation on a periodic box, and see what a tolerance costs and saves.
+    Solve(crate::solve::SolveArgs),
     /// Look at, merge or forget what tuning has learned.
     #[command(after_help = "Examples:
   ferrier wisdom list
@@ -127,7 +129,7 @@ pub enum PrecisionName {
 }
 
 /// Options of every command that makes a plan.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Common {
     /// Number of ranks, threads of this process; under mpiexec its processes are the ranks [default: 1]
     #[arg(long, value_name = "R")]
@@ -170,6 +172,29 @@ pub struct Common {
     pub wire: Option<ferrier::Wire>,
     #[command(flatten)]
     pub tiling: crate::overlap::TilingArgs,
+}
+
+/// How plans are run, for commands that know their problems themselves.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WayArgs {
+    /// Threads of each rank [default: cores / ranks]
+    #[arg(long, value_name = "T")]
+    pub threads: Option<usize>,
+    #[arg(long, value_name = "NAME", help = table("How ranks exchange data", EXCHANGES.iter().map(|m| (m.name, m.summary))))]
+    pub exchange: Option<String>,
+    #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
+    pub kernel: Option<String>,
+    /// Pretend that ranks are apart, as 10gbit:5us (in-process ranks; each is then a node)
+    #[arg(long, value_name = "RATE:LATENCY")]
+    pub wire: Option<ferrier::Wire>,
+}
+
+impl WayArgs {
+    /// The same as options of a command that makes a plan.
+    pub fn common(&self, ranks: Option<usize>) -> Common {
+        let WayArgs { threads, exchange, kernel, wire } = self.clone();
+        Common { ranks, threads, exchange, kernel, wire, ..Common::default() }
+    }
 }
 
 /// `ferrier transform`.
@@ -302,15 +327,10 @@ pub fn table<'a>(what: &str, members: impl Iterator<Item = (&'a str, &'a str)>) 
 
 /// clap's complaint, which takes several lines, on one.
 pub fn usage_failure(error: &clap::Error) -> Failure {
-    let commands = || {
-        let list: Vec<_> =
-            Cli::command().get_subcommands().map(|command| command.get_name().to_string()).collect();
-        format!("commands are: {}", list.join(", "))
-    };
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Failure::new(format!("no command; {}; try --help", commands()));
-    }
     let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Failure::new(format!("no command; {}; try --help", commands(&text)));
+    }
     let mut said: Vec<_> = text
         .lines()
         .map(str::trim)
@@ -319,10 +339,22 @@ pub fn usage_failure(error: &clap::Error) -> Failure {
         .map(String::from)
         .collect();
     if error.kind() == ErrorKind::InvalidSubcommand {
-        said.push(format!("({})", commands()));
+        said.push(format!("({})", commands(&text)));
     }
     let said = said.join(" ");
     Failure::new(format!("{}; try --help", said.strip_prefix("error: ").unwrap_or(&said)))
+}
+
+/// The commands of that command of which clap's text shows the usage.
+fn commands(text: &str) -> String {
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ferrier")).unwrap_or_default();
+    let mut command = Cli::command();
+    for word in usage.split_whitespace() {
+        let Some(own) = command.find_subcommand(word) else { break };
+        command = own.clone();
+    }
+    let list: Vec<_> = command.get_subcommands().map(|command| command.get_name()).collect();
+    format!("commands are: {}", list.join(", "))
 }
 
 #[cfg(test)]
@@ -339,6 +371,8 @@ mod tests {
         for words in [
             &["ferrier"][..],
             &["ferrier", "dance"],
+            &["ferrier", "solve"],
+            &["ferrier", "solve", "dance"],
             &["ferrier", "bench"],
             &["ferrier", "bench", "8", "--kind", "c3c"],
             &["ferrier", "bench", "8", "--frobnicate"],
