@@ -24,7 +24,7 @@ use serde::Serialize;
 pub use certificate::Certificate;
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
-pub(crate) use draft::{agree, default_exchange, encodes, threads};
+pub(crate) use draft::{agree, default_exchange, encodes_in_nodes, threads};
 pub use events::{Event, EventKind};
 
 use crate::buffer::Buffer;
