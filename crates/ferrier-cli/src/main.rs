@@ -17,6 +17,7 @@ mod output;
 mod overlap;
 mod parts;
 mod peers;
+mod pending;
 mod plan;
 mod pulse;
 mod reference;

@@ -61,12 +61,11 @@ pub fn check_room(comm: &Comm, bytes: usize) -> Outcome {
     let mut mine = vec![0.0; comm.node_count()];
     mine[own] = bytes as f64;
     let needed = comm.sum(&mine)?[own];
-    let there = ferrier::machine::info().memory_bytes as f64;
+    let machine = ferrier::machine::info().memory_bytes as u64;
+    let there = ferrier::machine::memory_left().min(if machine == 0 { u64::MAX } else { machine }) as f64;
     let text = |bytes: f64| report::bytes(bytes as u64);
-    let enough = match there > 0.0 && needed > there {
-        true => {
-            fail(format!("not enough memory: {} are needed, the machine has {}", text(needed), text(there)))
-        }
+    let enough = match needed > there {
+        true => fail(format!("not enough memory: {} are needed, {} are there", text(needed), text(there))),
         false => Ok(()),
     };
     session::agree(comm, enough)

@@ -34,12 +34,14 @@ pub mod exchange;
 pub mod kernel;
 mod layout;
 pub mod machine;
+mod modes;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub mod mpi;
 mod plan;
 mod pool;
 mod problem;
 mod recipe;
+mod room;
 mod simple;
 pub mod solve;
 pub mod transport;
@@ -51,6 +53,7 @@ pub use design::design;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};
 pub use layout::{Box3, Layout, LayoutSpec, Order};
+pub use modes::Keep;
 pub use num_complex::Complex;
 pub use plan::{
     Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Plan, Planner, StepTime, Workspace,

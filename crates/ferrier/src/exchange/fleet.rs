@@ -96,7 +96,7 @@ pub(super) struct Hull {
     pub window: usize,
     /// See [`Mover::codes`].
     pub codes: bool,
-    pub note: Option<&'static str>,
+    pub note: Option<String>,
     pub craft: Box<dyn Craft>,
 }
 
@@ -205,8 +205,8 @@ impl Mover for Ship {
         self.own().hull.craft.open()
     }
 
-    fn note(&self) -> Option<&'static str> {
-        self.own().hull.note
+    fn note(&self) -> Option<&str> {
+        self.own().hull.note.as_deref()
     }
 
     unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {

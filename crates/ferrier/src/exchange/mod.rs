@@ -139,7 +139,7 @@ pub trait Mover: Send + Sync {
         Ok(())
     }
     /// What a user should know about how it goes, such as that it had to make do.
-    fn note(&self) -> Option<&'static str> {
+    fn note(&self) -> Option<&str> {
         None
     }
     /// Does it have chunks encoded and decoded itself, while others fly?

@@ -13,7 +13,7 @@ use crate::codec::Coat;
 use crate::exchange::{Coder, Mover, Volumes, Way};
 use crate::kernel::{Lines, LinesSpec};
 use crate::recipe::{self, State};
-use crate::{Comm, Kind, Real, Recipe, Result, Tiling};
+use crate::{Comm, Real, Recipe, Result, Tiling};
 
 /// What a rank does, in order: an [`Action`] bound to its memory.
 #[derive(Clone, Copy, Debug)]
@@ -158,7 +158,7 @@ pub(super) fn bind<T: Real>(
     wrapping: Option<&Wrapping<T>>,
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
-    let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
+    let halved = recipe.padded_axis();
     let (rank, number, batch) = (comm.rank(), recipe.precision.bytes(), recipe.batch);
     let memory = recipe.memory;
     let ranks = comm.size();

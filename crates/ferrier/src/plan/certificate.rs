@@ -52,8 +52,15 @@ pub(super) fn gains(recipe: &Recipe, direction: Direction) -> Vec<f64> {
     for step in steps.into_iter().rev() {
         match step {
             Step::Transform { axis, kind } => {
-                let halves = if *kind == Kind::Real && direction == Direction::Backward { 2.0 } else { 1.0 };
-                gain *= (halves * recipe.shape[*axis] as f64).sqrt() * scale.take().unwrap_or(1.0).abs();
+                // A real line has each of its modes but two twice; cosines and sines that are not
+                // orthogonal count some of their points or modes twice. Modes that are dropped and
+                // zeros that are added let no norm grow.
+                let twice = match kind {
+                    Kind::Real => direction == Direction::Backward,
+                    kind => kind.r2r().is_some() && !recipe.ortho[direction as usize],
+                };
+                let square = kind.size(recipe.shape[*axis]) as f64 * if twice { 2.0 } else { 1.0 };
+                gain *= square.sqrt() * scale.take().unwrap_or(1.0).abs();
             }
             Step::Reshape { from, to } if from.boxes() == to.boxes() => {}
             Step::Reshape { .. } => gains.push(gain),

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::bind::{Tables, Variant, Wrapping, bind, movers, tilings};
 use super::certificate::Ledger;
 use super::coding::{self, Grounds, Packing};
+use super::geometry::width;
 use super::pass::{BoundPass, Hand};
 use super::schedule::{Direction, Leg, Terms, schedule};
 use super::tiles;
@@ -16,6 +17,7 @@ use crate::codec::{self, Coat};
 use crate::exchange::{self, Way};
 use crate::layout::Split;
 use crate::machine::{last_level_bytes, level2_bytes};
+use crate::modes::held;
 use crate::pool::Pool;
 use crate::recipe::State;
 use crate::tune::Effort;
@@ -227,9 +229,10 @@ pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize 
 /// Whether the ranks of a node have more input and output than half of the last cache. (Measured: two cores
 /// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3.)
 fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
-    let width = if problem.is_real() { 1 } else { 2 };
-    let numbers = problem.batch * problem.shape.iter().product::<usize>() * width;
-    2 * (numbers / comm.node_count()) * number > last_level_bytes() / 2
+    let side = |shape: [usize; 3], real: bool| shape.iter().product::<usize>() * width(real);
+    let numbers = side(problem.shape(), problem.is_real())
+        + side(problem.spectrum_shape(), problem.has_real_spectrum());
+    numbers * problem.batch / comm.node_count() * number > last_level_bytes() / 2
 }
 
 /// Rank 0's decision, on every rank.
@@ -471,8 +474,9 @@ fn may_fuse(recipe: &Recipe, decision: &Decision, legs: &[Leg], state: &State) -
         return fuse;
     }
     let across = 3 - legs[0].axis - legs[1].axis;
-    let plane = |b: &Box3| b.shape()[legs[0].axis] * b.shape()[legs[1].axis];
-    let plane = state.layout.boxes().iter().map(plane).max().unwrap_or(0) * 2 * recipe.precision.bytes();
+    // What lies between the legs; both axes are whole.
+    let elements = held(&legs[0].to) * held(&legs[1].from);
+    let plane = elements * width(legs[0].real) * recipe.precision.bytes();
     let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0) * recipe.batch;
     let rounds = planes.div_ceil(decision.threads);
     // The last round may leave threads idle, but not more than a quarter of the time.

@@ -304,8 +304,10 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        let real = self.recipe.is_real();
-        let (real_in, real_out) = (real && direction == FORWARD, real && direction == BACKWARD);
+        let (real_in, real_out) = match direction {
+            FORWARD => (self.recipe.is_real(), self.recipe.has_real_output()),
+            _ => (self.recipe.has_real_output(), self.recipe.is_real()),
+        };
         let (kind_in, kind_out) = (input.is_real(), output.is_real());
         // Taken once: what is checked is what is used, whatever the caller's types do.
         let (source, target) = (input.numbers(), output.numbers_mut());

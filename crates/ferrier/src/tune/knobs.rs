@@ -106,7 +106,7 @@ fn orders(site: &Site<'_>) -> Option<Parameter> {
     }
     let mut found = vec![AUTO.to_string()];
     permute(&mut site.problem.axes.clone(), 0, &mut |axes| {
-        if !site.problem.real || axes.first() == Some(&site.problem.halved) {
+        if site.problem.is_legal_order(axes) {
             found.push(axes.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
         }
     });

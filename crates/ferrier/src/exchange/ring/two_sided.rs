@@ -39,7 +39,9 @@ pub(super) fn two_sided(comm: &Comm, volumes: &Volumes) -> Result<Hull> {
         steps.push(comm.transport().flight(Call::Messages, &to, &from)?);
     }
     let state = Mutex::new(Steps { now: 0, send: std::ptr::null(), recv: std::ptr::null_mut(), coder: None });
-    let note = Some("ring: this MPI makes no windows between these ranks, so it goes by two-sided messages");
+    let library = comm.transport().version();
+    let note =
+        Some(format!("ring goes by two-sided messages: {library} makes no windows between these ranks"));
     Ok(Hull { note, ..Hull::new(send, recv, Box::new(TwoSided { steps, varies: volumes.vary(), state })) })
 }
 
