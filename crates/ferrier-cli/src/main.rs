@@ -1,9 +1,11 @@
 //! The command `ferrier`: transform files, benchmark, plan, describe the machine.
 
+mod accuracy;
 mod args;
 mod bench;
 mod blocks;
 mod chart;
+mod codec_speed;
 mod contender;
 mod contest;
 mod failure;
@@ -89,6 +91,7 @@ fn command(session: &Session) -> Outcome {
         Command::Bench(args) => bench::run(&args, session),
         Command::Plan(args) => plan::run(&args, session),
         Command::Tune(args) => tune::run(&args, session),
+        Command::Accuracy(args) => accuracy::run(&args, session),
         Command::Solve(args) => solve::run(&args, session),
         Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
         Command::Info(args) => info::run(&args, session),
