@@ -55,6 +55,8 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         batch: problem.batch,
         scale_forward: problem.scale_forward.factor(problem.points()),
         scale_backward: problem.scale_backward.factor(problem.points()),
+        operators: problem.operators,
+        long: problem.long.then_some(problem.shape[1] * problem.shape[2]),
         input,
         output: walk.layout,
         steps: walk.steps,
@@ -108,8 +110,13 @@ impl Walker<'_> {
         // A complex axis of one point is its own transform.
         let idle = |axis: usize| self.problem.shape[axis] == 1 && self.problem.kinds()[axis] == Kind::Complex;
         let listed = &self.problem.axes;
-        let legal = |axes: &[usize]| !self.problem.real || axes.first() == Some(&self.problem.halved);
-        if let Some(axes) = forced {
+        // The two factors of a long transform have their order.
+        let long = self.problem.long.then_some(&[1, 2][..]);
+        let legal = |axes: &[usize]| match long {
+            Some(order) => axes == order,
+            None => !self.problem.real || axes.first() == Some(&self.problem.halved),
+        };
+        if let Some(axes) = forced.or(long) {
             let mut sorted = (axes.to_vec(), listed.clone());
             sorted.0.sort_unstable();
             sorted.1.sort_unstable();
@@ -117,6 +124,9 @@ impl Walker<'_> {
                 return Err(Error::Choice(format!(
                     "the order of the axes must list each of {listed:?} once; got {axes:?}"
                 )));
+            }
+            if !legal(axes) && long.is_some() {
+                return Err(Error::Choice(format!("a long transform goes by axes [1, 2]; got {axes:?}")));
             }
             if !legal(axes) {
                 return Err(Error::Choice(format!(

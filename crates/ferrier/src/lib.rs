@@ -50,7 +50,10 @@ pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};
 pub use layout::{Box3, Layout, LayoutSpec, Order};
 pub use num_complex::Complex;
-pub use plan::{Array, Data, DataMut, Draft, Event, EventKind, Memory, Plan, Planner, StepTime, Workspace};
+pub use plan::{
+    Array, Data, DataMut, Draft, Event, EventKind, Memory, Modes, Operator, Plan, Planner, Run, StepTime,
+    Workspace, pointwise,
+};
 pub use problem::{Kind, Problem, Scale};
 pub use recipe::{Recipe, Step, StepTraffic};
 pub use simple::{fft3, ifft3, irfft3, rfft3};

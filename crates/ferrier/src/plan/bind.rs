@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use super::copy::Copy;
 use super::geometry::{Geometry, width};
 use super::lower::{Areas, Site, padded_rows, volumes};
 use super::pass::BoundPass;
-use super::schedule::{Direction, End, Leg, Reshape, Schedule};
+use super::schedule::{Act, End, Leg, Reshape, Schedule, Side, Touch};
 use super::tiles::{self, Action, Tiles};
+use super::tool::{Through, Tool};
+use super::twiddle::Twiddle;
 use crate::exchange::{Mover, Volumes, Way};
 use crate::kernel::{Lines, LinesSpec};
 use crate::recipe::State;
-use crate::{Comm, Kind, Real, Recipe, Result, Tiling};
+use crate::{Comm, Kind, Real, Recipe, Result};
 
 /// What a rank does, in order: an [`Action`] bound to its memory.
 #[derive(Clone, Copy, Debug)]
@@ -55,49 +58,74 @@ pub(super) struct Variant<T> {
     pub polls: usize,
     pub input: Geometry,
     pub output: Geometry,
+    /// Are input and output real?
+    pub real: [bool; 2],
 }
 
 /// Kernels' tables, made once for each kind of line.
 pub(super) struct Tables<T> {
     pub kernel: String,
     pub made: Vec<(LinesSpec, Arc<dyn Lines<T>>)>,
+    pub twiddles: Vec<((usize, usize, bool), Arc<Twiddle<T>>)>,
 }
 
 impl<T: Real> Tables<T> {
-    fn lines(&mut self, leg: &Leg) -> Result<Arc<dyn Lines<T>>> {
-        if let Some((_, lines)) = self.made.iter().find(|(spec, _)| *spec == leg.spec) {
+    fn lines(&mut self, spec: &LinesSpec) -> Result<Arc<dyn Lines<T>>> {
+        if let Some((_, lines)) = self.made.iter().find(|(made, _)| made == spec) {
             return Ok(lines.clone());
         }
-        let lines: Arc<dyn Lines<T>> = crate::kernel::lines::<T>(&self.kernel, &leg.spec)?.into();
-        self.made.push((leg.spec, lines.clone()));
+        let lines: Arc<dyn Lines<T>> = crate::kernel::lines::<T>(&self.kernel, spec)?.into();
+        self.made.push((*spec, lines.clone()));
         Ok(lines)
+    }
+
+    fn twiddle(&mut self, points: usize, rows: usize, backward: bool) -> Arc<Twiddle<T>> {
+        let key = (points, rows, backward);
+        if let Some((_, twiddle)) = self.twiddles.iter().find(|(made, _)| *made == key) {
+            return twiddle.clone();
+        }
+        let twiddle = Arc::new(Twiddle::new(points, rows, backward));
+        self.twiddles.push((key, twiddle.clone()));
+        twiddle
+    }
+
+    /// What is done to the lines of a leg.
+    fn tool(&mut self, leg: &Leg) -> Result<Tool<T>> {
+        let LinesSpec { n, kind, .. } = leg.spec;
+        let lines = self.lines(&leg.spec)?;
+        let Some(Touch { act, side }) = leg.touch else { return Ok(Tool::Lines(lines)) };
+        let (elements, width) = match side {
+            Side::Before => (kind.len_in(n), kind.width_in()),
+            _ => (kind.len_out(n), kind.width_out()),
+        };
+        let (before, after): (Arc<dyn Lines<T>>, Arc<dyn Lines<T>>) = match side {
+            Side::Before => (Arc::new(Copy { width }), lines),
+            Side::After => (lines, Arc::new(Copy { width })),
+            Side::Between(back) => (lines, self.lines(&back)?),
+        };
+        let twiddle = match act {
+            Act::Called => None,
+            Act::Twiddles { points, backward } => Some(self.twiddle(points, n, backward)),
+        };
+        Ok(Tool::Through(Through { before, after, elements, width, twiddle }))
     }
 }
 
 pub(super) type Movers = Arc<Vec<Box<dyn Mover>>>;
 
-/// What is asked for the reshapes of one direction.
-pub(super) fn tilings(recipe: &Recipe, direction: Direction) -> &[Tiling] {
-    match direction {
-        Direction::Forward => &recipe.overlap.forward,
-        Direction::Backward => &recipe.overlap.backward,
-    }
-}
-
-/// The movers of forward and backward, in place or not: one for every tile.
+/// The movers of some directions (each with its cuts), in place or not: one for every tile.
 pub(super) fn movers(
     comm: &Comm,
     recipe: &Recipe,
-    plans: &[Schedule; 4],
-    cuts: &[Vec<Tiles>; 2],
+    ways: &[(&Schedule, &[Tiles])],
     way: Way,
-) -> Result<[Movers; 2]> {
-    let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(Default::default()) };
+) -> Result<Vec<Movers>> {
+    let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(vec![Movers::default(); ways.len()]) };
     let number = recipe.precision.bytes();
     let mut all: Vec<Volumes> = Vec::new();
     let mut count = 0;
-    for (plan, cuts) in plans.iter().zip(cuts) {
-        for (reshape, cut) in plan.reshapes.iter().zip(cuts) {
+    for (plan, cuts) in ways {
+        for (reshape, cut) in plan.reshapes.iter().zip(*cuts) {
             let of = |tile| Volumes {
                 reshape: count,
                 ..volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number)
@@ -106,9 +134,12 @@ pub(super) fn movers(
             count += 1;
         }
     }
-    let mut forward = make(comm, &all)?;
-    let backward = forward.split_off(cuts[0].iter().map(|cut| cut.count).sum());
-    Ok([Arc::new(forward), Arc::new(backward)])
+    let mut made = make(comm, &all)?.into_iter();
+    let share = |(_, cuts): &(&Schedule, &[Tiles])| {
+        let tiles: usize = cuts.iter().map(|cut| cut.count).sum();
+        Arc::new(made.by_ref().take(tiles).collect())
+    };
+    Ok(ways.iter().map(share).collect())
 }
 
 /// Binds a schedule to this rank and its memory.
@@ -133,7 +164,7 @@ pub(super) fn bind<T: Real>(
         steps.push(match action {
             Action::Barrier => Step::Barrier,
             Action::Run { pass, tile } => {
-                let lines = &mut |leg: &Leg| tables.lines(leg);
+                let lines = &mut |leg: &Leg| tables.tool(leg);
                 passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], tile, lines)?);
                 let ends = [&plan.passes[pass].from, &plan.passes[pass].to];
                 let wired = ends.iter().any(|end| matches!(end, End::Wire(_)));
@@ -168,7 +199,8 @@ pub(super) fn bind<T: Real>(
     let reshapes = plan.reshapes.iter().zip(&by_tile).map(named).collect();
     let taken = by_tile.concat();
     let polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
-    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, taken, polls, input, output })
+    let real = [plan.input.real, plan.output.real];
+    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, taken, polls, input, output, real })
 }
 
 /// The bytes that a rank takes from others in a tile; `number` of them for

@@ -23,6 +23,12 @@ pub struct ProblemKey {
     pub batch: usize,
     /// Must the bits not depend on the number of ranks?
     pub reproducible: bool,
+    /// Are operators applied?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operators: bool,
+    /// Are axes 1 and 2 the factors of a long one?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub long: bool,
     /// What the user decided himself.
     #[serde(default, skip_serializing_if = "is_default")]
     pub given: Choice,
@@ -45,6 +51,8 @@ impl ProblemKey {
             output: output.as_ref().map_or(format!("best {}", problem.output.order), layout_text),
             batch: problem.batch,
             reproducible: problem.reproducible,
+            operators: problem.operators,
+            long: problem.long,
             given: given.clone(),
         })
     }
