@@ -64,6 +64,17 @@ pub enum Command {
   ferrier tune 256 --ranks 4 --random 200 --svg spread.svg
   ferrier tune 256 --ranks 4 --cross other-machine.json")]
     Tune(crate::tune::TuneArgs),
+    /// The power spectrum of an .npy file, summed over shells of equal wave number.
+    #[command(after_help = "Examples:
+  ferrier spectrum field.npy
+  ferrier spectrum field.npy --ranks 4 --lengths 1,1,2 --csv spectrum.csv --svg spectrum.svg")]
+    Spectrum(crate::spectrum::SpectrumArgs),
+    /// Convolve an .npy file with another: numpy's ifftn(fftn(a) * fftn(b)).
+    #[command(after_help = "Examples:
+  ferrier convolve field.npy kernel.npy out.npy                  periodic; a smaller kernel is padded
+  ferrier convolve a.npy b.npy out.npy --linear                  scipy.signal.convolve(a, b)
+  ferrier convolve field.npy kernel.npy out.npy --correlate --ranks 4")]
+    Convolve(crate::convolve::ConvolveArgs),
     /// Look at, merge or forget what tuning has learned.
     #[command(after_help = "Examples:
   ferrier wisdom list
@@ -116,7 +127,7 @@ pub enum PrecisionName {
 }
 
 /// Options of every command that makes a plan.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Common {
     /// Number of ranks, threads of this process; under mpiexec its processes are the ranks [default: 1]
     #[arg(long, value_name = "R")]
@@ -150,6 +161,29 @@ pub struct Common {
     pub wire: Option<ferrier::Wire>,
     #[command(flatten)]
     pub tiling: crate::overlap::TilingArgs,
+}
+
+/// How plans are run, for commands that know their problems themselves.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WayArgs {
+    /// Threads of each rank [default: cores / ranks]
+    #[arg(long, value_name = "T")]
+    pub threads: Option<usize>,
+    #[arg(long, value_name = "NAME", help = table("How ranks exchange data", EXCHANGES.iter().map(|m| (m.name, m.summary))))]
+    pub exchange: Option<String>,
+    #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
+    pub kernel: Option<String>,
+    /// Pretend that ranks are apart, as 10gbit:5us (in-process ranks; each is then a node)
+    #[arg(long, value_name = "RATE:LATENCY")]
+    pub wire: Option<ferrier::Wire>,
+}
+
+impl WayArgs {
+    /// The same as options of a command that makes a plan.
+    pub fn common(&self, ranks: Option<usize>) -> Common {
+        let WayArgs { threads, exchange, kernel, wire } = self.clone();
+        Common { ranks, threads, exchange, kernel, wire, ..Common::default() }
+    }
 }
 
 /// `ferrier transform`.

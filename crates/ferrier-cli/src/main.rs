@@ -6,6 +6,7 @@ mod blocks;
 mod chart;
 mod contender;
 mod contest;
+mod convolve;
 mod failure;
 mod info;
 mod moving;
@@ -22,6 +23,7 @@ mod session;
 mod setup;
 mod shape;
 mod signals;
+mod spectrum;
 mod spread;
 mod sweep;
 mod timeline;
@@ -86,6 +88,8 @@ fn command(session: &Session) -> Outcome {
         Command::Bench(args) => bench::run(&args, session),
         Command::Plan(args) => plan::run(&args, session),
         Command::Tune(args) => tune::run(&args, session),
+        Command::Spectrum(args) => spectrum::run(&args, session),
+        Command::Convolve(args) => convolve::run(&args, session),
         Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
         Command::Info(args) => info::run(&args, session),
     }

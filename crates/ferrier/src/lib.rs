@@ -40,6 +40,7 @@ mod pool;
 mod problem;
 mod recipe;
 mod simple;
+pub mod spectral;
 pub mod transport;
 pub mod tune;
 pub mod wisdom;

@@ -120,7 +120,9 @@ pub(super) fn movers(
     ways: &[(&Schedule, &[Tiles])],
     way: Way,
 ) -> Result<Vec<Movers>> {
-    let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(vec![Movers::default(); ways.len()]) };
+    let (Way::Messages(make) | Way::Nodes(make)) = way else {
+        return Ok(vec![Movers::default(); ways.len()]);
+    };
     let number = recipe.precision.bytes();
     let mut all: Vec<Volumes> = Vec::new();
     let mut count = 0;

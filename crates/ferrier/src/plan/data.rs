@@ -206,6 +206,27 @@ impl<T: Real> Array<T> {
     }
 }
 
+/// Neighbouring modes of a spectrum along one axis.
+pub(crate) struct Rows<'a, T> {
+    modes: &'a [Complex<T>],
+    step: usize,
+}
+
+impl<'a, T: Real> Rows<'a, T> {
+    /// Those from `first` on.
+    ///
+    /// # Panics
+    /// If the array is real, or this rank does not have that index.
+    pub fn new(spectrum: &'a Array<T>, batch: usize, first: [usize; 3], axis: usize) -> Self {
+        let at = spectrum.complex_index(batch, first).expect("an index of this rank's part of the spectrum");
+        Rows { modes: &spectrum.complex()[at..], step: spectrum.complex_geometry().strides[axis] / 2 }
+    }
+
+    pub fn get(&self, i: usize) -> Complex<T> {
+        self.modes[i * self.step]
+    }
+}
+
 fn place(geometry: &Geometry, arrays: usize, batch: usize, index: [usize; 3]) -> Option<usize> {
     (batch < arrays && geometry.part.contains(index))
         .then(|| batch * geometry.volume + geometry.offset(index))

@@ -92,14 +92,7 @@ impl Axes {
 impl<T: Real> LineGrid<T> {
     /// The grid of the lines along `axes.along` in `domain`; along that axis
     /// the pieces of `from` and `to` say themselves how far they reach.
-    pub fn new(
-        axes: Axes,
-        domain: &Box3,
-        from: &[Piece],
-        to: &[Piece],
-        tool: Tool<T>,
-        batch: usize,
-    ) -> Self {
+    pub fn new(axes: Axes, domain: &Box3, from: &[Piece], to: &[Piece], tool: Tool<T>, batch: usize) -> Self {
         let both = || from.iter().chain(to);
         let lane_cuts = cuts(domain, axes.lanes, both());
         let plane_cuts = cuts(domain, axes.planes, both());

@@ -23,6 +23,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+pub(crate) use data::Rows;
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
 pub(crate) use draft::{agree, default_exchange, threads};

@@ -6,10 +6,10 @@
 //! or copies unless there is nothing to transform. Pure: every rank derives
 //! the same schedule, with the others' memory in it.
 
+use super::trip::{Stage, stages};
 use crate::exchange::Way;
 use crate::kernel::{LineKind, LinesSpec};
 use crate::recipe::{Recipe, State, Step, step_name};
-use super::trip::{Stage, stages};
 use crate::{Kind, Layout, Tiling};
 
 /// Which way through the steps of a recipe.

@@ -21,7 +21,9 @@ pub(super) fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> V
     let mut there = one_way(recipe, &steps, &states, Direction::Forward);
     match direction {
         Direction::Forward => {
-            if let Some(leg) = there.iter_mut().rev().find_map(|stage| stage.leg.as_mut()).filter(|_| operated) {
+            if let Some(leg) =
+                there.iter_mut().rev().find_map(|stage| stage.leg.as_mut()).filter(|_| operated)
+            {
                 leg.touch = Some(Touch { act: Act::Called, side: Side::After });
             }
             there
@@ -115,7 +117,8 @@ pub(super) fn tilings(recipe: &Recipe, direction: Direction) -> Vec<Tiling> {
         Direction::Backward => overlap.backward.clone(),
         Direction::Round if overlap.forward.is_empty() && overlap.backward.is_empty() => Vec::new(),
         Direction::Round => {
-            let flies = |step: &Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
+            let flies =
+                |step: &Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
             let last = recipe.steps.iter().rposition(|step| matches!(step, Step::Transform { .. }));
             let count = |steps: &[Step]| steps.iter().filter(|step| flies(step)).count();
             let (all, there) = (count(&recipe.steps), count(&recipe.steps[..last.unwrap_or(0)]));

@@ -83,7 +83,16 @@ fn root(m: usize, n: usize) -> Complex<f64> {
     let angle = -(left as f64) / (n as f64) * std::f64::consts::FRAC_PI_4;
     let (sin, cos) = angle.sin_cos();
     let half = std::f64::consts::FRAC_1_SQRT_2;
-    let turn = [(1.0, 0.0), (half, -half), (0.0, -1.0), (-half, -half), (-1.0, 0.0), (-half, half), (0.0, 1.0), (half, half)];
+    let turn = [
+        (1.0, 0.0),
+        (half, -half),
+        (0.0, -1.0),
+        (-half, -half),
+        (-1.0, 0.0),
+        (-half, half),
+        (0.0, 1.0),
+        (half, half),
+    ];
     let (re, im) = turn[(eighth % 8) as usize];
     Complex::new(cos, sin) * Complex::new(re, im)
 }
