@@ -49,6 +49,7 @@ pub enum Command {
   ferrier bench 128 --ranks 4 --exchange-only --svg exchanges.svg
   ferrier bench 128 --ranks 2 --tiles 4,8,16,32 --window 1,2,4 --svg tiles.svg
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
+  ferrier bench 256 --kind r2c --ranks 2 --apply laplacian
   ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,th-0,th,new --budget 30s
   mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi")]
     Bench(BenchArgs),
@@ -269,6 +270,8 @@ pub struct BenchArgs {
     /// a drawing (FILE.svg)
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    #[arg(long, value_name = "NAME", help = table("Time an operator on the spectrum, fused with the transforms and not", crate::applying::OPERATORS.iter().map(|m| (m.name, m.summary))))]
+    pub apply: Option<String>,
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', help = table("Compare ways to overlap, in one run", crate::variants::VARIANTS.iter().map(|v| (v.name, v.summary))))]
     pub variants: Vec<String>,
     /// Time to tune the variants that are tuned, all together, such as 60s or 5m [default: 20s]

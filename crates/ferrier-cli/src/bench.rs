@@ -4,6 +4,7 @@ use ferrier::{Precision, Tiling, machine};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::applying;
 use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
 use crate::blocks::{self, Block};
 use crate::contender::Timed;
@@ -116,6 +117,9 @@ struct Report {
 /// # Errors
 /// Bad input, a peer that is not there; a result that is wrong (exit code 1).
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
+    if let Some(name) = &args.apply {
+        return applying::run(args, name, session);
+    }
     if args.exchange_only {
         return moving::run(args, session);
     }

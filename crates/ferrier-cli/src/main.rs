@@ -1,5 +1,6 @@
 //! The command `ferrier`: transform files, benchmark, plan, describe the machine.
 
+mod applying;
 mod args;
 mod bench;
 mod blocks;

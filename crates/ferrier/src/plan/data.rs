@@ -3,6 +3,7 @@
 use num_complex::Complex;
 
 use super::geometry::Geometry;
+use super::operator::{Modes, Operator};
 use crate::buffer::Buffer;
 use crate::{Box3, Real, Result};
 
@@ -203,6 +204,43 @@ impl<T: Real> Array<T> {
             let value = value(batch, index);
             (numbers[at], numbers[at + 1]) = (value.re, value.im);
         });
+    }
+
+    /// Each mode of a spectrum through an operator, by so many threads: a pass
+    /// over memory of its own, which [`Plan::apply`](super::Plan::apply) and its
+    /// relatives save.
+    pub fn apply(&mut self, operator: &(impl Operator<T> + ?Sized), threads: usize) {
+        let Some(geometry) = self.complex else { return };
+        let (shape, strides) = (geometry.part.shape(), geometry.strides);
+        let mut axes = [0, 1, 2];
+        axes.sort_by_key(|&axis| std::cmp::Reverse(strides[axis]));
+        let [slow, mid, side] = axes;
+        if geometry.part.is_empty() {
+            return;
+        }
+        let planes: usize = shape[slow].div_ceil(threads.max(1));
+        let block = |batch: usize, first: usize, numbers: &mut [T]| {
+            for (plane, numbers) in numbers.chunks_exact_mut(strides[slow]).enumerate() {
+                let mut first_mode = geometry.part.lo;
+                first_mode[slow] += first + plane;
+                let (first, pitch, len) = (first_mode, strides[mid], shape[side]);
+                operator.apply(&mut Modes { numbers, first, batch, along: mid, side, pitch, len, width: 2 });
+            }
+        };
+        let volume = strides[slow] * shape[slow];
+        for (batch, numbers) in
+            self.buffer.as_mut_slice().chunks_exact_mut(volume).take(self.batch).enumerate()
+        {
+            let mut parts = numbers.chunks_mut(planes * strides[slow]).enumerate();
+            let Some((_, own)) = parts.next() else { continue };
+            std::thread::scope(|scope| {
+                let block = &block;
+                for (part, numbers) in parts {
+                    scope.spawn(move || block(batch, part * planes, numbers));
+                }
+                block(batch, 0, own);
+            });
+        }
     }
 }
 
