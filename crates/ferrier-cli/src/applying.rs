@@ -173,7 +173,9 @@ fn measure<T: Real + Number>(comm: &Comm, work: &Work) -> Outcome<Report> {
         }
         turn += 1;
     }
-    [&mut apply, &mut pair, &mut separate].map(|times| times.remove(0));
+    for times in [&mut apply, &mut pair, &mut separate] {
+        times.remove(0);
+    }
     let sums = ferrier::Data::numbers(&fused).iter().zip(ferrier::Data::numbers(&back));
     let (mut distance, mut norm) = (0.0, 0.0);
     for (a, b) in sums {

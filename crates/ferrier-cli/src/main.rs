@@ -17,13 +17,16 @@ mod output;
 mod overlap;
 mod parts;
 mod peers;
+mod pending;
 mod plan;
+mod pulse;
 mod reference;
 mod report;
 mod session;
 mod setup;
 mod shape;
 mod signals;
+mod solve;
 mod spectrum;
 mod spread;
 mod sweep;
@@ -91,6 +94,7 @@ fn command(session: &Session) -> Outcome {
         Command::Tune(args) => tune::run(&args, session),
         Command::Spectrum(args) => spectrum::run(&args, session),
         Command::Convolve(args) => convolve::run(&args, session),
+        Command::Solve(args) => solve::run(&args, session),
         Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
         Command::Info(args) => info::run(&args, session),
     }

@@ -5,8 +5,8 @@ mod common;
 
 use common::{Number, choice, exchanges, from_f64, kernels, plan_of};
 use ferrier::{
-    Array, Choice, Data, DataMut, Error, LayoutSpec, Modes, Operator, Order, Overlap, Plan, Problem, Result,
-    Tiling,
+    Array, Choice, Data, DataMut, Error, Keep, Kind, LayoutSpec, Modes, Operator, Order, Overlap, Plan,
+    Problem, Result, Tiling,
 };
 use ferrier_test::cases::ORDERS;
 use ferrier_test::{Field, Rng, watchdog};
@@ -25,6 +25,13 @@ impl<T: Number> Operator<T> for Noise {
     fn apply(&self, modes: &mut Modes<'_, T>) {
         for mut run in modes.runs() {
             let (mut index, axis, batch) = (run.first(), run.axis(), run.batch());
+            if run.is_real() {
+                for mode in run.real() {
+                    *mode *= self.factor::<T>(batch, index).re;
+                    index[axis] += 1;
+                }
+                continue;
+            }
             for mode in run.complex() {
                 *mode = *mode * self.factor(batch, index);
                 index[axis] += 1;
@@ -54,12 +61,14 @@ fn trial(rng: &mut Rng) -> Trial {
     let mut axes = vec![0, 1, 2];
     rng.shuffle(&mut axes);
     axes.truncate(1 + rng.below(3));
-    let problem = match rng.below(2) {
-        0 => Problem::c2c(shape),
-        _ => Problem::r2c(shape).halved(*rng.pick(&axes)),
+    let problem = match rng.below(3) {
+        0 => Problem::c2c(shape).axes(&axes),
+        1 => Problem::r2c(shape).halved(*rng.pick(&axes)).axes(&axes),
+        _ => Problem::mixed(shape, kinds(shape, &axes, rng)),
     };
+    let problem = if rng.below(2) == 0 { prune(problem, rng) } else { problem };
     let output = if rng.below(2) == 0 { LayoutSpec::best() } else { layout(rng) };
-    let problem = problem.axes(&axes).input(layout(rng)).output(output).batch(1 + rng.below(3));
+    let problem = problem.input(layout(rng)).output(output).batch(1 + rng.below(3));
     let mut choice = choice(*rng.pick(&exchanges()), *rng.pick(&kernels()));
     if rng.below(2) == 0 {
         let tiling =
@@ -69,6 +78,40 @@ fn trial(rng: &mut Rng) -> Trial {
     }
     choice.fuse = [None, Some(true), Some(false)][rng.below(3)];
     Trial { problem: problem.operators(true), choice, ranks: 1 + rng.below(6), threads: 1 + rng.below(2) }
+}
+
+/// Kinds for these axes; one of them at most is halved.
+fn kinds(shape: [usize; 3], axes: &[usize], rng: &mut Rng) -> [Kind; 3] {
+    let mut kinds = [Kind::None; 3];
+    for &axis in axes {
+        kinds[axis] = match Kind::NAMES[1 + rng.below(Kind::NAMES.len() - 1)].1 {
+            Kind::Real if kinds.contains(&Kind::Real) => Kind::Complex,
+            Kind::Dct1 if shape[axis] < 2 => Kind::Dct2,
+            kind => kind,
+        };
+    }
+    kinds
+}
+
+/// Keeps some of the modes, fills some of the points.
+fn prune(mut problem: Problem, rng: &mut Rng) -> Problem {
+    let (shape, kinds) = (problem.lengths(), problem.kinds());
+    let keep = [0, 1, 2].map(|axis| match (kinds[axis], rng.below(3)) {
+        (Kind::None, _) | (_, 0) => Keep::All,
+        (_, 1) => Keep::Lowest(1 + rng.below(shape[axis])),
+        (kind, _) => {
+            let modes = kind.modes(shape[axis]);
+            let from = rng.below(modes);
+            Keep::Range(from, from + 1 + rng.below(modes - from))
+        }
+    });
+    for axis in (0..3).filter(|&axis| kinds[axis] != Kind::None) {
+        if rng.below(3) == 0 {
+            let from = rng.below(shape[axis]);
+            problem = problem.filled(axis, from..from + 1 + rng.below(shape[axis] - from));
+        }
+    }
+    problem.keep(keep)
 }
 
 fn fill<T: Number>(plan: &Plan<T>, array: &mut Array<T>) {

@@ -210,35 +210,36 @@ impl<T: Real> Array<T> {
     /// over memory of its own, which [`Plan::apply`](super::Plan::apply) and its
     /// relatives save.
     pub fn apply(&mut self, operator: &(impl Operator<T> + ?Sized), threads: usize) {
-        let Some(geometry) = self.complex else { return };
+        let Some(geometry) = self.complex.or(self.real) else { return };
+        let width = if self.is_complex() { 2 } else { 1 };
         let (shape, strides) = (geometry.part.shape(), geometry.strides);
-        let mut axes = [0, 1, 2];
-        axes.sort_by_key(|&axis| std::cmp::Reverse(strides[axis]));
-        let [slow, mid, side] = axes;
         if geometry.part.is_empty() {
             return;
         }
-        let planes: usize = shape[slow].div_ceil(threads.max(1));
-        let block = |batch: usize, first: usize, numbers: &mut [T]| {
-            for (plane, numbers) in numbers.chunks_exact_mut(strides[slow]).enumerate() {
-                let mut first_mode = geometry.part.lo;
-                first_mode[slow] += first + plane;
-                let (first, pitch, len) = (first_mode, strides[mid], shape[side]);
-                operator.apply(&mut Modes { numbers, first, batch, along: mid, side, pitch, len, width: 2 });
+        // Where strides are equal, an axis of one point is the slower one.
+        let mut axes = [0, 1, 2];
+        axes.sort_by_key(|&axis| (std::cmp::Reverse(strides[axis]), shape[axis]));
+        let [slow, mid, side] = axes;
+        let plane = if shape[slow] > 1 { strides[slow] } else { geometry.volume };
+        let (pitch, len) = (if shape[mid] > 1 { strides[mid] } else { plane }, shape[side]);
+        let planes = |batch: usize, start: usize, numbers: &mut [T]| {
+            for (number, numbers) in numbers.chunks_exact_mut(plane).enumerate() {
+                let mut first = geometry.part.lo;
+                first[slow] += start + number;
+                operator.apply(&mut Modes { numbers, first, batch, along: mid, side, pitch, len, width });
             }
         };
-        let volume = strides[slow] * shape[slow];
-        for (batch, numbers) in
-            self.buffer.as_mut_slice().chunks_exact_mut(volume).take(self.batch).enumerate()
-        {
-            let mut parts = numbers.chunks_mut(planes * strides[slow]).enumerate();
-            let Some((_, own)) = parts.next() else { continue };
+        let share = shape[slow].div_ceil(threads.max(1));
+        let arrays = self.buffer.as_mut_slice().chunks_exact_mut(geometry.volume).take(self.batch);
+        for (batch, numbers) in arrays.enumerate() {
+            let mut parts = numbers.chunks_mut(share * plane).enumerate();
+            let own = parts.next();
             std::thread::scope(|scope| {
-                let block = &block;
                 for (part, numbers) in parts {
-                    scope.spawn(move || block(batch, part * planes, numbers));
+                    let planes = &planes;
+                    scope.spawn(move || planes(batch, part * share, numbers));
                 }
-                block(batch, 0, own);
+                own.into_iter().for_each(|(_, numbers)| planes(batch, 0, numbers));
             });
         }
     }

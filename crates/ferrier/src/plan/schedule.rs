@@ -8,9 +8,10 @@
 
 use super::trip::{Stage, stages};
 use crate::exchange::Way;
-use crate::kernel::{LineKind, LinesSpec};
+use crate::kernel::LinesSpec;
+use crate::modes::{Run, held};
 use crate::recipe::{Recipe, State, Step, step_name};
-use crate::{Kind, Layout, Tiling};
+use crate::{Layout, Tiling};
 
 /// Which way through the steps of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,25 +74,22 @@ pub(crate) struct Leg {
     pub axis: usize,
     pub spec: LinesSpec,
     pub name: String,
+    /// What arrays hold of its lines before and after; the rest is zero, or dropped.
+    pub from: Vec<Run>,
+    pub to: Vec<Run>,
+    /// Is what it leaves real?
+    pub real: bool,
     /// What else is done to the lines while they are in cache.
     pub touch: Option<Touch>,
 }
 
-impl Leg {
-    /// Numbers per element that are stored.
-    pub fn width_out(&self) -> usize {
-        match &self.touch {
-            Some(Touch { side: Side::Between(back), .. }) => back.kind.width_out(),
-            _ => self.spec.kind.width_out(),
-        }
-    }
-}
-
 /// Something pointwise that is done to the lines of a leg in cache.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Touch {
     pub act: Act,
     pub side: Side,
+    /// What there is of the lines meanwhile.
+    pub runs: Vec<Run>,
 }
 
 /// What it is.
@@ -169,7 +167,7 @@ pub(crate) fn schedule(recipe: &Recipe, terms: Terms<'_>) -> Schedule {
     let (groups, reshapes) = groups(recipe, &stages(recipe, terms.direction, terms.operated));
     let input = groups[0].arrive.clone();
     let output = groups[groups.len() - 1].leave.clone();
-    let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
+    let halved = recipe.padded_axis();
     let mut maker = Maker { terms, halved, passes: Vec::new(), input: input.clone(), output: output.clone() };
     match terms.way {
         Way::Messages(_) | Way::Nodes(_) => maker.with_messages(&groups),
@@ -395,11 +393,8 @@ fn after(group: &Group, done: usize) -> State {
     let mut layout = group.arrive.layout.clone().with_order(group.leave.layout.order());
     let mut real = group.arrive.real;
     for leg in &group.legs[..done] {
-        let returns = matches!(leg.touch, Some(Touch { side: Side::Between(_), .. }));
-        if leg.spec.kind == LineKind::RealForward && !returns {
-            layout = layout.with_axis(leg.axis, leg.spec.n / 2 + 1);
-            real = false;
-        }
+        layout = layout.with_axis(leg.axis, held(&leg.to));
+        real = leg.real;
     }
     State { layout, real }
 }

@@ -7,6 +7,7 @@ use super::operator::{Modes, Operator};
 use super::twiddle::Twiddle;
 use crate::Real;
 use crate::kernel::{Block, Lines, Store, Strip};
+use crate::modes::{Run, held};
 
 /// What is done to a block of lines.
 pub(crate) enum Tool<T> {
@@ -21,8 +22,8 @@ pub(crate) enum Tool<T> {
 pub(crate) struct Through<T> {
     pub before: Arc<dyn Lines<T>>,
     pub after: Arc<dyn Lines<T>>,
-    /// Elements of a line between the two, and numbers of an element.
-    pub elements: usize,
+    /// What there is of a line between the two, and numbers of an element.
+    pub runs: Vec<Run>,
     pub width: usize,
     /// The twiddles of a long transform; else the operator of the call.
     pub twiddle: Option<Arc<Twiddle<T>>>,
@@ -81,7 +82,7 @@ impl<T: Real> Through<T> {
     fn block(&self, strided: bool) -> usize {
         let wanted = self.before.block(strided).max(self.after.block(strided));
         let least = self.before.block(false).min(self.after.block(false)).max(1);
-        let fit = Self::ROOM / (self.elements.max(1) * self.width * size_of::<T>());
+        let fit = Self::ROOM / (held(&self.runs).max(1) * self.width * size_of::<T>());
         wanted.min(fit / least * least).max(least)
     }
 
@@ -95,7 +96,7 @@ impl<T: Real> Through<T> {
     fn scratch(&self, lines: usize) -> usize {
         let spare = self.twiddle.as_ref().map_or(0, |twiddle| twiddle.spare(lines));
         let inner = self.before.scratch(lines).max(self.after.scratch(lines)).max(spare);
-        self.elements * self.pitch(lines) + inner
+        held(&self.runs) * self.pitch(lines) + inner
     }
 
     unsafe fn run(
@@ -106,19 +107,25 @@ impl<T: Real> Through<T> {
         scratch: &mut [T],
     ) {
         let pitch = self.pitch(block.lines);
-        let (area, rest) = scratch.split_at_mut(self.elements * pitch);
-        let strip = [Strip {
-            ptr: area.as_mut_ptr(),
-            at: 0,
-            len: self.elements,
+        let numbers = held(&self.runs) * pitch;
+        let (area, rest) = scratch.split_at_mut(numbers);
+        let start = area.as_mut_ptr();
+        let strip = |run: &Run| Strip {
+            // SAFETY: inside the area.
+            ptr: unsafe { start.add(run.at * pitch) },
+            at: run.line,
+            len: run.len,
             step: pitch as isize,
             lane: self.width as isize,
-        }];
-        // SAFETY: the caller's word; the strip is this scratch, which nobody else has.
-        unsafe { self.before.run(&Block { to: &strip, store: Store::Plain, ..*block }, rest) };
+        };
+        let [Some(first), last] = [self.runs.first(), self.runs.get(1)] else { return };
+        let strips = [strip(first), strip(last.unwrap_or(first))];
+        let strips = &strips[..self.runs.len().min(2)];
+        // SAFETY: the caller's word; the strips are this scratch, which nobody else has.
+        unsafe { self.before.run(&Block { to: strips, store: Store::Plain, ..*block }, rest) };
         let mut modes = Modes {
-            // SAFETY: the same memory, which only the strip's pointer has been used for since.
-            numbers: unsafe { std::slice::from_raw_parts_mut(strip[0].ptr, self.elements * pitch) },
+            // SAFETY: the same memory, which only the strips' pointers have been used for since.
+            numbers: unsafe { std::slice::from_raw_parts_mut(start, numbers) },
             first: spot.first,
             batch: spot.batch,
             along: spot.along,
@@ -133,6 +140,6 @@ impl<T: Real> Through<T> {
             (None, None) => unreachable!("a pass with an operator runs only in calls that bring one"),
         }
         // SAFETY: as above.
-        unsafe { self.after.run(&Block { from: &strip, ahead: &[], ahead_lines: 0, ..*block }, rest) };
+        unsafe { self.after.run(&Block { from: strips, ahead: &[], ahead_lines: 0, ..*block }, rest) };
     }
 }

@@ -24,14 +24,14 @@ pub(super) fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> V
             if let Some(leg) =
                 there.iter_mut().rev().find_map(|stage| stage.leg.as_mut()).filter(|_| operated)
             {
-                leg.touch = Some(Touch { act: Act::Called, side: Side::After });
+                leg.touch = Some(Touch { act: Act::Called, side: Side::After, runs: leg.to.clone() });
             }
             there
         }
         Direction::Backward => {
             let mut back = one_way(recipe, &steps, &states, direction);
             if let Some(leg) = back.iter_mut().find_map(|stage| stage.leg.as_mut()).filter(|_| operated) {
-                leg.touch = Some(Touch { act: Act::Called, side: Side::Before });
+                leg.touch = Some(Touch { act: Act::Called, side: Side::Before, runs: leg.from.clone() });
             }
             back
         }
@@ -44,7 +44,9 @@ pub(super) fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> V
                 turn.after = inverse.after;
                 if let (Some(leg), Some(inverse)) = (&mut turn.leg, inverse.leg) {
                     leg.name = format!("{} and back", leg.name);
-                    leg.touch = Some(Touch { act: Act::Called, side: Side::Between(inverse.spec) });
+                    let runs = std::mem::replace(&mut leg.to, inverse.to);
+                    leg.real = inverse.real;
+                    leg.touch = Some(Touch { act: Act::Called, side: Side::Between(inverse.spec), runs });
                 }
             }
             there.extend(rest);
@@ -86,27 +88,38 @@ fn one_way(recipe: &Recipe, steps: &[Step], states: &[State], direction: Directi
             true => recipe.scale_forward,
             false => recipe.scale_backward,
         };
-        let leg = leg(recipe, &step, forward, scale, before.real);
+        let leg = leg(recipe, &step, forward, scale, [before.real, after.real]);
         Stage { step, before, after, leg }
     };
     order.into_iter().map(stage).collect()
 }
 
-fn leg(recipe: &Recipe, step: &Step, forward: bool, scale: f64, real: bool) -> Option<Leg> {
+fn leg(recipe: &Recipe, step: &Step, forward: bool, scale: f64, real: [bool; 2]) -> Option<Leg> {
     let Step::Transform { axis, kind } = step else { return None };
-    let kind = match (kind, forward) {
-        (Kind::Real, true) => LineKind::RealForward,
-        (Kind::Real, false) => LineKind::RealBackward,
-        (_, true) => LineKind::Forward,
-        (_, false) => LineKind::Backward,
-    };
+    let kind = line_kind(recipe, *kind, forward, !real[0]);
+    let (space, modes) = (recipe.space(*axis), recipe.modes(*axis));
     // The first half of a long transform: its lines meet the twiddles when they are spectra.
     let twiddles = recipe.long.filter(|_| *axis == 1).map(|points| Touch {
         act: Act::Twiddles { points, backward: !forward },
         side: if forward { Side::After } else { Side::Before },
+        runs: modes.clone(),
     });
+    let (from, to) = if forward { (space, modes) } else { (modes, space) };
     let spec = LinesSpec { n: recipe.shape[*axis], kind, scale };
-    Some(Leg { axis: *axis, spec, name: step_name(step, real), touch: twiddles })
+    let name = step_name(step, real[0]);
+    Some(Leg { axis: *axis, spec, name, from, to, real: real[1], touch: twiddles })
+}
+
+/// What a line of an axis goes through.
+fn line_kind(recipe: &Recipe, kind: Kind, forward: bool, complex: bool) -> LineKind {
+    match (kind, forward, kind.r2r()) {
+        (_, true, Some(kind)) => LineKind::R2r { kind, ortho: recipe.ortho[0], complex },
+        (_, false, Some(kind)) => LineKind::R2r { kind: kind.inverse(), ortho: recipe.ortho[1], complex },
+        (Kind::Real, true, _) => LineKind::RealForward,
+        (Kind::Real, false, _) => LineKind::RealBackward,
+        (_, true, _) => LineKind::Forward,
+        (_, false, _) => LineKind::Backward,
+    }
 }
 
 /// What is asked for the reshapes of a direction, in the order in which it comes to them.

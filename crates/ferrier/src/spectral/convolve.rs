@@ -4,8 +4,8 @@ use num_complex::Complex;
 
 use crate::plan::Rows;
 use crate::{
-    Array, Comm, Data, DataMut, Draft, Error, LayoutSpec, Modes, Operator, Plan, Planner, Problem, Real,
-    Result, Step,
+    Array, Comm, Data, DataMut, Draft, Error, Kind, LayoutSpec, Modes, Operator, Plan, Planner, Problem,
+    Real, Result, Step,
 };
 
 /// Convolution of fields with a kernel that is known beforehand: the sum over
@@ -104,8 +104,13 @@ impl<T: Real> Convolution<T> {
     }
 }
 
-/// Does the spectrum stay where the last transform has left it?
+/// Does the spectrum stay where the last transform has left it, and are
+/// products of it convolutions?
 fn check<T: Real>(plan: &Plan<T>) -> Result<()> {
+    let periodic = |kind: &Kind| matches!(kind, Kind::None | Kind::Complex | Kind::Real);
+    if let Some(kind) = plan.recipe().kinds.iter().find(|kind| !periodic(kind)) {
+        return Err(Error::Problem(format!("a convolution needs complex or real axes, got {}", kind.name())));
+    }
     let steps = &plan.recipe().steps;
     let last =
         steps.iter().rposition(|step| matches!(step, Step::Transform { .. })).map_or(0, |last| last + 1);
@@ -119,13 +124,7 @@ fn check<T: Real>(plan: &Plan<T>) -> Result<()> {
 /// What makes up for the factors of two transforms forward and one backward.
 fn unscaled<T: Real>(plan: &Plan<T>) -> T {
     let recipe = plan.recipe();
-    let points: f64 = recipe
-        .kinds
-        .iter()
-        .zip(recipe.shape)
-        .filter(|(kind, _)| **kind != crate::Kind::None)
-        .map(|(_, n)| n as f64)
-        .product();
+    let points: f64 = (0..3).map(|axis| recipe.kinds[axis].size(recipe.shape[axis]) as f64).product();
     T::rounded(1.0 / (recipe.scale_forward * recipe.scale_forward * recipe.scale_backward * points))
 }
 

@@ -1,16 +1,25 @@
 //! Wave numbers: what the indices of a spectrum stand for.
 
-use std::f64::consts::TAU;
+use std::f64::consts::{PI, TAU};
 
-use crate::{Error, Kind, Real, Recipe, Result};
+use crate::{Error, Keep, Kind, Real, Recipe, Result};
 
 /// The wave numbers of a spectrum, axis by axis.
 ///
 /// On an axis of length L with n points, index i of a complex spectrum has
 /// the wave number 2 pi m / L, where m is `n * numpy.fft.fftfreq(n)[i]`; of a
-/// real one 2 pi i / L. An axis that is not transformed has wave number 0.
+/// real one 2 pi i / L. Cosines of types 1 and 2 have pi i / L, sines of
+/// these types pi (i + 1) / L, both of types 3 and 4 pi (i + 1/2) / L. An axis
+/// that is not transformed has wave number 0. Of kept modes
+/// ([`Problem::keep`](crate::Problem::keep)) each has its own.
 ///
-/// **Nyquist.** For even n the mode n/2 stands for both signs. Even functions
+/// For cosines and sines L is the distance between the walls: n times that of
+/// two points, but (n - 1) times for cosines of type 1, whose outer points
+/// are on the walls, and (n + 1) times for sines of type 1, whose outer points
+/// are next to them.
+///
+/// **Nyquist.** For even n the mode n/2 stands for both signs (and so does the
+/// lone mode -m/2 where an even number m of the lowest is kept). Even functions
 /// of the wave number (Laplacian, filters) use it; odd ones (first
 /// derivatives) take it as zero, because a real field must have a real
 /// derivative, and a shift takes the real part of its factor there.
@@ -43,7 +52,7 @@ impl Waves {
                 "the two axes of a long transform have no wave numbers of their own: see Problem::mode";
             return Err(Error::Problem(text.into()));
         }
-        let axis = |axis: usize| Axis::new(recipe.kinds[axis], recipe.shape[axis], lengths[axis]);
+        let axis = |axis: usize| Axis::new(recipe, axis, lengths[axis]);
         let [a, b, c] = [axis(0), axis(1), axis(2)];
         Ok(Waves {
             nyquist: [a.nyquist, b.nyquist, c.nyquist],
@@ -115,16 +124,26 @@ struct Axis {
 }
 
 impl Axis {
-    fn new(kind: Kind, n: usize, length: f64) -> Axis {
-        let unit = TAU / length;
-        let nyquist = n.is_multiple_of(2).then_some(n / 2);
-        match kind {
-            Kind::Complex => {
-                let wave = |i: usize| unit * if 2 * i < n { i as f64 } else { i as f64 - n as f64 };
-                Axis { numbers: (0..n).map(wave).collect(), nyquist, unit }
-            }
-            Kind::Real => Axis { numbers: (0..n / 2 + 1).map(|i| unit * i as f64).collect(), nyquist, unit },
-            _ => Axis { numbers: vec![0.0; n], nyquist: None, unit: 0.0 },
-        }
+    fn new(recipe: &Recipe, axis: usize, length: f64) -> Axis {
+        let (kind, n) = (recipe.kinds[axis], recipe.shape[axis]);
+        let modes: Vec<usize> =
+            recipe.modes(axis).iter().flat_map(|run| run.line..run.line + run.len).collect();
+        let (unit, first) = match kind {
+            Kind::None => (0.0, 0.0),
+            Kind::Complex | Kind::Real => (TAU / length, 0.0),
+            Kind::Dct1 | Kind::Dct2 => (PI / length, 0.0),
+            Kind::Dst1 | Kind::Dst2 => (PI / length, 1.0),
+            Kind::Dct3 | Kind::Dct4 | Kind::Dst3 | Kind::Dst4 => (PI / length, 0.5),
+        };
+        let wave = |&m: &usize| match kind {
+            Kind::Complex if 2 * m >= n => unit * (m as f64 - n as f64),
+            _ => unit * (m as f64 + first),
+        };
+        let both_signs = |&m: &usize| match (kind, recipe.keep[axis]) {
+            (Kind::Complex, Keep::Lowest(kept)) if kept % 2 == 0 => m == n - kept / 2,
+            (Kind::Complex | Kind::Real, _) => 2 * m == n,
+            _ => false,
+        };
+        Axis { numbers: modes.iter().map(wave).collect(), nyquist: modes.iter().position(both_signs), unit }
     }
 }
