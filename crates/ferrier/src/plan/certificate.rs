@@ -47,6 +47,8 @@ pub(super) fn gains(recipe: &Recipe, direction: Direction) -> Vec<f64> {
             steps.reverse();
             recipe.scale_backward
         }
+        // What an operator does to an error nobody knows.
+        Direction::Round => return Vec::new(),
     };
     // From the last step to the first; the scale is in the last transform.
     let (mut gain, mut scale, mut gains) = (1.0, Some(scale), Vec::new());
@@ -196,7 +198,8 @@ impl Pieces {
 
 impl<T: Real> Plan<T> {
     /// How far the result of the last transform may be from the exact one;
-    /// `None` before the first. The same on every rank.
+    /// `None` before the first, and after one with an operator, of which nobody
+    /// knows how it lets errors grow. The same on every rank.
     ///
     /// ```
     /// use ferrier::{Plan, Problem};
@@ -224,17 +227,21 @@ impl<T: Real> Plan<T> {
         self.sent
     }
 
-    /// Makes out the certificate of a transform that is done. Collective
-    /// where something may have been lost.
+    /// Makes out the certificate of a transform that is done, unless an
+    /// operator was in it. Collective where something may have been lost.
     ///
     /// # Errors
     /// [`Error::Tolerance`], on every rank, where more was lost than is allowed.
     ///
     /// # Safety
     /// `output` is the array that the transform stored its result in.
-    pub(super) unsafe fn certify(&mut self, output: *const T) -> Result<()> {
+    pub(super) unsafe fn certify(&mut self, output: *const T, operated: bool) -> Result<()> {
         let variant = &self.variants[self.last];
         self.sent = variant.plain + variant.codings.iter().flatten().map(|c| c.bytes_sent()).sum::<u64>();
+        if operated {
+            self.certificate = None;
+            return Ok(());
+        }
         let mut certificate = Certificate {
             loss: 0.0,
             rounding_worst: self.recipe.rounding_worst(),
