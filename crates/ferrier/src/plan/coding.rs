@@ -277,6 +277,11 @@ impl<T: Real> Coding<T> {
     pub unsafe fn encode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) {
         let slot = self.packing.chunk(CHUNK);
         let (all, parts) = (self.sent.notes.len(), self.sent.parts.len());
+        if self.packing.varies && pool.threads() == 1 {
+            // One after the other: nothing needs to move.
+            // SAFETY: the caller's word.
+            return unsafe { (0..parts).for_each(|part| self.encode_part(part, self.scratch(scratch(0)))) };
+        }
         self.next.store(0, Relaxed);
         pool.run(&|thread| {
             // SAFETY: the thread's own.
@@ -305,6 +310,21 @@ impl<T: Real> Coding<T> {
                 unsafe { self.close_up(part) };
             }
         });
+    }
+
+    /// Encodes a part whose lengths vary, chunk after chunk.
+    ///
+    /// # Safety
+    /// As for [`encode_chunk`](Self::encode_chunk).
+    unsafe fn encode_part(&self, index: usize, scratch: &mut [u64]) {
+        let part = &self.sent.parts[index];
+        let mut end = 0;
+        for chunk in 0..part.chunks() {
+            // SAFETY: the caller's word.
+            end += unsafe { self.encode_chunk(index, chunk, end, scratch) };
+        }
+        // SAFETY: the room of a part is that of its chunks and of its end.
+        unsafe { self.bytes(part, end).write_bytes(0, LENGTH) };
     }
 
     /// Moves the chunks of a part together and ends it.
