@@ -20,8 +20,10 @@ use crate::{Comm, Result};
 /// threads; `None` where no `mpiexec` started this process. Collective.
 ///
 /// MPI is initialised so that only the thread that calls this may use the
-/// result (`MPI_THREAD_FUNNELED`), unless `FERRIER_MPI_THREADS` says otherwise, and finalized when the last communicator
-/// and plan are gone.
+/// result (`MPI_THREAD_FUNNELED`), unless `FERRIER_MPI_THREADS` says otherwise,
+/// and finalized when the last communicator and plan are gone. A rank that has
+/// to leave before the others, after an error of its own, says so
+/// ([`Comm::fail`]), or they wait for it.
 ///
 /// ```
 /// # fn main() -> ferrier::Result<()> {

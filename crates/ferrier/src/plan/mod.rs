@@ -1,5 +1,6 @@
 //! Plans: recipes bound to ranks and memory.
 
+mod apply;
 mod arrays;
 mod bind;
 mod certificate;
@@ -12,39 +13,43 @@ mod geometry;
 mod lines;
 mod lower;
 mod online;
+mod operator;
 mod order;
 mod pass;
 mod progress;
+mod run;
 mod schedule;
 mod tiles;
+mod tool;
+mod trip;
+mod twiddle;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
 use serde::Serialize;
 
 pub use certificate::Certificate;
+pub(crate) use data::Rows;
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
-pub(crate) use draft::{agree, default_exchange, encodes, threads};
+pub(crate) use draft::{agree, default_exchange, encodes_in_nodes, threads};
 pub use events::{Event, EventKind};
+pub use operator::{Modes, Operator, Run, pointwise};
 
 use crate::buffer::Buffer;
 use crate::codec::Loss;
 use crate::exchange::Way;
-use crate::machine::SendPtr;
 use crate::pool::Pool;
 use crate::transport::{LENT, Lent};
 use crate::{Comm, Error, Problem, Real, Recipe, Result};
-use bind::Step;
 use bind::{Variant, lends};
 use certificate::Ledger;
 use coding::Grounds;
 use events::{Spell, Tests};
 use geometry::Geometry;
 use online::Apprentice;
-use pass::{Care, Hand};
+use pass::Hand;
 use progress::Lookout;
 
 /// Bytes that a plan takes on one rank, the caller's arrays not counted.
@@ -116,7 +121,7 @@ pub struct Plan<T: Real> {
     recipe: Recipe,
     way: Way,
     variants: Vec<Variant<T>>,
-    private: [usize; 4],
+    private: Vec<usize>,
     memory: Memory,
     scratch: usize,
     notes: Vec<String>,
@@ -152,6 +157,7 @@ unsafe impl<T: Real> Send for Plan<T> {}
 const FORWARD: usize = 0;
 const BACKWARD: usize = 1;
 const IN_PLACE: usize = 2;
+const ROUND: usize = 4;
 
 impl<T: Real> Plan<T> {
     /// A plan with everything left to the planner. Collective.
@@ -220,7 +226,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.as_trial(FORWARD, |plan| plan.out_of_place(FORWARD, input, output, None))
+        self.as_trial(FORWARD, |plan| plan.out_of_place(FORWARD, input, output, None, None))
     }
 
     /// Transforms `input`, laid out as the output of [`forward`](Self::forward), back. Collective;
@@ -233,7 +239,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.as_trial(BACKWARD, |plan| plan.out_of_place(BACKWARD, input, output, None))
+        self.as_trial(BACKWARD, |plan| plan.out_of_place(BACKWARD, input, output, None, None))
     }
 
     /// [`forward`](Self::forward) with the caller's workspace instead of the plan's.
@@ -250,7 +256,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(FORWARD, input, output, Some(workspace))
+        self.out_of_place(FORWARD, input, output, Some(workspace), None)
     }
 
     /// [`backward`](Self::backward) with the caller's workspace instead of the plan's.
@@ -267,7 +273,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(BACKWARD, input, output, Some(workspace))
+        self.out_of_place(BACKWARD, input, output, Some(workspace), None)
     }
 
     /// Transforms an array in place; see [`make_in_place`](Self::make_in_place)
@@ -277,7 +283,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn forward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.as_trial(IN_PLACE + FORWARD, |plan| plan.in_place(FORWARD, array, None))
+        self.as_trial(IN_PLACE + FORWARD, |plan| plan.in_place(IN_PLACE + FORWARD, array, None, None))
     }
 
     /// [`forward_in_place`](Self::forward_in_place) with the caller's workspace instead of the plan's.
@@ -289,7 +295,7 @@ impl<T: Real> Plan<T> {
         array: &mut A,
         workspace: &mut Workspace<T>,
     ) -> Result<()> {
-        self.in_place(FORWARD, array, Some(workspace))
+        self.in_place(IN_PLACE + FORWARD, array, Some(workspace), None)
     }
 
     /// Transforms a spectrum back in place. Collective; allocates nothing.
@@ -297,7 +303,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn backward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.as_trial(IN_PLACE + BACKWARD, |plan| plan.in_place(BACKWARD, array, None))
+        self.as_trial(IN_PLACE + BACKWARD, |plan| plan.in_place(IN_PLACE + BACKWARD, array, None, None))
     }
 
     /// [`backward_in_place`](Self::backward_in_place) with the caller's workspace instead of the plan's.
@@ -309,28 +315,26 @@ impl<T: Real> Plan<T> {
         array: &mut A,
         workspace: &mut Workspace<T>,
     ) -> Result<()> {
-        self.in_place(BACKWARD, array, Some(workspace))
+        self.in_place(IN_PLACE + BACKWARD, array, Some(workspace), None)
     }
 
     fn out_of_place<I, O>(
         &mut self,
-        direction: usize,
+        which: usize,
         input: &I,
         output: &mut O,
         workspace: Option<&mut Workspace<T>>,
+        operator: Option<&dyn Operator<T>>,
     ) -> Result<()>
     where
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        let (real_in, real_out) = match direction {
-            FORWARD => (self.recipe.is_real(), self.recipe.has_real_output()),
-            _ => (self.recipe.has_real_output(), self.recipe.is_real()),
-        };
         let (kind_in, kind_out) = (input.is_real(), output.is_real());
         // Taken once: what is checked is what is used, whatever the caller's types do.
         let (source, target) = (input.numbers(), output.numbers_mut());
-        let variant = &self.variants[direction];
+        let variant = &self.variants[which];
+        let [real_in, real_out] = variant.real;
         let checked = self
             .check("input", &variant.input, real_in, source.len(), kind_in)
             .and_then(|()| self.check("output", &variant.output, real_out, target.len(), kind_out))
@@ -339,16 +343,17 @@ impl<T: Real> Plan<T> {
         // Passes only load from the input; the pointer is mutable because strips have one kind of pointer.
         let (source, target) = (source.as_ptr().cast_mut(), target.as_mut_ptr());
         // SAFETY: lengths were checked, both arrays are borrowed for the call.
-        unsafe { self.execute(direction, source, target, work) }
+        unsafe { self.execute(which, source, target, work, operator) }
     }
 
     fn in_place<A: DataMut<T> + ?Sized>(
         &mut self,
-        direction: usize,
+        which: usize,
         array: &mut A,
         workspace: Option<&mut Workspace<T>>,
+        operator: Option<&dyn Operator<T>>,
     ) -> Result<()> {
-        let variant = &self.variants[IN_PLACE + direction];
+        let variant = &self.variants[which];
         let needed = variant.input.volume.max(variant.output.volume) * self.recipe.batch;
         let numbers = array.numbers_mut();
         let checked = match numbers.len() >= needed {
@@ -362,7 +367,7 @@ impl<T: Real> Plan<T> {
         let work = self.or_fail(checked)?;
         let pointer = numbers.as_mut_ptr();
         // SAFETY: the length was checked, the array is borrowed for the call.
-        unsafe { self.execute(IN_PLACE + direction, pointer, pointer, work) }
+        unsafe { self.execute(which, pointer, pointer, work, operator) }
     }
 
     /// An array of the right kind and length?
@@ -424,7 +429,14 @@ impl<T: Real> Plan<T> {
     /// # Safety
     /// The arrays are as long as the variant's geometries say, the input is
     /// not written to by others, the output not touched.
-    unsafe fn execute(&mut self, which: usize, input: *mut T, output: *mut T, work: *mut T) -> Result<()> {
+    unsafe fn execute(
+        &mut self,
+        which: usize,
+        input: *mut T,
+        output: *mut T,
+        work: *mut T,
+        operator: Option<&dyn Operator<T>>,
+    ) -> Result<()> {
         let own = [input as usize, output as usize, work as usize];
         self.last = which;
         self.began = Instant::now();
@@ -433,20 +445,22 @@ impl<T: Real> Plan<T> {
         if !self.shared {
             self.lent[rank] = own;
             // SAFETY: the caller's word.
-            return unsafe { self.run_passes(which, work).and_then(|()| self.certify(output)) };
+            return unsafe {
+                self.run_passes(which, work, operator).and_then(|()| self.certify(output, operator.is_some()))
+            };
         }
         let transport = self.comm.transport().clone();
         let outcome = transport.lend(self.to_lend(which, own), &mut self.lent).and_then(|reached| {
             self.lent[rank] = own;
             self.last = if reached { which } else { self.private[which] };
             // SAFETY: the caller's word, on every rank; all have come here.
-            unsafe { self.run_passes(self.last, work) }
+            unsafe { self.run_passes(self.last, work, operator) }
         });
         // What was lent may be freed by its owner only after this.
         let given = transport.give_back();
         outcome.and(given)?;
         // SAFETY: the caller's word.
-        unsafe { self.certify(output) }
+        unsafe { self.certify(output, operator.is_some()) }
     }
 
     /// Of these pointers those that other ranks may need.
@@ -455,127 +469,5 @@ impl<T: Real> Plan<T> {
         let ends = matches!(self.way, Way::Shared);
         let lent = |geometry: &Geometry, pointer| if ends && geometry.volume > 0 { pointer } else { 0 };
         [lent(&variant.input, input), lent(&variant.output, output), work]
-    }
-
-    /// # Safety
-    /// As [`execute`](Self::execute), and `lent` is that of this call.
-    unsafe fn run_passes(&mut self, which: usize, work: *mut T) -> Result<()> {
-        let variant = &self.variants[which];
-        for (lent, bases) in self.lent.iter().zip(self.bases.chunks_exact_mut(LENT)) {
-            bases.iter_mut().zip(lent).for_each(|(base, address)| *base = *address as *mut T);
-        }
-        let first = (self.memory.workspace() - self.memory.scratch) / size_of::<T>();
-        for (thread, hand) in self.hands.iter_mut().enumerate() {
-            // SAFETY: the workspace was sized for a scratch for each thread.
-            let scratch = unsafe { work.add(first + thread * self.scratch) };
-            hand.set(&self.bases, scratch, self.scratch);
-        }
-        if let Some(grounds) = &self.grounds {
-            self.lent.iter().enumerate().for_each(|(rank, lent)| grounds.set(rank, lent[2] as *mut T));
-            // SAFETY: the workspace has one scratch more than there are threads.
-            grounds.set_scratch(unsafe { work.add(first + self.hands.len() * self.scratch) });
-        }
-        let hands = SendPtr(self.hands.as_mut_ptr());
-        self.flying.clear();
-        let _watched = self.lookout.as_ref().map(|lookout| lookout.during(which % IN_PLACE));
-        for step in &variant.steps {
-            let start = Instant::now();
-            // SAFETY: the caller's word.
-            let run = || unsafe { self.run_step(variant, step, work, hands) };
-            let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
-                self.comm.transport().fail(&format!("panicked: {}", crate::pool::panic_text(&*payload)));
-                // Others may be reading what this rank sends, and it is about to go.
-                for &mover in &self.flying {
-                    let _ = variant.movers[mover].wait();
-                }
-                resume_unwind(payload)
-            });
-            match step {
-                Step::Start { mover, run: true, .. } => self.flying.push(*mover),
-                Step::Wait { mover, .. } => self.flying.retain(|flying| flying != mover),
-                _ => {}
-            }
-            if let Err(error) = outcome {
-                if matches!(error, Error::Codec { .. }) {
-                    // Only this rank knows.
-                    self.comm.transport().fail(&error.to_string());
-                }
-                // What still flies must land before anybody frees its memory.
-                for &mover in &self.flying {
-                    let _ = variant.movers[mover].wait();
-                }
-                return Err(error);
-            }
-            self.spells.push(Spell { start, end: Instant::now(), tests: self.tests.take() });
-        }
-        Ok(())
-    }
-
-    /// # Safety
-    /// As [`run_passes`](Self::run_passes); `hands` are those of the plan.
-    unsafe fn run_step(
-        &self,
-        variant: &Variant<T>,
-        step: &Step,
-        work: *mut T,
-        hands: SendPtr<Hand<T>>,
-    ) -> Result<()> {
-        let transport = self.comm.transport();
-        match *step {
-            Step::Barrier => transport.node_barrier(),
-            Step::Run { bound, polls, .. } => {
-                // What goes wrong in the air comes out in the wait for it.
-                let (flying, movers) = (&self.flying[..], &variant.movers);
-                let test = || flying.iter().for_each(|&mover| drop(movers[mover].test()));
-                let tests = &self.tests;
-                let look = || tests.time(test);
-                let times = if flying.is_empty() || self.lookout.is_some() { 0 } else { polls };
-                let care = Care { look: &look, times };
-                // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
-                let mut run = || unsafe { variant.passes[bound].run(&self.pool, hands, &care) };
-                match self.shared {
-                    true => transport.touching(&mut run),
-                    false => {
-                        run();
-                        Ok(())
-                    }
-                }
-            }
-            Step::Encode { mover, .. } | Step::Decode { mover, .. } => {
-                let Some(coding) = &variant.codings[mover] else { return Ok(()) };
-                // SAFETY: a scratch for each thread; nothing else runs.
-                let scratch = |thread: usize| unsafe { (*hands.get().add(thread)).scratch() };
-                let mut outcome = Ok(());
-                // SAFETY: areas are laid out so that stages and bytes are this step's alone.
-                let mut run = || unsafe {
-                    match step {
-                        Step::Encode { .. } => coding.encode_all(&self.pool, &scratch),
-                        _ => outcome = coding.decode_all(&self.pool, &scratch),
-                    }
-                };
-                match self.shared {
-                    true => transport.touching(&mut run)?,
-                    false => run(),
-                }
-                outcome
-            }
-            Step::Start { run: false, .. } => Ok(()),
-            Step::Start { mover, send, recv, .. } => {
-                let coder = variant.coder(mover);
-                // SAFETY: the areas lie inside the workspace, apart from each other and from those
-                // of tiles that fly; nobody touches them before the wait for this mover.
-                unsafe {
-                    variant.movers[mover].start(work.add(send).cast(), work.add(recv).cast(), coder.as_ref())
-                }
-            }
-            Step::Wait { mover, run: Some([send, recv]), .. } => {
-                let coder = variant.coder(mover);
-                // SAFETY: as above.
-                unsafe {
-                    variant.movers[mover].run(work.add(send).cast(), work.add(recv).cast(), coder.as_ref())
-                }
-            }
-            Step::Wait { mover, .. } => variant.movers[mover].wait(),
-        }
     }
 }

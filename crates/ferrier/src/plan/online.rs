@@ -4,7 +4,8 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Plan, Planner};
+use super::{Draft, Plan, Planner};
+use crate::buffer::Buffer;
 use crate::tune::{Next, Online, Outcome};
 use crate::wisdom::{self, Source};
 use crate::{Choice, Comm, Error, Problem, Real, Result};
@@ -78,6 +79,20 @@ impl Apprentice {
             }
         }
         Ok(())
+    }
+}
+
+impl<T: Real> Draft<T> {
+    /// As [`build`](Self::build); `None`, on every rank, where one has too little memory and that can be told.
+    pub(super) fn build_if_it_fits(self) -> Result<Option<Plan<T>>> {
+        if !self.comm.transport().lends_all() {
+            return self.build().map(Some);
+        }
+        let work = Buffer::new(self.memory.workspace() / size_of::<T>(), "the buffers of a plan");
+        if self.comm.max(&[f64::from(u8::from(work.is_err()))])?[0] > 0.0 {
+            return Ok(None);
+        }
+        self.finish(Some(work?)).map(Some)
     }
 }
 

@@ -352,8 +352,15 @@ mod tests {
                             let one = Tiling { cut, tile, window, after, ..Tiling::default() };
                             let tilings = [one, Tiling { tile: tile + tile / 2, ..one }];
                             let fuse = &|_: &[_], _: &_| fused;
-                            let terms =
-                                Terms { direction, in_place, way, lent_ends: true, tilings: &tilings, fuse };
+                            let terms = Terms {
+                                direction,
+                                in_place,
+                                operated: false,
+                                way,
+                                lent_ends: true,
+                                tilings: &tilings,
+                                fuse,
+                            };
                             let schedule = schedule(&recipe, terms);
                             let lots = if arrays == 0 { 1 } else { problem.batch.div_ceil(arrays) };
                             let cuts = tiles::cut(&schedule, &tilings, problem.batch, lots);
@@ -376,6 +383,7 @@ mod tests {
         let terms = Terms {
             direction: Direction::Forward,
             in_place: false,
+            operated: false,
             way,
             lent_ends: true,
             tilings: &tilings,

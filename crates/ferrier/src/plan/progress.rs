@@ -13,14 +13,14 @@ use super::bind::Movers;
 use crate::transport::{Bell, BusyThreads};
 use crate::{Error, Result};
 
-/// No direction.
+/// None.
 const IDLE: usize = usize::MAX;
 /// Between two looks, where threads have to share cores.
 const NAP: Duration = Duration::from_micros(20);
 
 struct Watch {
-    /// The movers of forward and of backward.
-    movers: [Movers; 2],
+    /// The movers of each kind of transform.
+    movers: Vec<Movers>,
     /// Whose are in the air.
     which: AtomicUsize,
     stop: AtomicBool,
@@ -37,7 +37,7 @@ pub(super) struct Lookout {
 impl Lookout {
     /// # Errors
     /// Where the thread cannot be started.
-    pub fn new(movers: [Movers; 2]) -> Result<Lookout> {
+    pub fn new(movers: Vec<Movers>) -> Result<Lookout> {
         let (which, stop) = (AtomicUsize::new(IDLE), AtomicBool::new(false));
         let watch = Arc::new(Watch { movers, which, stop, bell: Bell::default() });
         let own = watch.clone();
@@ -48,9 +48,9 @@ impl Lookout {
         Ok(Lookout { watch, thread: Some(thread), _busy: BusyThreads::new(1) })
     }
 
-    /// Looks after a transform in this direction for as long as the answer lives.
-    pub fn during(&self, direction: usize) -> Shift<'_> {
-        self.watch.which.store(direction, SeqCst);
+    /// Looks after a transform of this kind for as long as the answer lives.
+    pub fn during(&self, which: usize) -> Shift<'_> {
+        self.watch.which.store(which, SeqCst);
         self.watch.bell.ring();
         Shift(&self.watch)
     }
