@@ -54,7 +54,9 @@ pub enum Command {
   ferrier bench 256 --kind r2c --ranks 2 --apply laplacian
   ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,th-0,th,new --budget 30s
   ferrier bench 1d:16777216 --ranks 4
-  mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi")]
+  ferrier bench --codec-speed
+  mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi",
+        mut_arg("shape", |shape| shape.required(false).required_unless_present("codec_speed").default_value_if("codec_speed", "true", "192")))]
     Bench(BenchArgs),
     /// Print the steps of a transform, what each rank sends, and the memory it needs.
     #[command(after_help = "Examples:
@@ -68,6 +70,13 @@ pub enum Command {
   ferrier tune 256 --ranks 4 --random 200 --svg spread.svg
   ferrier tune 256 --ranks 4 --cross other-machine.json")]
     Tune(crate::tune::TuneArgs),
+    /// Measure errors of transforms with each codec, over ranks and over bits on the wire.
+    #[command(after_help = "Examples:
+  ferrier accuracy 64
+  ferrier accuracy 128 --ranks 8 --codecs f32,f16,block:16 --json -
+  ferrier accuracy 128 --ranks 2,4,8 --data smooth --svg accuracy.svg --csv accuracy.csv
+  mpiexec -n 4 ferrier accuracy 64")]
+    Accuracy(crate::accuracy::AccuracyArgs),
     /// The power spectrum of an .npy file, summed over shells of equal wave number.
     #[command(after_help = "Examples:
   ferrier spectrum field.npy
@@ -197,6 +206,9 @@ pub struct WayArgs {
     pub exchange: Option<String>,
     #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
     pub kernel: Option<String>,
+    /// What is encoded [default: between-nodes where there are several, else between-ranks]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub compress: Option<CompressName>,
     /// Pretend that ranks are apart, as 10gbit:5us (in-process ranks; each is then a node)
     #[arg(long, value_name = "RATE:LATENCY")]
     pub wire: Option<ferrier::Wire>,
@@ -205,8 +217,8 @@ pub struct WayArgs {
 impl WayArgs {
     /// The same as options of a command that makes a plan.
     pub fn common(&self, ranks: Option<usize>) -> Common {
-        let WayArgs { threads, exchange, kernel, wire } = self.clone();
-        Common { ranks, threads, exchange, kernel, wire, ..Common::default() }
+        let WayArgs { threads, exchange, kernel, compress, wire } = self.clone();
+        Common { ranks, threads, exchange, kernel, compress, wire, ..Common::default() }
     }
 }
 
@@ -283,6 +295,10 @@ pub struct BenchArgs {
     /// Time the exchanges alone: every one (or --exchange) on the reshapes of this transform and over message sizes
     #[arg(long)]
     pub exchange_only: bool,
+    /// Time codecs alone, on one core, into and out of a buffer as large as the array (192^3 unless SHAPE is
+    /// given): every one, or that of --codec
+    #[arg(long)]
+    pub codec_speed: bool,
     /// Draw speed against message size (--exchange-only), or time against tiles (a list of --tiles)
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,

@@ -143,12 +143,14 @@ fn wrapping<T: Real>(comm: &Comm, recipe: &Recipe) -> Result<Option<Wrapping<T>>
     Ok(Some(Wrapping { coat, packing, grounds: Arc::new(Grounds::new(comm.size())) }))
 }
 
-/// Is something to be encoded, as far as one can tell before the design?
-pub(crate) fn encodes(comm: &Comm, problem: &Problem, choice: &Choice) -> bool {
-    let named = choice.codec.as_deref().is_some_and(|name| name != codec::RAW);
-    let between_ranks = choice.compress.unwrap_or(compress(comm)) == Compress::BetweenRanks;
-    let wanted = named || problem.tolerance.is_some() && choice.codec.is_none();
-    wanted && (between_ranks || comm.node_count() > 1)
+/// Is something to be encoded between ranks of one node, as far as one can
+/// tell before the design? Then they cannot share memory.
+pub(crate) fn encodes_in_nodes(comm: &Comm, problem: &Problem, choice: &Choice) -> bool {
+    let wanted = match choice.codec.as_deref() {
+        Some(name) => name != codec::RAW,
+        None => problem.tolerance.is_some(),
+    };
+    wanted && choice.compress.unwrap_or(compress(comm)) == Compress::BetweenRanks
 }
 
 /// What is encoded where nobody says so.
@@ -157,10 +159,10 @@ fn compress(comm: &Comm) -> Compress {
 }
 
 /// The exchange where nobody asks for one.
-pub(crate) fn default_exchange(comm: &Comm, encodes: bool) -> &'static str {
+pub(crate) fn default_exchange(comm: &Comm, encodes_in_nodes: bool) -> &'static str {
     let nodes = comm.node_count();
     match nodes {
-        1 if encodes => MESSAGES,
+        _ if encodes_in_nodes => MESSAGES,
         1 => exchange::EXCHANGES[0].name,
         _ if nodes < comm.size() => "hierarchical",
         _ => MESSAGES,
@@ -240,11 +242,11 @@ fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
 fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
     let Advice { mut choice, known: wisdom } = advice;
     if comm.size() > 1 {
-        let (nodes, encodes) = (comm.node_count(), encodes(comm, problem, &choice));
-        let between = *choice.compress.get_or_insert(compress(comm));
+        let (nodes, encodes) = (comm.node_count(), encodes_in_nodes(comm, problem, &choice));
+        choice.compress.get_or_insert(compress(comm));
         let name = choice.exchange.get_or_insert_with(|| default_exchange(comm, encodes).into());
         let way = exchange::find(name)?.way_on(nodes);
-        if encodes && way.shares() && between == Compress::BetweenRanks {
+        if encodes && way.shares() {
             return Err(Error::Choice(format!(
                 "exchange `{name}` shares memory inside a node, where nothing is encoded; what crosses between \
                  ranks is encoded by exchanges that send messages, such as `{MESSAGES}`"

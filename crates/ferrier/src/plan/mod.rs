@@ -30,7 +30,7 @@ pub use certificate::Certificate;
 pub(crate) use data::Rows;
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
-pub(crate) use draft::{agree, default_exchange, encodes, threads};
+pub(crate) use draft::{agree, default_exchange, encodes_in_nodes, threads};
 pub use events::{Event, EventKind};
 pub use operator::{Modes, Operator, Run, pointwise};
 
