@@ -62,9 +62,13 @@ impl<T: Real> Helmholtz<T> {
         let scale = 1.0 / (recipe.scale_forward * recipe.scale_backward * points);
         let own = plan.output_box();
         let squares = plan.output_layout().order().axes().map(|axis| {
-            let (n, own) = (recipe.shape[axis], own.lo[axis]..own.hi[axis]);
+            let n = recipe.shape[axis];
             // Modes above the middle are the negative ones.
-            own.map(|k| (TAU * k.min(n - k) as f64 / lengths[axis]).powi(2)).collect()
+            let square = |k: usize| (TAU * k.min(n - k) as f64 / lengths[axis]).powi(2);
+            // Of some axes only some modes are kept.
+            let modes: Vec<usize> =
+                recipe.modes(axis).iter().flat_map(|run| run.line..run.line + run.len).collect();
+            modes[own.lo[axis]..own.hi[axis]].iter().map(|&k| square(k)).collect()
         });
         let spectrum = plan.make_output()?;
         Ok(Helmholtz { plan, spectrum, squares, shift, scale })
