@@ -51,6 +51,7 @@ pub enum Command {
   ferrier bench 128 --ranks 4 --tolerance 1e-4
   ferrier bench 128 --ranks 4 --codec block:16 --exchange ring
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
+  ferrier bench 256 --kind r2c --ranks 2 --apply laplacian
   ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,th-0,th,new --budget 30s
   ferrier bench --codec-speed
   mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi",
@@ -75,6 +76,17 @@ pub enum Command {
   ferrier accuracy 128 --ranks 2,4,8 --data smooth --svg accuracy.svg --csv accuracy.csv
   mpiexec -n 4 ferrier accuracy 64")]
     Accuracy(crate::accuracy::AccuracyArgs),
+    /// The power spectrum of an .npy file, summed over shells of equal wave number.
+    #[command(after_help = "Examples:
+  ferrier spectrum field.npy
+  ferrier spectrum field.npy --ranks 4 --lengths 1,1,2 --csv spectrum.csv --svg spectrum.svg")]
+    Spectrum(crate::spectrum::SpectrumArgs),
+    /// Convolve an .npy file with another: numpy's ifftn(fftn(a) * fftn(b)).
+    #[command(after_help = "Examples:
+  ferrier convolve field.npy kernel.npy out.npy                  periodic; a smaller kernel is padded
+  ferrier convolve a.npy b.npy out.npy --linear                  scipy.signal.convolve(a, b)
+  ferrier convolve field.npy kernel.npy out.npy --correlate --ranks 4")]
+    Convolve(crate::convolve::ConvolveArgs),
     /// Solve an equation on a periodic box, and see what a tolerance costs and saves.
     Solve(crate::solve::SolveArgs),
     /// Look at, merge or forget what tuning has learned.
@@ -296,6 +308,8 @@ pub struct BenchArgs {
     /// a drawing (FILE.svg)
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    #[arg(long, value_name = "NAME", help = table("Time an operator on the spectrum, fused with the transforms and not", crate::applying::OPERATORS.iter().map(|m| (m.name, m.summary))))]
+    pub apply: Option<String>,
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', help = table("Compare ways to overlap, in one run", crate::variants::VARIANTS.iter().map(|v| (v.name, v.summary))))]
     pub variants: Vec<String>,
     /// Time to tune the variants that are tuned, all together, such as 60s or 5m [default: 20s]

@@ -5,6 +5,7 @@ use ferrier::{Precision, Tiling, machine};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::applying;
 use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
 use crate::blocks::{self, Block};
 use crate::codec_speed;
@@ -124,6 +125,9 @@ struct Report {
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
     if args.codec_speed {
         return codec_speed::run(args, session);
+    }
+    if let Some(name) = &args.apply {
+        return applying::run(args, name, session);
     }
     if args.exchange_only {
         return moving::run(args, session);

@@ -1,6 +1,7 @@
 //! The command `ferrier`: transform files, benchmark, plan, describe the machine.
 
 mod accuracy;
+mod applying;
 mod args;
 mod bench;
 mod blocks;
@@ -8,6 +9,7 @@ mod chart;
 mod codec_speed;
 mod contender;
 mod contest;
+mod convolve;
 mod failure;
 mod info;
 mod moving;
@@ -27,6 +29,7 @@ mod setup;
 mod shape;
 mod signals;
 mod solve;
+mod spectrum;
 mod spread;
 mod sweep;
 mod timeline;
@@ -92,6 +95,8 @@ fn command(session: &Session) -> Outcome {
         Command::Plan(args) => plan::run(&args, session),
         Command::Tune(args) => tune::run(&args, session),
         Command::Accuracy(args) => accuracy::run(&args, session),
+        Command::Spectrum(args) => spectrum::run(&args, session),
+        Command::Convolve(args) => convolve::run(&args, session),
         Command::Solve(args) => solve::run(&args, session),
         Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
         Command::Info(args) => info::run(&args, session),

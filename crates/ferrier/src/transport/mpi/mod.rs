@@ -75,8 +75,8 @@ impl Transport for Member {
 
     fn version(&self) -> String {
         let text = self.comm.mpi().library_version().unwrap_or_default();
-        let words: Vec<_> = text.lines().next().unwrap_or_default().split_whitespace().take(4).collect();
-        format!("mpi ({})", words.join(" ").trim_end_matches(','))
+        let first = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();
+        format!("mpi ({})", first.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     fn rank(&self) -> usize {
