@@ -47,11 +47,13 @@ fn waves_are_solved_on_any_layout_order_scale_and_kind() {
     for (case, ranks) in [1, 2, 5, 6].into_iter().enumerate() {
         for real in [false, true] {
             let problem = if real { Problem::r2c(shape).halved(case % 3) } else { Problem::c2c(shape) };
-            let scale = [Scale::None, Scale::Full, Scale::Symmetric][case % 3];
+            let scales = [[Scale::None, Scale::Full], [Scale::Full, Scale::None], [Scale::Symmetric; 2]];
+            let [forward, backward] = scales[case % 3];
             let problem = problem
                 .input(LayoutSpec::bricks())
                 .output(LayoutSpec::pencils(case % 3).order(orders[case % 3]))
-                .scale_forward(scale);
+                .scale_forward(forward)
+                .scale_backward(backward);
             let shift = 0.5 + case as f64;
             ferrier::ranks(ranks)
                 .threads(1)
@@ -179,6 +181,7 @@ fn what_cannot_be_solved_is_said() {
     refused(cube(), [1.0; 3], f64::NAN, "shift");
     refused(cube(), [1.0, 0.0, 1.0], 1.0, "sides");
     refused(cube(), [1.0, f64::INFINITY, 1.0], 1.0, "sides");
+    refused(cube().scale_backward(Scale::None), [1.0; 3], 1.0, "by 64");
     refused(cube().axes(&[0, 2]), [1.0; 3], 1.0, "axis 1");
     // An axis of length 1 need not be transformed.
     assert!(Helmholtz::new(plan(Problem::c2c([1, 4, 4]).axes(&[1, 2])), [1.0; 3], 1.0).is_ok());
