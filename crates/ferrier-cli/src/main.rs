@@ -80,6 +80,7 @@ fn main() -> ExitCode {
 }
 
 fn command(session: &Session) -> Outcome {
+    session.check_words()?;
     let parsed = match Cli::try_parse() {
         Ok(cli) => Ok(Some(cli)),
         Err(error) if !error.use_stderr() => {

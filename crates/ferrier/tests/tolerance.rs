@@ -4,14 +4,14 @@
 mod common;
 
 use common::{Number, any_overlap, from_f64, plan_of, to_f64};
-use ferrier::{Certificate, Choice, LayoutSpec, Plan, Problem, Result, Scale};
+use ferrier::{Certificate, Choice, Error, Keep, LayoutSpec, Plan, Problem, Result, Scale};
 use ferrier_test::dft::{Direction, dft, indices, keep_half};
 use ferrier_test::{Rng, watchdog};
 use num_complex::Complex;
 
 /// How many random problems: `FERRIER_CASES`, or a few.
 fn count() -> usize {
-    std::env::var("FERRIER_CASES").map_or(150, |text| text.parse().expect("FERRIER_CASES is a number"))
+    std::env::var("FERRIER_CASES").map_or(198, |text| text.parse().expect("FERRIER_CASES is a number"))
 }
 
 /// Random, smooth, or spiky over sixty decades; between -1 and 1 but for the last.
@@ -179,4 +179,108 @@ fn double_precision_keeps_what_it_promises() {
 #[test]
 fn single_precision_keeps_what_it_promises() {
     promises::<f32>(72, &[1e-2, 1e-3, 1e-4]);
+}
+
+/// A plan's result beside that of raw numbers, relative to it: the error, the
+/// loss in the certificate, the bytes over those of raw numbers.
+struct Found {
+    error: f64,
+    loss: f64,
+    bytes: f64,
+}
+
+/// From bricks to bricks on eight ranks.
+fn cube(n: usize) -> Problem {
+    Problem::c2c([n; 3]).input(LayoutSpec::bricks()).output(LayoutSpec::bricks())
+}
+
+/// Forward with each codec (or with a tolerance, by its number), of this field.
+fn against_raw<T: Number>(
+    n: usize,
+    codecs: &[&str],
+    field: &(dyn Fn([usize; 3]) -> Complex<f64> + Sync),
+) -> Vec<Found> {
+    let all = ferrier::ranks(8).run(|comm| {
+        let mut raw = plan_of::<f64>(&comm, &cube(n), &Choice::default())?;
+        let (mut input, mut exact) = (raw.make_input()?, raw.make_output()?);
+        input.fill_complex(|_, index| field(index));
+        raw.forward(&input, &mut exact)?;
+        let mut found = Vec::new();
+        for codec in codecs {
+            let (problem, choice) = match codec.parse() {
+                Ok(tolerance) => (cube(n).tolerance(tolerance), Choice::default()),
+                Err(_) => (cube(n), Choice { codec: Some((*codec).into()), ..Choice::default() }),
+            };
+            let mut plan = plan_of::<T>(&comm, &problem, &choice)?;
+            let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
+            input.fill_complex(|_, index| from_f64(field(index)));
+            plan.forward(&input, &mut output)?;
+            let pairs = output.complex().iter().zip(exact.complex());
+            let wrong: f64 = pairs.map(|(a, b)| (to_f64(*a) - b).norm_sqr()).sum();
+            let size: f64 = exact.complex().iter().map(|x| x.norm_sqr()).sum();
+            let sums = comm.sum(&[wrong, size, plan.wire_bytes() as f64, raw.wire_bytes() as f64])?;
+            let loss = plan.certificate().expect("after a transform").loss;
+            found.push(Found { error: (sums[0] / sums[1]).sqrt(), loss, bytes: sums[2] / sums[3] });
+        }
+        Ok(found)
+    });
+    all.unwrap().swap_remove(0)
+}
+
+fn noise(at: [usize; 3]) -> Complex<f64> {
+    ferrier_test::Field::new(3, 53).complex(0, at)
+}
+
+#[test]
+fn fewer_bytes_and_smaller_errors() {
+    let _watchdog = watchdog(120);
+    let found = against_raw::<f64>(64, &["1e-4", "1e-7", "f32", "f16", "block:16"], &noise);
+    assert!(found[0].bytes <= 0.3 && found[1].bytes <= 0.55, "{} {}", found[0].bytes, found[1].bytes);
+    let [single, half, block] = [&found[2], &found[3], &found[4]];
+    let all_single = &against_raw::<f32>(64, &["raw"], &noise)[0];
+    assert!(single.error <= all_single.error / 3.0, "{} {}", single.error, all_single.error);
+    assert!(single.bytes <= 1.001 * all_single.bytes, "{} {}", single.bytes, all_single.bytes);
+    assert!(block.error <= half.error / 4.0, "{} {}", block.error, half.error);
+    assert!(block.bytes <= 1.05 * half.bytes, "{} {}", block.bytes, half.bytes);
+}
+
+/// The bound is not far from the truth, and on smooth data correlations pay.
+#[test]
+fn losses_are_near_the_errors() {
+    let _watchdog = watchdog(120);
+    let codecs = ["f32", "f16", "bf16", "trim:7", "trim:20", "block:8", "block:16", "zfp:rate=16"];
+    let found = against_raw::<f64>(24, &codecs, &noise);
+    let ratios: Vec<f64> = found.iter().map(|found| found.loss / found.error).collect();
+    assert!(ratios.iter().all(|ratio| *ratio >= 1.0), "{ratios:?}");
+    assert!(ratios.iter().sum::<f64>() <= 3.0 * ratios.len() as f64, "{ratios:?}");
+    let wave = |a: usize| 2.0 * std::f64::consts::PI * a as f64 / 24.0;
+    let smooth =
+        |[i, j, k]: [usize; 3]| Complex::new(wave(i).sin() + wave(j).cos(), (wave(k) + wave(i)).cos());
+    let found = against_raw::<f64>(24, &["trim:7", "block:16", "zfp:rate=16"], &smooth);
+    assert!(found[1].bytes <= 1.05 * found[0].bytes && found[2].bytes <= 1.01 * found[0].bytes);
+    assert!(found[1].error < found[0].error / 4.0, "{} {}", found[1].error, found[0].error);
+}
+
+/// Where nearly all of the data is dropped, what was lost of it may be more
+/// than what is left: an error on every rank, and the certificate says how much.
+#[test]
+fn a_result_that_is_too_small_is_an_error() {
+    let problem = Problem::c2c([16, 16, 16]).keep([Keep::Lowest(4); 3]).tolerance(1e-4);
+    let run = |rest: f64| {
+        ferrier::ranks(4).run(|comm| {
+            let mut plan = plan_of::<f64>(&comm, &problem, &Choice::default())?;
+            let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
+            // Noise in a mode that is dropped, and a little of one that is kept.
+            let sign = |[i, j, k]: [usize; 3]| if (i + j + k) % 2 == 0 { 1.0 } else { -1.0 };
+            input.fill_complex(|_, at| noise(at) * 1e-3 * sign(at) + Complex::new(sign(at) + rest, 0.0));
+            let outcome = plan.forward(&input, &mut output);
+            let certificate = plan.certificate().expect("after a transform");
+            Ok((outcome, certificate.loss))
+        })
+    };
+    let fine = run(1.0).unwrap();
+    assert!(fine.iter().all(|(outcome, loss)| outcome.is_ok() && *loss < 1e-4), "{fine:?}");
+    let tiny = run(1e-6).unwrap();
+    let told = |outcome: &Result<()>| matches!(outcome, Err(Error::Tolerance(text)) if text.contains("1e-4"));
+    assert!(tiny.iter().all(|(outcome, loss)| told(outcome) && *loss > 1e-4), "{tiny:?}");
 }

@@ -113,6 +113,19 @@ pub trait Transport: Send + Sync {
     /// Makes ready an exchange of at most one part for and from each rank.
     /// Collective; allocates, so that flights need not.
     fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>>;
+    /// The same, but parts stay where their senders stored them, to be loaded
+    /// there when they have come: what is sent is lent as well. `None`, on
+    /// every rank, where that cannot be. Collective; allocates.
+    fn loan(&self, _sent: &[Part], _received: &[Part]) -> Result<Option<Box<dyn Flight>>> {
+        Ok(None)
+    }
+    /// May another thread of this process test flights?
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_watch(&self) -> Result<()> {
+        Ok(())
+    }
     /// Counters for the ranks of a node, zero at first. Collective; allocates.
     fn tally(&self, counters: usize) -> Result<Box<dyn Tally>>;
     /// Returns when there is news, or earlier: where flights are all there is
@@ -277,6 +290,16 @@ impl Comm {
             .map(|list| list.as_chunks::<8>().0.iter().map(|chunk| f64::from_le_bytes(*chunk)).collect())
             .collect();
         Ok((0..mine.len()).map(|i| lists.iter().map(|list| list[i]).reduce(join).unwrap_or(0.0)).collect())
+    }
+
+    /// Tells the others that this rank cannot go on: their calls return an
+    /// error. Under MPI, where nobody can be made to return from a call, the job
+    /// ends with this message and exit code 2. Not collective.
+    ///
+    /// For errors of a rank's own, such as of a file that only it reads: ranks
+    /// that just leave keep the others waiting under MPI.
+    pub fn fail(&self, message: &str) {
+        self.transport.fail(message);
     }
 
     pub(crate) fn transport(&self) -> &Arc<dyn Transport> {

@@ -16,7 +16,7 @@ use ferrier_mpi::{AllToAllV, Way};
 
 use super::{Call, Flight, Lent, News, Part, Shared, Tally, Transport, Window, number_nodes};
 use crate::{Error, Result};
-use control::Control;
+use control::{Control, Gone};
 use house::House;
 
 /// One rank of a communicator.
@@ -73,6 +73,15 @@ impl Transport for Member {
         "mpi"
     }
 
+    fn may_watch(&self) -> Result<()> {
+        match self.comm.mpi().level() >= ferrier_mpi::Level::Serialized {
+            true => Ok(()),
+            false => Err(Error::Transport(
+                "MPI may be called by one thread only (FERRIER_MPI_THREADS=serialized asks for more)".into(),
+            )),
+        }
+    }
+
     fn version(&self) -> String {
         let text = self.comm.mpi().library_version().unwrap_or_default();
         let first = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();
@@ -116,8 +125,11 @@ impl Transport for Member {
     }
 
     fn node_barrier(&self) -> Result<()> {
-        self.control()?.barrier();
-        Ok(())
+        self.control()?.barrier().map_err(|Gone(rank)| {
+            let message = format!("the process of rank {rank} has ended");
+            self.fail(&message);
+            Error::Transport(message)
+        })
     }
 
     fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>> {
@@ -159,7 +171,10 @@ impl Transport for Member {
     }
 
     fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool> {
-        self.control()?.lend(own, all)
+        let control = self.control()?;
+        control.post(own);
+        self.node_barrier()?;
+        control.read(all)
     }
 
     fn touching(&self, work: &mut dyn FnMut()) -> Result<()> {
