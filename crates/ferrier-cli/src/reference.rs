@@ -250,8 +250,16 @@ mod tests {
         let shape = [30, 20, 40];
         let numbers: Vec<f64> = (0..30 * 20 * 40).map(|i| f64::from(i == 0)).collect();
         let strides = [800, 40, 1];
-        let view =
-            View { numbers: &numbers, width: 1, lo: [0; 3], hi: shape, strides, array: 24000, batch: 1 };
+        let view = View {
+            numbers: &numbers,
+            width: 1,
+            lo: [0; 3],
+            hi: shape,
+            strides,
+            array: 24000,
+            batch: 1,
+            rows: None,
+        };
         let wanted = Wanted { shape, spectrum: shape, axes: &[0, 1, 2] };
         let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
         // The spectrum of an impulse is 1 everywhere; here it is 3 where the second frequency is 0.
