@@ -162,17 +162,12 @@ fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
         Dtype { complex: forward || !args.real, precision: header.dtype.precision, swapped: false };
     let (out_header, head) = Header::write(out_dtype, &out_shape);
     let mut job = Job { args, problem, choice, input, header, out_header, head };
-    if is_long(args, &frame) {
+    let in_layout = args.in_layout.unwrap_or(LayoutName::Slabs(0));
+    let natural = args.out_layout != LayoutName::Best;
+    if natural && !args.real && setup::is_line(&frame, in_layout, args.out_layout, &args.common) {
         job.lengthen(shape[2], scale, forward);
     }
     Ok(job)
-}
-
-/// Is this one long complex axis, in consecutive parts? Those go over all ranks.
-fn is_long(args: &TransformArgs, frame: &Frame) -> bool {
-    let parts = |layout: LayoutName| matches!(layout, LayoutName::Slabs(_) | LayoutName::Same);
-    let plain = args.common.in_grid.is_none() && args.common.out_grid.is_none();
-    frame.ndim() == 1 && !args.real && plain && args.in_layout.is_none_or(parts) && parts(args.out_layout)
 }
 
 /// Is this the kind of file that the transform takes?

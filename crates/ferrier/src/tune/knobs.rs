@@ -494,4 +494,24 @@ mod tests {
         assert_ne!(with(23, "ring"), whole);
         assert_eq!(with(4, "direct"), with(0, "direct"));
     }
+
+    /// A codec is the user's: no knob turns it, and it rules out exchanges that share memory.
+    #[test]
+    fn where_messages_are_encoded_there_are_messages() {
+        let given = Choice { codec: Some("f32".into()), ..Choice::default() };
+        let tolerant = Problem::c2c([8, 8, 8]).tolerance(1e-3);
+        for (problem, given) in [(Problem::c2c([8, 8, 8]), given), (tolerant, Choice::default())] {
+            let outcome = crate::ranks(2).run(|comm| {
+                let site = Site::new(&comm, &problem, &given);
+                assert_eq!(site.exchanges[0], "all_to_allv");
+                assert!(!site.exchanges.iter().any(|name| ["direct", "hierarchical"].contains(name)));
+                let knobs = Knobs::new(&site, &given, &[]);
+                let (start, sizes) = (knobs.space().start(), knobs.space().parameters());
+                let last = Point(sizes.iter().map(|parameter| parameter.values().len() - 1).collect());
+                assert!([start, last].iter().all(|point| knobs.choice(point).codec == given.codec));
+                Ok(())
+            });
+            outcome.unwrap();
+        }
+    }
 }
