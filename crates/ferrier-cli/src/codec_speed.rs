@@ -84,6 +84,7 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
         let Some(numbers) = elements.filter(|&numbers| numbers < usize::MAX / 64) else {
             return fail(format!("shape {} is too large to measure codecs with", args.problem.shape));
         };
+        let numbers = numbers.next_multiple_of(CHUNK);
         let mut codecs = Vec::new();
         for name in names {
             codecs.push(measure::<f64>(name, numbers)?);
