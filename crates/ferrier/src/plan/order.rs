@@ -59,7 +59,9 @@ pub(crate) fn fly_together(actions: &[Action]) -> bool {
         match action {
             Action::Start { reshape, .. } => flying.push(*reshape),
             Action::Wait { reshape, .. } => {
-                flying.iter().position(|at| at == reshape).map(|at| flying.swap_remove(at));
+                if let Some(at) = flying.iter().position(|at| at == reshape) {
+                    flying.swap_remove(at);
+                }
             }
             _ => {}
         }
