@@ -8,6 +8,7 @@ mod contender;
 mod contest;
 mod failure;
 mod info;
+mod modes;
 mod moving;
 mod noise;
 mod npy;

@@ -12,6 +12,7 @@ mod geometry;
 mod lines;
 mod lower;
 mod pass;
+mod ragged;
 mod schedule;
 mod tiles;
 

@@ -6,11 +6,14 @@
 //! or copies unless there is nothing to transform. Pure: every rank derives
 //! the same schedule, with the others' memory in it.
 
+use std::sync::Arc;
+
+use super::lines::Axes;
 use crate::exchange::Way;
 use crate::kernel::{LineKind, LinesSpec};
-use crate::modes::{Run, held};
+use crate::modes::{Columns, Ragged, Run, held};
 use crate::recipe::{Recipe, State, Step, step_name};
-use crate::{Kind, Layout, Tiling};
+use crate::{Box3, Kind, Layout, Tiling};
 
 /// Forward or backward.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +76,42 @@ pub(crate) struct Leg {
     /// What arrays hold of its lines before and after; the rest is zero, or dropped.
     pub from: Vec<Run>,
     pub to: Vec<Run>,
+    /// The same where it differs from line to line: `from` or `to` is then
+    /// the box around all of them.
+    pub ragged_from: Option<Arc<Ragged>>,
+    pub ragged_to: Option<Arc<Ragged>>,
+    /// What merges lines along it into columns, or takes them apart.
+    pub columns: Option<Arc<Columns>>,
     /// Is what it leaves real?
     pub real: bool,
+}
+
+impl Leg {
+    /// What becomes of a rank's box.
+    pub fn after(&self, part: &Box3) -> Box3 {
+        match &self.columns {
+            Some(columns) if self.ragged_to.is_some() => columns.merged(part),
+            Some(columns) => columns.apart(part, held(&self.to)),
+            None => part.with_axis(self.axis, held(&self.to)),
+        }
+    }
+
+    /// Does it change what a rank has along this axis?
+    pub fn moves(&self, axis: usize) -> bool {
+        axis == self.axis || (self.columns.is_some() && axis == 2)
+    }
+
+    /// How its lines must be taken, where they lie unevenly.
+    pub fn axes(&self) -> Option<Axes> {
+        let ragged = self.ragged_from.as_ref().or(self.ragged_to.as_ref())?;
+        Some(Axes { along: self.axis, lanes: ragged.lanes, planes: 3 - self.axis - ragged.lanes })
+    }
+
+    /// Of what there is before and after, that in which lines along the axis lie side by side.
+    pub fn lines_in(&self, part: &Box3) -> Box3 {
+        let apart = self.columns.is_some() && self.ragged_from.is_some();
+        if apart { self.after(part) } else { *part }
+    }
 }
 
 /// One pass over memory: load, transform along up to two axes, store.
@@ -148,6 +185,7 @@ pub(crate) fn schedule(recipe: &Recipe, terms: Terms<'_>) -> Schedule {
 
 fn groups(recipe: &Recipe, direction: Direction) -> (Vec<Group>, Vec<Reshape>) {
     let mut states = recipe.states();
+    let columns = recipe.columns().map(Arc::new);
     let mut steps: Vec<Step> = recipe.steps.clone();
     if direction == Direction::Backward {
         states.reverse();
@@ -178,7 +216,28 @@ fn groups(recipe: &Recipe, direction: Direction) -> (Vec<Group>, Vec<Reshape>) {
                     Direction::Backward => (modes, space),
                 };
                 let name = step_name(step, before.real);
-                group.legs.push(Leg { axis: *axis, spec, name, from, to, real: after.real });
+                let ragged = columns.as_ref().and_then(|columns| match axis {
+                    0 => Some(Arc::new(columns.along.clone())),
+                    1 => Some(Arc::new(columns.across.clone())),
+                    _ => None,
+                });
+                let (ragged_from, ragged_to) = match direction {
+                    Direction::Forward => (None, ragged),
+                    Direction::Backward => (ragged, None),
+                };
+                let columns = columns.clone().filter(|_| *axis == 1);
+                let real = after.real;
+                group.legs.push(Leg {
+                    axis: *axis,
+                    spec,
+                    name,
+                    from,
+                    to,
+                    ragged_from,
+                    ragged_to,
+                    columns,
+                    real,
+                });
                 let order = group.leave.layout.order();
                 group.leave = State { layout: after.layout.clone().with_order(order), real: after.real };
             }
@@ -351,8 +410,11 @@ impl Maker<'_> {
         let fits = |first: usize| {
             let pair = &legs[first..first + 2];
             let planes = 3 - pair[0].axis - pair[1].axis;
+            // Columns are made of planes of the axes that they are not along.
+            let ragged = pair.iter().any(|leg| leg.ragged_from.is_some() || leg.ragged_to.is_some());
             // The planes of the pair must lie apart in memory.
-            (legs.len() == 2 || planes == slowest)
+            !(ragged && planes != 0)
+                && (legs.len() == 2 || planes == slowest)
                 && !pair.iter().any(|leg| cuts.contains(&leg.axis))
                 && (self.terms.fuse)(pair, &group.leave)
         };
@@ -397,7 +459,7 @@ fn after(group: &Group, done: usize) -> State {
     let mut layout = group.arrive.layout.clone().with_order(group.leave.layout.order());
     let mut real = group.arrive.real;
     for leg in &group.legs[..done] {
-        layout = layout.with_axis(leg.axis, held(&leg.to));
+        layout = layout.map(|part| leg.after(part));
         real = leg.real;
     }
     State { layout, real }

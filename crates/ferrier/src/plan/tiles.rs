@@ -159,7 +159,7 @@ fn candidates(reshape: &Reshape, wish: &Tiling) -> Vec<Tiles> {
 fn flags(schedule: &Schedule, number: usize, tiles: Tiles, taken: &[bool], in_place: bool) -> Tiles {
     let Some([sender, taker]) = neighbours(schedule, number) else { return Tiles::ONE };
     let (first, second) = (&schedule.passes[sender], &schedule.passes[taker]);
-    let moves = |pass: &Pass| pass.legs.iter().any(|leg| leg.axis == tiles.axis);
+    let moves = |pass: &Pass| pass.legs.iter().any(|leg| leg.moves(tiles.axis));
     let alone = left_alone(&schedule.reshapes[number], tiles.axis);
     let before = !taken[sender] && !moves(first) && (tiles.side == Side::From || alone);
     let after = !tiles.only_before && !taken[taker] && !moves(second) && (tiles.side == Side::To || alone);
