@@ -31,7 +31,6 @@ pub struct Wanted {
 
 impl Wanted {
     /// A Fourier transform of some axes, the first modes of each.
-    #[cfg(test)]
     pub fn fourier(shape: [usize; 3], spectrum: [usize; 3], axes: &[usize]) -> Wanted {
         let kind = |axis: usize| if axes.contains(&axis) { Kind::Complex } else { Kind::None };
         Wanted { shape, kinds: std::array::from_fn(kind), modes: spectrum.map(|n| (0..n).collect()) }

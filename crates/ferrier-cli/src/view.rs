@@ -1,6 +1,6 @@
 //! A rank's array as numbers and strides.
 
-use ferrier::{Array, Box3, Order, Real};
+use ferrier::{Array, Box3, Comm, Order, Real};
 use num_complex::Complex;
 
 use crate::noise::Noise;
@@ -126,6 +126,42 @@ impl<'a, T: Real + Number> View<'a, T> {
         }
         (distance, norm)
     }
+}
+
+/// The value of the first array at a global index that this rank has.
+pub fn value<T: Real>(array: &Array<T>, index: [usize; 3]) -> Complex<f64> {
+    match array.index(0, index) {
+        None => Complex::from(f64::NAN),
+        Some(at) if array.is_complex() => {
+            let Complex { re, im } = array.complex()[at];
+            Complex::new(re.widened(), im.widened())
+        }
+        Some(at) => Complex::from(array.real()[at].widened()),
+    }
+}
+
+/// The norms of an array's distance from what it should be, and of that. Collective.
+///
+/// # Errors
+/// Where a rank has failed or left.
+pub fn distance<T: Real>(
+    comm: &Comm,
+    array: &Array<T>,
+    wanted: impl Fn([usize; 3]) -> Complex<f64>,
+) -> ferrier::Result<(f64, f64)> {
+    let own = array.get_box();
+    let mut sums = [0.0; 2];
+    for i in own.lo[0]..own.hi[0] {
+        for j in own.lo[1]..own.hi[1] {
+            for k in own.lo[2]..own.hi[2] {
+                let want = wanted([i, j, k]);
+                sums[0] += (value(array, [i, j, k]) - want).norm_sqr();
+                sums[1] += want.norm_sqr();
+            }
+        }
+    }
+    let sums = comm.sum(&sums)?;
+    Ok((sums[0].sqrt(), sums[1].sqrt()))
 }
 
 /// A value in the precision of the transform.

@@ -34,6 +34,7 @@ pub mod exchange;
 pub mod kernel;
 mod kind;
 mod layout;
+mod long;
 pub mod machine;
 mod modes;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
@@ -45,6 +46,7 @@ mod recipe;
 mod room;
 mod simple;
 pub mod solve;
+pub mod spectral;
 pub mod transport;
 pub mod tune;
 pub mod wisdom;
@@ -58,7 +60,8 @@ pub use layout::{Box3, Layout, LayoutSpec, Order};
 pub use modes::{Keep, Radii};
 pub use num_complex::Complex;
 pub use plan::{
-    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Plan, Planner, StepTime, Workspace,
+    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Modes, Operator, Plan, Planner, Run,
+    StepTime, Workspace, pointwise,
 };
 pub use problem::Problem;
 pub use recipe::{Recipe, Step, StepTraffic};
