@@ -144,7 +144,7 @@ fn contenders<T: Real + Number + Into<f64>>(
             [boxes[0] * width(work.problem.is_real()), boxes[1] * width(work.problem.has_real_spectrum())]
                 .map(|n| n * task.batch * size_of::<T>());
         // Ours: input, spectrum, what comes back, or one for all. A peer's: input, spectrum, in place.
-        let ours = if work.in_place { numbers[1] } else { 2 * numbers[0] + numbers[1] };
+        let ours = if work.in_place { numbers[0].max(numbers[1]) } else { 2 * numbers[0] + numbers[1] };
         let theirs = work.peers.len() * (numbers[0] + 2 * numbers[1]);
         setup::check_room(comm, choices.len() * (draft.memory().total() + ours) + theirs)?;
         list.push(Contender::new(comm, draft, noise, (work.in_place, work.whole))?);
