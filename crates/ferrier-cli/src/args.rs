@@ -57,6 +57,7 @@ pub enum Command {
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
   ferrier bench 256 --kind r2c --ranks 2 --apply laplacian
   ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,th-0,th,new --budget 30s
+  ferrier bench 1d:16777216 --ranks 4
   ferrier bench --codec-speed
   mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi",
         mut_arg("shape", |shape| shape.required(false).required_unless_present("codec_speed").default_value_if("codec_speed", "true", "192")))]
@@ -91,7 +92,7 @@ pub enum Command {
   ferrier convolve a.npy b.npy out.npy --linear                  scipy.signal.convolve(a, b)
   ferrier convolve field.npy kernel.npy out.npy --correlate --ranks 4")]
     Convolve(crate::convolve::ConvolveArgs),
-    /// Solve an equation on a periodic box, and see what a tolerance costs and saves.
+    /// Solve an equation whose solution is known: see how exact, how fast, what a tolerance saves.
     Solve(crate::solve::SolveArgs),
     /// Look at, merge or forget what tuning has learned.
     #[command(after_help = "Examples:
@@ -265,7 +266,7 @@ pub struct TransformArgs {
 /// What `bench` and `plan` have in common: the problem.
 #[derive(Args, Clone, Debug)]
 pub struct ProblemArgs {
-    /// 256 (a cube), 256x256x128, or 512x512 (two axes)
+    /// 256 (a cube), 256x256x128, 512x512 (two axes), or 1d:16777216 (one axis, over all ranks)
     pub shape: Frame,
     /// Complex to complex, or real to complex
     #[arg(long, value_enum, default_value_t = KindName::C2c)]

@@ -41,8 +41,12 @@ pub struct Timed {
     pub exchange: String,
     /// What transformed the lines.
     pub kernel: String,
-    /// The tiles of the first reshape.
-    pub tiling: Option<ferrier::Tiling>,
+    /// What reshapes go by.
+    pub overlap: ferrier::Overlap,
+    /// Whose experience the plan was made from, if any's.
+    pub wisdom: Option<ferrier::wisdom::Known>,
+    /// How long planning took, memory not counted, in milliseconds.
+    pub planning_ms: f64,
     /// What a user should know about the plan.
     pub notes: Vec<String>,
 }
@@ -123,10 +127,11 @@ impl<T: Real + Number + Into<f64>> Contender<T> {
     /// Those of the library.
     pub fn new(
         comm: &Comm,
-        draft: Draft<T>,
+        (draft, planning_ms): (Draft<T>, f64),
         noise: &Noise,
         (in_place, whole): (bool, bool),
     ) -> Outcome<Self> {
+        let wisdom = draft.wisdom().cloned();
         let plan = draft.build()?;
         let arrays = session::agree(comm, Arrays::new(&plan, noise, in_place).map_err(Into::into))?;
         let recipe = plan.recipe();
@@ -135,7 +140,9 @@ impl<T: Real + Number + Into<f64>> Contender<T> {
             codec: recipe.codec().into(),
             exchange: recipe.exchange().into(),
             kernel: recipe.kernel().into(),
-            tiling: recipe.overlap.forward.first().copied(),
+            overlap: recipe.overlap.clone(),
+            wisdom,
+            planning_ms,
             notes: plan.notes().to_vec(),
             // What was dropped does not come back.
             error_l2: if whole { 0.0 } else { f64::NAN },
@@ -160,6 +167,7 @@ impl<T: Real + Number + Into<f64>> Contender<T> {
         arrays.forward(plan)?;
         let order = plan.output_layout().order();
         let view = View::of_spectrum(arrays.spectrum(), plan.output_box(), order, self.batch);
+        let view = View { rows: plan.recipe().long.map(|_| plan.recipe().shape[1]), ..view };
         own.error_forward = error(&view)?;
         own.wire = comm.sum(&[plan.wire_bytes() as f64])?[0] as u64;
         let there = plan.certificate().unwrap_or_default();

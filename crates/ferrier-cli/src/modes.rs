@@ -72,6 +72,11 @@ impl ModesArgs {
         Ok(Some(three))
     }
 
+    /// Is it a Fourier transform of which all modes are kept?
+    pub fn is_plain(&self) -> bool {
+        self.kinds.is_none() && self.keeps_all()
+    }
+
     /// Are all modes kept?
     pub fn keeps_all(&self) -> bool {
         self.keep.is_none() && self.keep_sphere.is_none()

@@ -78,7 +78,8 @@ pub fn measure<T: Real + Number + Into<f64>>(
     choices: &[Choice],
 ) -> Outcome<Measured> {
     let task = &work.task;
-    let noise = Noise::new(task.shape, 1);
+    // One long axis is a matrix to us, and one axis to others: the same values in the same order.
+    let noise = Noise::new(work.problem.lengths(), 1);
     let mut contenders = contenders::<T>(comm, work, choices, &noise)?;
     let Some(first) = contenders.first() else { return Ok(Measured::default()) };
     let references = references(comm, work, &first.arrays.input)?;
@@ -92,7 +93,8 @@ pub fn measure<T: Real + Number + Into<f64>>(
     let mut peers = Vec::new();
     for member in &work.peers {
         work.say(comm, format!("planning {}", member.name));
-        let plan = || Peer::new::<T>(member, task, work.launched, |b, index| rounded(noise.at(b, index)));
+        let line = Noise::new(task.shape, 1);
+        let plan = || Peer::new::<T>(member, task, work.launched, |b, index| rounded(line.at(b, index)));
         if member.is_together() {
             peers.push(Turns::new::<T>(session::agree(comm, plan())?, Some(comm), task, &references)?);
         } else if comm.rank() == 0 {
@@ -135,8 +137,10 @@ fn contenders<T: Real + Number + Into<f64>>(
     let mut list = Vec::new();
     for choice in choices {
         let choice = crate::overlap::with_messages(comm, choice)?;
+        let start = Instant::now();
         let draft = Planner::new(&work.problem).choice(choice).draft::<T>(comm);
         let draft = session::agree(comm, draft.map_err(Into::into))?;
+        let planning_ms = start.elapsed().as_secs_f64() * 1e3;
         let boxes = [&draft.recipe().input, &draft.recipe().output]
             .map(|layout| layout.boxes()[comm.rank()].volume());
         let width = |real: bool| if real { 1 } else { 2 };
@@ -147,7 +151,8 @@ fn contenders<T: Real + Number + Into<f64>>(
         let ours = if work.in_place { numbers[0].max(numbers[1]) } else { 2 * numbers[0] + numbers[1] };
         let theirs = work.peers.len() * (numbers[0] + 2 * numbers[1]);
         setup::check_room(comm, choices.len() * (draft.memory().total() + ours) + theirs)?;
-        list.push(Contender::new(comm, draft, noise, (work.in_place, work.whole))?);
+        let how = (work.in_place, work.whole);
+        list.push(Contender::new(comm, (draft, planning_ms), noise, how)?);
     }
     Ok(list)
 }
@@ -172,6 +177,8 @@ fn references<T: Real + Number + Into<f64>>(
     let task = &work.task;
     let wanted = Wanted::of(&work.problem);
     let view = View::of_input(input, task.batch);
+    let lengths = work.problem.lengths();
+    let view = if lengths == task.shape { view } else { view.in_line(lengths[2]) };
     let mut arrays = vec![0, task.batch - 1];
     arrays.dedup();
     arrays.into_iter().map(|b| Ok((b, Reference::new(comm, &wanted, &view.of_batch(b))?))).collect()

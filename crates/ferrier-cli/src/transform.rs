@@ -15,6 +15,7 @@ use crate::modes::{self, Cube};
 use crate::npy::{Dtype, Header};
 use crate::output::{Naming, Output};
 use crate::parts::{self, Elements, Number, Part};
+use crate::report;
 use crate::session::{self, Session};
 use crate::setup;
 use crate::shape::{Frame, LayoutName, real_length};
@@ -164,7 +165,10 @@ fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
     let out_dtype = Dtype { complex: !real_out, precision: header.dtype.precision, swapped: false };
     let (out_header, head) = Header::write(out_dtype, &out_shape);
     let mut job = Job { args, problem, cube, choice, input, header, out_header, head };
-    if is_long(args, &frame) {
+    let in_layout = args.in_layout.unwrap_or(LayoutName::Slabs(0));
+    let natural = args.out_layout != LayoutName::Best;
+    let plain = !args.real && args.common.modes.is_plain() && args.points.is_none();
+    if natural && plain && setup::is_line(&frame, in_layout, args.out_layout, &args.common) {
         job.lengthen(frame.shape()[2], scale, forward);
     }
     Ok(job)
@@ -211,15 +215,6 @@ fn problem(args: &TransformArgs, frame: &Frame, complex: bool) -> Outcome<(Probl
         _ => problem,
     };
     Ok((args.common.modes.apply(&Frame::new(&frame.users(shape))?, problem)?, axes))
-}
-
-/// Is this one long complex axis, in consecutive parts? Those go over all ranks.
-fn is_long(args: &TransformArgs, frame: &Frame) -> bool {
-    let parts = |layout: LayoutName| matches!(layout, LayoutName::Slabs(_) | LayoutName::Same);
-    let plain = args.common.in_grid.is_none() && args.common.out_grid.is_none();
-    let modes = &args.common.modes;
-    let plain = plain && modes.keeps_all() && modes.kinds.is_none() && args.points.is_none();
-    frame.ndim() == 1 && !args.real && plain && args.in_layout.is_none_or(parts) && parts(args.out_layout)
 }
 
 /// Is this the kind of file that the transform takes?
@@ -277,6 +272,9 @@ fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &Progr
     let width = |real: bool| if real { 1 } else { 2 };
     let numbers = boxes[0] * width(job.problem.is_real()) + boxes[1] * width(job.problem.has_real_spectrum());
     setup::check_room(comm, draft.memory().total() + numbers * size_of::<T>())?;
+    if comm.rank() == 0 && draft.wisdom().is_some() {
+        report::say(&crate::plan::wisdom_line(draft.wisdom()))?;
+    }
     let mut plan = draft.build()?;
     let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?)));
     let (input, output_array) = session::agree(comm, arrays.map_err(Into::into))?;

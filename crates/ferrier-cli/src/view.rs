@@ -23,6 +23,8 @@ pub struct View<'a, T> {
     pub array: usize,
     /// Arrays.
     pub batch: usize,
+    /// The rows of a spectrum whose element (k1, k2) is mode k1 + rows k2 of one long axis.
+    pub rows: Option<usize>,
 }
 
 impl<'a, T: Real + Number> View<'a, T> {
@@ -34,7 +36,16 @@ impl<'a, T: Real + Number> View<'a, T> {
             false => (flat(array.complex()), 2, array.get_box()),
         };
         if own.is_empty() {
-            return View { numbers: &[], width, lo: own.lo, hi: own.lo, strides: [0; 3], array: 0, batch };
+            return View {
+                numbers: &[],
+                width,
+                lo: own.lo,
+                hi: own.lo,
+                strides: [0; 3],
+                array: 0,
+                batch,
+                rows: None,
+            };
         }
         // How it lies, by asking for the places of neighbours.
         let place = |b: usize, index: [usize; 3]| {
@@ -56,7 +67,15 @@ impl<'a, T: Real + Number> View<'a, T> {
             strides,
             array: apart,
             batch,
+            rows: None,
         }
+    }
+
+    /// A part of a matrix whose rows follow each other as a part of one long axis.
+    pub fn in_line(self, row: usize) -> Self {
+        let (lo, hi) = ([0, 0, self.lo[1] * row], [1, 1, self.hi[1] * row]);
+        let hi = if self.lo[1] < self.hi[1] { hi } else { lo };
+        View { lo, hi, strides: [0, 0, 1], ..self }
     }
 
     /// Numbers that fill a box without gaps: complex ones, where the array can hold them.
@@ -69,11 +88,12 @@ impl<'a, T: Real + Number> View<'a, T> {
         strides[mid] = extent[fast];
         strides[slow] = extent[fast] * extent[mid];
         let array = extent.iter().product();
-        View { numbers, width, lo: own.lo, hi: own.hi, strides, array, batch }
+        View { numbers, width, lo: own.lo, hi: own.hi, strides, array, batch, rows: None }
     }
 
     /// The value of array `b` at a global index, if it lies here.
     pub fn at(&self, b: usize, index: [usize; 3]) -> Option<Complex<f64>> {
+        let index = self.rows.map_or(index, |rows| [0, index[2] % rows, index[2] / rows]);
         if (0..3).any(|axis| !(self.lo[axis]..self.hi[axis]).contains(&index[axis])) {
             return None;
         }

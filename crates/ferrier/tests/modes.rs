@@ -461,7 +461,7 @@ fn any_sphere(ranks: usize, rng: &mut Rng) -> Setup {
 fn random_spheres_match_the_oracle() {
     let _watchdog = watchdog(120);
     let mut rng = Rng::for_test(606);
-    let count = if common::thin() { 20 } else { 150 };
+    let count = if common::thin() { 20 } else { 80 };
     for turn in 0..count {
         let ranks = 1 + rng.below(8);
         let setup = any_sphere(ranks, &mut rng);
@@ -507,7 +507,7 @@ fn columns_are_shared_out_evenly() {
 fn random_kinds_and_modes_match_the_oracle() {
     let _watchdog = watchdog(120);
     let mut rng = Rng::for_test(505);
-    let count = if common::thin() { 30 } else { 400 };
+    let count = if common::thin() { 30 } else { 240 };
     for turn in 0..count {
         let ranks = 1 + rng.below(8);
         let setup = any_setup(ranks, &mut rng);

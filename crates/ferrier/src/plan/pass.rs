@@ -1,5 +1,6 @@
 //! Passes, ready to run: blocks of lines shared out over threads.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +9,8 @@ use super::geometry::{Geometry, width};
 use super::lines::{Axes, BlockAt, LineGrid, Side};
 use super::lower::{Areas, Base, Piece, Site, Wired};
 use super::operator::Operator;
-use super::schedule::{self, End, Leg, Pass, Schedule, Touch};
+use super::order::Part;
+use super::schedule::{self, Leg, Pass, Schedule, Touch};
 use super::tool::Tool;
 use crate::kernel::{Block, LineKind, Store, Strip, fence};
 use crate::machine::SendPtr;
@@ -138,18 +140,18 @@ impl<T: Real> BoundPass<T> {
         schedule: &Schedule,
         areas: &Areas,
         pass: &Pass,
-        tile: Option<(usize, usize)>,
+        part: Part,
         make: MakeLines<'_, T>,
     ) -> Result<Self> {
-        let cut = |part: &Box3| tile.map_or(*part, |(reshape, tile)| site.cuts[reshape].of(part, tile));
-        let arrive = cut(&pass.arrive.layout.boxes()[site.rank]);
-        let leave = cut(&pass.leave.layout.boxes()[site.rank]);
-        // A pass between two reshapes goes by the tiles of one of them.
-        let tile_of =
-            |end: &End| tile.filter(|(reshape, _)| *end == End::Wire(*reshape)).map(|(_, tile)| tile);
-        let side = |end: &End, sending: bool| Wired { sending, tile: tile_of(end) };
-        let from = site.pieces(schedule, areas, &pass.from, &arrive, side(&pass.from, false));
-        let to = site.pieces(schedule, areas, &pass.to, &leave, side(&pass.to, true));
+        let arrive = pass.arrive.layout.boxes()[site.rank];
+        let leave = pass.leave.layout.boxes()[site.rank];
+        let (arrive, leave) =
+            (site.part_of(schedule, pass, part, &arrive), site.part_of(schedule, pass, part, &leave));
+        let arrays = site.arrays(part.lot);
+        let side =
+            |sending: bool| Wired { sending, lot: part.lot, tile: if sending { part.to } else { part.from } };
+        let from = site.pieces(schedule, areas, &pass.from, (&arrive, &arrays), side(false));
+        let to = site.pieces(schedule, areas, &pass.to, (&leave, &arrays), side(true));
         let work = match &pass.legs[..] {
             _ if arrive.is_empty() => Work::Nothing,
             [] => {
@@ -158,21 +160,22 @@ impl<T: Real> BoundPass<T> {
                 let all = Run::whole(arrive.hi[along]);
                 let sides = [&from, &to].map(|pieces| Side::even(pieces, &all, width(pass.leave.real)));
                 let axes = Axes::choose(along, &from, &to);
-                Work::Lines(LineGrid::new(axes, &arrive, sides[0], sides[1], lines, site.batch))
+                Work::Lines(LineGrid::new(axes, &arrive, sides[0], sides[1], lines, (&arrays, None)))
             }
             [leg] => {
                 let axes = leg.axes().unwrap_or_else(|| Axes::choose(leg.axis, &from, &to));
                 let [from, to] = sides(leg, &from, &to);
-                Work::Lines(LineGrid::new(axes, &leg.lines_in(&arrive), from, to, make(leg)?, site.batch))
+                let domain = leg.lines_in(&arrive);
+                Work::Lines(LineGrid::new(axes, &domain, from, to, make(leg)?, (&arrays, site.block)))
             }
-            [one, two] => planes(site, &arrive, &from, &to, [one, two], make)?,
+            [one, two] => planes(site, (&arrive, &arrays), &from, &to, [one, two], make)?,
             _ => unreachable!("a pass has at most two legs"),
         };
-        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * site.batch) as u64;
+        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
         let bytes =
             (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
         let mut now = arrive;
-        let count = |leg| flops(leg, &mut now) * site.batch as f64;
+        let count = |leg| flops(leg, &mut now) * arrays.len() as f64;
         let flops = pass.legs.iter().map(count).sum();
         let name = match &pass.legs[..] {
             [] => COPY.to_string(),
@@ -377,7 +380,7 @@ fn sides<'a>(leg: &'a Leg, from: &'a [Piece], to: &'a [Piece]) -> [Side<'a>; 2] 
 /// Two axes, plane by plane.
 fn planes<T: Real>(
     site: &Site<'_>,
-    arrive: &Box3,
+    (arrive, arrays): (&Box3, &Range<usize>),
     from: &[Piece],
     to: &[Piece],
     legs: [&Leg; 2],
@@ -407,9 +410,10 @@ fn planes<T: Real>(
     };
     let [one, two] = legs;
     let [before, middle] = sides(one, from, &pieces);
-    let mut first = LineGrid::new(axes[0], &one.lines_in(arrive), before, middle, make(one)?, site.batch);
+    let mut first =
+        LineGrid::new(axes[0], &one.lines_in(arrive), before, middle, make(one)?, (arrays, site.block));
     let [middle, after] = sides(two, &pieces, to);
-    let mut second = LineGrid::new(axes[1], &between, middle, after, make(two)?, site.batch);
+    let mut second = LineGrid::new(axes[1], &between, middle, after, make(two)?, (arrays, site.block));
     first.near[1] = !in_target;
     second.near = [true, in_target || two.ragged_to.is_some()];
     Ok(Work::Planes { first, second, plane })

@@ -155,7 +155,8 @@ pub fn linear_shape(a: [usize; 3], b: [usize; 3]) -> [usize; 3] {
     std::array::from_fn(|axis| smooth((a[axis] + b[axis]).saturating_sub(1).max(1)))
 }
 
-fn smooth(least: usize) -> usize {
+/// The first length from `least` on whose prime factors are 2, 3 and 5.
+pub(super) fn smooth(least: usize) -> usize {
     let is_smooth = |mut n: usize| {
         for prime in [2, 3, 5] {
             while n.is_multiple_of(prime) {

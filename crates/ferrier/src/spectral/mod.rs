@@ -5,7 +5,8 @@
 //! [`helmholtz`], [`derivative`], [`shift()`], [`low_pass`], [`gaussian`],
 //! [`two_thirds`]) go with [`Plan::apply`](crate::Plan::apply), which fuses them with the
 //! transforms; [`Waves`] says which index is which wave number. [`Calculus`] has
-//! operators on vector fields, [`Convolution`] products with a given spectrum.
+//! operators on vector fields, [`Convolution`] products with a given spectrum,
+//! [`Products`] those of fields in space, without aliases.
 //!
 //! ```
 //! use ferrier::{LayoutSpec, Plan, Problem, spectral};
@@ -31,12 +32,14 @@
 
 mod convolve;
 mod power;
+mod product;
 mod scalar;
 mod vector;
 mod waves;
 
 pub use convolve::{Convolution, linear_shape};
 pub use power::{Shell, power_spectrum};
+pub use product::Products;
 pub use scalar::{
     derivative, gaussian, helmholtz, inverse_laplacian, laplacian, low_pass, shift, two_thirds,
 };
