@@ -110,7 +110,7 @@ impl Reference {
         let flat: Vec<f64> = sums.iter().map(Sum::value).flat_map(|value| [value.re, value.im]).collect();
         let flat = comm.sum(&flat)?;
         Ok(Reference {
-            lengths: std::array::from_fn(|axis| wanted.modes[axis].len()),
+            lengths: wanted.modes.each_ref().map(Vec::len),
             drawn,
             values: flat.chunks_exact(2).map(|pair| Complex::new(pair[0], pair[1])).collect(),
         })
