@@ -28,6 +28,7 @@
 mod buffer;
 mod choice;
 mod design;
+pub mod device;
 mod error;
 pub mod exchange;
 pub mod kernel;
@@ -46,6 +47,9 @@ pub mod wisdom;
 
 pub use choice::{Choice, MemoryUse, Overlap, Path, Tiling};
 pub use design::design;
+#[cfg(feature = "cuda")]
+pub use device::cuda;
+pub use device::Device;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};
 pub use layout::{Box3, Layout, LayoutSpec, Order};

@@ -74,10 +74,10 @@ impl<T: Real> Tables<T> {
     }
 }
 
-pub(super) type Movers = Arc<Vec<Box<dyn Mover>>>;
+pub(crate) type Movers = Arc<Vec<Box<dyn Mover>>>;
 
 /// What is asked for the reshapes of one direction.
-pub(super) fn tilings(recipe: &Recipe, direction: Direction) -> &[Tiling] {
+pub(crate) fn tilings(recipe: &Recipe, direction: Direction) -> &[Tiling] {
     match direction {
         Direction::Forward => &recipe.overlap.forward,
         Direction::Backward => &recipe.overlap.backward,
@@ -85,7 +85,7 @@ pub(super) fn tilings(recipe: &Recipe, direction: Direction) -> &[Tiling] {
 }
 
 /// The movers of forward and backward, in place or not: one for every tile.
-pub(super) fn movers(
+pub(crate) fn movers(
     comm: &Comm,
     recipe: &Recipe,
     plans: &[Schedule; 4],

@@ -20,8 +20,8 @@ use crate::{Box3, Choice, Comm, Error, LayoutSpec, Problem, Real, Recipe, Result
 /// Makes plans: a problem, and what the user wants to decide himself.
 #[derive(Clone, Debug)]
 pub struct Planner {
-    problem: Problem,
-    choice: Choice,
+    pub(crate) problem: Problem,
+    pub(crate) choice: Choice,
     effort: Effort,
     source: Source,
 }
@@ -69,6 +69,13 @@ impl Planner {
     pub fn without_wisdom(mut self) -> Self {
         self.source = Source::Nothing;
         self
+    }
+
+    /// A planner of plans whose arrays live on this GPU. Wisdom and tuning
+    /// are the CPU's; they do not matter there.
+    #[cfg(feature = "cuda")]
+    pub fn device(self, gpu: &crate::cuda::Gpu) -> crate::cuda::CudaPlanner {
+        crate::cuda::CudaPlanner::new(self, gpu)
     }
 
     /// Decides everything. Collective: every rank of `comm` must call it with
@@ -131,6 +138,17 @@ pub(crate) fn default_exchange(comm: &Comm) -> &'static str {
 /// Gathers the ranks' own boxes and compares everything else; checks the problem.
 pub(crate) fn agree<T: Real>(
     comm: &Comm,
+    problem: Problem,
+    choice: &Choice,
+    effort: Effort,
+) -> Result<Problem> {
+    agree_on::<T>(comm, "cpu", problem, choice, effort)
+}
+
+/// The same, for a device.
+pub(crate) fn agree_on<T: Real>(
+    comm: &Comm,
+    device: &str,
     mut problem: Problem,
     choice: &Choice,
     effort: Effort,
@@ -138,7 +156,7 @@ pub(crate) fn agree<T: Real>(
     for spec in [&mut problem.input, &mut problem.output] {
         gather_boxes(comm, spec)?;
     }
-    let mine = format!("{} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
+    let mine = format!("{} {device} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
     let all = comm.all_gather(mine.as_bytes())?;
     match all.iter().position(|theirs| *theirs != all[0]) {
         None => problem.check().map(|()| problem),
@@ -219,7 +237,7 @@ fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Dec
     serde_json::from_slice(&comm.all_gather(&mine)?[0]).map_err(Error::other)
 }
 
-fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
+pub(crate) fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
     let all = comm.all_gather(&recipe.digest().to_le_bytes())?;
     match all.iter().position(|digest| *digest != all[0]) {
         None => Ok(()),

@@ -1,17 +1,17 @@
 //! Plans: recipes bound to ranks and memory.
 
 mod arrays;
-mod bind;
+pub(crate) mod bind;
 mod copy;
 mod data;
 mod draft;
 mod events;
-mod geometry;
-mod lines;
-mod lower;
+pub(crate) mod geometry;
+pub(crate) mod lines;
+pub(crate) mod lower;
 mod pass;
-mod schedule;
-mod tiles;
+pub(crate) mod schedule;
+pub(crate) mod tiles;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
@@ -20,6 +20,8 @@ use serde::Serialize;
 
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
+#[cfg(feature = "cuda")]
+pub(crate) use draft::{agree_on, compare};
 pub(crate) use draft::{agree, default_exchange, threads};
 pub use events::{Event, EventKind};
 

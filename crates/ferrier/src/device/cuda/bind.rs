@@ -1,0 +1,459 @@
+//! Binding: a schedule becomes launches, step by step, on memory of a GPU.
+
+use std::f64::consts::TAU;
+
+use super::fft::{Cufft, Shape};
+use super::gpu::Gpu;
+use super::tables::{LineTable, MoveTable};
+use super::tuning::{Cut, Wish};
+use crate::kernel::LineKind;
+use crate::plan::bind::Movers;
+use crate::plan::geometry::{Geometry, width};
+use crate::plan::lines::Axes;
+use crate::plan::lower::{Areas, Base, Piece, Site, Wired, padded_rows};
+use crate::plan::schedule::{End, Leg, Pass, Schedule};
+use crate::plan::tiles::{self, Action, Tiles};
+use crate::recipe::State;
+use crate::{Box3, Kind, Order, Precision, Real, Recipe, Result};
+
+/// Tables for the kernels, one after the other as they will lie on the GPU.
+#[derive(Default)]
+pub(super) struct Tables {
+    pub bytes: Vec<u8>,
+    roots: Vec<(usize, usize)>,
+}
+
+impl Tables {
+    /// Appends plain numbers; where they begin.
+    fn push<E: Copy>(&mut self, items: &[E]) -> usize {
+        let at = self.bytes.len().next_multiple_of(64);
+        self.bytes.resize(at, 0);
+        // SAFETY: tables are structures of integers and floats without padding.
+        let bytes = unsafe { std::slice::from_raw_parts(items.as_ptr().cast::<u8>(), size_of_val(items)) };
+        self.bytes.extend_from_slice(bytes);
+        at
+    }
+
+    /// Room for `count` words that are set later.
+    pub fn room(&mut self, count: usize) -> usize {
+        self.push(&vec![0_u64; count])
+    }
+
+    /// The n-th roots of unity, sign -1.
+    fn roots<T: Real>(&mut self, n: usize) -> usize {
+        if let Some((_, at)) = self.roots.iter().find(|(known, _)| *known == n) {
+            return *at;
+        }
+        // By quadrants and their halves, so that what is 0, 1 or equal comes out so.
+        let root = |k: usize| {
+            let (quadrant, rest) = (4 * k / n, 4 * k % n);
+            let angle = |part: usize| TAU * part as f64 / (4 * n) as f64;
+            let (c, s) = match 2 * rest <= n {
+                true => (angle(rest).cos(), angle(rest).sin()),
+                false => (angle(n - rest).sin(), angle(n - rest).cos()),
+            };
+            let (c, s) = match quadrant {
+                0 => (c, s),
+                1 => (-s, c),
+                2 => (-c, -s),
+                _ => (s, -c),
+            };
+            [T::rounded(c), T::rounded(-s)]
+        };
+        let all: Vec<[T; 2]> = (0..n).map(root).collect();
+        let at = self.push(&all);
+        self.roots.push((n, at));
+        at
+    }
+}
+
+/// A launch of the kernel of lines.
+pub(super) struct Lines {
+    pub wish: Wish,
+    pub cut: Cut,
+    /// Strips of a line before and after; 0: one that holds all of it.
+    pub strips: [usize; 2],
+    pub cells: usize,
+    pub count: usize,
+    pub strips_at: usize,
+    pub roots: usize,
+    pub blocks: u64,
+    pub scale: f64,
+}
+
+/// A launch of the kernel of moves.
+pub(super) struct Moves {
+    pub unit: usize,
+    pub turn: bool,
+    pub at: usize,
+    pub count: usize,
+    pub blocks: u64,
+    pub scale: f64,
+}
+
+/// Lines gathered into scratch, transformed there by cuFFT, and scattered.
+pub(super) struct Batch {
+    pub gather: Moves,
+    pub fft: Cufft,
+    /// Into a second scratch, or where they are?
+    pub apart: bool,
+    pub scatter: Moves,
+}
+
+/// The work of a pass.
+pub(super) enum Work {
+    Nothing,
+    Lines(Lines),
+    Moves(Moves),
+    Batch(Batch),
+    /// The whole array, or batches of its planes or rows, from the input to
+    /// the output; then, maybe, times a factor where it lies.
+    Whole(Cufft, Option<Moves>),
+}
+
+/// A pass of one rank.
+pub(super) struct BoundPass {
+    pub name: String,
+    /// Bytes loaded and stored, as a pass over memory counts them.
+    pub bytes: u64,
+    pub flops: f64,
+    pub work: Work,
+}
+
+/// What a rank does, in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    Barrier,
+    Run(usize),
+    /// A tile of a reshape: to main memory and off. Where there is only one,
+    /// it goes in the wait for it.
+    Start(Flight),
+    Wait(Flight),
+}
+
+/// A tile of a reshape; places in bytes of the workspace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub mover: usize,
+    pub reshape: usize,
+    pub send: (usize, usize),
+    pub recv: (usize, usize),
+    /// Does it fly on its own?
+    pub tiled: bool,
+}
+
+/// One direction, out of place or in place, bound to this rank.
+pub(super) struct Variant {
+    pub passes: Vec<BoundPass>,
+    pub steps: Vec<Step>,
+    pub areas: Areas,
+    pub movers: Movers,
+    pub reshapes: Vec<String>,
+    pub input: Geometry,
+    pub output: Geometry,
+    /// Where the pointers of a call go, among the tables; a few sets of them.
+    pub bases: usize,
+}
+
+/// What all variants of a plan share.
+pub(super) struct Binder<'a, T> {
+    pub gpu: &'a Gpu,
+    pub recipe: &'a Recipe,
+    pub rank: usize,
+    pub engine: Engine,
+    pub tables: Tables,
+    /// Bytes of the two scratches of [`Batch`]es.
+    pub scratch: [usize; 2],
+    /// Bytes of cuFFT's work area.
+    pub cufft: usize,
+    pub number: std::marker::PhantomData<T>,
+}
+
+/// What transforms: names that [`Choice::kernel`](crate::Choice::kernel) takes on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    /// The faster one.
+    Auto,
+    /// Our own kernel wherever it has the length.
+    Native,
+    /// cuFFT everywhere.
+    Cufft,
+}
+
+/// Sets of pointers that are kept on the GPU, so that callers may change arrays.
+pub(super) const SETS: usize = 8;
+
+/// Pointers of a set.
+pub(super) fn set_len(ranks: usize) -> usize {
+    (ranks + 1) * crate::transport::LENT
+}
+
+impl<T: Real> Binder<'_, T> {
+    /// Binds a schedule to this rank and its memory.
+    pub fn variant(
+        &mut self,
+        plan: &Schedule,
+        in_place: bool,
+        (cuts, movers): (&[Tiles], &Movers),
+    ) -> Result<Variant> {
+        let recipe = self.recipe;
+        let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
+        let cuts = &tiles::fit(plan, cuts, in_place);
+        let site = Site {
+            rank: self.rank,
+            ranks: recipe.ranks(),
+            batch: recipe.batch,
+            number: size_of::<T>(),
+            memory: crate::MemoryUse::Small,
+            in_place,
+            stream: false,
+            halved,
+            cuts,
+            movers,
+        };
+        let end = |state: &State| {
+            let (part, order) = (state.layout.boxes()[self.rank], state.layout.order());
+            match in_place && state.real && padded_rows(state, halved) {
+                true => Geometry::padded_real(part, order),
+                false => Geometry::dense(part, order, state.real),
+            }
+        };
+        let (input, output) = (end(&plan.input), end(&plan.output));
+        let areas = site.areas(plan);
+        let bases = self.tables.room(SETS * set_len(recipe.ranks()));
+        let mut variant = Variant {
+            passes: Vec::new(),
+            steps: Vec::new(),
+            areas,
+            movers: movers.clone(),
+            reshapes: plan.reshapes.iter().map(|reshape| reshape.name.clone()).collect(),
+            input,
+            output,
+            bases,
+        };
+        if let Some(pass) = self.whole(plan, &site, [&input, &output])? {
+            variant.steps.push(Step::Run(0));
+            variant.passes.push(pass);
+            // Nothing waits between passes.
+            (variant.areas.arrays, variant.areas.total) = (0, 0);
+            return Ok(variant);
+        }
+        for action in tiles::actions(plan, cuts) {
+            let flight = |reshape: usize, tile: usize, areas: &Areas| {
+                let mover = site.mover(reshape, tile);
+                let at = [0, 1].map(|side| site.tile_at(areas, reshape, tile, site.rank, side) * site.number);
+                let (send, recv) = (movers[mover].send().len, movers[mover].recv().len);
+                let tiled = cuts[reshape].count > 1;
+                Flight { mover, reshape, send: (at[0], send), recv: (at[1], recv), tiled }
+            };
+            variant.steps.push(match action {
+                Action::Barrier => Step::Barrier,
+                Action::Run { pass, tile } => {
+                    let bound = self.pass(plan, &site, &variant.areas, &plan.passes[pass], tile)?;
+                    variant.passes.push(bound);
+                    Step::Run(variant.passes.len() - 1)
+                }
+                Action::Start { reshape, tile } => Step::Start(flight(reshape, tile, &variant.areas)),
+                Action::Wait { reshape, tile } => Step::Wait(flight(reshape, tile, &variant.areas)),
+            });
+        }
+        Ok(variant)
+    }
+
+    fn pass(
+        &mut self,
+        schedule: &Schedule,
+        site: &Site<'_>,
+        areas: &Areas,
+        pass: &Pass,
+        tile: Option<(usize, usize)>,
+    ) -> Result<BoundPass> {
+        let cut = |part: &Box3| tile.map_or(*part, |(reshape, tile)| site.cuts[reshape].of(part, tile));
+        let arrive = cut(&pass.arrive.layout.boxes()[site.rank]);
+        let leave = cut(&pass.leave.layout.boxes()[site.rank]);
+        let tile_of =
+            |end: &End| tile.filter(|(reshape, _)| *end == End::Wire(*reshape)).map(|(_, tile)| tile);
+        let side = |end: &End, sending: bool| Wired { sending, tile: tile_of(end) };
+        let from = site.pieces(schedule, areas, &pass.from, &arrive, side(&pass.from, false));
+        let to = site.pieces(schedule, areas, &pass.to, &leave, side(&pass.to, true));
+        let work = match &pass.legs[..] {
+            _ if arrive.is_empty() => Work::Nothing,
+            [] => Work::Moves(self.moves(&from, &to, width(pass.leave.real), 1.0)),
+            [leg] => self.lines(leg, [&arrive, &leave], &from, &to)?,
+            _ => unreachable!("passes on a GPU are not fused"),
+        };
+        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * site.batch) as u64;
+        let bytes =
+            (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
+        let flops = pass.legs.iter().map(|leg| flops(leg, &leave) * site.batch as f64).sum();
+        let name = pass.legs.first().map_or("copy".into(), |leg| leg.name.clone());
+        Ok(BoundPass { name, bytes, flops, work })
+    }
+
+    /// A launch that moves all pieces.
+    fn moves(&mut self, from: &[Piece], to: &[Piece], width: usize, scale: f64) -> Moves {
+        let table = MoveTable::new(from, to, self.recipe.batch, width, size_of::<T>());
+        let at = self.tables.push(&table.moves);
+        let MoveTable { unit, turn, blocks, .. } = table;
+        Moves { unit, turn, at, count: table.moves.len(), blocks, scale }
+    }
+
+    /// The lines of a pass: by our kernel where it has the length, else by cuFFT.
+    fn lines(&mut self, leg: &Leg, domain: [&Box3; 2], from: &[Piece], to: &[Piece]) -> Result<Work> {
+        let (axes, spec) = (Axes::choose(leg.axis, from, to), leg.spec);
+        let dense = |pieces: &[Piece]| {
+            pieces.first().is_some_and(|piece| (0..3).all(|a| piece.strides[leg.axis] <= piece.strides[a]))
+        };
+        let lanes = domain[0].shape()[axes.lanes];
+        let (rows, rows_after) = (dense(from), dense(to));
+        let lens = [spec.kind.len_in(spec.n), spec.kind.len_out(spec.n)];
+        let whole = |pieces: &[Piece], len: usize| {
+            pieces.len() == 1 && pieces[0].region.shape()[leg.axis] == len
+        };
+        let one = [whole(from, lens[0]), whole(to, lens[1])];
+        let wish = Wish {
+            points: spec.n,
+            kind: spec.kind,
+            precision: T::PRECISION,
+            rows,
+            turn: rows != rows_after,
+            scattered: one.contains(&false),
+            lanes,
+        };
+        let cut = match self.engine {
+            Engine::Cufft => None,
+            _ => Cut::new(&wish, self.gpu.shared_bytes()),
+        };
+        let Some(cut) = cut else { return self.batch(leg, domain, from, to).map(Work::Batch) };
+        let table = LineTable::new(axes, domain[0], from, to, cut.lines, self.recipe.batch);
+        let strips = [0, 1].map(|side| if one[side] { 0 } else { table.most[side] });
+        Ok(Work::Lines(Lines {
+            wish,
+            cut,
+            strips,
+            cells: self.tables.push(&table.cells),
+            count: table.cells.len(),
+            strips_at: self.tables.push(&table.strips),
+            roots: self.tables.roots::<T>(spec.n),
+            blocks: table.blocks,
+            scale: spec.scale,
+        }))
+    }
+
+    /// Lines by cuFFT, by way of scratch.
+    fn batch(&mut self, leg: &Leg, domain: [&Box3; 2], from: &[Piece], to: &[Piece]) -> Result<Batch> {
+        let (spec, number) = (leg.spec, size_of::<T>());
+        let (others, kind) = ([1, 2].map(|a| (leg.axis + a) % 3), spec.kind);
+        let order = Order::new([others[0], others[1], leg.axis])?;
+        let scratch = |part: &Box3, real: bool, base: Base| {
+            let geometry = Geometry::dense(*part, order, real);
+            let (strides, batch) = (geometry.strides, geometry.volume);
+            Piece { region: *part, rank: self.recipe.ranks(), base, offset: 0, strides, batch }
+        };
+        let apart = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
+        let first = scratch(domain[0], kind == LineKind::RealForward, Base::In);
+        let second =
+            scratch(domain[1], kind == LineKind::RealBackward, if apart { Base::Out } else { Base::In });
+        let batch = self.recipe.batch;
+        let lines = domain[0].volume() / domain[0].shape()[leg.axis].max(1) * batch;
+        let shape = Shape { n: vec![spec.n], kind, batch: lines, real_row: spec.n };
+        let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
+        self.cufft = self.cufft.max(fft.work);
+        self.scratch[0] = self.scratch[0].max(first.batch * batch * number);
+        self.scratch[usize::from(apart)] = self.scratch[usize::from(apart)].max(second.batch * batch * number);
+        let gather = self.moves(from, &[first], kind.width_in(), 1.0);
+        let scatter = self.moves(&[second], to, kind.width_out(), spec.scale);
+        Ok(Batch { gather, fft, apart, scatter })
+    }
+
+    /// The whole schedule as one plan of cuFFT, where that can be and is better.
+    fn whole(
+        &mut self,
+        plan: &Schedule,
+        site: &Site<'_>,
+        [input, output]: [&Geometry; 2],
+    ) -> Result<Option<BoundPass>> {
+        let legs: Vec<&Leg> = plan.passes.iter().flat_map(|pass| &pass.legs).collect();
+        let Some(shape) = whole_shape(plan, site, &legs) else { return Ok(None) };
+        let scale = legs.iter().map(|leg| leg.spec.scale).product::<f64>();
+        if !self.prefers_cufft(&legs, input.volume.max(output.volume), scale) {
+            return Ok(None);
+        }
+        let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
+        self.cufft = self.cufft.max(fft.work);
+        let real = plan.output.real;
+        let home = |geometry: &Geometry| Piece {
+            region: geometry.part,
+            rank: site.rank,
+            base: Base::Out,
+            offset: 0,
+            strides: geometry.strides,
+            batch: geometry.volume,
+        };
+        let scaling = (scale != 1.0).then(|| self.moves(&[home(output)], &[home(output)], width(real), scale));
+        let bytes: u64 = [input, output].map(|g| (g.volume * site.batch * site.number) as u64).iter().sum();
+        let name = legs.iter().map(|leg| leg.name.as_str()).collect::<Vec<_>>().join(" + ");
+        let flops = legs.iter().map(|leg| flops(leg, &output.part) * site.batch as f64).sum();
+        let passes = legs.len() as u64;
+        Ok(Some(BoundPass { name, bytes: bytes * passes, flops, work: Work::Whole(fft, scaling) }))
+    }
+
+    /// Measured on an H200: our passes are faster but for small arrays, which
+    /// stay in its cache, and for lengths that our kernel does not have.
+    fn prefers_cufft(&self, legs: &[&Leg], numbers: usize, scale: f64) -> bool {
+        const CACHE: usize = 100 << 20;
+        let ours = |leg: &&Leg| {
+            let wish = Wish {
+                points: leg.spec.n,
+                kind: leg.spec.kind,
+                precision: T::PRECISION,
+                rows: false,
+                turn: false,
+                scattered: false,
+                lanes: 64,
+            };
+            Cut::new(&wish, self.gpu.shared_bytes()).is_some()
+        };
+        let small = numbers * size_of::<T>() * self.recipe.batch < CACHE;
+        // Long lines of single precision: shared memory holds too few of them side by side.
+        let long = T::PRECISION == Precision::F32 && scale == 1.0 && legs.iter().all(|leg| leg.spec.n >= 1024);
+        match self.engine {
+            Engine::Native => false,
+            Engine::Cufft => true,
+            Engine::Auto => small || long || !legs.iter().all(ours),
+        }
+    }
+}
+
+/// The shape for cuFFT of a schedule that one rank does alone: the transformed
+/// axes are the fastest ones, and lie the same way before and after.
+fn whole_shape(plan: &Schedule, site: &Site<'_>, legs: &[&Leg]) -> Option<Shape> {
+    let order = plan.input.layout.order();
+    if site.ranks > 1 || legs.is_empty() || plan.output.layout.order() != order {
+        return None;
+    }
+    let shape = plan.input.layout.shape();
+    let real = legs.iter().find(|leg| leg.spec.kind.width_in() != leg.spec.kind.width_out());
+    let kind = real.map_or(legs[0].spec.kind, |leg| leg.spec.kind);
+    // Back to real, cuFFT overwrites its input.
+    if kind == LineKind::RealBackward && !site.in_place || real.is_some_and(|leg| leg.axis != order.fastest()) {
+        return None;
+    }
+    let length = |axis: usize| legs.iter().find(|leg| leg.axis == axis).map(|leg| leg.spec.n);
+    // Axes of one point are transformed whether they are listed or not.
+    let done: Vec<usize> = order.axes().into_iter().skip_while(|&a| length(a).is_none()).collect();
+    let n: Option<Vec<usize>> = done.iter().map(|&a| length(a).or((shape[a] == 1).then_some(1))).collect();
+    let outer: usize = order.axes().iter().filter(|a| !done.contains(a)).map(|&a| shape[a]).product();
+    let row = *legs.iter().find(|leg| leg.axis == order.fastest()).map(|leg| &leg.spec.n).unwrap_or(&1);
+    let padded = site.in_place && real.is_some();
+    let real_row = if padded { 2 * (row / 2 + 1) } else { row };
+    n.map(|n| Shape { n, kind, batch: outer * site.batch, real_row })
+}
+
+/// 5 n log2 n a line, half of it for real ones.
+fn flops(leg: &Leg, part: &Box3) -> f64 {
+    let n = leg.spec.n as f64;
+    let lines = part.volume() / part.shape()[leg.axis].max(1);
+    let real = leg.spec.kind.width_in() != leg.spec.kind.width_out();
+    lines as f64 * 5.0 * n * n.log2() * if real { 0.5 } else { 1.0 }
+}
