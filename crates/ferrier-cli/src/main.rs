@@ -7,6 +7,11 @@ mod chart;
 mod contender;
 mod contest;
 mod failure;
+#[cfg(feature = "cuda")]
+mod gpu;
+#[cfg(not(feature = "cuda"))]
+#[path = "gpu/none.rs"]
+mod gpu;
 mod info;
 mod moving;
 mod noise;

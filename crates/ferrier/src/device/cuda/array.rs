@@ -102,6 +102,22 @@ impl<T: Real> DeviceArray<T> {
         self.block.download(0, numbers)
     }
 
+    /// Copies some numbers, from number `first` on, to main memory, after all
+    /// that was enqueued on this GPU.
+    ///
+    /// # Errors
+    /// [`Error::Array`] where there are not as many; where the copy fails.
+    pub fn download_part(&self, first: usize, to: &mut [T]) -> Result<()> {
+        if first.checked_add(to.len()).is_none_or(|end| end > self.numbers) {
+            return Err(Error::Array(format!(
+                "{} numbers from {first} on of an array of {}",
+                to.len(),
+                self.numbers
+            )));
+        }
+        self.block.download(first * size_of::<T>(), to)
+    }
+
     fn fits(&self, numbers: usize) -> Result<()> {
         if numbers == self.numbers {
             return Ok(());

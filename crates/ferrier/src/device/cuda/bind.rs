@@ -326,7 +326,8 @@ impl<T: Real> Binder<'_, T> {
         };
         let Some(cut) = cut else { return self.batch(leg, domain, from, to).map(Work::Batch) };
         let table = LineTable::new(axes, domain[0], from, to, cut.lines, self.recipe.batch);
-        let strips = [0, 1].map(|side| if one[side] { 0 } else { table.most[side] });
+        // Powers of two: fewer kernels to compile.
+        let strips = [0, 1].map(|side| if one[side] { 0 } else { table.most[side].next_power_of_two() });
         Ok(Work::Lines(Lines {
             wish,
             cut,

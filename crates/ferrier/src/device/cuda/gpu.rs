@@ -29,7 +29,8 @@ struct Inner {
     capability: (i32, i32),
     /// Bytes of shared memory that a block may have, and a multiprocessor has.
     shared: [usize; 2],
-    kernels: Mutex<HashMap<String, Function>>,
+    /// Compiled once each, by whoever comes first; others that want the same one wait.
+    kernels: Mutex<HashMap<String, Arc<OnceLock<Result<Function>>>>>,
 }
 
 /// A kernel, ready to be launched.
@@ -148,15 +149,16 @@ impl Gpu {
         shared: usize,
     ) -> Result<Function> {
         let key = format!("{name} {macros:?} {shared}");
-        let mut kernels = self.0.kernels.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(function) = kernels.get(&key) {
-            return Ok(*function);
-        }
-        self.enter()?;
-        let image = self.compile(name, source, macros)?;
-        let function = load(name, &image, shared).map_err(failed("a compiled kernel does not load"))?;
-        kernels.insert(key, function);
-        Ok(function)
+        let cell = {
+            let mut kernels = self.0.kernels.lock().unwrap_or_else(PoisonError::into_inner);
+            kernels.entry(key).or_default().clone()
+        };
+        cell.get_or_init(|| {
+            self.enter()?;
+            let image = self.compile(name, source, macros)?;
+            load(name, &image, shared).map_err(failed("a compiled kernel does not load"))
+        })
+        .clone()
     }
 
     fn compile(&self, name: &str, source: &[&str], macros: &[(&str, String)]) -> Result<Vec<u8>> {

@@ -11,7 +11,7 @@ use super::memory::{Block, Event, Pinned, Stream};
 use crate::exchange::Way;
 use crate::plan::geometry::{Geometry, width};
 use crate::transport::{LENT, Lent};
-use crate::{Box3, Comm, Error, Layout, Real, Recipe, Result, StepTime};
+use crate::{Array, Box3, Comm, Error, Layout, Real, Recipe, Result, StepTime};
 
 /// An executable transform on a GPU. Made once, run often.
 ///
@@ -499,13 +499,50 @@ impl<T: Real> Plan<T> {
         self.make(Some(variant.input), Some(variant.output))
     }
 
-    fn make(&self, input: Option<Geometry>, output: Option<Geometry>) -> Result<DeviceArray<T>> {
-        let (real, complex) = match self.recipe.is_real() {
+    /// The real and the complex side of an array.
+    fn sides(&self, input: Option<Geometry>, output: Option<Geometry>) -> (Option<Geometry>, Option<Geometry>) {
+        match self.recipe.is_real() {
             true => (input, output),
+            // A complex array that is input and output in turn is seen as the input.
             false => (None, input.or(output)),
-        };
+        }
+    }
+
+    fn make(&self, input: Option<Geometry>, output: Option<Geometry>) -> Result<DeviceArray<T>> {
+        let (real, complex) = self.sides(input, output);
         let most = [input, output].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
         DeviceArray::new(&self.gpu, most * self.recipe.batch, real, complex)
+    }
+
+    /// An array in main memory that can be copied to [`make_input`](Self::make_input)'s. Allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn make_host_input(&self) -> Result<Array<T>> {
+        self.make_host(Some(self.variants[FORWARD].input), None)
+    }
+
+    /// An array in main memory that [`make_output`](Self::make_output)'s can be copied to. Allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn make_host_output(&self) -> Result<Array<T>> {
+        self.make_host(None, Some(self.variants[FORWARD].output))
+    }
+
+    /// An array in main memory that can be copied to and from [`make_in_place`](Self::make_in_place)'s.
+    /// Allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn make_host_in_place(&self) -> Result<Array<T>> {
+        let variant = &self.variants[IN_PLACE + FORWARD];
+        self.make_host(Some(variant.input), Some(variant.output))
+    }
+
+    fn make_host(&self, input: Option<Geometry>, output: Option<Geometry>) -> Result<Array<T>> {
+        let (real, complex) = self.sides(input, output);
+        Array::new([real, complex], self.recipe.batch)
     }
 
     /// This rank's box of the input of [`forward`](Self::forward).
