@@ -4,7 +4,7 @@ use std::marker::PhantomData;
 
 use super::fft::Fft;
 use super::moves::{Gather, Move, Scatter};
-use super::ports::{Area, Rows, are_rows, list_rows, whole_cache_lines};
+use super::ports::{Area, Rows, are_rows, gaps, list_rows, whole_cache_lines};
 use super::real::{Blank, Fold, Mirror, Unfold, twiddles};
 use super::touch::Touch;
 use super::vector::Vector;
@@ -21,6 +21,11 @@ pub(super) struct NativeLines<V: Vector> {
     /// Of elements that stay in the order of the passes.
     places: Option<Vec<usize>>,
     lanes: PhantomData<fn() -> V>,
+}
+
+/// Numbers of a row of so many complex elements, whole cache lines.
+fn row(lines: usize) -> usize {
+    (2 * lines).next_multiple_of(16)
 }
 
 /// One group of lines on its way.
@@ -82,6 +87,11 @@ impl<V: Vector> NativeLines<V> {
 
     unsafe fn gather(&self, group: &mut Group<'_, '_, V>, area: *mut V::T, paired: bool) {
         let width = self.spec.kind.width_in();
+        let pitch = if paired { V::LANES } else { 2 * V::LANES };
+        for (from, to) in gaps(group.block.from, self.spec.kind.len_in(self.spec.n)) {
+            // SAFETY: the area has a place for every element of the line.
+            unsafe { std::ptr::write_bytes(area.add(from * width * pitch), 0, (to - from) * width * pitch) };
+        }
         for strip in group.block.from {
             let it = Move {
                 strip,
@@ -211,10 +221,10 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         (512 / bytes).min(fit / V::LANES * V::LANES).max(V::LANES)
     }
 
-    fn scratch(&self, _lines: usize) -> usize {
+    fn scratch(&self, lines: usize) -> usize {
         let tables = Self::table(self.spec.kind.len_in(self.spec.n))
             + Self::table(self.spec.kind.len_out(self.spec.n));
-        tables + 2 * self.area() + self.fft.spare() * 2 * V::LANES
+        tables + 2 * row(lines) + 2 * self.area() + self.fft.spare() * 2 * V::LANES
     }
 
     unsafe fn run(&self, block: &Block<'_, V::T>, scratch: &mut [V::T]) {
@@ -226,27 +236,32 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         }
         let start = scratch.as_mut_ptr();
         // SAFETY: within the scratch, whose length was checked; it is aligned for addresses.
-        let (table_out, a, b, spare) = unsafe {
+        let (table_out, zeros, waste, a, b, spare) = unsafe {
             let table_out = start.add(Self::table(len_in));
-            let a = table_out.add(Self::table(len_out));
-            (table_out, a, a.add(self.area()), a.add(2 * self.area()))
+            let zeros = table_out.add(Self::table(len_out));
+            let waste = zeros.add(row(block.lines));
+            let a = waste.add(row(block.lines));
+            (table_out, zeros, waste, a, a.add(self.area()), a.add(2 * self.area()))
         };
+        let stream = block.store == Store::Stream && whole_cache_lines::<V>(block.to, kind.width_out());
         let rows_in = kind.width_in() == 2 && are_rows(block.from, 2);
         let rows_out = kind.width_out() == 2 && are_rows(block.to, 2);
+        // What is dropped must not be written past the caches.
+        let rows_out = rows_out && !(stream && gaps(block.to, len_out).next().is_some());
         let full = block.lines >= V::LANES;
-        // SAFETY: the tables have a place for every element.
+        // SAFETY: the tables have a place for every element; the spare rows are as long as the block's.
         unsafe {
             if rows_in && full {
-                list_rows(block.from, start.cast());
+                std::ptr::write_bytes(zeros, 0, row(block.lines));
+                list_rows(block.from, len_in, zeros, start.cast());
             }
             if rows_out && full {
-                list_rows(block.to, table_out.cast());
+                list_rows(block.to, len_out, waste, table_out.cast());
             }
         }
         // Gathering and scattering take about as long as a pass each.
         let moves = usize::from(!rows_in || !full) + usize::from(!rows_out || !full);
         let visits = block.lines.div_ceil(V::LANES) * self.fft.n * (self.fft.passes() + moves);
-        let stream = block.store == Store::Stream && whole_cache_lines::<V>(block.to, kind.width_out());
         let reserve = block.store != Store::Plain && !stream;
         let mut touch = Touch::new(block, reserve, (kind.width_in(), kind.width_out()), visits);
         for first in (0..block.lines).step_by(V::LANES) {
@@ -276,6 +291,7 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
                     LineKind::Forward | LineKind::Backward => self.complex(&mut group),
                     LineKind::RealForward => self.real_forward(&mut group),
                     LineKind::RealBackward => self.real_backward(&mut group),
+                    LineKind::R2r { .. } => unreachable!("made of the others"),
                 }
             }
         }

@@ -29,6 +29,7 @@ mod x86;
 
 use lines::NativeLines;
 use portable::Portable;
+pub(crate) use roots::Roots;
 use vector::MAX_LANES;
 
 use crate::{Lines, LinesSpec};

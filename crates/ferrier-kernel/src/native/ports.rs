@@ -89,14 +89,29 @@ impl<V: Vector> Sink<V> for Rows<V::T> {
     }
 }
 
-/// Writes the address of every row of the line into `table`, and that of row
-/// 0 once more at the end, where backward transforms look for it.
+/// The parts of a line of `len` elements that no strip has.
+pub(super) fn gaps<T>(strips: &[Strip<T>], len: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let ends = std::iter::once(0).chain(strips.iter().map(|strip| strip.at + strip.len));
+    let starts = strips.iter().map(|strip| strip.at).chain([len]);
+    ends.zip(starts).filter(|(end, start)| end < start)
+}
+
+/// Writes the address of every row of a line of `len` elements into `table`,
+/// `spare` for those that no strip has, and that of row 0 once more at the
+/// end, where backward transforms look for it.
 ///
 /// # Safety
-/// `table` has room for one more than all elements of the strips.
-pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], table: *mut *mut T) {
-    let mut place = table;
+/// `table` has room for one more than `len`.
+pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], len: usize, spare: *mut T, table: *mut *mut T) {
+    for (from, to) in gaps(strips, len) {
+        for k in from..to {
+            // SAFETY: the caller's promise.
+            unsafe { *table.add(k) = spare };
+        }
+    }
     for strip in strips {
+        // SAFETY: strips lie within the line.
+        let mut place = unsafe { table.add(strip.at) };
         for k in 0..strip.len {
             // SAFETY: the caller's promise.
             unsafe {
@@ -106,7 +121,7 @@ pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], table: *mut *mut T) {
         }
     }
     // SAFETY: the caller's promise; the table is not empty.
-    unsafe { *place = *table };
+    unsafe { *table.add(len) = *table };
 }
 
 /// Whether groups of lines fill whole cache lines, row by row (neighbouring

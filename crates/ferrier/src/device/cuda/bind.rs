@@ -1,20 +1,25 @@
 //! Binding: a schedule becomes launches, step by step, on memory of a GPU.
 
 use std::f64::consts::TAU;
+use std::sync::Arc;
 
+use super::codec::{Chunks, Lengths, table};
 use super::fft::{Cufft, Shape};
 use super::gpu::Gpu;
 use super::tables::{LineTable, MoveTable};
 use super::tuning::{Cut, Wish};
+use crate::exchange::Coder;
 use crate::kernel::LineKind;
+use crate::modes::{Run, held};
 use crate::plan::bind::Movers;
+use crate::plan::coding::Packing;
 use crate::plan::geometry::{Geometry, width};
 use crate::plan::lines::Axes;
-use crate::plan::lower::{Areas, Base, Piece, Site, Wired, padded_rows};
+use crate::plan::lower::{Areas, Base, Piece, Site, Wired, padded_rows, volumes};
 use crate::plan::schedule::{End, Leg, Pass, Schedule};
 use crate::plan::tiles::{self, Action, Tiles};
 use crate::recipe::State;
-use crate::{Box3, Kind, Order, Precision, Real, Recipe, Result};
+use crate::{Box3, Order, Precision, Real, Recipe, Result};
 
 /// Tables for the kernels, one after the other as they will lie on the GPU.
 #[derive(Default)]
@@ -93,6 +98,8 @@ pub(super) struct Moves {
 
 /// Lines gathered into scratch, transformed there by cuFFT, and scattered.
 pub(super) struct Batch {
+    /// Bytes of scratch that must be zero first, because lines are not whole.
+    pub clear: usize,
     pub gather: Moves,
     pub fft: Cufft,
     /// Into a second scratch, or where they are?
@@ -129,6 +136,9 @@ pub(super) enum Step {
     /// it goes in the wait for it.
     Start(Flight),
     Wait(Flight),
+    /// Values of a reshape's tile to bytes before it starts, and back after it has come.
+    Encode(Chunks),
+    Decode(Chunks),
 }
 
 /// A tile of a reshape; places in bytes of the workspace.
@@ -149,6 +159,8 @@ pub(super) struct Variant {
     pub areas: Areas,
     pub movers: Movers,
     pub reshapes: Vec<String>,
+    /// How long the parts of each mover are, where they are encoded.
+    pub coders: Vec<Option<Arc<dyn Coder>>>,
     pub input: Geometry,
     pub output: Geometry,
     /// Where the pointers of a call go, among the tables; a few sets of them.
@@ -161,6 +173,8 @@ pub(super) struct Binder<'a, T> {
     pub recipe: &'a Recipe,
     pub rank: usize,
     pub engine: Engine,
+    /// How parts are encoded.
+    pub packing: Option<&'a Packing>,
     pub tables: Tables,
     /// Bytes of the two scratches of [`Batch`]es.
     pub scratch: [usize; 2],
@@ -197,7 +211,7 @@ impl<T: Real> Binder<'_, T> {
         (cuts, movers): (&[Tiles], &Movers),
     ) -> Result<Variant> {
         let recipe = self.recipe;
-        let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
+        let halved = recipe.padded_axis();
         let cuts = &tiles::fit(plan, cuts, in_place);
         let site = Site {
             rank: self.rank,
@@ -210,6 +224,7 @@ impl<T: Real> Binder<'_, T> {
             halved,
             cuts,
             movers,
+            packing: self.packing,
         };
         let end = |state: &State| {
             let (part, order) = (state.layout.boxes()[self.rank], state.layout.order());
@@ -227,6 +242,7 @@ impl<T: Real> Binder<'_, T> {
             areas,
             movers: movers.clone(),
             reshapes: plan.reshapes.iter().map(|reshape| reshape.name.clone()).collect(),
+            coders: Vec::new(),
             input,
             output,
             bases,
@@ -238,7 +254,12 @@ impl<T: Real> Binder<'_, T> {
             (variant.areas.arrays, variant.areas.total) = (0, 0);
             return Ok(variant);
         }
+        variant.coders = self.coders(plan, &site);
         for action in tiles::actions(plan, cuts) {
+            if let Action::Start { reshape, tile } = action {
+                let encode = self.chunks(plan, &site, &variant.areas, (reshape, tile), 0);
+                variant.steps.extend(encode.map(Step::Encode));
+            }
             let flight = |reshape: usize, tile: usize, areas: &Areas| {
                 let mover = site.mover(reshape, tile);
                 let at = [0, 1].map(|side| site.tile_at(areas, reshape, tile, site.rank, side) * site.number);
@@ -256,8 +277,44 @@ impl<T: Real> Binder<'_, T> {
                 Action::Start { reshape, tile } => Step::Start(flight(reshape, tile, &variant.areas)),
                 Action::Wait { reshape, tile } => Step::Wait(flight(reshape, tile, &variant.areas)),
             });
+            if let Action::Wait { reshape, tile } = action {
+                let decode = self.chunks(plan, &site, &variant.areas, (reshape, tile), 1);
+                variant.steps.extend(decode.map(Step::Decode));
+            }
         }
         Ok(variant)
+    }
+
+    /// What is encoded before a tile flies (side 0), or decoded after it (1).
+    fn chunks(
+        &mut self,
+        plan: &Schedule,
+        site: &Site<'_>,
+        areas: &Areas,
+        (reshape, tile): (usize, usize),
+        side: usize,
+    ) -> Option<Chunks> {
+        self.packing?;
+        let parts = site.staged(areas, &plan.reshapes[reshape], reshape, tile, side);
+        let (parts, chunks) = table(parts.iter().map(|part| (part.numbers, part.stage, part.bytes)));
+        (chunks > 0).then(|| Chunks { at: self.tables.push(&parts), count: parts.len(), chunks })
+    }
+
+    /// The lengths of encoded parts, by mover.
+    fn coders(&self, plan: &Schedule, site: &Site<'_>) -> Vec<Option<Arc<dyn Coder>>> {
+        let of = |(reshape, tile): (usize, usize)| -> Option<Arc<dyn Coder>> {
+            let packing = self.packing?;
+            let (number, batch) = (size_of::<T>(), self.recipe.batch);
+            let cut = (&site.cuts[reshape], tile);
+            let plain = volumes(&plan.reshapes[reshape], cut, self.rank, batch, number, None).to;
+            let len = |(peer, &bytes): (usize, &usize)| match packing.is_coded(self.rank, peer) {
+                true => packing.part(bytes / number),
+                false => bytes,
+            };
+            Some(Arc::new(Lengths(plain.iter().enumerate().map(len).collect())))
+        };
+        let tiles = |(reshape, cut): (usize, &Tiles)| (0..cut.count).map(move |tile| (reshape, tile)).collect::<Vec<_>>();
+        site.cuts.iter().enumerate().flat_map(tiles).map(of).collect()
     }
 
     fn pass(
@@ -301,6 +358,7 @@ impl<T: Real> Binder<'_, T> {
     /// The lines of a pass: by our kernel where it has the length, else by cuFFT.
     fn lines(&mut self, leg: &Leg, domain: [&Box3; 2], from: &[Piece], to: &[Piece]) -> Result<Work> {
         let (axes, spec) = (Axes::choose(leg.axis, from, to), leg.spec);
+        let (from, to) = (&unrolled(from, &leg.from, leg.axis)[..], &unrolled(to, &leg.to, leg.axis)[..]);
         let dense = |pieces: &[Piece]| {
             pieces.first().is_some_and(|piece| (0..3).all(|a| piece.strides[leg.axis] <= piece.strides[a]))
         };
@@ -352,9 +410,12 @@ impl<T: Real> Binder<'_, T> {
             Piece { region: *part, rank: self.recipe.ranks(), base, offset: 0, strides, batch }
         };
         let apart = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
-        let first = scratch(domain[0], kind == LineKind::RealForward, Base::In);
+        // Scratch has whole lines, whatever the arrays hold of them.
+        let lens = [kind.len_in(spec.n), kind.len_out(spec.n)];
+        let whole = [0, 1].map(|side| domain[side].with_axis(leg.axis, lens[side]));
+        let first = scratch(&whole[0], kind == LineKind::RealForward, Base::In);
         let second =
-            scratch(domain[1], kind == LineKind::RealBackward, if apart { Base::Out } else { Base::In });
+            scratch(&whole[1], kind == LineKind::RealBackward, if apart { Base::Out } else { Base::In });
         let batch = self.recipe.batch;
         let lines = domain[0].volume() / domain[0].shape()[leg.axis].max(1) * batch;
         let shape = Shape { n: vec![spec.n], kind, batch: lines, real_row: spec.n };
@@ -362,9 +423,10 @@ impl<T: Real> Binder<'_, T> {
         self.cufft = self.cufft.max(fft.work);
         self.scratch[0] = self.scratch[0].max(first.batch * batch * number);
         self.scratch[usize::from(apart)] = self.scratch[usize::from(apart)].max(second.batch * batch * number);
+        let clear = if held(&leg.from) == lens[0] { 0 } else { first.batch * batch * number };
         let gather = self.moves(from, &[first], kind.width_in(), 1.0);
         let scatter = self.moves(&[second], to, kind.width_out(), spec.scale);
-        Ok(Batch { gather, fft, apart, scatter })
+        Ok(Batch { clear, gather, fft, apart, scatter })
     }
 
     /// The whole schedule as one plan of cuFFT, where that can be and is better.
@@ -426,6 +488,19 @@ impl<T: Real> Binder<'_, T> {
     }
 }
 
+/// Pieces along an axis as the transformed lines count it: what an array
+/// holds of a line lies in runs.
+fn unrolled(pieces: &[Piece], runs: &[Run], axis: usize) -> Vec<Piece> {
+    let part = |(piece, run): (&Piece, &Run)| {
+        let (low, high) = (piece.region.lo[axis].max(run.at), piece.region.hi[axis].min(run.at + run.len));
+        let mut region = piece.region;
+        (region.lo[axis], region.hi[axis]) = (run.line + low - run.at.min(low), run.line + high - run.at.min(high));
+        let offset = piece.offset + (low - piece.region.lo[axis]) * piece.strides[axis];
+        (low < high).then(|| Piece { region, offset, ..piece.clone() })
+    };
+    pieces.iter().flat_map(|piece| runs.iter().map(move |run| (piece, run))).filter_map(part).collect()
+}
+
 /// The shape for cuFFT of a schedule that one rank does alone: the transformed
 /// axes are the fastest ones, and lie the same way before and after.
 fn whole_shape(plan: &Schedule, site: &Site<'_>, legs: &[&Leg]) -> Option<Shape> {
@@ -434,6 +509,12 @@ fn whole_shape(plan: &Schedule, site: &Site<'_>, legs: &[&Leg]) -> Option<Shape>
         return None;
     }
     let shape = plan.input.layout.shape();
+    let whole = |leg: &&Leg| {
+        held(&leg.from) == leg.spec.kind.len_in(leg.spec.n) && held(&leg.to) == leg.spec.kind.len_out(leg.spec.n)
+    };
+    if !legs.iter().all(whole) {
+        return None;
+    }
     let real = legs.iter().find(|leg| leg.spec.kind.width_in() != leg.spec.kind.width_out());
     let kind = real.map_or(legs[0].spec.kind, |leg| leg.spec.kind);
     // Back to real, cuFFT overwrites its input.

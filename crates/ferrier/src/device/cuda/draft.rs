@@ -4,11 +4,13 @@ use std::marker::PhantomData;
 
 use serde::Serialize;
 
+use super::codec::DeviceCodec;
 use super::bind::{Binder, Engine, Tables, Variant};
 use super::gpu::Gpu;
 use super::plan::Plan;
 use crate::exchange::{self, Way};
 use crate::plan::bind::{movers, tilings};
+use crate::plan::coding::Packing;
 use crate::plan::schedule::{Direction, Terms, schedule};
 use crate::plan::{agree_on, compare, tiles};
 use crate::{Choice, Comm, Error, Overlap, Planner, Problem, Real, Recipe, Result, Tiling, design};
@@ -77,6 +79,12 @@ impl CudaPlanner {
         let (engine, choice) = decide(comm, &problem, choice)?;
         let mut recipe = design(&problem, &choice, T::PRECISION, comm.size())?;
         recipe.kernel = engine.name().into();
+        if let Some(axis) = (0..3).find(|&axis| recipe.kinds[axis].r2r().is_some()) {
+            return Err(Error::Problem(format!(
+                "axes on a GPU are complex, real or left alone; axis {axis} is {}",
+                recipe.kinds[axis].name()
+            )));
+        }
         compare(comm, &recipe)?;
         let own = comm.duplicate()?;
         let way = exchange::find(&recipe.exchange)?.way_on(comm.node_count());
@@ -113,10 +121,12 @@ impl Engine {
 /// What is left open: ranks of this process reach each other's GPUs, others send messages.
 fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<(Engine, Choice)> {
     let engine = Engine::find(choice.kernel.take().as_deref())?;
+    // What is allowed to be lost need not be.
+    let coded = choice.codec.get_or_insert_with(|| crate::codec::RAW.into()) != crate::codec::RAW;
     (choice.fuse, choice.memory) = (Some(false), crate::MemoryUse::Small);
     let near = comm.transport_name() == "threads" && comm.node_count() == 1;
     let name = choice.exchange.get_or_insert_with(|| {
-        if near || comm.size() == 1 { exchange::EXCHANGES[0].name } else { "all_to_allv" }.into()
+        if (near && !coded) || comm.size() == 1 { exchange::EXCHANGES[0].name } else { "all_to_allv" }.into()
     });
     let member = exchange::find(name)?;
     let shares = member.way_on(comm.node_count()).shares();
@@ -124,6 +134,11 @@ fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<(Engine,
         return Err(Error::Choice(format!(
             "exchange `{name}` on GPUs needs ranks that are threads of one process on one node; others send \
              messages"
+        )));
+    }
+    if coded && comm.size() > 1 && (shares || name == "ring") {
+        return Err(Error::Choice(format!(
+            "exchange `{name}` encodes nothing on a GPU; those that send whole messages do, such as `all_to_allv`"
         )));
     }
     if !shares && comm.size() > 1 {
@@ -146,7 +161,7 @@ pub struct CudaDraft<T: Real> {
     /// Where the two scratches and cuFFT's work area begin in the workspace.
     pub(super) scratch: [usize; 2],
     pub(super) cufft: usize,
-    kind: PhantomData<T>,
+    pub(super) codec: Option<DeviceCodec<T>>,
 }
 
 impl<T: Real> CudaDraft<T> {
@@ -157,12 +172,18 @@ impl<T: Real> CudaDraft<T> {
             schedule(&recipe, terms)
         });
         let cuts = [0, 1].map(|way| tiles::cut(&plans[way], tilings(&recipe, KINDS[way].0)));
-        let movers = movers(&comm, &recipe, &plans, &cuts, way)?;
+        let codec = match recipe.codec == crate::codec::RAW || comm.size() == 1 || way.shares() {
+            true => None,
+            false => Some(DeviceCodec::<T>::new(&gpu, &recipe.codec)?),
+        };
+        let packing = codec.as_ref().map(|codec| Packing::new(codec.coat(), None));
+        let movers = movers(&comm, &recipe, &plans, &cuts, way, packing.as_ref())?;
         let mut binder = Binder::<T> {
             gpu: &gpu,
             recipe: &recipe,
             rank: comm.rank(),
             engine,
+            packing: packing.as_ref(),
             tables: Tables::default(),
             scratch: [0; 2],
             cufft: 0,
@@ -189,7 +210,7 @@ impl<T: Real> CudaDraft<T> {
         debug_assert!(arrays <= total);
         let places = [total, total + first];
         let cufft = total + first + second;
-        Ok(CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch: places, cufft, kind: PhantomData })
+        Ok(CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch: places, cufft, codec })
     }
 
     /// What the plan will do.

@@ -65,6 +65,7 @@ impl Cufft {
             (LineKind::RealForward, Precision::F64) => sys::cufftType::CUFFT_D2Z,
             (LineKind::RealBackward, Precision::F32) => sys::cufftType::CUFFT_C2R,
             (LineKind::RealBackward, Precision::F64) => sys::cufftType::CUFFT_Z2D,
+            (LineKind::R2r { .. }, _) => return Err(Error::Device("cuFFT has no cosines and sines".into())),
         };
         let mut n: Vec<c_longlong> = shape.n.iter().map(|&n| n as c_longlong).collect();
         let whole = n.clone();
@@ -144,6 +145,7 @@ impl Cufft {
                 (LineKind::RealBackward, Precision::F64) => {
                     cufft::exec_z2d(self.handle, from as *mut _, to as *mut _)
                 }
+                (LineKind::R2r { .. }, _) => Err(cufft::CufftError(sys::cufftResult::CUFFT_INVALID_TYPE)),
             }
         }
         .map_err(failed("failed"))

@@ -6,9 +6,9 @@ use super::bind::{BoundPass, Lines, Moves, Work};
 use super::gpu::{Function, Gpu, Grid};
 use super::memory::Stream;
 use crate::kernel::LineKind;
-use crate::{Precision, Real, Result};
+use crate::{Error, Precision, Real, Result};
 
-const COMMON: &str = include_str!("kernels/common.cuh");
+pub(super) const COMMON: &str = include_str!("kernels/common.cuh");
 const DFT: &str = include_str!("kernels/dft.cuh");
 const LINES: &str = include_str!("kernels/lines.cu");
 const MOVE: &str = include_str!("kernels/move.cu");
@@ -17,7 +17,7 @@ const MOVE: &str = include_str!("kernels/move.cu");
 const MOVE_THREADS: u32 = 256;
 
 /// The name of a number in C.
-fn real<T: Real>() -> String {
+pub(super) fn real<T: Real>() -> String {
     match T::PRECISION {
         Precision::F32 => "float".into(),
         Precision::F64 => "double".into(),
@@ -31,6 +31,7 @@ pub(super) fn lines_kernel<T: Real>(gpu: &Gpu, lines: &Lines) -> Result<Function
         LineKind::Forward | LineKind::Backward => 0,
         LineKind::RealForward => 1,
         LineKind::RealBackward => 2,
+        LineKind::R2r { .. } => return Err(Error::Device("cosines and sines have no kernel on a GPU".into())),
     };
     let radices: Vec<String> = cut.radices.iter().map(usize::to_string).collect();
     let macros = [
@@ -106,6 +107,7 @@ pub(super) unsafe fn run<T: Real>(
             Work::Moves(moves) => run_moves::<T>(moves, functions[0], places, stream),
             Work::Batch(batch) => {
                 let [first, second] = places.scratch;
+                stream.clear(first, batch.clear)?;
                 run_moves::<T>(&batch.gather, functions[0], places, stream)?;
                 batch.fft.run(first, if batch.apart { second } else { first })?;
                 run_moves::<T>(&batch.scatter, functions[1], places, stream)
@@ -173,6 +175,6 @@ unsafe fn run_moves<T: Real>(
 }
 
 /// An argument, by its place: the driver copies it at the launch.
-fn place<A>(argument: &mut A) -> *mut c_void {
+pub(super) fn place<A>(argument: &mut A) -> *mut c_void {
     std::ptr::from_mut(argument).cast()
 }

@@ -191,6 +191,18 @@ impl Stream {
         unsafe { driver::stream::wait_event(self.raw, event, flags) }.map_err(failed("a stream cannot wait"))
     }
 
+    /// Enqueues setting `bytes` bytes to zero.
+    ///
+    /// # Safety
+    /// There are as many, and nobody else touches them until it has run.
+    pub unsafe fn clear(&self, start: u64, bytes: usize) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        // SAFETY: the caller's word.
+        unsafe { driver::memset_d8_async(start, 0, bytes, self.raw) }.map_err(failed("memory could not be cleared"))
+    }
+
     /// Enqueues a copy of `bytes` bytes to main memory.
     ///
     /// # Safety

@@ -8,6 +8,7 @@
 
 mod array;
 mod bind;
+mod codec;
 mod draft;
 mod fft;
 mod gpu;
@@ -21,6 +22,7 @@ mod tuning;
 pub use array::{DeviceArray, DeviceData, DeviceDataMut, RawArray, Span};
 #[doc(hidden)]
 pub use array::Streams;
+pub use codec::DeviceCodec;
 pub use draft::{CudaDraft, CudaMemory, CudaPlanner};
 pub use gpu::Gpu;
 pub use library::{CudaInfo, GpuInfo, check, gpu_count, info};

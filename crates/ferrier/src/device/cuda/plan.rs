@@ -4,6 +4,7 @@ use std::marker::PhantomData;
 
 use super::array::{DeviceArray, DeviceData, DeviceDataMut, Span, Streams};
 use super::bind::{SETS, Step, Variant, Work, set_len};
+use super::codec::DeviceCodec;
 use super::draft::{CudaDraft, CudaMemory};
 use super::gpu::{Function, Gpu};
 use super::launch::{self, Places};
@@ -55,6 +56,7 @@ pub struct Plan<T: Real> {
     lent: Vec<Lent>,
     /// For each variant the sets of pointers that the GPU has, and which comes next.
     sets: Vec<(Vec<Vec<u64>>, usize)>,
+    codec: Option<DeviceCodec<T>>,
     /// Moments between steps, where they are timed.
     clock: Option<Vec<Event>>,
     last: usize,
@@ -71,7 +73,7 @@ const ALIGNMENT: u64 = 16;
 
 impl<T: Real> Plan<T> {
     pub(super) fn build(draft: CudaDraft<T>) -> Result<Self> {
-        let CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch, cufft, .. } = draft;
+        let CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch, cufft, codec } = draft;
         let work = Block::new(&gpu, memory.total() - memory.tables, "the buffers of a plan")?;
         let table_block = Block::new(&gpu, memory.tables, "the tables of a plan")?;
         table_block.upload(0, &tables.bytes)?;
@@ -91,6 +93,7 @@ impl<T: Real> Plan<T> {
             staging: Pinned::new(&gpu, staging)?,
             lent: vec![[0; LENT]; comm.size()],
             sets: variants.iter().map(|_| (Vec::with_capacity(SETS), 0)).collect(),
+            codec,
             clock: None,
             last: FORWARD,
             turn: 0,
@@ -378,18 +381,30 @@ impl<T: Real> Plan<T> {
                 outcome
             }
             Step::Start(flight) if !flight.tiled => Ok(()),
+            Step::Encode(chunks) => {
+                let Some(codec) = &self.codec else { return Ok(()) };
+                // SAFETY: the caller's word; the table is the variant's.
+                unsafe { codec.run(true, &chunks, places.tables, work, &self.stream) }
+            }
+            Step::Decode(chunks) => {
+                let Some(codec) = &self.codec else { return Ok(()) };
+                // SAFETY: as above.
+                unsafe { codec.run(false, &chunks, places.tables, work, &self.stream) }
+            }
             Step::Start(flight) => {
                 let mover = &variant.movers[flight.mover];
+                let coder = variant.coders[flight.mover].as_ref();
                 // SAFETY: the areas lie in the workspace and its twin in main memory, apart from those of
                 // tiles that fly; nobody touches them before the wait.
                 unsafe {
                     self.stream.download(work + flight.send.0 as u64, self.staging.at(flight.send.0), flight.send.1)?;
                     self.stream.synchronize()?;
-                    mover.start(self.staging.at(flight.send.0), self.staging.at(flight.recv.0))
+                    mover.start(self.staging.at(flight.send.0), self.staging.at(flight.recv.0), coder)
                 }
             }
             Step::Wait(flight) => {
                 let mover = &variant.movers[flight.mover];
+                let coder = variant.coders[flight.mover].as_ref();
                 let (send, recv) = (self.staging.at(flight.send.0), self.staging.at(flight.recv.0));
                 // SAFETY: as above.
                 unsafe {
@@ -398,7 +413,7 @@ impl<T: Real> Plan<T> {
                     } else {
                         self.stream.download(work + flight.send.0 as u64, send, flight.send.1)?;
                         self.stream.synchronize()?;
-                        mover.run(send, recv)?;
+                        mover.run(send, recv, coder)?;
                     }
                     self.stream.upload(recv, work + flight.recv.0 as u64, flight.recv.1)
                 }
@@ -465,6 +480,8 @@ impl<T: Real> Plan<T> {
                     let pass = &variant.passes[pass];
                     (pass.name.clone(), pass.bytes, pass.flops)
                 }
+                Step::Encode(chunks) => ("encode".into(), chunks.bytes::<T>(), 0.0),
+                Step::Decode(chunks) => ("decode".into(), chunks.bytes::<T>(), 0.0),
                 Step::Start(flight) => (variant.reshapes[flight.reshape].clone(), flight.send.1 as u64, 0.0),
                 Step::Wait(flight) => (variant.reshapes[flight.reshape].clone(), flight.recv.1 as u64, 0.0),
             };
