@@ -50,6 +50,20 @@ impl<T: Real> Buffer<T> {
         Ok(Buffer { start: start.cast(), len, shared: None })
     }
 
+    /// A block of `len` zeros whose pages are taken when they are first written
+    /// to: for arrays that all threads will fill.
+    #[cfg(feature = "cuda")]
+    pub fn untouched(len: usize, what: &'static str) -> Result<Buffer<T>> {
+        let failed = || Error::Memory { bytes: len.saturating_mul(size_of::<T>()), what };
+        let request = Self::request(len).ok_or_else(failed)?;
+        if request.size() == 0 {
+            return Ok(Buffer { start: NonNull::dangling(), len: 0, shared: None });
+        }
+        // SAFETY: the size is not zero.
+        let start = NonNull::new(unsafe { alloc_zeroed(request) }).ok_or_else(failed)?;
+        Ok(Buffer { start: start.cast(), len, shared: None })
+    }
+
     /// A block of `len` zeros that can be lent to the ranks of this node.
     /// Collective.
     pub fn lendable(transport: &dyn Transport, len: usize, what: &'static str) -> Result<Buffer<T>> {

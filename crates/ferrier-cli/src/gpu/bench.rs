@@ -118,7 +118,11 @@ where
     let mut peer = match comm.rank() {
         0 if !work.peers.is_empty() => {
             work.say(comm, "planning cufft".into());
-            let mut peer = cufft::Peer::new(&gpu, task, &whole::<T>(task, &noise))?;
+            // Alone and out of place, our input is what the peer wants.
+            let mut peer = match comm.size() == 1 && !work.in_place && plain(&contender.plan) {
+                true => cufft::Peer::new(&gpu, task, cufft::Input::Device(&contender.input))?,
+                false => cufft::Peer::new(&gpu, task, cufft::Input::Host(&whole::<T>(task, &noise)))?,
+            };
             peer.check(&references)?;
             Some(peer)
         }
@@ -154,6 +158,11 @@ where
         peers: peer.iter().map(cufft::Peer::better).collect(),
         gpu: Some(gpu.name().into()),
     })
+}
+
+/// Does the input lie in C order?
+fn plain<T: Real>(plan: &Plan<T>) -> bool {
+    plan.recipe().input.order() == Order::C
 }
 
 /// Both directions, untimed; is the spectrum right? Collective.

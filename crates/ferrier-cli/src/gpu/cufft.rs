@@ -7,7 +7,7 @@ use cudarc::cufft::{result as cufft, sys};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, sys::CUevent_flags};
 use ferrier::Precision;
 use ferrier::Real;
-use ferrier::cuda::Gpu;
+use ferrier::cuda::{DeviceArray, Gpu};
 use num_complex::Complex;
 
 use crate::failure::{Failure, Outcome, fail};
@@ -15,6 +15,14 @@ use crate::parts::Number;
 use crate::peers::Task;
 use crate::reference::Reference;
 use crate::turns::PeerMeasured;
+
+/// Where the input comes from.
+pub enum Input<'a, T: Real> {
+    /// From main memory.
+    Host(&'a [T]),
+    /// From an array of a plan.
+    Device(&'a DeviceArray<T>),
+}
 
 /// A way to do it.
 struct Way {
@@ -54,11 +62,12 @@ fn refused(error: cudarc::driver::DriverError) -> Failure {
 }
 
 impl<T: Real + Number + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits> Peer<T> {
-    /// Plans, and takes memory; the input is `numbers`, dense and in C order.
+    /// Plans, and takes memory; the input, dense and in C order, is copied from
+    /// the GPU or from main memory.
     ///
     /// # Errors
     /// cuFFT cannot do this transform; no memory.
-    pub fn new(gpu: &Gpu, task: &Task, numbers: &[T]) -> Outcome<Self> {
+    pub fn new(gpu: &Gpu, task: &Task, input: Input<'_, T>) -> Outcome<Self> {
         let done = 3 - task.axes.iter().copied().min().unwrap_or(0);
         let mut sorted = task.axes.clone();
         sorted.sort_unstable();
@@ -66,7 +75,21 @@ impl<T: Real + Number + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZero
             return fail("peer cufft: only transforms of the last axes, of which the last is halved, are compared");
         }
         let stream = gpu.context().new_stream().map_err(refused)?;
-        let input = stream.clone_htod(numbers).map_err(refused)?;
+        let input = match input {
+            Input::Host(numbers) => stream.clone_htod(numbers).map_err(refused)?,
+            Input::Device(array) => {
+                let mut copy = stream.alloc_zeros::<T>(array.numbers()).map_err(refused)?;
+                let (to, written) = copy.device_ptr_mut(&stream);
+                let bytes = array.numbers() * size_of::<T>();
+                // SAFETY: both have as many numbers, and nothing writes to the array meanwhile.
+                let copied = unsafe {
+                    cudarc::driver::result::memcpy_dtod_async(to, array.as_raw(), bytes, stream.cu_stream())
+                };
+                copied.map_err(refused)?;
+                drop(written);
+                copy
+            }
+        };
         let complex = task.spectrum().iter().product::<usize>() * 2 * task.batch;
         let output = stream.alloc_zeros::<T>(complex).map_err(refused)?;
         let last = task.shape[2];
@@ -116,17 +139,24 @@ impl<T: Real + Number + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZero
         let (from, _read) = self.input.device_ptr(&self.stream);
         let (to, _written) = self.output.device_ptr_mut(&self.stream);
         let bytes = size_of::<T>();
+        let device = cudarc::driver::sys::CUmemorytype::CU_MEMORYTYPE_DEVICE;
         let copy = cudarc::driver::sys::CUDA_MEMCPY2D_st {
-            srcMemoryType: cudarc::driver::sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            srcXInBytes: 0,
+            srcY: 0,
+            srcMemoryType: device,
+            srcHost: std::ptr::null(),
             srcDevice: from,
+            srcArray: std::ptr::null_mut(),
             srcPitch: row * bytes,
-            dstMemoryType: cudarc::driver::sys::CUmemorytype::CU_MEMORYTYPE_DEVICE,
+            dstXInBytes: 0,
+            dstY: 0,
+            dstMemoryType: device,
+            dstHost: std::ptr::null_mut(),
             dstDevice: to,
+            dstArray: std::ptr::null_mut(),
             dstPitch: padded * bytes,
             WidthInBytes: row * bytes,
             Height: rows,
-            // SAFETY: the other fields are numbers and null pointers, which zero is.
-            ..unsafe { std::mem::zeroed() }
         };
         // SAFETY: both arrays have as many rows of these pitches.
         let status = unsafe { cudarc::driver::sys::cuMemcpy2DAsync_v2(&copy, self.stream.cu_stream()) };

@@ -24,7 +24,8 @@ pub fn info() -> Option<Info> {
 /// On one line.
 pub fn text(info: &Info) -> String {
     if let Some(missing) = &info.missing {
-        return missing.clone();
+        // The first that is missing will do; all of them are in the JSON.
+        return missing.split("; no CUDA").next().unwrap_or_default().into();
     }
     let version = |version: &Option<String>| version.clone().unwrap_or("unknown".into());
     let gpus: Vec<String> = info

@@ -90,7 +90,7 @@ impl<T: Real> Array<T> {
     #[cfg(feature = "cuda")]
     pub(crate) fn new([real, complex]: [Option<Geometry>; 2], batch: usize) -> Result<Self> {
         let most = [real, complex].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
-        Ok(Array { buffer: Buffer::new(most * batch, "an array of a plan")?, real, complex, batch })
+        Ok(Array { buffer: Buffer::untouched(most * batch, "an array of a plan")?, real, complex, batch })
     }
 
     /// Can the array hold real numbers?
