@@ -1,11 +1,15 @@
 //! The command `ferrier`: transform files, benchmark, plan, describe the machine.
 
+mod accuracy;
+mod applying;
 mod args;
 mod bench;
 mod blocks;
 mod chart;
+mod codec_speed;
 mod contender;
 mod contest;
+mod convolve;
 mod failure;
 #[cfg(feature = "cuda")]
 mod gpu;
@@ -30,6 +34,7 @@ mod setup;
 mod shape;
 mod signals;
 mod solve;
+mod spectrum;
 mod spread;
 mod sweep;
 mod timeline;
@@ -80,6 +85,7 @@ fn main() -> ExitCode {
 }
 
 fn command(session: &Session) -> Outcome {
+    session.check_words()?;
     let parsed = match Cli::try_parse() {
         Ok(cli) => Ok(Some(cli)),
         Err(error) if !error.use_stderr() => {
@@ -94,6 +100,9 @@ fn command(session: &Session) -> Outcome {
         Command::Bench(args) => bench::run(&args, session),
         Command::Plan(args) => plan::run(&args, session),
         Command::Tune(args) => tune::run(&args, session),
+        Command::Accuracy(args) => accuracy::run(&args, session),
+        Command::Spectrum(args) => spectrum::run(&args, session),
+        Command::Convolve(args) => convolve::run(&args, session),
         Command::Solve(args) => solve::run(&args, session),
         Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
         Command::Info(args) => info::run(&args, session),

@@ -69,12 +69,10 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
     let (problem, choice) = session.agree(prepare())?;
     session.first(|| report::check_json(args.json.as_deref()))?;
     let drafted = match precision(&args.problem) {
-        Precision::F32 => {
-            session.run(common, |comm| draft::<f32>(comm, &problem, &choice, args.wisdom.as_deref(), common.device))
-        }
-        Precision::F64 => {
-            session.run(common, |comm| draft::<f64>(comm, &problem, &choice, args.wisdom.as_deref(), common.device))
-        }
+        Precision::F32 => session
+            .run(common, |comm| draft::<f32>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
+        Precision::F64 => session
+            .run(common, |comm| draft::<f64>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
     }?;
     session.first(|| match (drafted.first(), args.json.as_deref()) {
         (None, _) => fail("no rank came back"),

@@ -34,6 +34,7 @@ mod error;
 pub mod exchange;
 pub mod kernel;
 mod layout;
+mod long;
 pub mod machine;
 mod modes;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
@@ -45,22 +46,24 @@ mod recipe;
 mod room;
 mod simple;
 pub mod solve;
+pub mod spectral;
 pub mod transport;
 pub mod tune;
 pub mod wisdom;
 
 pub use choice::{Choice, Compress, MemoryUse, Overlap, Path, Tiling};
 pub use design::design;
+pub use device::Device;
 #[cfg(feature = "cuda")]
 pub use device::cuda;
-pub use device::Device;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};
 pub use layout::{Box3, Layout, LayoutSpec, Order};
 pub use modes::Keep;
 pub use num_complex::Complex;
 pub use plan::{
-    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Plan, Planner, StepTime, Workspace,
+    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Modes, Operator, Plan, Planner, Run,
+    StepTime, Workspace, pointwise,
 };
 pub use problem::{Kind, Problem, Scale};
 pub use recipe::{Recipe, Step, StepTraffic};

@@ -102,7 +102,8 @@ fn in_place<T: Number>(
     plan.forward_in_place(&mut device)?;
     device.download(&mut array)?;
     let dense = |array: &ferrier::Array<T>, local: Local| array.complex()[..local.walk().count()].to_vec();
-    let at = |array: &ferrier::Array<T>, b, index| array.complex_index(b, index).expect("an index of this rank");
+    let at =
+        |array: &ferrier::Array<T>, b, index| array.complex_index(b, index).expect("an index of this rank");
     let spectrum = match c2c {
         true => dense(&array, to),
         false => to.walk().map(|(b, index)| array.complex()[at(&array, b, index)]).collect(),
@@ -136,7 +137,8 @@ fn judge<T: Number>(
     let mut plan = planner(problem, choice, gpu).draft::<T>(comm)?.build()?;
     let same = Choice { kernel: None, ..choice.clone() };
     let host = Planner::new(problem).choice(same).draft::<T>(comm)?.build()?;
-    let local = |part, order: ferrier::Order| Local { tile: tile(part), order: order.axes(), batch: case.batch };
+    let local =
+        |part, order: ferrier::Order| Local { tile: tile(part), order: order.axes(), batch: case.batch };
     let from = local(plan.input_box(), plan.recipe().input.order());
     let to = local(plan.output_box(), plan.recipe().output.order());
     let shape = case.spectrum_shape();
@@ -272,7 +274,11 @@ fn streams_and_pointers_of_the_caller_work() {
     let Some(gpu) = gpu() else { return };
     let stream = gpu.context().new_stream().unwrap();
     let comm = Comm::solo();
-    let mut plan = planner(&Problem::c2c([4, 6, 8]), &Choice::default(), &gpu).draft::<f64>(&comm).unwrap().build().unwrap();
+    let mut plan = planner(&Problem::c2c([4, 6, 8]), &Choice::default(), &gpu)
+        .draft::<f64>(&comm)
+        .unwrap()
+        .build()
+        .unwrap();
     plan.set_stream(&stream).unwrap();
     let mut values = vec![0.0; 384];
     values[0] = 1.0;
@@ -303,7 +309,9 @@ fn a_plan_that_does_not_fit_is_refused_before_anything_runs() {
     let (free, _) = gpu.memory().unwrap();
     // Messages need room on the GPU: more than there is.
     let n = ((free as f64 / 8.0).cbrt() as usize).next_multiple_of(2);
-    let problem = Problem::c2c([n, n, n]).input(ferrier::LayoutSpec::pencils(2)).output(ferrier::LayoutSpec::pencils(0));
+    let problem = Problem::c2c([n, n, n])
+        .input(ferrier::LayoutSpec::pencils(2))
+        .output(ferrier::LayoutSpec::pencils(0));
     let choice = Choice { exchange: Some("all_to_allv".into()), ..Choice::default() };
     let outcome = ferrier::ranks(2).run(|comm| {
         let draft = planner(&problem, &choice, &gpu).draft::<f64>(&comm)?;
@@ -326,7 +334,10 @@ fn ranks_that_want_different_things_get_the_same_error() {
         Ok(planner(&problem, &Choice::default(), &gpu).draft::<f64>(&comm).err())
     });
     let told = told.unwrap();
-    assert!(told.iter().all(|error| matches!(error, Some(Error::Disagreement(_))) && *error == told[0]), "{told:?}");
+    assert!(
+        told.iter().all(|error| matches!(error, Some(Error::Disagreement(_))) && *error == told[0]),
+        "{told:?}"
+    );
     let wrong = Choice { kernel: Some("fftw".into()), ..Choice::default() };
     let error = planner(&Problem::c2c([4, 4, 4]), &wrong, &gpu).draft::<f64>(&Comm::solo()).err().unwrap();
     assert!(error.to_string().contains("native, cufft"), "{error}");
@@ -346,12 +357,18 @@ fn pruned_transforms_agree_with_the_cpu() {
     for problem in &problems {
         for (ranks, exchange) in [(1, "direct"), (3, "direct"), (4, "all_to_allv")] {
             for kernel in KERNELS {
-                let choice =
-                    Choice { exchange: Some(exchange.into()), kernel: Some(kernel.into()), ..Choice::default() };
+                let choice = Choice {
+                    exchange: Some(exchange.into()),
+                    kernel: Some(kernel.into()),
+                    ..Choice::default()
+                };
                 let run = |comm: Comm| against_cpu_with::<f64>(&comm, &gpu, problem, &choice);
                 let worst = ferrier::ranks(ranks).run(run).unwrap().into_iter().fold(0.0, f64::max);
                 let points = problem.shape().iter().product::<usize>();
-                assert!(worst <= 3.0 * tolerance::<f64>(points), "{problem:?} on {ranks}, {kernel}: {worst:.3e}");
+                assert!(
+                    worst <= 3.0 * tolerance::<f64>(points),
+                    "{problem:?} on {ranks}, {kernel}: {worst:.3e}"
+                );
             }
         }
     }
@@ -400,18 +417,20 @@ where
     let got = stream.clone_dtoh(&bytes).unwrap();
     stream.synchronize().unwrap();
     let wrong = got.iter().zip(&want).position(|(a, b)| a != b);
-    assert_eq!(wrong, None, "{name} of {}, {count} numbers: another byte", T::NAME);
+    assert_eq!(wrong, None, "{name} of {}, {count} numbers: another byte", <T as Number>::NAME);
     let mut back = stream.alloc_zeros::<T>(count).unwrap();
     device.decode(&stream, &bytes, &mut back).unwrap();
     let back = stream.clone_dtoh(&back).unwrap();
     stream.synchronize().unwrap();
     let slot = codec.max_bytes(4096);
     for (number, (got, bytes)) in back.chunks(4096).zip(want.chunks(slot)).enumerate() {
-        let mut wanted = vec![T::rounded(0.0); got.len()];
+        let mut wanted = vec![T::default(); got.len()];
         codec.decode(bytes, &mut wanted, &mut scratch).unwrap();
-        let same = |a: &T, b: &T| ferrier::codec::Number::widened(*a).to_bits() == ferrier::codec::Number::widened(*b).to_bits();
+        let same = |a: &T, b: &T| {
+            ferrier::codec::Number::widened(*a).to_bits() == ferrier::codec::Number::widened(*b).to_bits()
+        };
         let wrong = got.iter().zip(&wanted).position(|(a, b)| !same(a, b));
-        assert_eq!(wrong, None, "{name} of {}, chunk {number}: another number", T::NAME);
+        assert_eq!(wrong, None, "{name} of {}, chunk {number}: another number", <T as Number>::NAME);
     }
 }
 
@@ -419,7 +438,10 @@ where
 fn codecs_write_what_the_cpu_writes() {
     let Some(gpu) = gpu() else { return };
     for count in [1, 16, 100, 4096, 5 * 4096 + 1234] {
-        for name in ["f32", "f16", "bf16", "trim:3", "trim:20", "trim:44", "block:2", "block:12", "block:16", "block:33"] {
+        for name in [
+            "f32", "f16", "bf16", "trim:3", "trim:20", "trim:44", "block:2", "block:12", "block:16",
+            "block:33",
+        ] {
             codec_agrees::<f64>(&gpu, name, count);
         }
         for name in ["f16", "bf16", "trim:2", "trim:15", "block:2", "block:9", "block:16", "block:24"] {
@@ -450,7 +472,8 @@ fn codec_speed() {
     };
     let count = 1_usize << 28;
     let some = wild::<f64>(1 << 20);
-    let values: Vec<f64> = some.iter().map(|x| if x.is_finite() { *x } else { 1.0 }).cycle().take(count).collect();
+    let values: Vec<f64> =
+        some.iter().map(|x| if x.is_finite() { *x } else { 1.0 }).cycle().take(count).collect();
     let from = stream.clone_htod(&values).unwrap();
     let mut back = stream.alloc_zeros::<f64>(count).unwrap();
     let ms = timed(&mut || stream.memcpy_dtod(&from, &mut back).unwrap());
@@ -461,7 +484,11 @@ fn codec_speed() {
         let moved = (8 * count + codec.bytes(count)) as f64;
         let encode = timed(&mut || codec.encode(&stream, &from, &mut bytes).unwrap());
         let decode = timed(&mut || codec.decode(&stream, &bytes, &mut back).unwrap());
-        println!("{name} of f64: encode {:.2} TB/s, decode {:.2} TB/s", moved / encode / 1e9, moved / decode / 1e9);
+        println!(
+            "{name} of f64: encode {:.2} TB/s, decode {:.2} TB/s",
+            moved / encode / 1e9,
+            moved / decode / 1e9
+        );
     }
     drop((from, back));
     let single: Vec<f32> = values.iter().map(|x| *x as f32).collect();
@@ -473,7 +500,11 @@ fn codec_speed() {
         let moved = (4 * count + codec.bytes(count)) as f64;
         let encode = timed(&mut || codec.encode(&stream, &from, &mut bytes).unwrap());
         let decode = timed(&mut || codec.decode(&stream, &bytes, &mut back).unwrap());
-        println!("{name} of f32: encode {:.2} TB/s, decode {:.2} TB/s", moved / encode / 1e9, moved / decode / 1e9);
+        println!(
+            "{name} of f32: encode {:.2} TB/s, decode {:.2} TB/s",
+            moved / encode / 1e9,
+            moved / decode / 1e9
+        );
     }
 }
 
@@ -493,7 +524,8 @@ fn plans_encode_what_leaves_the_gpu() {
         }
     }
     let shared = Choice { exchange: Some("direct".into()), codec: Some("f16".into()), ..Choice::default() };
-    let refused = ferrier::ranks(2).run(|comm| planner(&problem, &shared, &gpu).draft::<f64>(&comm).map(drop));
+    let refused =
+        ferrier::ranks(2).run(|comm| planner(&problem, &shared, &gpu).draft::<f64>(&comm).map(drop));
     assert!(matches!(refused, Err(Error::Choice(_))), "{refused:?}");
 }
 

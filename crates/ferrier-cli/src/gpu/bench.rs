@@ -109,7 +109,8 @@ where
     let plan = draft.build()?;
     let made = Contender::new(plan, work.in_place).map_err(Into::into);
     let mut contender = session::agree(comm, made)?;
-    let host = if work.in_place { contender.plan.make_host_in_place() } else { contender.plan.make_host_input() };
+    let host =
+        if work.in_place { contender.plan.make_host_in_place() } else { contender.plan.make_host_input() };
     let mut host = session::agree(comm, host.map_err(Into::into))?;
     fill(&mut host, &noise, task.batch, comm.threads());
     contender.input.upload(&host)?;
@@ -131,8 +132,7 @@ where
     comm.barrier()?;
     let once = contender.timed(comm, 1, Contender::forward)?;
     let pair = once + contender.timed(comm, 1, Contender::backward)?;
-    let repeat =
-        work.repeat.unwrap_or_else(|| (WANTED_SECONDS / pair).ceil().clamp(7.0, 60.0) as usize);
+    let repeat = work.repeat.unwrap_or_else(|| (WANTED_SECONDS / pair).ceil().clamp(7.0, 60.0) as usize);
     let several = (SHORT_MS / 1e3 / once).ceil().clamp(1.0, 20.0) as usize;
     let several = if work.in_place { 1 } else { several };
     for turn in 0..repeat {

@@ -72,7 +72,9 @@ impl<T: Real + Number + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZero
         let mut sorted = task.axes.clone();
         sorted.sort_unstable();
         if sorted != (3 - done..3).collect::<Vec<_>>() || (task.real && task.axes.last() != Some(&2)) {
-            return fail("peer cufft: only transforms of the last axes, of which the last is halved, are compared");
+            return fail(
+                "peer cufft: only transforms of the last axes, of which the last is halved, are compared",
+            );
         }
         let stream = gpu.context().new_stream().map_err(refused)?;
         let input = match input {
@@ -213,7 +215,11 @@ impl<T: Real + Number + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZero
             version: ferrier::cuda::info().cufft.unwrap_or_default(),
             way: best.name,
             seconds: best.seconds.clone(),
-            error: self.ways.iter().map(|way| way.error).fold(0.0, |a, b| if b.is_nan() || b > a { b } else { a }),
+            error: self
+                .ways
+                .iter()
+                .map(|way| way.error)
+                .fold(0.0, |a, b| if b.is_nan() || b > a { b } else { a }),
         }
     }
 }

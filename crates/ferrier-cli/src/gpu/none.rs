@@ -27,7 +27,13 @@ pub fn text(_: &Info) -> String {
 ///
 /// # Errors
 /// Always.
-pub fn bench(_: &Common, _: &Work<'_>, _: &Job, device: Device, _: &Session) -> Outcome<(Vec<Measured>, f64)> {
+pub fn bench(
+    _: &Common,
+    _: &Work<'_>,
+    _: &Job,
+    device: Device,
+    _: &Session,
+) -> Outcome<(Vec<Measured>, f64)> {
     refuse(device)
 }
 

@@ -1,6 +1,5 @@
 //! Binding: a schedule becomes launches, step by step, on memory of a GPU.
 
-use std::f64::consts::TAU;
 use std::sync::Arc;
 
 use super::codec::{Chunks, Lengths, table};
@@ -8,6 +7,7 @@ use super::fft::{Cufft, Shape};
 use super::gpu::Gpu;
 use super::tables::{LineTable, MoveTable};
 use super::tuning::{Cut, Wish};
+use super::upload::Tables;
 use crate::exchange::Coder;
 use crate::kernel::LineKind;
 use crate::modes::{Run, held};
@@ -19,58 +19,7 @@ use crate::plan::lower::{Areas, Base, Piece, Site, Wired, padded_rows, volumes};
 use crate::plan::schedule::{End, Leg, Pass, Schedule};
 use crate::plan::tiles::{self, Action, Tiles};
 use crate::recipe::State;
-use crate::{Box3, Order, Precision, Real, Recipe, Result};
-
-/// Tables for the kernels, one after the other as they will lie on the GPU.
-#[derive(Default)]
-pub(super) struct Tables {
-    pub bytes: Vec<u8>,
-    roots: Vec<(usize, usize)>,
-}
-
-impl Tables {
-    /// Appends plain numbers; where they begin.
-    fn push<E: Copy>(&mut self, items: &[E]) -> usize {
-        let at = self.bytes.len().next_multiple_of(64);
-        self.bytes.resize(at, 0);
-        // SAFETY: tables are structures of integers and floats without padding.
-        let bytes = unsafe { std::slice::from_raw_parts(items.as_ptr().cast::<u8>(), size_of_val(items)) };
-        self.bytes.extend_from_slice(bytes);
-        at
-    }
-
-    /// Room for `count` words that are set later.
-    pub fn room(&mut self, count: usize) -> usize {
-        self.push(&vec![0_u64; count])
-    }
-
-    /// The n-th roots of unity, sign -1.
-    fn roots<T: Real>(&mut self, n: usize) -> usize {
-        if let Some((_, at)) = self.roots.iter().find(|(known, _)| *known == n) {
-            return *at;
-        }
-        // By quadrants and their halves, so that what is 0, 1 or equal comes out so.
-        let root = |k: usize| {
-            let (quadrant, rest) = (4 * k / n, 4 * k % n);
-            let angle = |part: usize| TAU * part as f64 / (4 * n) as f64;
-            let (c, s) = match 2 * rest <= n {
-                true => (angle(rest).cos(), angle(rest).sin()),
-                false => (angle(n - rest).sin(), angle(n - rest).cos()),
-            };
-            let (c, s) = match quadrant {
-                0 => (c, s),
-                1 => (-s, c),
-                2 => (-c, -s),
-                _ => (s, -c),
-            };
-            [T::rounded(c), T::rounded(-s)]
-        };
-        let all: Vec<[T; 2]> = (0..n).map(root).collect();
-        let at = self.push(&all);
-        self.roots.push((n, at));
-        at
-    }
-}
+use crate::{Box3, Order, Real, Recipe, Result};
 
 /// A launch of the kernel of lines.
 pub(super) struct Lines {
@@ -313,7 +262,9 @@ impl<T: Real> Binder<'_, T> {
             };
             Some(Arc::new(Lengths(plain.iter().enumerate().map(len).collect())))
         };
-        let tiles = |(reshape, cut): (usize, &Tiles)| (0..cut.count).map(move |tile| (reshape, tile)).collect::<Vec<_>>();
+        let tiles = |(reshape, cut): (usize, &Tiles)| {
+            (0..cut.count).map(move |tile| (reshape, tile)).collect::<Vec<_>>()
+        };
         site.cuts.iter().enumerate().flat_map(tiles).map(of).collect()
     }
 
@@ -348,7 +299,7 @@ impl<T: Real> Binder<'_, T> {
     }
 
     /// A launch that moves all pieces.
-    fn moves(&mut self, from: &[Piece], to: &[Piece], width: usize, scale: f64) -> Moves {
+    pub(super) fn moves(&mut self, from: &[Piece], to: &[Piece], width: usize, scale: f64) -> Moves {
         let table = MoveTable::new(from, to, self.recipe.batch, width, size_of::<T>());
         let at = self.tables.push(&table.moves);
         let MoveTable { unit, turn, blocks, .. } = table;
@@ -365,9 +316,8 @@ impl<T: Real> Binder<'_, T> {
         let lanes = domain[0].shape()[axes.lanes];
         let (rows, rows_after) = (dense(from), dense(to));
         let lens = [spec.kind.len_in(spec.n), spec.kind.len_out(spec.n)];
-        let whole = |pieces: &[Piece], len: usize| {
-            pieces.len() == 1 && pieces[0].region.shape()[leg.axis] == len
-        };
+        let whole =
+            |pieces: &[Piece], len: usize| pieces.len() == 1 && pieces[0].region.shape()[leg.axis] == len;
         let one = [whole(from, lens[0]), whole(to, lens[1])];
         let wish = Wish {
             points: spec.n,
@@ -422,69 +372,12 @@ impl<T: Real> Binder<'_, T> {
         let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
         self.cufft = self.cufft.max(fft.work);
         self.scratch[0] = self.scratch[0].max(first.batch * batch * number);
-        self.scratch[usize::from(apart)] = self.scratch[usize::from(apart)].max(second.batch * batch * number);
+        self.scratch[usize::from(apart)] =
+            self.scratch[usize::from(apart)].max(second.batch * batch * number);
         let clear = if held(&leg.from) == lens[0] { 0 } else { first.batch * batch * number };
         let gather = self.moves(from, &[first], kind.width_in(), 1.0);
         let scatter = self.moves(&[second], to, kind.width_out(), spec.scale);
         Ok(Batch { clear, gather, fft, apart, scatter })
-    }
-
-    /// The whole schedule as one plan of cuFFT, where that can be and is better.
-    fn whole(
-        &mut self,
-        plan: &Schedule,
-        site: &Site<'_>,
-        [input, output]: [&Geometry; 2],
-    ) -> Result<Option<BoundPass>> {
-        let legs: Vec<&Leg> = plan.passes.iter().flat_map(|pass| &pass.legs).collect();
-        let Some(shape) = whole_shape(plan, site, &legs) else { return Ok(None) };
-        let scale = legs.iter().map(|leg| leg.spec.scale).product::<f64>();
-        if !self.prefers_cufft(&legs, input.volume.max(output.volume), scale) {
-            return Ok(None);
-        }
-        let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
-        self.cufft = self.cufft.max(fft.work);
-        let real = plan.output.real;
-        let home = |geometry: &Geometry| Piece {
-            region: geometry.part,
-            rank: site.rank,
-            base: Base::Out,
-            offset: 0,
-            strides: geometry.strides,
-            batch: geometry.volume,
-        };
-        let scaling = (scale != 1.0).then(|| self.moves(&[home(output)], &[home(output)], width(real), scale));
-        let bytes: u64 = [input, output].map(|g| (g.volume * site.batch * site.number) as u64).iter().sum();
-        let name = legs.iter().map(|leg| leg.name.as_str()).collect::<Vec<_>>().join(" + ");
-        let flops = legs.iter().map(|leg| flops(leg, &output.part) * site.batch as f64).sum();
-        let passes = legs.len() as u64;
-        Ok(Some(BoundPass { name, bytes: bytes * passes, flops, work: Work::Whole(fft, scaling) }))
-    }
-
-    /// Measured on an H200: our passes are faster but for small arrays, which
-    /// stay in its cache, and for lengths that our kernel does not have.
-    fn prefers_cufft(&self, legs: &[&Leg], numbers: usize, scale: f64) -> bool {
-        const CACHE: usize = 100 << 20;
-        let ours = |leg: &&Leg| {
-            let wish = Wish {
-                points: leg.spec.n,
-                kind: leg.spec.kind,
-                precision: T::PRECISION,
-                rows: false,
-                turn: false,
-                scattered: false,
-                lanes: 64,
-            };
-            Cut::new(&wish, self.gpu.shared_bytes()).is_some()
-        };
-        let small = numbers * size_of::<T>() * self.recipe.batch < CACHE;
-        // Long lines of single precision: shared memory holds too few of them side by side.
-        let long = T::PRECISION == Precision::F32 && scale == 1.0 && legs.iter().all(|leg| leg.spec.n >= 1024);
-        match self.engine {
-            Engine::Native => false,
-            Engine::Cufft => true,
-            Engine::Auto => small || long || !legs.iter().all(ours),
-        }
     }
 }
 
@@ -494,46 +387,16 @@ fn unrolled(pieces: &[Piece], runs: &[Run], axis: usize) -> Vec<Piece> {
     let part = |(piece, run): (&Piece, &Run)| {
         let (low, high) = (piece.region.lo[axis].max(run.at), piece.region.hi[axis].min(run.at + run.len));
         let mut region = piece.region;
-        (region.lo[axis], region.hi[axis]) = (run.line + low - run.at.min(low), run.line + high - run.at.min(high));
+        (region.lo[axis], region.hi[axis]) =
+            (run.line + low - run.at.min(low), run.line + high - run.at.min(high));
         let offset = piece.offset + (low - piece.region.lo[axis]) * piece.strides[axis];
         (low < high).then(|| Piece { region, offset, ..piece.clone() })
     };
     pieces.iter().flat_map(|piece| runs.iter().map(move |run| (piece, run))).filter_map(part).collect()
 }
 
-/// The shape for cuFFT of a schedule that one rank does alone: the transformed
-/// axes are the fastest ones, and lie the same way before and after.
-fn whole_shape(plan: &Schedule, site: &Site<'_>, legs: &[&Leg]) -> Option<Shape> {
-    let order = plan.input.layout.order();
-    if site.ranks > 1 || legs.is_empty() || plan.output.layout.order() != order {
-        return None;
-    }
-    let shape = plan.input.layout.shape();
-    let whole = |leg: &&Leg| {
-        held(&leg.from) == leg.spec.kind.len_in(leg.spec.n) && held(&leg.to) == leg.spec.kind.len_out(leg.spec.n)
-    };
-    if !legs.iter().all(whole) {
-        return None;
-    }
-    let real = legs.iter().find(|leg| leg.spec.kind.width_in() != leg.spec.kind.width_out());
-    let kind = real.map_or(legs[0].spec.kind, |leg| leg.spec.kind);
-    // Back to real, cuFFT overwrites its input.
-    if kind == LineKind::RealBackward && !site.in_place || real.is_some_and(|leg| leg.axis != order.fastest()) {
-        return None;
-    }
-    let length = |axis: usize| legs.iter().find(|leg| leg.axis == axis).map(|leg| leg.spec.n);
-    // Axes of one point are transformed whether they are listed or not.
-    let done: Vec<usize> = order.axes().into_iter().skip_while(|&a| length(a).is_none()).collect();
-    let n: Option<Vec<usize>> = done.iter().map(|&a| length(a).or((shape[a] == 1).then_some(1))).collect();
-    let outer: usize = order.axes().iter().filter(|a| !done.contains(a)).map(|&a| shape[a]).product();
-    let row = *legs.iter().find(|leg| leg.axis == order.fastest()).map(|leg| &leg.spec.n).unwrap_or(&1);
-    let padded = site.in_place && real.is_some();
-    let real_row = if padded { 2 * (row / 2 + 1) } else { row };
-    n.map(|n| Shape { n, kind, batch: outer * site.batch, real_row })
-}
-
 /// 5 n log2 n a line, half of it for real ones.
-fn flops(leg: &Leg, part: &Box3) -> f64 {
+pub(super) fn flops(leg: &Leg, part: &Box3) -> f64 {
     let n = leg.spec.n as f64;
     let lines = part.volume() / part.shape()[leg.axis].max(1);
     let real = leg.spec.kind.width_in() != leg.spec.kind.width_out();

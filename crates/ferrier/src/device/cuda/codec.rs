@@ -151,7 +151,12 @@ impl<T: Real> DeviceCodec<T> {
     ///
     /// # Errors
     /// [`Error::Array`] where `bytes` has not [`bytes`](Self::bytes) bytes; where the driver refuses.
-    pub fn encode(&self, stream: &Arc<CudaStream>, values: &CudaSlice<T>, bytes: &mut CudaSlice<u8>) -> Result<()> {
+    pub fn encode(
+        &self,
+        stream: &Arc<CudaStream>,
+        values: &CudaSlice<T>,
+        bytes: &mut CudaSlice<u8>,
+    ) -> Result<()> {
         self.fits(values.len(), bytes.len())?;
         let table = self.whole(values.len())?;
         let (from, _read) = values.device_ptr(stream);
@@ -166,7 +171,12 @@ impl<T: Real> DeviceCodec<T> {
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
-    pub fn decode(&self, stream: &Arc<CudaStream>, bytes: &CudaSlice<u8>, values: &mut CudaSlice<T>) -> Result<()> {
+    pub fn decode(
+        &self,
+        stream: &Arc<CudaStream>,
+        bytes: &CudaSlice<u8>,
+        values: &mut CudaSlice<T>,
+    ) -> Result<()> {
         self.fits(values.len(), bytes.len())?;
         let table = self.whole(values.len())?;
         let chunks = values.len().div_ceil(CHUNK);
@@ -217,7 +227,9 @@ impl<T: Real> DeviceCodec<T> {
     ) -> Result<()> {
         let kernel = if encode { self.encode } else { self.decode };
         // SAFETY: the caller's word.
-        unsafe { launch(kernel, (tables + chunks.at as u64, chunks.count, chunks.chunks), [work, work], stream) }
+        unsafe {
+            launch(kernel, (tables + chunks.at as u64, chunks.count, chunks.chunks), [work, work], stream)
+        }
     }
 }
 

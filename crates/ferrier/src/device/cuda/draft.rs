@@ -4,15 +4,18 @@ use std::marker::PhantomData;
 
 use serde::Serialize;
 
+use super::bind::{Binder, Engine, Variant};
 use super::codec::DeviceCodec;
-use super::bind::{Binder, Engine, Tables, Variant};
 use super::gpu::Gpu;
 use super::plan::Plan;
+use super::upload::Tables;
 use crate::exchange::{self, Way};
-use crate::plan::bind::{movers, tilings};
+use crate::plan::bind::movers;
 use crate::plan::coding::Packing;
-use crate::plan::schedule::{Direction, Terms, schedule};
+use crate::plan::schedule::{Direction, Leg, Schedule, Terms, schedule};
+use crate::plan::trip::tilings;
 use crate::plan::{agree_on, compare, tiles};
+use crate::recipe::State;
 use crate::{Choice, Comm, Error, Overlap, Planner, Problem, Real, Recipe, Result, Tiling, design};
 
 /// Makes plans whose arrays live on a GPU; see [`Planner::device`].
@@ -144,7 +147,9 @@ fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<(Engine,
     if !shares && comm.size() > 1 {
         let longest = problem.shape().into_iter().max().unwrap_or(1);
         let tile = longest.div_ceil(STAGED_TILES);
-        choice.overlap.get_or_insert_with(|| Overlap::uniform(Tiling { tile, polls: 0, ..Tiling::default() }));
+        choice
+            .overlap
+            .get_or_insert_with(|| Overlap::uniform(Tiling { tile, polls: 0, ..Tiling::default() }));
     }
     Ok((engine, choice))
 }
@@ -166,18 +171,27 @@ pub struct CudaDraft<T: Real> {
 
 impl<T: Real> CudaDraft<T> {
     fn new(comm: Comm, gpu: Gpu, recipe: Recipe, way: Way, engine: Engine) -> Result<Self> {
-        let plans = KINDS.map(|(direction, in_place)| {
-            let tilings = tilings(&recipe, direction);
-            let terms = Terms { direction, in_place, way, lent_ends: true, tilings, fuse: &|_, _| false };
-            schedule(&recipe, terms)
+        let tilings = [0, 1].map(|way| tilings(&recipe, KINDS[way].0));
+        let plans = [0, 1, 2, 3].map(|kind| {
+            let ((direction, in_place), tilings) = (KINDS[kind], &tilings[kind % 2][..]);
+            let (operated, lent_ends, fuse) = (false, true, &|_: &[Leg], _: &State| false);
+            schedule(&recipe, Terms { direction, in_place, operated, way, lent_ends, tilings, fuse })
         });
-        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], tilings(&recipe, KINDS[way].0)));
+        let touched =
+            |plan: &Schedule| plan.passes.iter().flat_map(|pass| &pass.legs).any(|leg| leg.touch.is_some());
+        if plans.iter().any(touched) {
+            return Err(Error::Problem(
+                "one long axis that is transformed in two halves has no plan on a GPU".into(),
+            ));
+        }
+        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], &tilings[way]));
         let codec = match recipe.codec == crate::codec::RAW || comm.size() == 1 || way.shares() {
             true => None,
             false => Some(DeviceCodec::<T>::new(&gpu, &recipe.codec)?),
         };
         let packing = codec.as_ref().map(|codec| Packing::new(codec.coat(), None));
-        let movers = movers(&comm, &recipe, &plans, &cuts, way, packing.as_ref())?;
+        let ways = [0, 1].map(|way| (&plans[way], &cuts[way][..]));
+        let movers = movers(&comm, &recipe, &ways, way, packing.as_ref())?;
         let mut binder = Binder::<T> {
             gpu: &gpu,
             recipe: &recipe,

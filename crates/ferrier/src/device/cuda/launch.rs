@@ -31,7 +31,9 @@ pub(super) fn lines_kernel<T: Real>(gpu: &Gpu, lines: &Lines) -> Result<Function
         LineKind::Forward | LineKind::Backward => 0,
         LineKind::RealForward => 1,
         LineKind::RealBackward => 2,
-        LineKind::R2r { .. } => return Err(Error::Device("cosines and sines have no kernel on a GPU".into())),
+        LineKind::R2r { .. } => {
+            return Err(Error::Device("cosines and sines have no kernel on a GPU".into()));
+        }
     };
     let radices: Vec<String> = cut.radices.iter().map(usize::to_string).collect();
     let macros = [

@@ -200,7 +200,8 @@ impl Stream {
             return Ok(());
         }
         // SAFETY: the caller's word.
-        unsafe { driver::memset_d8_async(start, 0, bytes, self.raw) }.map_err(failed("memory could not be cleared"))
+        unsafe { driver::memset_d8_async(start, 0, bytes, self.raw) }
+            .map_err(failed("memory could not be cleared"))
     }
 
     /// Enqueues a copy of `bytes` bytes to main memory.

@@ -16,12 +16,15 @@ mod launch;
 mod library;
 mod memory;
 mod plan;
+mod run;
 mod tables;
 mod tuning;
+mod upload;
+mod whole;
 
-pub use array::{DeviceArray, DeviceData, DeviceDataMut, RawArray, Span};
 #[doc(hidden)]
 pub use array::Streams;
+pub use array::{DeviceArray, DeviceData, DeviceDataMut, RawArray, Span};
 pub use codec::DeviceCodec;
 pub use draft::{CudaDraft, CudaMemory, CudaPlanner};
 pub use gpu::Gpu;

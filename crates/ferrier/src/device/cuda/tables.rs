@@ -63,8 +63,7 @@ impl LineTable {
     ) -> LineTable {
         let mut table = LineTable::default();
         let both = || from.iter().chain(to);
-        let (lane_cuts, plane_cuts) =
-            (cuts(domain, axes.lanes, both()), cuts(domain, axes.planes, both()));
+        let (lane_cuts, plane_cuts) = (cuts(domain, axes.lanes, both()), cuts(domain, axes.planes, both()));
         for planes in plane_cuts.windows(2) {
             for lanes in lane_cuts.windows(2) {
                 let [from, to] =
@@ -167,7 +166,11 @@ impl MoveTable {
         let (Some(source), Some(target)) = (largest(from), largest(to)) else { return MoveTable::default() };
         let (fast, near) = (fastest(target), fastest(source));
         let turn = fast != near;
-        let second = if turn { near } else { (0..3).filter(|&a| a != fast).min_by_key(|&a| target.strides[a]).unwrap_or(0) };
+        let second = if turn {
+            near
+        } else {
+            (0..3).filter(|&a| a != fast).min_by_key(|&a| target.strides[a]).unwrap_or(0)
+        };
         let axes = [fast, second, 3 - fast - second];
         let mut flows = Vec::new();
         for source in from {
@@ -346,9 +349,9 @@ mod tests {
         assert_eq!(table.blocks, (2 + 1) * 4 * 2);
         assert_eq!(table.cells[1].first, 16);
         let strips = &table.strips[table.cells[1].from as usize..table.cells[1].from_end as usize];
-        assert_eq!(strips.iter().map(|s| (s.base, s.at, s.end, s.offset)).collect::<Vec<_>>(), [
-            (2, 0, 3, 10),
-            (5, 3, 8, 10)
-        ]);
+        assert_eq!(
+            strips.iter().map(|s| (s.base, s.at, s.end, s.offset)).collect::<Vec<_>>(),
+            [(2, 0, 3, 10), (5, 3, 8, 10)]
+        );
     }
 }

@@ -12,6 +12,13 @@
 #define WORKERS 256
 #define ROW 16
 #define EACH (CHUNK / WORKERS)
+// Blocks that should fit on a multiprocessor (measured on an H200).
+#if BITS == 64
+#define ENCODERS 3
+#else
+#define ENCODERS 5
+#endif
+#define DECODERS 6
 
 // A run of numbers and the bytes of its chunks.
 struct Part {
@@ -135,17 +142,17 @@ INLINE REAL decode(WORD code, const Head &head, REAL lower) {
 
 // How the codes of a chunk are packed: rows of 16 lanes, each lane a stream
 // of words; what fills none and the codes after the last row follow as bits.
+// Of a whole chunk everything is known to the compiler.
 struct Layout {
     unsigned count, rows, whole, odd, packed;
-    INLINE Layout(unsigned count) : count(count), rows(count / ROW) {
-        Word bits = Word(rows) * WIDTH;
-        whole = unsigned(bits / BITS);
-        odd = unsigned(bits % BITS);
-        packed = BLOCK ? 2 + (count + ROW - 1) / ROW : 2;
-    }
-    INLINE unsigned bytes() const { return packed + unsigned((Word(count) * WIDTH + 7) / 8); }
-    INLINE unsigned rest() const { return packed + whole * ROW * (BITS / 8); }
+    __host__ __device__ constexpr Layout(unsigned count)
+        : count(count), rows(count / ROW), whole(unsigned(Word(count / ROW) * WIDTH / BITS)),
+          odd(unsigned(Word(count / ROW) * WIDTH % BITS)), packed(BLOCK ? 2 + (count + ROW - 1) / ROW : 2) {}
+    __host__ __device__ constexpr unsigned bytes() const { return packed + unsigned((Word(count) * WIDTH + 7) / 8); }
+    __host__ __device__ constexpr unsigned rest() const { return packed + whole * ROW * (BITS / 8); }
 };
+
+template <bool FULL> INLINE Layout layout_of(unsigned count) { return Layout(FULL ? CHUNK : count); }
 
 // The part of this block, and its chunk there.
 INLINE Part find(const Part *parts, int count, Word &chunk) {
@@ -205,6 +212,10 @@ INLINE WORD got(const unsigned char *from) {
     return made;
 }
 
+// Codes of whole pieces of two bytes need no packing: where piece p of a lane lies.
+constexpr bool PIECES = WIDTH % 16 == 0 && BITS % WIDTH == 0;
+INLINE unsigned piece(unsigned lane, unsigned p) { return (p / (BITS / 16) * ROW + lane) * (BITS / 8) + p % (BITS / 16) * 2; }
+
 // Bit `at` of what follows the whole words.
 INLINE unsigned rest_bit(const Layout &layout, const WORD *codes, unsigned at) {
     if (at < ROW * layout.odd) {
@@ -216,40 +227,55 @@ INLINE unsigned rest_bit(const Layout &layout, const WORD *codes, unsigned at) {
     return code < layout.count ? unsigned(codes[code] >> (at % WIDTH)) & 1 : 0;
 }
 
-extern "C" __global__ void __launch_bounds__(WORKERS)
-    encode_chunks(const Part *parts, int count, const REAL *values, unsigned char *bytes) {
-    extern __shared__ __align__(16) unsigned char raw[];
-    __shared__ WORD tops[WORKERS / 32];
-    __shared__ unsigned odd_warps;
-    Word chunk;
-    Part part = find(parts, count, chunk);
-    Layout layout(length(part, chunk));
-    const REAL *from = values + part.stage + chunk * CHUNK;
-    unsigned char *to = bytes + part.bytes + chunk * SLOT;
+// The largest magnitude of the 16 threads around this one. Only its exponent
+// counts, which is in its upper half, but for numbers that are lifted.
+INLINE WORD largest_near(WORD size, bool lifted) {
+#if BITS == 64
+    if (!lifted) {
+        unsigned high = unsigned(size >> 32);
+#pragma unroll
+        for (int far = 8; far > 0; far /= 2) {
+            unsigned other = __shfl_xor_sync(0xffffffff, high, far);
+            high = other > high ? other : high;
+        }
+        return WORD(high) << 32;
+    }
+#endif
+#pragma unroll
+    for (int far = 8; far > 0; far /= 2) {
+        WORD other = __shfl_xor_sync(0xffffffff, size, far);
+        size = other > size ? other : size;
+    }
+    return size;
+}
+
+template <bool FULL>
+INLINE void encode_chunk(const REAL *from, unsigned char *to, unsigned count, unsigned char *raw, WORD *tops,
+                         unsigned &odd_threads) {
+    const Layout layout = layout_of<FULL>(count);
     unsigned phase = unsigned(reinterpret_cast<Word>(to) % 16);
     WORD *codes = reinterpret_cast<WORD *>(raw);
-    unsigned char *image = raw + CHUNK * sizeof(WORD) + phase;
-    if (threadIdx.x == 0) odd_warps = 0;
+    unsigned char *image = raw + CHUNK * sizeof(WORD) + phase, *packed = image + layout.packed;
     REAL x[EACH];
     WORD top = 0;
     bool odd = false;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         unsigned at = i * WORKERS + threadIdx.x;
-        x[i] = at < layout.count ? from[at] : REAL(0);
+        x[i] = FULL || at < layout.count ? from[at] : REAL(0);
         WORD size = word(x[i]) & MAGNITUDE;
         odd |= size >= INFINITE;
         if (size < INFINITE && size > top) top = size;
     }
-    __syncthreads();
 #pragma unroll
     for (int far = 16; far > 0; far /= 2) {
         WORD other = __shfl_xor_sync(0xffffffff, top, far);
         top = other > top ? other : top;
     }
     if (threadIdx.x % 32 == 0) tops[threadIdx.x / 32] = top;
-    if (odd) odd_warps = 1;
+    if (odd) odd_threads = 1;
     __syncthreads();
+#pragma unroll
     for (int i = 0; i < WORKERS / 32; i++) top = tops[i] > top ? tops[i] : top;
     bool lifted = top > 0 && top < WORD(LOW) << MANTISSA;
     REAL lift = power(lifted ? LIFT : 0);
@@ -258,7 +284,7 @@ extern "C" __global__ void __launch_bounds__(WORKERS)
     int last = (1 << SMALL_EXPONENT) - 3;
     field = SMALL_EXPONENT == EXPONENT || field < last ? 0 : field - last;
 #endif
-    Head head = {field, lifted, odd_warps != 0};
+    Head head = {field, lifted, odd_threads != 0};
     if (threadIdx.x < 2) {
         unsigned bits = unsigned(head.field) | unsigned(head.lifted) << 14 | unsigned(head.special) << 15;
         image[threadIdx.x] = (unsigned char)(bits >> (8 * threadIdx.x));
@@ -267,37 +293,59 @@ extern "C" __global__ void __launch_bounds__(WORKERS)
     for (int i = 0; i < EACH; i++) {
         unsigned at = i * WORKERS + threadIdx.x;
 #if BLOCK
-        WORD largest = word(x[i]) & MAGNITUDE;
-#pragma unroll
-        for (int far = 8; far > 0; far /= 2) {
-            WORD other = __shfl_xor_sync(0xffffffff, largest, far);
-            largest = other > largest ? other : largest;
-        }
         int depth;
-        codes[at] = encode(x[i], largest, head, lift, depth);
-        if (at % ROW == 0 && at < layout.count) image[2 + at / ROW] = (unsigned char)(depth);
+        WORD code = encode(x[i], largest_near(word(x[i]) & MAGNITUDE, lifted), head, lift, depth);
+        if (at % ROW == 0 && (FULL || at < layout.count)) image[2 + at / ROW] = (unsigned char)(depth);
 #else
-        codes[at] = encode(x[i], head, lift);
+        WORD code = encode(x[i], head, lift);
 #endif
+        if constexpr (FULL && PIECES) {
+#pragma unroll
+            for (int p = 0; p < WIDTH / 16; p++)
+                *reinterpret_cast<unsigned short *>(packed + piece(at % ROW, at / ROW * (WIDTH / 16) + p)) =
+                    (unsigned short)(code >> (16 * p));
+        } else {
+            codes[at] = code;
+        }
     }
     __syncthreads();
-    // A thread for each word of each lane.
-    unsigned char *packed = image + layout.packed;
-    for (unsigned i = threadIdx.x; i < layout.whole * ROW; i += WORKERS) {
-        unsigned lane = i % ROW, bit = i / ROW * BITS, row = bit / WIDTH;
-        int by = int(row * WIDTH) - int(bit);
-        WORD made = codes[row * ROW + lane] >> -by;
-        for (by += WIDTH; by < BITS; by += WIDTH) made |= codes[++row * ROW + lane] << by;
-        put(packed + i * (BITS / 8), made);
+    if constexpr (!(FULL && PIECES)) {
+        // A thread for each word of each lane.
+        for (unsigned i = threadIdx.x; i < layout.whole * ROW; i += WORKERS) {
+            unsigned lane = i % ROW, bit = i / ROW * BITS, row = bit / WIDTH;
+            int by = int(row * WIDTH) - int(bit);
+            WORD made = codes[row * ROW + lane] >> -by;
+            for (by += WIDTH; by < BITS; by += WIDTH) made |= codes[++row * ROW + lane] << by;
+            put(packed + i * (BITS / 8), made);
+        }
+        unsigned left = layout.bytes() - layout.rest();
+        for (unsigned i = threadIdx.x; i < left; i += WORKERS) {
+            unsigned made = 0;
+            for (int b = 0; b < 8; b++) made |= rest_bit(layout, codes, 8 * i + b) << b;
+            image[layout.rest() + i] = (unsigned char)(made);
+        }
+        __syncthreads();
     }
-    unsigned left = layout.bytes() - layout.rest();
-    for (unsigned i = threadIdx.x; i < left; i += WORKERS) {
-        unsigned made = 0;
-        for (int b = 0; b < 8; b++) made |= rest_bit(layout, codes, 8 * i + b) << b;
-        image[layout.rest() + i] = (unsigned char)(made);
-    }
-    __syncthreads();
     copy(to, image, layout.bytes(), phase);
+}
+
+extern "C" __global__ void __launch_bounds__(WORKERS, ENCODERS)
+    encode_chunks(const Part *parts, int count, const REAL *values, unsigned char *bytes) {
+    extern __shared__ __align__(16) unsigned char raw[];
+    __shared__ WORD tops[WORKERS / 32];
+    __shared__ unsigned odd_threads;
+    if (threadIdx.x == 0) odd_threads = 0;
+    __syncthreads();
+    Word chunk;
+    Part part = find(parts, count, chunk);
+    unsigned numbers = length(part, chunk);
+    const REAL *from = values + part.stage + chunk * CHUNK;
+    unsigned char *to = bytes + part.bytes + chunk * SLOT;
+    // Parts begin at even places, so whole chunks do.
+    if (numbers == CHUNK && reinterpret_cast<Word>(to) % 2 == 0)
+        encode_chunk<true>(from, to, numbers, raw, tops, odd_threads);
+    else
+        encode_chunk<false>(from, to, numbers, raw, tops, odd_threads);
 }
 
 // Bit `at` of a stream of bytes.
@@ -328,14 +376,24 @@ INLINE WORD fetch(const Layout &layout, const unsigned char *image, unsigned at)
     return made & mask(WIDTH);
 }
 
-extern "C" __global__ void __launch_bounds__(WORKERS)
-    decode_chunks(const Part *parts, int count, REAL *values, const unsigned char *bytes) {
-    extern __shared__ __align__(16) unsigned char raw[];
-    Word chunk;
-    Part part = find(parts, count, chunk);
-    Layout layout(length(part, chunk));
-    REAL *to = values + part.stage + chunk * CHUNK;
-    const unsigned char *from = bytes + part.bytes + chunk * SLOT;
+// The same in a whole chunk: only the pieces that the code lies in.
+INLINE WORD fetch_whole(const unsigned char *image, unsigned at) {
+    constexpr Layout layout(CHUNK);
+    constexpr int MOST_PIECES = WIDTH % 16 == 0 ? WIDTH / 16 : (WIDTH + 14) / 16 + 1;
+    constexpr unsigned ALL = layout.whole * (BITS / 16);
+    unsigned lane = at % ROW, bit = at / ROW * WIDTH, first = bit / 16;
+    Word made = 0;
+#pragma unroll
+    for (int p = 0; p < MOST_PIECES; p++) {
+        unsigned which = first + p < ALL ? first + p : ALL - 1;
+        made |= Word(*reinterpret_cast<const unsigned short *>(image + layout.packed + piece(lane, which))) << (16 * p);
+    }
+    return WORD(made >> (bit % 16)) & mask(WIDTH);
+}
+
+template <bool FULL>
+INLINE void decode_chunk(REAL *to, const unsigned char *from, unsigned count, unsigned char *raw) {
+    const Layout layout = layout_of<FULL>(count);
     unsigned phase = unsigned(reinterpret_cast<Word>(from) % 16);
     unsigned char *image = raw + phase;
     copy(image, from, layout.bytes(), phase);
@@ -345,8 +403,12 @@ extern "C" __global__ void __launch_bounds__(WORKERS)
 #pragma unroll 4
     for (int i = 0; i < EACH; i++) {
         unsigned at = i * WORKERS + threadIdx.x;
-        if (at < layout.count) {
-            WORD code = fetch(layout, image, at);
+        if (FULL || at < layout.count) {
+            WORD code;
+            if constexpr (FULL && WIDTH <= 48)
+                code = fetch_whole(image, at);
+            else
+                code = fetch(layout, image, at);
 #if BLOCK
             to[at] = decode(code, image[2 + at / ROW], head, lower);
 #else
@@ -354,4 +416,18 @@ extern "C" __global__ void __launch_bounds__(WORKERS)
 #endif
         }
     }
+}
+
+extern "C" __global__ void __launch_bounds__(WORKERS, DECODERS)
+    decode_chunks(const Part *parts, int count, REAL *values, const unsigned char *bytes) {
+    extern __shared__ __align__(16) unsigned char raw[];
+    Word chunk;
+    Part part = find(parts, count, chunk);
+    unsigned numbers = length(part, chunk);
+    REAL *to = values + part.stage + chunk * CHUNK;
+    const unsigned char *from = bytes + part.bytes + chunk * SLOT;
+    if (numbers == CHUNK && reinterpret_cast<Word>(from) % 2 == 0)
+        decode_chunk<true>(to, from, numbers, raw);
+    else
+        decode_chunk<false>(to, from, numbers, raw);
 }

@@ -31,7 +31,6 @@ struct Run {
     int at, end;
 };
 
-constexpr int IN = KIND == 2 ? POINTS / 2 + 1 : POINTS;
 constexpr int OUT = KIND == 1 ? POINTS / 2 + 1 : POINTS;
 constexpr int HALF = POINTS / 2;
 constexpr int SIZE = THREADS * LINES;
