@@ -145,6 +145,10 @@ where
         peer.iter_mut().try_for_each(|peer| peer.run(several))?;
         comm.barrier()?;
     }
+    // Once more from the beginning: in place, errors of all repetitions have added up.
+    contender.input.upload(&host)?;
+    contender.forward()?;
+    contender.backward()?;
     contender.back().download(&mut host)?;
     let (distance, norm) = View::of_input(&host, task.batch).distance(&noise, comm.threads());
     let sums = comm.sum(&[distance, norm])?;
