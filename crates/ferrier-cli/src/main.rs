@@ -17,6 +17,7 @@ mod gpu;
 #[path = "gpu/none.rs"]
 mod gpu;
 mod info;
+mod modes;
 mod moving;
 mod noise;
 mod npy;

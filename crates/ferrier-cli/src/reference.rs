@@ -7,8 +7,13 @@
 //! f0 f1 f2 frequencies. Sums are compensated and the roots of unity exact to
 //! the last bit or two, so that the reference is better than any FFT. On an
 //! axis that is not longer than the number drawn all frequencies are taken.
+//!
+//! Errors need not be spread evenly: those of some codecs gather where a
+//! frequency is zero, and that one is always among those drawn. So each counts
+//! for as many as it stands for, which makes sums over the drawn ones
+//! estimates of sums over all.
 
-use ferrier::{Comm, Result};
+use ferrier::{Comm, Kind, Problem, Result};
 use num_complex::Complex;
 
 use crate::noise::mix;
@@ -20,18 +25,57 @@ const DRAWN: [usize; 3] = [8, 8, 4];
 const LAST: usize = DRAWN[2];
 
 /// The transform of which values are wanted.
-pub struct Wanted<'a> {
-    /// Shape of the input.
+pub struct Wanted {
+    /// Lengths of the transforms.
     pub shape: [usize; 3],
-    /// Shape of the spectrum.
-    pub spectrum: [usize; 3],
-    /// Axes that are transformed.
-    pub axes: &'a [usize],
+    /// What happens to each axis.
+    pub kinds: [Kind; 3],
+    /// Which mode each index of the spectrum is.
+    pub modes: [Vec<usize>; 3],
+}
+
+impl Wanted {
+    /// A Fourier transform of some axes, the first modes of each.
+    pub fn fourier(shape: [usize; 3], spectrum: [usize; 3], axes: &[usize]) -> Wanted {
+        let kind = |axis: usize| if axes.contains(&axis) { Kind::Complex } else { Kind::None };
+        Wanted { shape, kinds: std::array::from_fn(kind), modes: spectrum.map(|n| (0..n).collect()) }
+    }
+
+    /// What a problem is to give, a sphere seen in the box around it.
+    pub fn of(problem: &Problem) -> Wanted {
+        let modes = std::array::from_fn(|axis| problem.kept_modes(axis));
+        Wanted { shape: problem.lengths(), kinds: problem.kinds(), modes }
+    }
+
+    /// The weight of point `i` of an axis in a mode.
+    fn weight(&self, axis: usize, mode: usize, i: usize) -> Complex<f64> {
+        let n = self.shape[axis];
+        let (odd, odd_mode) = (2 * i + 1, 2 * mode + 1);
+        let cos =
+            |twice: bool, f: usize, k: usize, n: usize| root(f, k, n).re * if twice { 2.0 } else { 1.0 };
+        let sin =
+            |twice: bool, f: usize, k: usize, n: usize| -root(f, k, n).im * if twice { 2.0 } else { 1.0 };
+        let real = match self.kinds[axis] {
+            Kind::None => f64::from(mode == i),
+            Kind::Dct1 => cos(i != 0 && i + 1 != n, mode, i, 2 * (n - 1)),
+            Kind::Dct2 => cos(true, mode, odd, 4 * n),
+            Kind::Dct3 => cos(i != 0, odd_mode, i, 4 * n),
+            Kind::Dct4 => cos(true, odd_mode, odd, 8 * n),
+            Kind::Dst1 => sin(true, mode + 1, i + 1, 2 * (n + 1)),
+            Kind::Dst2 => sin(true, mode + 1, odd, 4 * n),
+            Kind::Dst3 => sin(i + 1 != n, odd_mode, i + 1, 4 * n),
+            Kind::Dst4 => sin(true, odd_mode, odd, 8 * n),
+            _ => return root(mode, i, n),
+        };
+        Complex::from(real)
+    }
 }
 
 /// True values at the drawn frequencies.
 #[derive(Clone, Debug)]
 pub struct Reference {
+    /// Of the spectrum.
+    lengths: [usize; 3],
     drawn: [Vec<usize>; 3],
     values: Vec<Complex<f64>>,
 }
@@ -41,16 +85,12 @@ impl Reference {
     ///
     /// # Errors
     /// Where a rank has failed or left.
-    pub fn new<T: Number + Into<f64>>(comm: &Comm, wanted: &Wanted<'_>, view: &View<'_, T>) -> Result<Self> {
+    pub fn new<T: Number + Into<f64>>(comm: &Comm, wanted: &Wanted, view: &View<'_, T>) -> Result<Self> {
         let drawn: [Vec<usize>; 3] =
-            std::array::from_fn(|axis| draw(wanted.spectrum[axis], DRAWN[axis], axis));
+            std::array::from_fn(|axis| draw(wanted.modes[axis].len(), DRAWN[axis], axis));
         let weights: [Vec<Vec<Complex<f64>>>; 3] = std::array::from_fn(|axis| {
             let range = view.lo[axis]..view.hi[axis];
-            let n = wanted.shape[axis];
-            let weight = |f: usize, i: usize| match wanted.axes.contains(&axis) {
-                true => root(f, i, n),
-                false => Complex::from(f64::from(f == i)),
-            };
+            let weight = |f: usize, i: usize| wanted.weight(axis, wanted.modes[axis][f], i);
             drawn[axis].iter().map(|&f| range.clone().map(|i| weight(f, i)).collect()).collect()
         });
         let planes = view.hi[0] - view.lo[0];
@@ -70,14 +110,23 @@ impl Reference {
         let flat: Vec<f64> = sums.iter().map(Sum::value).flat_map(|value| [value.re, value.im]).collect();
         let flat = comm.sum(&flat)?;
         Ok(Reference {
+            lengths: std::array::from_fn(|axis| wanted.modes[axis].len()),
             drawn,
             values: flat.chunks_exact(2).map(|pair| Complex::new(pair[0], pair[1])).collect(),
         })
     }
 
+    /// For how many frequencies of an axis one that was drawn stands: the
+    /// first and the last for themselves, the others for all the rest.
+    fn weight(&self, axis: usize, frequency: usize) -> f64 {
+        let (n, drawn) = (self.lengths[axis], self.drawn[axis].len());
+        let sure = drawn == n || frequency == 0 || frequency == n - 1;
+        if sure { 1.0 } else { (n - 2) as f64 / (drawn - 2) as f64 }
+    }
+
     /// Squared distance of `got(index)` from the reference, over those
-    /// frequencies that `got` knows, and the squared norm of the reference
-    /// over all of them.
+    /// frequencies that `got` knows, and the squared norm of the reference;
+    /// both as estimated for the whole spectrum.
     pub fn distance(&self, mut got: impl FnMut([usize; 3]) -> Option<Complex<f64>>) -> (f64, f64) {
         let (mut distance, mut norm) = (0.0, 0.0);
         let mut values = self.values.iter();
@@ -85,8 +134,9 @@ impl Reference {
             for &b in &self.drawn[1] {
                 for &c in &self.drawn[2] {
                     let Some(value) = values.next() else { continue };
-                    norm += value.norm_sqr();
-                    distance += got([a, b, c]).map_or(0.0, |got| (got - value).norm_sqr());
+                    let weight = self.weight(0, a) * self.weight(1, b) * self.weight(2, c);
+                    norm += weight * value.norm_sqr();
+                    distance += got([a, b, c]).map_or(0.0, |got| weight * (got - value).norm_sqr());
                 }
             }
         }
@@ -227,6 +277,31 @@ mod tests {
         }
     }
 
+    /// An error that sits in a plane counts as what it is of the whole, not of what was drawn.
+    #[test]
+    fn sums_over_the_drawn_are_those_over_all() {
+        let shape = [30, 20, 40];
+        let numbers: Vec<f64> = (0..30 * 20 * 40).map(|i| f64::from(i == 0)).collect();
+        let strides = [800, 40, 1];
+        let view = View {
+            numbers: &numbers,
+            width: 1,
+            lo: [0; 3],
+            hi: shape,
+            strides,
+            array: 24000,
+            batch: 1,
+            rows: None,
+        };
+        let wanted = Wanted { shape, spectrum: shape, axes: &[0, 1, 2] };
+        let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
+        // The spectrum of an impulse is 1 everywhere; here it is 3 where the second frequency is 0.
+        let (distance, norm) =
+            reference.distance(|[_, b, _]| Some(Complex::from(if b == 0 { 3.0 } else { 1.0 })));
+        assert!((norm / 24000.0 - 1.0).abs() < 1e-12, "{norm}");
+        assert!((distance / (4.0 * 30.0 * 40.0) - 1.0).abs() < 1e-12, "{distance}");
+    }
+
     /// One axis passes through, one is a shift of an impulse, one is constant.
     #[test]
     fn sums_are_the_transform() {
@@ -247,7 +322,7 @@ mod tests {
             batch: 1,
             rows: None,
         };
-        let wanted = Wanted { shape, spectrum: [3, 4, 3], axes: &[1, 2] };
+        let wanted = Wanted::fourier(shape, [3, 4, 3], &[1, 2]);
         let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
         let (distance, norm) = reference.distance(|[i, f1, f2]| {
             let along = if f2 == 0 { 5.0 } else { 0.0 };

@@ -20,6 +20,9 @@ const SHORT_MS: f64 = 1.0;
 /// What all timed repetitions should take, about.
 const WANTED_SECONDS: f64 = 0.5;
 
+/// Numbers that codecs encode at a time.
+const CHUNK: usize = 4096;
+
 /// A plan on a GPU with its arrays.
 struct Contender<T: Real> {
     plan: Plan<T>,
@@ -152,7 +155,8 @@ where
     contender.back().download(&mut host)?;
     let (distance, norm) = View::of_input(&host, task.batch).distance(&noise, comm.threads());
     let sums = comm.sum(&[distance, norm])?;
-    timed.error_l2 = (sums[0] / sums[1]).sqrt();
+    // What was dropped does not come back.
+    timed.error_l2 = if work.whole { (sums[0] / sums[1]).sqrt() } else { f64::NAN };
     timed.steps = steps(comm, &mut contender)?;
     Ok(Measured {
         timed: vec![timed],
@@ -186,13 +190,20 @@ fn warm_up<T: Real + Number>(
     let error_forward = (comm.sum(&[distance])?[0] / norm).sqrt();
     contender.backward()?;
     let recipe = contender.plan.recipe();
+    // Each reshape may lose as much, there and on the way back; the norm of a real spectrum is a half.
+    let reshapes = recipe.reshapes() as f64;
+    let codec =
+        ferrier::codec::codec::<f64>(recipe.codec()).ok().filter(|_| recipe.codec() != ferrier::codec::RAW);
+    let bound = codec.and_then(|codec| codec.bound(CHUNK));
     Ok(Timed {
         memory: comm.max(&[contender.plan.memory().total() as f64])?[0] as u64,
         wire: recipe.wire_bytes(),
         exchange: recipe.exchange().into(),
         kernel: recipe.kernel().into(),
-        tiling: recipe.overlap.forward.first().copied(),
+        codec: recipe.codec().into(),
+        overlap: recipe.overlap.clone(),
         error_forward,
+        bounds: bound.map(|bound| [2.0 * reshapes * bound, 4.0 * reshapes * bound]),
         ..Timed::default()
     })
 }

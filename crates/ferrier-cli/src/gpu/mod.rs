@@ -88,6 +88,7 @@ pub fn planner(problem: &Problem, choice: &Choice, device: Device, comm: &Comm) 
 /// # Errors
 /// Those of the library.
 pub fn draft<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, device: Device) -> Outcome<Drafted> {
+    let start = std::time::Instant::now();
     let draft = planner(problem, choice, device, comm)?.draft::<T>(comm);
     let draft = session::agree(comm, draft.map_err(Into::into))?;
     Ok(Drafted {
@@ -96,6 +97,7 @@ pub fn draft<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, device: D
         nodes: comm.nodes().to_vec(),
         notes: vec![format!("memory is that of {:?}", draft.gpu())],
         wisdom: None,
+        planning_ms: start.elapsed().as_secs_f64() * 1e3,
     })
 }
 

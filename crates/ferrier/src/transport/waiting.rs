@@ -24,6 +24,13 @@ impl BusyThreads {
     }
 }
 
+impl BusyThreads {
+    /// Is there a core for each?
+    pub fn fit() -> bool {
+        BUSY.load(Ordering::Relaxed) <= crate::machine::cores()
+    }
+}
+
 impl Drop for BusyThreads {
     fn drop(&mut self) {
         BUSY.fetch_sub(self.0, Ordering::Relaxed);
@@ -38,7 +45,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub fn new() -> Self {
-        let spins = if BUSY.load(Ordering::Relaxed) <= crate::machine::cores() { 20_000 } else { 0 };
+        let spins = if BusyThreads::fit() { 20_000 } else { 0 };
         Backoff { rounds: 0, spins }
     }
 

@@ -16,8 +16,9 @@ use crate::plan::coding::Packing;
 use crate::plan::geometry::{Geometry, width};
 use crate::plan::lines::Axes;
 use crate::plan::lower::{Areas, Base, Piece, Site, Wired, padded_rows, volumes};
-use crate::plan::schedule::{End, Leg, Pass, Schedule};
-use crate::plan::tiles::{self, Action, Tiles};
+use crate::plan::order::{self, Action, Part, Turns};
+use crate::plan::schedule::{Leg, Pass, Schedule};
+use crate::plan::tiles::{self, Tiles};
 use crate::recipe::State;
 use crate::{Box3, Order, Real, Recipe, Result};
 
@@ -125,6 +126,8 @@ pub(super) struct Binder<'a, T> {
     /// How parts are encoded.
     pub packing: Option<&'a Packing>,
     pub tables: Tables,
+    /// Arrays of the pass that is being bound.
+    pub arrays: usize,
     /// Bytes of the two scratches of [`Batch`]es.
     pub scratch: [usize; 2],
     /// Bytes of cuFFT's work area.
@@ -162,6 +165,7 @@ impl<T: Real> Binder<'_, T> {
         let recipe = self.recipe;
         let halved = recipe.padded_axis();
         let cuts = &tiles::fit(plan, cuts, in_place);
+        let actions = order::actions(plan, cuts);
         let site = Site {
             rank: self.rank,
             ranks: recipe.ranks(),
@@ -171,7 +175,9 @@ impl<T: Real> Binder<'_, T> {
             in_place,
             stream: false,
             halved,
+            block: None,
             cuts,
+            turns: Turns::new(plan, &actions),
             movers,
             packing: self.packing,
         };
@@ -204,7 +210,7 @@ impl<T: Real> Binder<'_, T> {
             return Ok(variant);
         }
         variant.coders = self.coders(plan, &site);
-        for action in tiles::actions(plan, cuts) {
+        for action in actions {
             if let Action::Start { reshape, tile } = action {
                 let encode = self.chunks(plan, &site, &variant.areas, (reshape, tile), 0);
                 variant.steps.extend(encode.map(Step::Encode));
@@ -213,13 +219,13 @@ impl<T: Real> Binder<'_, T> {
                 let mover = site.mover(reshape, tile);
                 let at = [0, 1].map(|side| site.tile_at(areas, reshape, tile, site.rank, side) * site.number);
                 let (send, recv) = (movers[mover].send().len, movers[mover].recv().len);
-                let tiled = cuts[reshape].count > 1;
+                let tiled = cuts[reshape].count() > 1;
                 Flight { mover, reshape, send: (at[0], send), recv: (at[1], recv), tiled }
             };
             variant.steps.push(match action {
                 Action::Barrier => Step::Barrier,
-                Action::Run { pass, tile } => {
-                    let bound = self.pass(plan, &site, &variant.areas, &plan.passes[pass], tile)?;
+                Action::Run { pass, part } => {
+                    let bound = self.pass(plan, &site, &variant.areas, &plan.passes[pass], part)?;
                     variant.passes.push(bound);
                     Step::Run(variant.passes.len() - 1)
                 }
@@ -253,9 +259,9 @@ impl<T: Real> Binder<'_, T> {
     fn coders(&self, plan: &Schedule, site: &Site<'_>) -> Vec<Option<Arc<dyn Coder>>> {
         let of = |(reshape, tile): (usize, usize)| -> Option<Arc<dyn Coder>> {
             let packing = self.packing?;
-            let (number, batch) = (size_of::<T>(), self.recipe.batch);
+            let number = size_of::<T>();
             let cut = (&site.cuts[reshape], tile);
-            let plain = volumes(&plan.reshapes[reshape], cut, self.rank, batch, number, None).to;
+            let plain = volumes(&plan.reshapes[reshape], cut, self.rank, number, None).to;
             let len = |(peer, &bytes): (usize, &usize)| match packing.is_coded(self.rank, peer) {
                 true => packing.part(bytes / number),
                 false => bytes,
@@ -263,7 +269,7 @@ impl<T: Real> Binder<'_, T> {
             Some(Arc::new(Lengths(plain.iter().enumerate().map(len).collect())))
         };
         let tiles = |(reshape, cut): (usize, &Tiles)| {
-            (0..cut.count).map(move |tile| (reshape, tile)).collect::<Vec<_>>()
+            (0..cut.count()).map(move |tile| (reshape, tile)).collect::<Vec<_>>()
         };
         site.cuts.iter().enumerate().flat_map(tiles).map(of).collect()
     }
@@ -274,33 +280,35 @@ impl<T: Real> Binder<'_, T> {
         site: &Site<'_>,
         areas: &Areas,
         pass: &Pass,
-        tile: Option<(usize, usize)>,
+        part: Part,
     ) -> Result<BoundPass> {
-        let cut = |part: &Box3| tile.map_or(*part, |(reshape, tile)| site.cuts[reshape].of(part, tile));
-        let arrive = cut(&pass.arrive.layout.boxes()[site.rank]);
-        let leave = cut(&pass.leave.layout.boxes()[site.rank]);
-        let tile_of =
-            |end: &End| tile.filter(|(reshape, _)| *end == End::Wire(*reshape)).map(|(_, tile)| tile);
-        let side = |end: &End, sending: bool| Wired { sending, tile: tile_of(end) };
-        let from = site.pieces(schedule, areas, &pass.from, &arrive, side(&pass.from, false));
-        let to = site.pieces(schedule, areas, &pass.to, &leave, side(&pass.to, true));
+        let [arrive, leave] = [&pass.arrive, &pass.leave]
+            .map(|state| site.part_of(schedule, pass, part, &state.layout.boxes()[site.rank]));
+        let arrays = site.arrays(part.lot);
+        self.arrays = arrays.len();
+        let side = |sending: bool| {
+            let tile = if sending { part.to } else { part.from };
+            Wired { sending, lot: part.lot, tile }
+        };
+        let from = site.pieces(schedule, areas, &pass.from, (&arrive, &arrays), side(false));
+        let to = site.pieces(schedule, areas, &pass.to, (&leave, &arrays), side(true));
         let work = match &pass.legs[..] {
             _ if arrive.is_empty() => Work::Nothing,
             [] => Work::Moves(self.moves(&from, &to, width(pass.leave.real), 1.0)),
             [leg] => self.lines(leg, [&arrive, &leave], &from, &to)?,
             _ => unreachable!("passes on a GPU are not fused"),
         };
-        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * site.batch) as u64;
+        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
         let bytes =
             (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
-        let flops = pass.legs.iter().map(|leg| flops(leg, &leave) * site.batch as f64).sum();
+        let flops = pass.legs.iter().map(|leg| flops(leg, &leave) * arrays.len() as f64).sum();
         let name = pass.legs.first().map_or("copy".into(), |leg| leg.name.clone());
         Ok(BoundPass { name, bytes, flops, work })
     }
 
     /// A launch that moves all pieces.
     pub(super) fn moves(&mut self, from: &[Piece], to: &[Piece], width: usize, scale: f64) -> Moves {
-        let table = MoveTable::new(from, to, self.recipe.batch, width, size_of::<T>());
+        let table = MoveTable::new(from, to, self.arrays, width, size_of::<T>());
         let at = self.tables.push(&table.moves);
         let MoveTable { unit, turn, blocks, .. } = table;
         Moves { unit, turn, at, count: table.moves.len(), blocks, scale }
@@ -333,7 +341,7 @@ impl<T: Real> Binder<'_, T> {
             _ => Cut::new(&wish, self.gpu.shared_bytes()),
         };
         let Some(cut) = cut else { return self.batch(leg, domain, from, to).map(Work::Batch) };
-        let table = LineTable::new(axes, domain[0], from, to, cut.lines, self.recipe.batch);
+        let table = LineTable::new(axes, domain[0], from, to, cut.lines, self.arrays);
         // Powers of two: fewer kernels to compile.
         let strips = [0, 1].map(|side| if one[side] { 0 } else { table.most[side].next_power_of_two() });
         Ok(Work::Lines(Lines {
@@ -366,7 +374,7 @@ impl<T: Real> Binder<'_, T> {
         let first = scratch(&whole[0], kind == LineKind::RealForward, Base::In);
         let second =
             scratch(&whole[1], kind == LineKind::RealBackward, if apart { Base::Out } else { Base::In });
-        let batch = self.recipe.batch;
+        let batch = self.arrays;
         let lines = domain[0].volume() / domain[0].shape()[leg.axis].max(1) * batch;
         let shape = Shape { n: vec![spec.n], kind, batch: lines, real_row: spec.n };
         let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;

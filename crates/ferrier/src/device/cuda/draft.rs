@@ -82,6 +82,9 @@ impl CudaPlanner {
         let (engine, choice) = decide(comm, &problem, choice)?;
         let mut recipe = design(&problem, &choice, T::PRECISION, comm.size())?;
         recipe.kernel = engine.name().into();
+        if recipe.sphere.is_some() {
+            return Err(Error::Problem("a sphere of modes has no plan on a GPU; boxes of modes have".into()));
+        }
         if let Some(axis) = (0..3).find(|&axis| recipe.kinds[axis].r2r().is_some()) {
             return Err(Error::Problem(format!(
                 "axes on a GPU are complex, real or left alone; axis {axis} is {}",
@@ -184,14 +187,18 @@ impl<T: Real> CudaDraft<T> {
                 "one long axis that is transformed in two halves has no plan on a GPU".into(),
             ));
         }
-        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], &tilings[way]));
+        let lots = match recipe.overlap.arrays {
+            0 => 1,
+            arrays => recipe.batch.div_ceil(arrays).max(1),
+        };
+        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], &tilings[way], recipe.batch, lots));
         let codec = match recipe.codec == crate::codec::RAW || comm.size() == 1 || way.shares() {
             true => None,
             false => Some(DeviceCodec::<T>::new(&gpu, &recipe.codec)?),
         };
         let packing = codec.as_ref().map(|codec| Packing::new(codec.coat(), None));
         let ways = [0, 1].map(|way| (&plans[way], &cuts[way][..]));
-        let movers = movers(&comm, &recipe, &ways, way, packing.as_ref())?;
+        let movers = movers(&comm, &recipe, &ways, way, (packing.as_ref(), true))?;
         let mut binder = Binder::<T> {
             gpu: &gpu,
             recipe: &recipe,
@@ -199,6 +206,7 @@ impl<T: Real> CudaDraft<T> {
             engine,
             packing: packing.as_ref(),
             tables: Tables::default(),
+            arrays: recipe.batch,
             scratch: [0; 2],
             cufft: 0,
             number: PhantomData,

@@ -24,6 +24,7 @@ impl<T: Real> Binder<'_, T> {
         if !self.prefers_cufft(&legs, input.volume.max(output.volume), scale) {
             return Ok(None);
         }
+        self.arrays = site.batch;
         let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
         self.cufft = self.cufft.max(fft.work);
         let real = plan.output.real;
