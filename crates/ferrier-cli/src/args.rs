@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use ferrier::{codec::CODECS, exchange::EXCHANGES, kernel::KERNELS};
+use ferrier::{Device, codec::CODECS, device::DEVICES, exchange::EXCHANGES, kernel::KERNELS};
 
 use crate::failure::Failure;
 use crate::shape::{AxisList, Frame, Grid, LayoutName};
@@ -49,6 +49,7 @@ pub enum Command {
   ferrier bench 128 --ranks 4
   ferrier bench 256x256x128 --kind r2c --precision f32 --profile
   ferrier bench 256 --against fftw,mkl --json -
+  ferrier bench 512 --device cuda --against cufft
   ferrier bench 128 --ranks 4 --exchange-only --svg exchanges.svg
   ferrier bench 128 --ranks 2 --tiles 4,8,16,32 --window 1,2,4 --svg tiles.svg
   ferrier bench 256 --ranks 2 --keep 128
@@ -174,8 +175,10 @@ pub struct Common {
     /// What is encoded [default: between-nodes where there are several, else between-ranks]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub compress: Option<CompressName>,
-    #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
+    #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))) + "; on a GPU: auto, native, cufft")]
     pub kernel: Option<String>,
+    #[arg(long, value_name = "NAME", default_value_t = Device::Cpu, help = table("Where arrays live and passes run", DEVICES.iter().map(|m| (m.name, m.summary))))]
+    pub device: Device,
     /// Axes to transform, such as 0,2; negative ones count from the last. For real transforms the
     /// last one listed is halved [default: all]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]

@@ -2,7 +2,7 @@
 
 use ferrier::codec::RAW;
 use ferrier::wisdom::Known;
-use ferrier::{Overlap, Precision, machine};
+use ferrier::{Device, Overlap, Precision, machine};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -75,6 +75,10 @@ struct Report {
     shape: Vec<usize>,
     kind: String,
     precision: &'static str,
+    device: String,
+    /// The name of the GPU, where it ran on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<String>,
     ranks: usize,
     nodes: usize,
     threads: usize,
@@ -143,13 +147,10 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
     let (work, job) =
         session.agree(prepare(args, session, &bar).and_then(|work| Ok((work, contest::job(args)?))))?;
     session.first(|| check_files(args))?;
-    let measured = copy_speed(&work, session).and_then(|before| {
-        let measured = match work.task.precision {
-            Precision::F32 => session.run(common, |comm| job.run::<f32>(comm, &work)),
-            Precision::F64 => session.run(common, |comm| job.run::<f64>(comm, &work)),
-        }?;
-        Ok((measured, before.max(copy_speed(&work, session)?)))
-    });
+    let measured = match common.device {
+        Device::Cpu => on_cpu(args, &work, &job, session),
+        device => crate::gpu::bench(common, &work, &job, device, session),
+    };
     bar.finish_and_clear();
     let (measured, copy_gb_s) = measured?;
     let Some(measured) = measured.into_iter().next() else { return fail("no rank came back") };
@@ -166,6 +167,17 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
         }
         wrong.map_or(Ok(()), Err)
     })
+}
+
+/// The measurements, and the speed of a copy before and after.
+fn on_cpu(args: &BenchArgs, work: &Work<'_>, job: &Job, session: &Session) -> Outcome<(Vec<Measured>, f64)> {
+    let common = &args.problem.common;
+    let before = copy_speed(work, session)?;
+    let measured = match work.task.precision {
+        Precision::F32 => session.run(common, |comm| job.run::<f32>(comm, work)),
+        Precision::F64 => session.run(common, |comm| job.run::<f64>(comm, work)),
+    }?;
+    Ok((measured, before.max(copy_speed(work, session)?)))
 }
 
 /// Can all files be written?
@@ -220,6 +232,12 @@ fn prepare<'a>(args: &BenchArgs, session: &'a Session, bar: &'a ProgressBar) -> 
 fn check_peers(args: &BenchArgs, session: &Session, peers: &[&Member], ranks: usize) -> Outcome {
     let ProblemArgs { in_layout, out_layout, common, .. } = &args.problem;
     for peer in peers {
+        if peer.is_on_gpu() != matches!(common.device, Device::Cuda(_)) {
+            return fail(format!("peer {} and --device {} do not go together", peer.name, common.device));
+        }
+        if peer.is_on_gpu() {
+            continue;
+        }
         if peer.is_together() {
             if session.launched().is_none() {
                 return fail(peers::needs_launcher(peer.name));
@@ -361,6 +379,8 @@ fn assemble(
         shape: args.problem.shape.lengths().to_vec(),
         kind: kind_text(args),
         precision: task.precision.name(),
+        device: args.problem.common.device.to_string(),
+        gpu: measured.gpu,
         ranks: work.ranks,
         nodes: measured.nodes,
         threads: measured.threads,
@@ -452,6 +472,9 @@ fn text(args: &BenchArgs, report: &Report) -> String {
         report.in_layout,
         report.out_layout,
     );
+    if let Some(gpu) = &report.gpu {
+        out += &format!("on {gpu}, by its own events\n");
+    }
     report.notes.iter().for_each(|note| out += &format!("note: {note}\n"));
     out.push('\n');
     let ndim = report.shape.len();

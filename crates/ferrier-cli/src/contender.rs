@@ -232,8 +232,11 @@ impl<T: Real + Number + Into<f64>> Contender<T> {
     }
 }
 
-/// A profile over all ranks.
-fn joined(comm: &Comm, own: &[StepTime]) -> ferrier::Result<Vec<StepTime>> {
+/// A profile over all ranks. Collective.
+///
+/// # Errors
+/// Where a rank has failed or left.
+pub fn joined(comm: &Comm, own: &[StepTime]) -> ferrier::Result<Vec<StepTime>> {
     let ms = comm.max(&own.iter().map(|step| step.ms).collect::<Vec<_>>())?;
     let bytes = comm.sum(&own.iter().map(|step| step.bytes as f64).collect::<Vec<_>>())?;
     let flops = comm.sum(&own.iter().map(|step| step.flops).collect::<Vec<_>>())?;

@@ -11,6 +11,11 @@ mod contender;
 mod contest;
 mod convolve;
 mod failure;
+#[cfg(feature = "cuda")]
+mod gpu;
+#[cfg(not(feature = "cuda"))]
+#[path = "gpu/none.rs"]
+mod gpu;
 mod info;
 mod modes;
 mod moving;

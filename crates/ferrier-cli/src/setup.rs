@@ -1,6 +1,6 @@
 //! From options to what the library wants.
 
-use ferrier::{Choice, Comm, Compress, Kind, LayoutSpec, Problem};
+use ferrier::{Choice, Comm, Compress, Device, Kind, LayoutSpec, Problem};
 
 use crate::args::{Common, CompressName, KindName, ProblemArgs};
 use crate::failure::{Outcome, fail};
@@ -36,6 +36,17 @@ pub fn check_group(common: &Common) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// Refuses a GPU where only the CPU will do.
+///
+/// # Errors
+/// Another device than the CPU was asked for.
+pub fn cpu_only(common: &Common, what: &str) -> Outcome {
+    match common.device {
+        Device::Cpu => Ok(()),
+        device => fail(format!("--device {device}: {what} is for the CPU")),
+    }
 }
 
 /// The name of each rank's host. Collective.
@@ -87,7 +98,8 @@ pub fn named(common: &Common) -> Outcome<Choice> {
     if let Some(name) = &common.exchange {
         ferrier::exchange::find(name)?;
     }
-    if let Some(name) = &common.kernel {
+    // Those of a GPU are the plan's to know.
+    if let (Some(name), Device::Cpu) = (&common.kernel, common.device) {
         ferrier::kernel::find(name)?;
     }
     if common.tiling.block == Some(0) || common.tiling.arrays == Some(0) {

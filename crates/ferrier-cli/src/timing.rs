@@ -66,6 +66,8 @@ pub struct Measured {
     pub transport: String,
     /// The peers, in the order in which they were asked for (on rank 0).
     pub peers: Vec<PeerMeasured>,
+    /// The GPU that it ran on.
+    pub gpu: Option<String>,
 }
 
 /// What a rank does, from plans to last repetition; all choices in turn. Collective.
@@ -122,6 +124,7 @@ pub fn measure<T: Real + Number + Into<f64>>(
         threads: comm.threads(),
         transport: comm.transport_name().into(),
         peers: peers.into_iter().map(Turns::better).collect(),
+        gpu: None,
     })
 }
 
@@ -168,8 +171,11 @@ pub fn timed(comm: &Comm, work: impl FnOnce() -> ferrier::Result<()>) -> ferrier
     Ok(comm.max(&[start.elapsed().as_secs_f64()])?[0])
 }
 
-/// The true spectrum of the first and the last array of the batch, at some frequencies.
-fn references<T: Real + Number + Into<f64>>(
+/// The true spectrum of the first and the last array of the batch, at some frequencies. Collective.
+///
+/// # Errors
+/// Where a rank has failed or left.
+pub fn references<T: Real + Number + Into<f64>>(
     comm: &Comm,
     work: &Work<'_>,
     input: &Array<T>,

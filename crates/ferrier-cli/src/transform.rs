@@ -5,7 +5,9 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use ferrier::{Array, Box3, Comm, Kind, Layout, LayoutSpec, Order, Planner, Precision, Problem, Real, Scale};
+use ferrier::{
+    Array, Box3, Comm, Device, Kind, Layout, LayoutSpec, Order, Planner, Precision, Problem, Real, Scale,
+};
 use indicatif::{ProgressBar, ProgressStyle};
 use num_complex::Complex;
 
@@ -265,6 +267,9 @@ fn progress_bar(bytes: u64) -> ProgressBar {
 /// What one rank does: read its box, transform, write its box.
 fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &ProgressBar) -> Outcome {
     let forward = job.args.direction == Direction::Forward;
+    if job.args.common.device != Device::Cpu {
+        return on_gpu::<T>(comm, job, output, bar);
+    }
     let choice = crate::overlap::with_messages(comm, &job.choice)?;
     let draft = Planner::new(&job.problem).choice(choice).draft::<T>(comm);
     let draft = session::agree(comm, draft.map_err(Into::into))?;
@@ -284,45 +289,106 @@ fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &Progr
         true => (plan.input_layout().clone(), plan.output_layout().clone()),
         false => (plan.output_layout().clone(), plan.input_layout().clone()),
     };
-    let first = comm.rank() == 0;
-    let stage = |message: &'static str| {
-        if first {
-            bar.set_message(message);
-        }
-    };
-    let moved = |bytes: u64| bar.inc(bytes);
-
-    stage("reading");
-    let read = match job.cube.as_ref().filter(|_| !forward) {
-        None => {
-            let part = part(&layout_in, own_box(&from));
-            parts::read(&job.input, &job.header, &part, elements(&mut from), &moved)
-        }
-        Some(cube) => {
-            let part = cube_part(cube, own_box(&from));
-            let mut all = vec![Complex::new(T::zero(), T::zero()); part.len()];
-            let read = parts::read(&job.input, &job.header, &part, Elements::Complex(&mut all), &moved);
-            cube.take(&all, &mut from);
-            read
-        }
-    };
-    session::agree(comm, read.map_err(|error| io_error("read", &job.args.input, &error)))?;
-    stage("transforming");
+    read(comm, job, &layout_in, &mut from, bar)?;
+    stage(comm, bar, "transforming");
     if forward {
         plan.forward(&from, &mut to)?;
     } else {
         plan.backward(&from, &mut to)?;
     }
     drop(from);
-    stage("writing");
-    let written = match job.cube.as_ref().filter(|_| forward) {
+    write(comm, job, &layout_out, &mut to, (output, bar))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn on_gpu<T: Real>(_: &Comm, job: &Job<'_>, _: &File, _: &ProgressBar) -> Outcome {
+    crate::gpu::refuse(job.args.common.device)
+}
+
+/// The same with arrays on a GPU: a host array is copied there and back.
+#[cfg(feature = "cuda")]
+fn on_gpu<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &ProgressBar) -> Outcome {
+    let forward = job.args.direction == Direction::Forward;
+    let planner = crate::gpu::planner(&job.problem, &job.choice, job.args.common.device, comm)?;
+    let draft = session::agree(comm, planner.draft::<T>(comm).map_err(Into::into))?;
+    let mut plan = draft.build()?;
+    let arrays = || -> ferrier::Result<_> {
+        let host = [plan.make_host_input()?, plan.make_host_output()?];
+        Ok((host, plan.make_input()?, plan.make_output()?))
+    };
+    let ([mut before, mut after], mut input, mut spectrum) =
+        session::agree(comm, arrays().map_err(Into::into))?;
+    let (layout_before, layout_after) = (plan.recipe().input.clone(), plan.recipe().output.clone());
+    if forward {
+        read(comm, job, &layout_before, &mut before, bar)?;
+        stage(comm, bar, "transforming");
+        input.upload(&before)?;
+        plan.forward(&input, &mut spectrum)?;
+        spectrum.download(&mut after)?;
+        write(comm, job, &layout_after, &mut after, (output, bar))
+    } else {
+        read(comm, job, &layout_after, &mut after, bar)?;
+        stage(comm, bar, "transforming");
+        spectrum.upload(&after)?;
+        plan.backward(&spectrum, &mut input)?;
+        input.download(&mut before)?;
+        write(comm, job, &layout_before, &mut before, (output, bar))
+    }
+}
+
+/// Says what is going on, on rank 0.
+fn stage(comm: &Comm, bar: &ProgressBar, message: &'static str) {
+    if comm.rank() == 0 {
+        bar.set_message(message);
+    }
+}
+
+/// Reads this rank's box. Collective.
+fn read<T: Real + Number>(
+    comm: &Comm,
+    job: &Job<'_>,
+    layout: &Layout,
+    to: &mut Array<T>,
+    bar: &ProgressBar,
+) -> Outcome {
+    stage(comm, bar, "reading");
+    let moved = |bytes: u64| bar.inc(bytes);
+    let backward = job.args.direction == Direction::Backward;
+    let read = match job.cube.as_ref().filter(|_| backward) {
         None => {
-            let part = part(&layout_out, own_box(&to));
-            parts::write(output, &job.out_header, &part, elements(&mut to), &moved)
+            let part = part(layout, own_box(to));
+            parts::read(&job.input, &job.header, &part, elements(to), &moved)
         }
         Some(cube) => {
-            let part = cube_part(cube, own_box(&to));
-            let mut all = cube.filled(&to);
+            let part = cube_part(cube, own_box(to));
+            let mut all = vec![Complex::new(T::zero(), T::zero()); part.len()];
+            let read = parts::read(&job.input, &job.header, &part, Elements::Complex(&mut all), &moved);
+            cube.take(&all, to);
+            read
+        }
+    };
+    session::agree(comm, read.map_err(|error| io_error("read", &job.args.input, &error)))
+}
+
+/// Writes this rank's box. Collective.
+fn write<T: Real + Number>(
+    comm: &Comm,
+    job: &Job<'_>,
+    layout: &Layout,
+    from: &mut Array<T>,
+    (output, bar): (&File, &ProgressBar),
+) -> Outcome {
+    stage(comm, bar, "writing");
+    let moved = |bytes: u64| bar.inc(bytes);
+    let forward = job.args.direction == Direction::Forward;
+    let written = match job.cube.as_ref().filter(|_| forward) {
+        None => {
+            let part = part(layout, own_box(from));
+            parts::write(output, &job.out_header, &part, elements(from), &moved)
+        }
+        Some(cube) => {
+            let part = cube_part(cube, own_box(from));
+            let mut all = cube.filled(from);
             parts::write(output, &job.out_header, &part, Elements::Complex(&mut all), &moved)
         }
     };

@@ -29,6 +29,7 @@ mod buffer;
 mod choice;
 pub mod codec;
 mod design;
+pub mod device;
 mod error;
 pub mod exchange;
 pub mod kernel;
@@ -53,6 +54,9 @@ pub mod wisdom;
 
 pub use choice::{Choice, Compress, MemoryUse, Overlap, Path, Progress, Tiling};
 pub use design::design;
+pub use device::Device;
+#[cfg(feature = "cuda")]
+pub use device::cuda;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};
 pub use kind::{Kind, Scale};

@@ -142,7 +142,7 @@ impl<T: Real> Tables<T> {
     }
 }
 
-pub(super) type Movers = Arc<Vec<Box<dyn Mover>>>;
+pub(crate) type Movers = Arc<Vec<Box<dyn Mover>>>;
 
 /// What parts are encoded with, if they are.
 pub(super) struct Wrapping<T> {
@@ -152,12 +152,12 @@ pub(super) struct Wrapping<T> {
 }
 
 /// The movers of some directions (each with its cuts), in place or not: one for every tile.
-pub(super) fn movers(
+pub(crate) fn movers(
     comm: &Comm,
     recipe: &Recipe,
     ways: &[(&Schedule, &[Tiles])],
     way: Way,
-    packing: Option<&Packing>,
+    (packing, staged): (Option<&Packing>, bool),
 ) -> Result<Vec<Movers>> {
     let (Way::Messages(make) | Way::Nodes(make)) = way else {
         return Ok(vec![Movers::default(); ways.len()]);
@@ -172,6 +172,7 @@ pub(super) fn movers(
         for (reshape, cut) in plan.reshapes.iter().zip(*cuts) {
             let of = |tile| Volumes {
                 reshape: if together { first } else { count },
+                staged,
                 ..volumes(reshape, (cut, tile), comm.rank(), number, packing)
             };
             all.extend((0..cut.count()).map(of));

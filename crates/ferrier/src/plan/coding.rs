@@ -95,7 +95,7 @@ impl<T> Grounds<T> {
 
 /// A part that is encoded: its stage and its bytes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Staged {
+pub(crate) struct Staged {
     pub peer: usize,
     /// In this rank's work area, in numbers.
     pub stage: usize,

@@ -292,7 +292,7 @@ impl<T: Real> LineGrid<T> {
 }
 
 /// Where the pieces cut the domain along an axis, both ends included.
-fn cuts<'a>(domain: &Box3, axis: usize, pieces: impl Iterator<Item = &'a Piece>) -> Vec<usize> {
+pub(crate) fn cuts<'a>(domain: &Box3, axis: usize, pieces: impl Iterator<Item = &'a Piece>) -> Vec<usize> {
     let mut cuts: Vec<usize> =
         pieces.flat_map(|piece| [piece.region.lo[axis], piece.region.hi[axis]]).collect();
     cuts.extend([domain.lo[axis], domain.hi[axis]]);

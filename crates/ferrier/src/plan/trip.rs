@@ -134,7 +134,7 @@ fn line_kind(recipe: &Recipe, kind: Kind, forward: bool, complex: bool) -> LineK
 }
 
 /// What is asked for the reshapes of a direction, in the order in which it comes to them.
-pub(super) fn tilings(recipe: &Recipe, direction: Direction) -> Vec<Tiling> {
+pub(crate) fn tilings(recipe: &Recipe, direction: Direction) -> Vec<Tiling> {
     let overlap = &recipe.overlap;
     match direction {
         Direction::Forward => overlap.forward.clone(),
