@@ -1,13 +1,13 @@
 //! Short transforms in registers, sign -1, natural order in and out.
 
 use super::factor::Radices;
-use super::vector::{Op, Pair, Vector};
+use super::vector::{Op, Vector};
 use crate::Real;
 
 /// Runs `$body` with the constant `$R` equal to the value `$radix`, one of the radices of `$V`.
 macro_rules! with_radix {
     ($radix:expr, $V:ty, $R:ident => $body:expr) => {
-        with_radix!(@ $radix, $V, $R => $body; 1 2 3 4 5 7 8 9 10 11 12 13)
+        with_radix!(@ $radix, $V, $R => $body; 1 2 3 4 5 7 8 9 10 11 12 13 16)
     };
     (@ $radix:expr, $V:ty, $R:ident => $body:expr; $($r:literal)*) => {
         match $radix {
@@ -43,7 +43,7 @@ macro_rules! each {
 
 /// The transform of `R` points.
 #[inline(always)]
-pub(super) fn dft<V: Vector, const R: usize>(x: &mut [Pair<V>; R]) {
+pub(super) fn dft<V: Vector, const R: usize>(x: &mut [V; R]) {
     match R {
         1 => {}
         2 => dft2(x),
@@ -51,6 +51,7 @@ pub(super) fn dft<V: Vector, const R: usize>(x: &mut [Pair<V>; R]) {
         4 => dft4(x),
         10 => dft10(x),
         12 => dft12(x),
+        16 => dft16(x),
         5 => odd::<V, R, 2>(
             x,
             &[0.309_016_994_374_947_45, -0.809_016_994_374_947_5],
@@ -72,7 +73,7 @@ pub(super) fn dft<V: Vector, const R: usize>(x: &mut [Pair<V>; R]) {
 /// The largest radices are compiled once for each vector type, not into every
 /// pass that uses them: they do not fit the registers anyway, and inlined they
 /// made up most of the time it takes to build the crate.
-struct Large<'a, V: Vector, const R: usize>(&'a mut [Pair<V>; R]);
+struct Large<'a, V: Vector, const R: usize>(&'a mut [V; R]);
 
 impl<V: Vector, const R: usize> Op<V> for Large<'_, V, R> {
     type Out = ();
@@ -127,39 +128,65 @@ fn splat<V: Vector>(x: f64) -> V {
 }
 
 #[inline(always)]
-fn dft2<V: Vector>(x: &mut [Pair<V>]) {
+fn dft2<V: Vector>(x: &mut [V]) {
     (x[0], x[1]) = (x[0].add(x[1]), x[0].sub(x[1]));
 }
 
 #[inline(always)]
-fn four<V: Vector>(a: Pair<V>, b: Pair<V>, c: Pair<V>, d: Pair<V>) -> [Pair<V>; 4] {
+fn four<V: Vector>(a: V, b: V, c: V, d: V) -> [V; 4] {
     let (s, t) = (a.add(c), a.sub(c));
     let (u, v) = (b.add(d), b.sub(d));
     [s.add(u), t.sub_i(v), s.sub(u), t.add_i(v)]
 }
 
 #[inline(always)]
-fn dft4<V: Vector>(x: &mut [Pair<V>]) {
+fn dft4<V: Vector>(x: &mut [V]) {
     [x[0], x[1], x[2], x[3]] = four(x[0], x[1], x[2], x[3]);
 }
 
 #[inline(always)]
-fn dft8<V: Vector>(x: &mut [Pair<V>]) {
+fn dft8<V: Vector>(x: &mut [V]) {
     let even = four(x[0], x[2], x[4], x[6]);
     let odd = four(x[1], x[3], x[5], x[7]);
     let half = splat::<V>(std::f64::consts::FRAC_1_SQRT_2);
     (x[0], x[4]) = (even[0].add(odd[0]), even[0].sub(odd[0]));
     (x[2], x[6]) = (even[2].sub_i(odd[2]), even[2].add_i(odd[2]));
-    // (1 - i) and (-1 - i); the root of one half goes into the sums.
-    let a = Pair { re: odd[1].re.add(odd[1].im), im: odd[1].im.sub(odd[1].re) };
-    let b = Pair { re: odd[3].im.sub(odd[3].re), im: odd[3].re.add(odd[3].im) };
+    // (1 - i) and -(1 + i); the root of one half goes into the sums.
+    let (a, b) = (odd[1].sub_i(odd[1]), odd[3].add_i(odd[3]));
     (x[1], x[5]) = (plus(even[1], a, half), minus(even[1], a, half));
-    x[3] = Pair { re: b.re.mul_add(half, even[3].re), im: b.im.neg_mul_add(half, even[3].im) };
-    x[7] = Pair { re: b.re.neg_mul_add(half, even[3].re), im: b.im.mul_add(half, even[3].im) };
+    (x[3], x[7]) = (minus(even[3], b, half), plus(even[3], b, half));
+}
+
+/// Four times four.
+#[inline(always)]
+fn dft16<V: Vector>(x: &mut [V]) {
+    let (cos, sin) = (0.923_879_532_511_286_7, 0.382_683_432_365_089_8);
+    let half = splat::<V>(std::f64::consts::FRAC_1_SQRT_2);
+    let a = four(x[0], x[4], x[8], x[12]);
+    let b = four(x[1], x[5], x[9], x[13]);
+    let c = four(x[2], x[6], x[10], x[14]);
+    let d = four(x[3], x[7], x[11], x[15]);
+    [x[0], x[4], x[8], x[12]] = four(a[0], b[0], c[0], d[0]);
+    // The middle one is turned by an eighth, as in `dft8`.
+    let (b1, d1) = (turned(b[1], cos, sin), turned(d[1], sin, cos));
+    let c1 = c[1].sub_i(c[1]);
+    let (s, t) = (plus(a[1], c1, half), minus(a[1], c1, half));
+    let (u, v) = (b1.add(d1), b1.sub(d1));
+    [x[1], x[5], x[9], x[13]] = [s.add(u), t.sub_i(v), s.sub(u), t.add_i(v)];
+    // By an eighth, a quarter, and three eighths.
+    let (b2, d2) = (b[2].sub_i(b[2]), d[2].add_i(d[2]));
+    let (s, t) = (a[2].sub_i(c[2]), a[2].add_i(c[2]));
+    let (u, v) = (b2.sub(d2), b2.add(d2).mul(half));
+    [x[2], x[6], x[10], x[14]] = [plus(s, u, half), t.sub_i(v), minus(s, u, half), t.add_i(v)];
+    let (b3, d3) = (turned(b[3], sin, cos), turned(d[3], -cos, -sin));
+    let c3 = c[3].add_i(c[3]);
+    let (s, t) = (minus(a[3], c3, half), plus(a[3], c3, half));
+    let (u, v) = (b3.add(d3), b3.sub(d3));
+    [x[3], x[7], x[11], x[15]] = [s.add(u), t.sub_i(v), s.sub(u), t.add_i(v)];
 }
 
 #[inline(always)]
-fn five<V: Vector>(a: Pair<V>, b: Pair<V>, c: Pair<V>, d: Pair<V>, e: Pair<V>) -> [Pair<V>; 5] {
+fn five<V: Vector>(a: V, b: V, c: V, d: V, e: V) -> [V; 5] {
     let mut x = [a, b, c, d, e];
     dft::<V, 5>(&mut x);
     x
@@ -170,7 +197,7 @@ fn five<V: Vector>(a: Pair<V>, b: Pair<V>, c: Pair<V>, d: Pair<V>, e: Pair<V>) -
 // number a of step b belongs where division by A leaves a and by B leaves b.
 
 #[inline(always)]
-fn dft10<V: Vector>(x: &mut [Pair<V>]) {
+fn dft10<V: Vector>(x: &mut [V]) {
     let p = five(x[0], x[2], x[4], x[6], x[8]);
     let q = five(x[5], x[7], x[9], x[1], x[3]);
     (x[0], x[5]) = (p[0].add(q[0]), p[0].sub(q[0]));
@@ -181,7 +208,7 @@ fn dft10<V: Vector>(x: &mut [Pair<V>]) {
 }
 
 #[inline(always)]
-fn dft12<V: Vector>(x: &mut [Pair<V>]) {
+fn dft12<V: Vector>(x: &mut [V]) {
     let p = four(x[0], x[3], x[6], x[9]);
     let q = four(x[4], x[7], x[10], x[1]);
     let r = four(x[8], x[11], x[2], x[5]);
@@ -193,31 +220,31 @@ fn dft12<V: Vector>(x: &mut [Pair<V>]) {
 
 /// `a + s b`
 #[inline(always)]
-fn plus<V: Vector>(a: Pair<V>, b: Pair<V>, s: V) -> Pair<V> {
-    Pair { re: b.re.mul_add(s, a.re), im: b.im.mul_add(s, a.im) }
+fn plus<V: Vector>(a: V, b: V, s: V) -> V {
+    b.mul_add(s, a)
 }
 
 /// `a - s b`
 #[inline(always)]
-fn minus<V: Vector>(a: Pair<V>, b: Pair<V>, s: V) -> Pair<V> {
-    Pair { re: b.re.neg_mul_add(s, a.re), im: b.im.neg_mul_add(s, a.im) }
+fn minus<V: Vector>(a: V, b: V, s: V) -> V {
+    b.neg_mul_add(s, a)
 }
 
 /// `x` times `cos - i sin`.
 #[inline(always)]
-fn turned<V: Vector>(x: Pair<V>, cos: f64, sin: f64) -> Pair<V> {
-    x.times(splat(cos), splat(-sin))
+fn turned<V: Vector>(x: V, cos: f64, sin: f64) -> V {
+    x.times(splat(cos), V::twin(V::T::rounded(sin), V::T::rounded(-sin)))
 }
 
 #[inline(always)]
-fn three<V: Vector>(a: Pair<V>, b: Pair<V>, c: Pair<V>) -> [Pair<V>; 3] {
+fn three<V: Vector>(a: V, b: V, c: V) -> [V; 3] {
     let mut x = [a, b, c];
     odd::<V, 3, 1>(&mut x, &[-0.5], &[0.866_025_403_784_438_6]);
     x
 }
 
 #[inline(always)]
-fn dft9<V: Vector>(x: &mut [Pair<V>]) {
+fn dft9<V: Vector>(x: &mut [V]) {
     let a = three(x[0], x[3], x[6]);
     let b = three(x[1], x[4], x[7]);
     let c = three(x[2], x[5], x[8]);
@@ -233,9 +260,9 @@ fn dft9<V: Vector>(x: &mut [Pair<V>]) {
 /// An odd number `R = 2 H + 1` of points: sums and differences of mirrored
 /// pairs halve the products. `cos` and `sin` are those of `2 pi j / R`, from 1.
 #[inline(always)]
-fn odd<V: Vector, const R: usize, const H: usize>(x: &mut [Pair<V>], cos: &[f64; H], sin: &[f64; H]) {
-    let sums: [Pair<V>; H] = std::array::from_fn(|j| x[j + 1].add(x[R - 1 - j]));
-    let differences: [Pair<V>; H] = std::array::from_fn(|j| x[j + 1].sub(x[R - 1 - j]));
+fn odd<V: Vector, const R: usize, const H: usize>(x: &mut [V], cos: &[f64; H], sin: &[f64; H]) {
+    let sums: [V; H] = std::array::from_fn(|j| x[j + 1].add(x[R - 1 - j]));
+    let differences: [V; H] = std::array::from_fn(|j| x[j + 1].sub(x[R - 1 - j]));
     let first = x[0];
     for sum in sums {
         x[0] = x[0].add(sum);
@@ -243,7 +270,7 @@ fn odd<V: Vector, const R: usize, const H: usize>(x: &mut [Pair<V>], cos: &[f64;
     each!(k < H, {
         let k = k + 1;
         let mut a = first;
-        let mut b = Pair::zero();
+        let mut b = V::zero();
         each!(j < H, {
             let turn = (j + 1) * k % R;
             let (c, s) = if turn <= H {
@@ -252,7 +279,7 @@ fn odd<V: Vector, const R: usize, const H: usize>(x: &mut [Pair<V>], cos: &[f64;
                 (cos[R - turn - 1], -sin[R - turn - 1])
             };
             a = plus(a, sums[j], splat(c));
-            b = if j == 0 { differences[0].scaled(splat(s)) } else { plus(b, differences[j], splat(s)) };
+            b = if j == 0 { differences[0].mul(splat(s)) } else { plus(b, differences[j], splat(s)) };
         });
         x[k] = a.sub_i(b);
         x[R - k] = a.add_i(b);

@@ -1,21 +1,24 @@
-//! Blocks of lines, group by group.
+//! Blocks of lines, a few groups at a time.
 
 use std::marker::PhantomData;
 
-use super::fft::Fft;
-use super::moves::{Gather, Move, Scatter};
-use super::ports::{Area, Rows, are_rows, list_rows, whole_cache_lines};
-use super::real::{Blank, Fold, Mirror, Unfold, twiddles};
+use super::along::{Along, Stack};
+use super::fft::{Desk, Fft};
+use super::moves::{Form, Gather, Move, Scatter};
+use super::ports::{Even, Finish, Rows, are_aliases, are_rows, list_rows, whole_cache_lines};
+use super::real::{Fold, Mirror, Unfold, twiddles};
 use super::touch::Touch;
 use super::vector::Vector;
 use crate::Real;
-use crate::{Block, LineKind, Lines, LinesSpec, Store};
+use crate::{Block, LineKind, Lines, LinesSpec, Store, Strip};
 
 /// Lines on the vectors `V`.
 pub(super) struct NativeLines<V: Vector> {
     spec: LinesSpec,
     scale: V::T,
     fft: Fft<V::T>,
+    /// For contiguous lines that go one by one.
+    along: Option<Along<V::T>>,
     /// Of the extra pass for an even number of reals.
     twiddles: Vec<V::T>,
     /// Of elements that stay in the order of the passes.
@@ -23,21 +26,45 @@ pub(super) struct NativeLines<V: Vector> {
     lanes: PhantomData<fn() -> V>,
 }
 
-/// One group of lines on its way.
-struct Group<'a, 'b, V: Vector> {
+/// What the areas of the groups that go together may take: most of a first-level cache.
+const HOT_BYTES: usize = 17 << 10;
+
+/// Where lines go straight into the passes or out of them.
+#[derive(Clone, Copy)]
+enum Side<T> {
+    Even(Even<T>),
+    Rows(Rows<T>),
+}
+
+/// Neighbouring groups of lines on their way; all are full, or there is one.
+struct Team<'a, 'b, V: Vector> {
     block: &'a Block<'a, V::T>,
     first: usize,
     lines: usize,
-    /// Tables of rows, where lines lie side by side and fill the group.
-    rows_in: Option<Rows<V::T>>,
-    rows_out: Option<Rows<V::T>>,
-    /// Two areas of a line each, and more.
-    a: *mut V::T,
-    b: *mut V::T,
+    groups: usize,
+    /// Rows, where lines lie side by side and fill the groups.
+    rows_in: Option<Side<V::T>>,
+    rows_out: Option<Side<V::T>>,
+    /// Two areas for each group, and more.
+    a: Even<V::T>,
+    b: Even<V::T>,
     spare: *mut V::T,
     /// Whether to store past the caches.
     stream: bool,
     touch: &'a mut Touch<'b, V::T>,
+}
+
+impl<'b, V: Vector> Team<'_, 'b, V> {
+    fn desk(&mut self) -> Desk<'_, 'b, V::T> {
+        let (work, groups, spare) = (self.a, self.groups, self.spare);
+        Desk { work, groups, scrambled: false, spare, touch: self.touch }
+    }
+
+    /// First line of group `g` and how many it has.
+    fn group(&self, g: usize) -> (usize, usize) {
+        let before = g * V::LINES;
+        (self.first + before, V::LINES.min(self.lines - before))
+    }
 }
 
 impl<V: Vector> NativeLines<V> {
@@ -54,8 +81,9 @@ impl<V: Vector> NativeLines<V> {
                 _ => V::T::rounded(spec.scale),
             },
             places: fft.places(),
+            along: Along::new::<V>(&fft),
             fft,
-            twiddles: if halved { twiddles(n) } else { vec![] },
+            twiddles: if halved { twiddles(n, Self::is_backward(spec)) } else { vec![] },
             lanes: PhantomData,
         }
     }
@@ -65,10 +93,9 @@ impl<V: Vector> NativeLines<V> {
         real && spec.n > 0 && spec.n.is_multiple_of(2)
     }
 
-    /// Numbers of one area: a line, and the element more that backward
-    /// transforms and halved real lines have.
+    /// Numbers of one area: a line, and the element more that halved real lines have.
     fn area(&self) -> usize {
-        (self.fft.n + 1) * 2 * V::LANES
+        (self.fft.n + 1) * V::LANES
     }
 
     /// Numbers that a table of `rows` addresses takes, whole cache lines.
@@ -80,192 +107,280 @@ impl<V: Vector> NativeLines<V> {
         matches!(spec.kind, LineKind::Backward | LineKind::RealBackward)
     }
 
-    unsafe fn gather(&self, group: &mut Group<'_, '_, V>, area: *mut V::T, paired: bool) {
-        let width = self.spec.kind.width_in();
-        for strip in group.block.from {
-            let it = Move {
-                strip,
-                first: group.first,
-                lines: group.lines,
-                width,
-                area,
-                paired,
-                stream: false,
-                places: None,
-            };
-            // SAFETY: the strips are the caller's promise, the area is long enough.
-            unsafe { V::enter(Gather::<V>(it, group.touch)) };
+    /// What the numbers of lines of this width are.
+    fn form(&self, width: usize) -> Form {
+        match width {
+            2 => Form::Complex,
+            _ if Self::is_halved(&self.spec) => Form::Pairs,
+            _ => Form::Singles,
         }
     }
 
-    unsafe fn scatter(
-        &self,
-        group: &mut Group<'_, '_, V>,
-        area: *mut V::T,
-        paired: bool,
-        places: Option<&[usize]>,
-    ) {
-        let width = self.spec.kind.width_out();
-        for strip in group.block.to {
-            let (first, lines, stream) = (group.first, group.lines, group.stream);
-            let it = Move { strip, first, lines, width, area, paired, stream, places };
-            // SAFETY: the strips are the caller's promise, the area is long enough.
-            unsafe { V::enter(Scatter::<V>(it, self.scale, group.touch)) };
+    unsafe fn gather(&self, team: &mut Team<'_, '_, V>, area: Even<V::T>) {
+        let form = self.form(self.spec.kind.width_in());
+        for g in 0..team.groups {
+            let ((first, lines), area) = (team.group(g), area.group(g));
+            for strip in team.block.from {
+                let it = Move { strip, first, lines, form, area, stream: false, places: None };
+                // SAFETY: the strips are the caller's promise, the area is long enough.
+                unsafe { V::enter(Gather::<V>(it, team.touch)) };
+            }
         }
     }
 
-    /// The complex transform from where the lines are (area `a`, or rows) to area `b` or rows.
-    unsafe fn transform(
-        &self,
-        group: &mut Group<'_, '_, V>,
-        from: Option<Rows<V::T>>,
-        to: Option<Rows<V::T>>,
-    ) {
-        let (a, b, spare) = (group.a, group.b, group.spare);
-        let touch = &mut *group.touch;
+    unsafe fn scatter(&self, team: &mut Team<'_, '_, V>, area: Even<V::T>, places: Option<&[usize]>) {
+        let form = self.form(self.spec.kind.width_out());
+        for g in 0..team.groups {
+            let ((first, lines), area, stream) = (team.group(g), area.group(g), team.stream);
+            for strip in team.block.to {
+                let it = Move { strip, first, lines, form, area, stream, places };
+                // SAFETY: the strips are the caller's promise, the area is long enough.
+                unsafe { V::enter(Scatter::<V>(it, self.scale, team.touch)) };
+            }
+        }
+    }
+
+    /// The complex transform from rows (else area `a`) to rows (else area `b`).
+    unsafe fn transform(&self, team: &mut Team<'_, '_, V>, from: Option<Side<V::T>>, to: Option<Side<V::T>>) {
+        let (from, to) = (from.unwrap_or(Side::Even(team.a)), to.unwrap_or(Side::Even(team.b)));
+        let desk = &mut team.desk();
         // SAFETY: areas and spare are as long as the plan says.
         unsafe {
             match (from, to) {
-                (Some(from), Some(to)) => self.fft.run::<V, _, _>(from, a, to, spare, touch),
-                (Some(from), None) => self.fft.run::<V, _, _>(from, a, Area(b), spare, touch),
-                (None, Some(to)) => self.fft.run::<V, _, _>(Area(a), a, to, spare, touch),
-                (None, None) => self.fft.run::<V, _, _>(Area(a), a, Area(b), spare, touch),
-            }
-            if to.is_none() && Self::is_backward(&self.spec) {
-                let element = 2 * V::LANES;
-                std::ptr::copy_nonoverlapping(b.add(self.fft.n * element), b, element);
+                (Side::Even(from), Side::Even(to)) => self.fft.run::<V, _, _>(from, to, desk),
+                (Side::Even(from), Side::Rows(to)) => self.fft.run::<V, _, _>(from, to, desk),
+                (Side::Rows(from), Side::Even(to)) => self.fft.run::<V, _, _>(from, to, desk),
+                (Side::Rows(from), Side::Rows(to)) => self.fft.run::<V, _, _>(from, to, desk),
             }
         }
     }
 
-    unsafe fn complex(&self, group: &mut Group<'_, '_, V>) {
-        let (rows_in, rows_out) = (group.rows_in, group.rows_out);
+    unsafe fn complex(&self, team: &mut Team<'_, '_, V>) {
+        let (rows_in, rows_out, a, b) = (team.rows_in, team.rows_out, team.a, team.b);
         // SAFETY: strips, tables and areas are as `run` made them.
         unsafe {
             if rows_in.is_none() {
-                self.gather(group, group.a, true);
+                self.gather(team, a);
             }
             if rows_in.is_none() && rows_out.is_none() && self.places.is_some() {
-                self.fft.scramble::<V>(group.a, group.touch);
-                return self.scatter(group, group.a, true, self.places.as_deref());
+                self.fft.scramble::<V>(&mut team.desk());
+                return self.scatter(team, a, self.places.as_deref());
             }
-            self.transform(group, rows_in, rows_out);
+            self.transform(team, rows_in, rows_out);
             if rows_out.is_none() {
-                self.scatter(group, group.b, true, None);
+                self.scatter(team, b, None);
             }
         }
     }
 
-    unsafe fn real_forward(&self, group: &mut Group<'_, '_, V>) {
-        let n = self.fft.n;
-        let paired = Self::is_halved(&self.spec);
+    unsafe fn real_forward(&self, team: &mut Team<'_, '_, V>) {
+        let (a, b, half, twiddles) = (team.a, team.b, self.fft.n, &self.twiddles[..]);
         // SAFETY: strips, tables and areas are as `run` made them.
         unsafe {
-            self.gather(group, group.a, paired);
-            if !paired {
-                V::enter(Blank::<V> { area: group.a, n });
+            self.gather(team, a);
+            self.transform(team, None, None);
+            if !Self::is_halved(&self.spec) {
+                return self.scatter(team, b, None);
             }
-            self.transform(group, None, None);
-            if !paired {
-                return self.scatter(group, group.b, true, None);
+            for g in 0..team.groups {
+                let area = b.group(g);
+                match team.rows_out.unwrap_or(Side::Even(a)) {
+                    Side::Rows(rows) => {
+                        V::enter(Unfold::<V, _> { area, half, twiddles, to: rows.of_group::<V>(g) })
+                    }
+                    Side::Even(even) => {
+                        V::enter(Unfold::<V, _> { area, half, twiddles, to: even.of_group(g) })
+                    }
+                }
             }
-            let (area, half, twiddles) = (group.b, n, &self.twiddles[..]);
-            if let Some(to) = group.rows_out {
-                return V::enter(Unfold::<V, _> { area, half, twiddles, to });
+            if team.rows_out.is_none() {
+                self.scatter(team, a, None);
             }
-            V::enter(Unfold::<V, _> { area, half, twiddles, to: Area(group.a) });
-            self.scatter(group, group.a, true, None);
         }
     }
 
-    unsafe fn real_backward(&self, group: &mut Group<'_, '_, V>) {
-        let n = self.fft.n;
-        let (a, half, twiddles) = (group.a, n, &self.twiddles[..]);
-        let paired = Self::is_halved(&self.spec);
+    unsafe fn real_backward(&self, team: &mut Team<'_, '_, V>) {
+        let (a, b, half, twiddles) = (team.a, team.b, self.fft.n, &self.twiddles[..]);
+        let halved = Self::is_halved(&self.spec);
         // SAFETY: strips, tables and areas are as `run` made them.
         unsafe {
-            if !paired {
-                self.gather(group, a, true);
-                V::enter(Mirror::<V> { area: a, n, lanes: PhantomData });
-            } else if let Some(from) = group.rows_in {
-                V::enter(Fold::<V, _> { from, half, twiddles, area: a });
-            } else {
-                self.gather(group, group.b, true);
-                V::enter(Fold::<V, _> { from: Area(group.b), half, twiddles, area: a });
+            if !halved {
+                self.gather(team, a);
+            } else if team.rows_in.is_none() {
+                self.gather(team, b);
             }
-            self.transform(group, None, None);
-            self.scatter(group, group.b, paired, None);
+            for g in 0..team.groups {
+                let area = a.group(g);
+                match team.rows_in.unwrap_or(Side::Even(b)) {
+                    _ if !halved => V::enter(Mirror::<V> { area, n: half, lanes: PhantomData }),
+                    Side::Rows(rows) => {
+                        V::enter(Fold::<V, _> { from: rows.of_group::<V>(g), half, twiddles, area })
+                    }
+                    Side::Even(even) => {
+                        V::enter(Fold::<V, _> { from: even.of_group(g), half, twiddles, area })
+                    }
+                }
+            }
+            self.transform(team, None, None);
+            self.scatter(team, b, None);
         }
+    }
+
+    /// Contiguous lines, one by one.
+    unsafe fn along(
+        &self,
+        along: &Along<V::T>,
+        block: &Block<'_, V::T>,
+        (from, to): (&Strip<V::T>, &Strip<V::T>),
+        work: *mut V::T,
+    ) {
+        let stream = block.store == Store::Stream && whole_cache_lines::<V>(block.to, 2, block.lines, 1);
+        let finish = Finish { scale: self.scale, stream };
+        let mut touch = self.touch(block, false, (true, true), stream);
+        // Apart by a cache line, so that lines of a power of two do not meet in the cache.
+        let lane = 2 * self.fft.n + 64 / size_of::<V::T>();
+        let most = (HOT_BYTES / 2 / (lane * size_of::<V::T>())).clamp(1, V::LINES);
+        let stack = |strip: &Strip<V::T>, first: usize| Stack {
+            start: strip.ptr.wrapping_offset(first as isize * strip.lane),
+            lane: strip.lane,
+        };
+        for first in (0..block.lines).step_by(most) {
+            let lines = most.min(block.lines - first);
+            let stacks = [stack(from, first), Stack { start: work, lane: lane as isize }, stack(to, first)];
+            // SAFETY: the caller's promises; a group's area has room for this many lines.
+            unsafe { along.run::<V>(&self.fft, lines, stacks, finish, &mut touch) };
+        }
+    }
+
+    /// The walk over what is fetched meanwhile. Far rows see to that themselves.
+    fn touch<'a>(
+        &self,
+        block: &Block<'a, V::T>,
+        far: bool,
+        (rows_in, rows_out): (bool, bool),
+        stream: bool,
+    ) -> Touch<'a, V::T> {
+        if far {
+            return Touch::nothing();
+        }
+        let kind = self.spec.kind;
+        // Gathering and scattering take about as long as a pass each.
+        let moves = usize::from(!rows_in) + usize::from(!rows_out);
+        let visits = block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.passes() + moves);
+        let reserve = block.store != Store::Plain && !stream;
+        Touch::new(block, reserve, (kind.width_in(), kind.width_out()), visits)
+    }
+
+    /// How many of `groups` groups go together.
+    fn together(&self, groups: usize) -> usize {
+        let vector = V::LANES * size_of::<V::T>();
+        let hot = HOT_BYTES / (self.area() * size_of::<V::T>());
+        // Vectors shorter than a cache line go in company where they can.
+        let company = 64usize.div_ceil(vector);
+        let hot = if hot > company { hot / company * company } else { hot };
+        hot.clamp(1, groups.max(1))
     }
 }
 
 impl<V: Vector> Lines<V::T> for NativeLines<V> {
     fn block(&self, strided: bool) -> usize {
         if !strided {
-            return V::LANES;
+            return V::LANES.max(8);
         }
         // Half a kilobyte of neighbours: enough for a memory page to be worth
         // opening. Fewer where the lines would not stay in a second-level cache.
         let bytes = 2 * size_of::<V::T>();
         let fit = (512 << 10) / (bytes * self.spec.n.max(1));
-        (512 / bytes).min(fit / V::LANES * V::LANES).max(V::LANES)
+        (512 / bytes).min(fit / V::LINES * V::LINES).max(V::LINES)
     }
 
-    fn scratch(&self, _lines: usize) -> usize {
-        let tables = Self::table(self.spec.kind.len_in(self.spec.n))
-            + Self::table(self.spec.kind.len_out(self.spec.n));
-        tables + 2 * self.area() + self.fft.spare() * 2 * V::LANES
+    fn scratch(&self, lines: usize) -> usize {
+        let kind = self.spec.kind;
+        let (rows_in, rows_out) =
+            (Self::table(kind.len_in(self.spec.n)), Self::table(kind.len_out(self.spec.n)));
+        let groups = lines.div_ceil(V::LINES).max(1);
+        let areas = (groups + self.together(groups)) * self.area();
+        2 * rows_in + rows_out + areas + self.fft.spare() * V::LANES
     }
 
     unsafe fn run(&self, block: &Block<'_, V::T>, scratch: &mut [V::T]) {
         let kind = self.spec.kind;
         let (len_in, len_out) = (kind.len_in(self.spec.n), kind.len_out(self.spec.n));
         assert!(scratch.len() >= self.scratch(block.lines), "scratch is too short");
-        if self.spec.n == 0 {
+        if self.spec.n == 0 || block.lines == 0 {
             return;
         }
-        let start = scratch.as_mut_ptr();
-        // SAFETY: within the scratch, whose length was checked; it is aligned for addresses.
-        let (table_out, a, b, spare) = unsafe {
-            let table_out = start.add(Self::table(len_in));
-            let a = table_out.add(Self::table(len_out));
-            (table_out, a, a.add(self.area()), a.add(2 * self.area()))
+        if let ([from], [to], Some(along)) = (block.from, block.to, &self.along)
+            && from.step == 2
+            && to.step == 2
+            && matches!(kind, LineKind::Forward | LineKind::Backward)
+        {
+            // SAFETY: the caller's promises; the scratch is longer than a line.
+            return unsafe { self.along(along, block, (from, to), scratch.as_mut_ptr()) };
+        }
+        let full = block.lines / V::LINES;
+        let rows_in = kind.width_in() == 2 && full > 0 && are_rows(block.from, 2);
+        let rows_out = kind.width_out() == 2 && full > 0 && are_rows(block.to, 2);
+        // Rows that caches have no room for are read once, by all groups together.
+        let pieces = block.from.len() > 1 || block.to.len() > 1;
+        let far = rows_in && rows_out && full > 1 && (pieces || are_aliases(block.from));
+        let ahead = far && block.ahead_lines >= full * V::LINES && are_rows(block.ahead, 2);
+        let most = if far { full } else { self.together(full) };
+
+        let pitch = self.area();
+        let [table_in, table_out, table_ahead, a, b, spare] = {
+            let start = scratch.as_mut_ptr();
+            let table_out = start.wrapping_add(Self::table(len_in));
+            let table_ahead = table_out.wrapping_add(Self::table(len_out));
+            let a = table_ahead.wrapping_add(Self::table(len_in));
+            let groups = block.lines.div_ceil(V::LINES);
+            let b = a.wrapping_add(groups * pitch);
+            [start, table_out, table_ahead, a, b, b.wrapping_add(self.together(groups) * pitch)]
         };
-        let rows_in = kind.width_in() == 2 && are_rows(block.from, 2);
-        let rows_out = kind.width_out() == 2 && are_rows(block.to, 2);
-        let full = block.lines >= V::LANES;
-        // SAFETY: the tables have a place for every element.
+        // SAFETY: the tables have a place for every element; scratch is aligned for addresses.
         unsafe {
-            if rows_in && full {
-                list_rows(block.from, start.cast());
+            if rows_in && (far || pieces) {
+                list_rows(block.from, table_in.cast());
             }
-            if rows_out && full {
+            if rows_out && (far || pieces) {
                 list_rows(block.to, table_out.cast());
             }
+            if ahead {
+                list_rows(block.ahead, table_ahead.cast());
+            }
         }
-        // Gathering and scattering take about as long as a pass each.
-        let moves = usize::from(!rows_in || !full) + usize::from(!rows_out || !full);
-        let visits = block.lines.div_ceil(V::LANES) * self.fft.n * (self.fft.passes() + moves);
-        let stream = block.store == Store::Stream && whole_cache_lines::<V>(block.to, kind.width_out());
-        let reserve = block.store != Store::Plain && !stream;
-        let mut touch = Touch::new(block, reserve, (kind.width_in(), kind.width_out()), visits);
-        for first in (0..block.lines).step_by(V::LANES) {
-            let lines = V::LANES.min(block.lines - first);
-            let full = lines == V::LANES;
-            let rows = |table: *mut V::T| Rows {
-                table: table.cast_const().cast(),
-                at: 2 * first,
-                scale: self.scale,
-                stream,
+        let stream = block.store == Store::Stream
+            && whole_cache_lines::<V>(block.to, kind.width_out(), block.lines, most);
+        let mut touch = self.touch(block, far, (rows_in, rows_out), stream);
+        let mut first = 0;
+        while first < block.lines {
+            let groups = most.min((block.lines - first) / V::LINES);
+            let lines = if groups == 0 { block.lines - first } else { groups * V::LINES };
+            let finish = Finish { scale: self.scale, stream };
+            let side = |strips: &[Strip<V::T>], table: *mut V::T| match strips {
+                [strip] if !far => Side::Even(Even {
+                    start: strip.ptr.wrapping_add(2 * first),
+                    step: strip.step,
+                    pitch: V::LANES,
+                    finish,
+                }),
+                _ => Side::Rows(Rows {
+                    table: table.cast_const().cast(),
+                    at: 2 * first,
+                    finish,
+                    reserve: far && !stream,
+                    ahead: if ahead { table_ahead.cast_const().cast() } else { std::ptr::null() },
+                }),
             };
-            let mut group = Group {
+            let mut team = Team {
                 block,
                 first,
                 lines,
-                rows_in: (rows_in && full).then(|| rows(start)),
-                rows_out: (rows_out && full).then(|| rows(table_out)),
-                a,
-                b,
+                groups: groups.max(1),
+                rows_in: (rows_in && groups > 0).then(|| side(block.from, table_in)),
+                rows_out: (rows_out && groups > 0).then(|| side(block.to, table_out)),
+                a: Even::areas::<V>(a, pitch),
+                b: Even::areas::<V>(b, pitch),
                 spare,
                 stream,
                 touch: &mut touch,
@@ -273,11 +388,12 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
             // SAFETY: the caller's promises.
             unsafe {
                 match kind {
-                    LineKind::Forward | LineKind::Backward => self.complex(&mut group),
-                    LineKind::RealForward => self.real_forward(&mut group),
-                    LineKind::RealBackward => self.real_backward(&mut group),
+                    LineKind::Forward | LineKind::Backward => self.complex(&mut team),
+                    LineKind::RealForward => self.real_forward(&mut team),
+                    LineKind::RealBackward => self.real_backward(&mut team),
                 }
             }
+            first += lines;
         }
     }
 }

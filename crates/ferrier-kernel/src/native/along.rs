@@ -1,0 +1,227 @@
+//! Contiguous lines one by one, with vectors along the line: neighbouring
+//! elements instead of neighbouring lines. Element by element the arithmetic is
+//! that of the passes over groups, so bits do not depend on which way a line
+//! goes; but nothing is transposed on the way in and out, only once before
+//! the last pass.
+#![allow(clippy::needless_range_loop)]
+
+use super::butterfly::{dft, lists, with_radix};
+use super::fft::{Fft, Leaf, Level, steps};
+use super::ports::Finish;
+use super::touch::Touch;
+use super::vector::{FACTOR, MAX_LINES, Op, Vector, factor};
+use crate::Real;
+
+/// Twiddles as vectors, for every level of an [`Fft`].
+pub(super) struct Along<T> {
+    twiddles: Vec<T>,
+    /// Where those of a level begin.
+    at: Vec<usize>,
+}
+
+impl<T: Real> Along<T> {
+    /// None where vectors do not fit the passes.
+    pub fn new<V: Vector<T = T>>(fft: &Fft<T>) -> Option<Self> {
+        let fits = |length: usize| length.is_multiple_of(V::LINES);
+        let Leaf::Radix(leaf) = fft.leaf else { return None };
+        if !fits(leaf) || !fits(fft.levels.first()?.radix) {
+            return None;
+        }
+        let mut along = Along { twiddles: vec![], at: vec![] };
+        let mut done = 1;
+        for level in &fft.levels {
+            along.at.push(along.twiddles.len());
+            for j in (0..level.m).step_by(V::LINES) {
+                for p in 1..level.radix {
+                    along.push::<V>(|i| fft.twiddle(level.radix, (j + i) * done, p));
+                }
+            }
+            done *= level.radix;
+        }
+        Some(along)
+    }
+
+    /// The factors of a vector's elements: real parts twice, then imaginary parts.
+    fn push<V: Vector<T = T>>(&mut self, twiddle: impl Fn(usize) -> (f64, f64)) {
+        let factors: Vec<[T; FACTOR]> = (0..V::LINES).map(twiddle).map(|(re, im)| factor(re, im)).collect();
+        self.twiddles.extend(factors.iter().flat_map(|w| [w[0], w[0]]));
+        self.twiddles.extend(factors.iter().flat_map(|w| [w[1], w[2]]));
+    }
+
+    /// Transforms `lines` lines from `from` through `work` to `to`.
+    ///
+    /// # Safety
+    /// The processor has `V`'s instruction set; the lines have the `n`
+    /// elements of `fft`, for which `self` was made, and `work` is apart.
+    pub unsafe fn run<V: Vector<T = T>>(
+        &self,
+        fft: &Fft<T>,
+        lines: usize,
+        [from, work, to]: [Stack<T>; 3],
+        finish: Finish<T>,
+        touch: &mut Touch<'_, T>,
+    ) {
+        let mut blocks = 1;
+        let mut source = from;
+        // SAFETY: blocks and levels nest, so all stay within n elements.
+        unsafe {
+            for (&Level { radix, m, .. }, &at) in fft.levels.iter().zip(&self.at) {
+                let twiddles = self.twiddles[at..].as_ptr();
+                with_radix!(radix, V, R => V::enter(Pass::<V, R> {
+                    lines, from: source, work, blocks, m, twiddles, backward: fft.backward, touch,
+                }));
+                source = work;
+                blocks *= radix;
+            }
+            let base = &fft.base[..];
+            let (stride, first_radix, backward) = (fft.stride, fft.levels[0].radix, fft.backward);
+            let Leaf::Radix(radix) = fft.leaf else { unreachable!("checked when made") };
+            with_radix!(radix, V, R => V::enter(Last::<V, R> {
+                lines, work, to, base, stride, backward, first_radix, finish, touch,
+            }));
+        }
+    }
+}
+
+/// Lines one after the other.
+#[derive(Clone, Copy)]
+pub(super) struct Stack<T> {
+    pub start: *mut T,
+    /// Numbers from one line to the next.
+    pub lane: isize,
+}
+
+impl<T> Stack<T> {
+    #[inline(always)]
+    pub fn line(&self, line: usize) -> *mut T {
+        self.start.wrapping_offset(line as isize * self.lane)
+    }
+}
+
+/// Butterflies of `R` elements `m` apart, for several neighbours at once.
+struct Pass<'a, 'b, V: Vector, const R: usize> {
+    lines: usize,
+    from: Stack<V::T>,
+    work: Stack<V::T>,
+    blocks: usize,
+    m: usize,
+    twiddles: *const V::T,
+    backward: bool,
+    touch: &'a mut Touch<'b, V::T>,
+}
+
+impl<V: Vector, const R: usize> Op<V> for Pass<'_, '_, V, R> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run(self) {
+        let share = self.touch.share(R);
+        let step = 2 * self.m;
+        let (jump, stride) = steps::<R>(self.backward, step as isize);
+        for (line, block) in (0..self.lines).flat_map(|line| (0..self.blocks).map(move |block| (line, block)))
+        {
+            let (source, target) = (self.from.line(line), self.work.line(line));
+            let mut w = self.twiddles;
+            for j in (0..self.m).step_by(V::LINES) {
+                let at = 2 * (block * R * self.m + j);
+                // SAFETY: elements as the struct says; R - 1 pairs of vectors of twiddles for each step.
+                unsafe {
+                    let mut x = [V::zero(); R];
+                    let mut from = source.add(at);
+                    for q in 0..R {
+                        x[q] = V::load(from);
+                        from = from.wrapping_add(step);
+                    }
+                    dft::<V, R>(&mut x);
+                    let mut to = target.add(at);
+                    x[0].store(to);
+                    to = to.wrapping_offset(jump);
+                    for p in 1..R {
+                        to = to.wrapping_offset(stride);
+                        x[p].times(V::load(w), V::load(w.add(V::LANES))).store(to);
+                        w = w.add(2 * V::LANES);
+                    }
+                }
+                self.touch.fetch(share);
+            }
+        }
+    }
+}
+
+/// Butterflies of `R` neighbours, for several blocks whose results are
+/// neighbours: the blocks of neighbouring digits of the first pass.
+struct Last<'a, 'b, V: Vector, const R: usize> {
+    lines: usize,
+    work: Stack<V::T>,
+    to: Stack<V::T>,
+    base: &'a [usize],
+    stride: isize,
+    backward: bool,
+    first_radix: usize,
+    finish: Finish<V::T>,
+    touch: &'a mut Touch<'b, V::T>,
+}
+
+impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run(self) {
+        if !R.is_multiple_of(V::LINES) {
+            return;
+        }
+        let share = self.touch.share(R);
+        let apart = self.base.len() / self.first_radix;
+        let digits = self.first_radix / V::LINES;
+        for turn in 0..self.lines * digits {
+            let (line, digit) = (turn / digits, turn % digits * V::LINES);
+            let (work, to) = (self.work.line(line), self.to.line(line));
+            for rest in 0..apart {
+                let first = digit * apart + rest;
+                // SAFETY: blocks of R elements, with a base for each.
+                unsafe {
+                    let mut x = [V::zero(); R];
+                    for part in 0..R / V::LINES {
+                        let mut square = [V::zero(); MAX_LINES];
+                        for i in 0..V::LINES {
+                            let block = first + i * apart;
+                            square[i] = V::load(work.add(2 * (block * R + part * V::LINES)));
+                        }
+                        V::transpose(&mut square);
+                        for i in 0..V::LINES {
+                            x[part * V::LINES + i] = square[i];
+                        }
+                    }
+                    dft::<V, R>(&mut x);
+                    self.store(to.add(2 * *self.base.get_unchecked(first)), self.finish.scaled(x));
+                }
+                self.touch.fetch(share);
+            }
+        }
+    }
+}
+
+impl<V: Vector, const R: usize> Last<'_, '_, V, R> {
+    /// # Safety
+    /// Inside [`Vector::enter`]; runs of places from `to` on, `stride` apart.
+    #[inline(always)]
+    unsafe fn store(&self, mut to: *mut V::T, x: [V; R]) {
+        let (jump, stride) = steps::<R>(self.backward, 2 * self.stride);
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.finish.stream {
+                x[0].stream(to);
+                to = to.wrapping_offset(jump);
+                for p in 1..R {
+                    to = to.wrapping_offset(stride);
+                    x[p].stream(to);
+                }
+            } else {
+                x[0].store(to);
+                to = to.wrapping_offset(jump);
+                for p in 1..R {
+                    to = to.wrapping_offset(stride);
+                    x[p].store(to);
+                }
+            }
+        }
+    }
+}
