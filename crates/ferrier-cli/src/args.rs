@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use ferrier::{exchange::EXCHANGES, kernel::KERNELS};
+use ferrier::{codec::CODECS, exchange::EXCHANGES, kernel::KERNELS};
 
 use crate::failure::Failure;
 use crate::shape::{AxisList, Frame, Grid, LayoutName};
@@ -48,6 +48,8 @@ pub enum Command {
   ferrier bench 256 --against fftw,mkl --json -
   ferrier bench 128 --ranks 4 --exchange-only --svg exchanges.svg
   ferrier bench 128 --ranks 2 --tiles 4,8,16,32 --window 1,2,4 --svg tiles.svg
+  ferrier bench 128 --ranks 4 --tolerance 1e-4
+  ferrier bench 128 --ranks 4 --codec block:16 --exchange ring
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
   ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,th-0,th,new --budget 30s
   mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi")]
@@ -64,6 +66,8 @@ pub enum Command {
   ferrier tune 256 --ranks 4 --random 200 --svg spread.svg
   ferrier tune 256 --ranks 4 --cross other-machine.json")]
     Tune(crate::tune::TuneArgs),
+    /// Solve an equation on a periodic box, and see what a tolerance costs and saves.
+    Solve(crate::solve::SolveArgs),
     /// Look at, merge or forget what tuning has learned.
     #[command(after_help = "Examples:
   ferrier wisdom list
@@ -106,6 +110,15 @@ pub enum KindName {
     R2c,
 }
 
+/// What is encoded on its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CompressName {
+    /// What crosses between nodes.
+    BetweenNodes,
+    /// What crosses between ranks.
+    BetweenRanks,
+}
+
 /// The precision of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum PrecisionName {
@@ -116,7 +129,7 @@ pub enum PrecisionName {
 }
 
 /// Options of every command that makes a plan.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct Common {
     /// Number of ranks, threads of this process; under mpiexec its processes are the ranks [default: 1]
     #[arg(long, value_name = "R")]
@@ -126,6 +139,15 @@ pub struct Common {
     pub threads: Option<usize>,
     #[arg(long, value_name = "NAME", help = table("How ranks exchange data", EXCHANGES.iter().map(|m| (m.name, m.summary))))]
     pub exchange: Option<String>,
+    #[arg(long, value_name = "NAME", help = codecs())]
+    pub codec: Option<String>,
+    /// The error that is allowed, relative to the norm of the result: what crosses between ranks is encoded
+    /// with as few bytes as keep it
+    #[arg(long, value_name = "E")]
+    pub tolerance: Option<f64>,
+    /// What is encoded [default: between-nodes where there are several, else between-ranks]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub compress: Option<CompressName>,
     #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
     pub kernel: Option<String>,
     /// Axes to transform, such as 0,2; negative ones count from the last. For real transforms the
@@ -150,6 +172,29 @@ pub struct Common {
     pub wire: Option<ferrier::Wire>,
     #[command(flatten)]
     pub tiling: crate::overlap::TilingArgs,
+}
+
+/// How plans are run, for commands that know their problems themselves.
+#[derive(Args, Clone, Debug, Default)]
+pub struct WayArgs {
+    /// Threads of each rank [default: cores / ranks]
+    #[arg(long, value_name = "T")]
+    pub threads: Option<usize>,
+    #[arg(long, value_name = "NAME", help = table("How ranks exchange data", EXCHANGES.iter().map(|m| (m.name, m.summary))))]
+    pub exchange: Option<String>,
+    #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
+    pub kernel: Option<String>,
+    /// Pretend that ranks are apart, as 10gbit:5us (in-process ranks; each is then a node)
+    #[arg(long, value_name = "RATE:LATENCY")]
+    pub wire: Option<ferrier::Wire>,
+}
+
+impl WayArgs {
+    /// The same as options of a command that makes a plan.
+    pub fn common(&self, ranks: Option<usize>) -> Common {
+        let WayArgs { threads, exchange, kernel, wire } = self.clone();
+        Common { ranks, threads, exchange, kernel, wire, ..Common::default() }
+    }
 }
 
 /// `ferrier transform`.
@@ -268,6 +313,12 @@ pub struct InfoArgs {
     pub json: Option<PathBuf>,
 }
 
+/// Help that lists the codecs with their parameters.
+fn codecs() -> String {
+    let names: Vec<_> = CODECS.iter().map(|m| (format!("{}{}", m.name, m.parameter), m.summary)).collect();
+    table("How values are encoded on their way", names.iter().map(|(name, summary)| (&**name, *summary)))
+}
+
 /// Help that lists the members of a table.
 pub fn table<'a>(what: &str, members: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let list: Vec<_> = members.map(|(name, summary)| format!("{name} ({summary})")).collect();
@@ -276,15 +327,10 @@ pub fn table<'a>(what: &str, members: impl Iterator<Item = (&'a str, &'a str)>) 
 
 /// clap's complaint, which takes several lines, on one.
 pub fn usage_failure(error: &clap::Error) -> Failure {
-    let commands = || {
-        let list: Vec<_> =
-            Cli::command().get_subcommands().map(|command| command.get_name().to_string()).collect();
-        format!("commands are: {}", list.join(", "))
-    };
-    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
-        return Failure::new(format!("no command; {}; try --help", commands()));
-    }
     let text = error.render().to_string();
+    if error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand {
+        return Failure::new(format!("no command; {}; try --help", commands(&text)));
+    }
     let mut said: Vec<_> = text
         .lines()
         .map(str::trim)
@@ -293,10 +339,22 @@ pub fn usage_failure(error: &clap::Error) -> Failure {
         .map(String::from)
         .collect();
     if error.kind() == ErrorKind::InvalidSubcommand {
-        said.push(format!("({})", commands()));
+        said.push(format!("({})", commands(&text)));
     }
     let said = said.join(" ");
     Failure::new(format!("{}; try --help", said.strip_prefix("error: ").unwrap_or(&said)))
+}
+
+/// The commands of that command of which clap's text shows the usage.
+fn commands(text: &str) -> String {
+    let usage = text.lines().find_map(|line| line.trim().strip_prefix("Usage: ferrier")).unwrap_or_default();
+    let mut command = Cli::command();
+    for word in usage.split_whitespace() {
+        let Some(own) = command.find_subcommand(word) else { break };
+        command = own.clone();
+    }
+    let list: Vec<_> = command.get_subcommands().map(|command| command.get_name()).collect();
+    format!("commands are: {}", list.join(", "))
 }
 
 #[cfg(test)]
@@ -313,6 +371,8 @@ mod tests {
         for words in [
             &["ferrier"][..],
             &["ferrier", "dance"],
+            &["ferrier", "solve"],
+            &["ferrier", "solve", "dance"],
             &["ferrier", "bench"],
             &["ferrier", "bench", "8", "--kind", "c3c"],
             &["ferrier", "bench", "8", "--frobnicate"],

@@ -1,5 +1,6 @@
 //! `ferrier bench`: how fast, how close to the limit, and is it right.
 
+use ferrier::codec::RAW;
 use ferrier::{Precision, Tiling, machine};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
@@ -78,6 +79,8 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     wire: Option<String>,
     exchange: String,
+    /// As given or chosen.
+    codec: String,
     kernel: String,
     in_layout: String,
     out_layout: String,
@@ -89,6 +92,8 @@ struct Report {
     gflops: f64,
     error_l2: f64,
     error_forward: f64,
+    /// Of the spectrum: what encoding lost and the worst that rounding can do.
+    error_bound: f64,
     memory_bytes_per_rank: u64,
     wire_bytes: u64,
     copy_gb_s: f64,
@@ -250,7 +255,10 @@ fn points(task: &Task) -> f64 {
 fn check(task: &Task, measured: &Measured) -> Option<Failure> {
     let allowed = 4.0 * task.precision.epsilon() * points(task).log2().max(1.0);
     for timed in &measured.timed {
-        for (what, error) in [("spectrum", timed.error_forward), ("round trip", timed.error_l2)] {
+        let [there, back] = timed.bounds.unwrap_or([allowed; 2]);
+        for (what, error, allowed) in
+            [("spectrum", timed.error_forward, there), ("round trip", timed.error_l2, back)]
+        {
             // A NaN is not within either.
             let within = error <= allowed;
             if !within {
@@ -331,6 +339,7 @@ fn assemble(
         transport: measured.transport,
         wire: args.problem.common.wire.map(|wire| wire.to_string()),
         exchange: timed.exchange.clone(),
+        codec: timed.codec.clone(),
         kernel: timed.kernel.clone(),
         in_layout: args.problem.in_layout.to_string(),
         out_layout: args.problem.out_layout.to_string(),
@@ -342,6 +351,7 @@ fn assemble(
         gflops: flops / seconds / 1e9,
         error_l2: timed.error_l2,
         error_forward: timed.error_forward,
+        error_bound: timed.error_bound,
         memory_bytes_per_rank: timed.memory,
         wire_bytes: timed.wire,
         copy_gb_s,
@@ -379,8 +389,9 @@ fn text(args: &BenchArgs, report: &Report) -> String {
     let shape = report.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
     let batch = if report.batch == 1 { String::new() } else { format!(", batch {}", report.batch) };
     let wire = report.wire.as_ref().map_or(String::new(), |wire| format!(", wire {wire}"));
+    let codec = if report.codec == RAW { String::new() } else { format!(", codec {}", report.codec) };
     let mut out = format!(
-        "{shape} {} {}{batch}{}: {}{} of {}{wire}, exchange {}, kernel {}, {} in, {} out\n",
+        "{shape} {} {}{batch}{}: {}{} of {}{wire}, exchange {}{codec}, kernel {}, {} in, {} out\n",
         report.kind,
         report.precision,
         if report.in_place { ", in place" } else { "" },
@@ -426,7 +437,7 @@ fn text(args: &BenchArgs, report: &Report) -> String {
             format!("{:.0} % (3 passes at {} GB/s)", 100.0 * report.limit_fraction, digits(report.copy_gb_s)),
         ),
         ("error, round trip", format!("{:.2e}", report.error_l2)),
-        ("error, spectrum", format!("{:.2e}", report.error_forward)),
+        ("error, spectrum", format!("{:.2e} (at most {:.1e})", report.error_forward, report.error_bound)),
         ("memory per rank", bytes(report.memory_bytes_per_rank)),
         ("between ranks", bytes(report.wire_bytes)),
     ]);

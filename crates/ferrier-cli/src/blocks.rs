@@ -32,6 +32,8 @@ fn kind(event: &Event) -> &'static str {
     match event.kind {
         EventKind::Transform => "fft",
         EventKind::Copy => "copy",
+        EventKind::Encode => "encode",
+        EventKind::Decode => "decode",
         EventKind::Post => "post",
         EventKind::Wait => "wait",
         EventKind::Barrier => "barrier",
@@ -39,7 +41,8 @@ fn kind(event: &Event) -> &'static str {
 }
 
 fn is_compute(event: &Event) -> bool {
-    matches!(event.kind, EventKind::Transform | EventKind::Copy)
+    use EventKind::{Copy, Decode, Encode, Transform};
+    matches!(event.kind, Transform | Copy | Encode | Decode)
 }
 
 fn name(event: &Event) -> &str {
@@ -55,7 +58,7 @@ pub fn blocks(ranks: &[Vec<Event>], total_ms: f64) -> Vec<Block> {
         }
     }
     // Passes in the order in which they run, then what is no work.
-    let order = ["fft", "copy", "post", "wait", "barrier"];
+    let order = ["fft", "copy", "encode", "decode", "post", "wait", "barrier"];
     keys.sort_by_key(|(kind, _)| order.iter().position(|known| known == kind));
     let block = |kind: &'static str, name: &str, own: &dyn Fn(&Vec<Event>) -> f64| {
         let each: Vec<f64> = ranks.iter().map(own).collect();

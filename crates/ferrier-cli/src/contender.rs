@@ -29,8 +29,14 @@ pub struct Timed {
     pub error_forward: f64,
     /// Of the rank that needs most.
     pub memory: u64,
-    /// Bytes that ranks take from others in one forward transform.
+    /// Bytes that crossed between ranks in one forward transform, encoded or not.
     pub wire: u64,
+    /// How they were encoded.
+    pub codec: String,
+    /// What the error of the spectrum and of a round trip can be at most; `None` where nothing is lost.
+    pub bounds: Option<[f64; 2]>,
+    /// The former, with the worst that rounding can do.
+    pub error_bound: f64,
     /// How ranks exchanged data, as the planner chose.
     pub exchange: String,
     /// What transformed the lines.
@@ -119,7 +125,7 @@ impl<T: Real + Number + Into<f64>> Contender<T> {
         let recipe = plan.recipe();
         let timed = Timed {
             memory: comm.max(&[plan.memory().total() as f64])?[0] as u64,
-            wire: recipe.wire_bytes(),
+            codec: recipe.codec().into(),
             exchange: recipe.exchange().into(),
             kernel: recipe.kernel().into(),
             tiling: recipe.overlap.forward.first().copied(),
@@ -146,7 +152,14 @@ impl<T: Real + Number + Into<f64>> Contender<T> {
         let order = plan.output_layout().order();
         let view = View::of_spectrum(arrays.spectrum(), plan.output_box(), order, self.batch);
         own.error_forward = error(&view)?;
+        own.wire = comm.sum(&[plan.wire_bytes() as f64])?[0] as u64;
+        let there = plan.certificate().unwrap_or_default();
         arrays.backward(plan)?;
+        let back = plan.certificate().unwrap_or_default();
+        own.error_bound = there.bound();
+        // What the spectrum has lost comes back, of a halved one up to twice its squares.
+        let round = (std::f64::consts::SQRT_2 * there.bound() + back.bound()) * (1.0 + there.bound());
+        own.bounds = (there.loss + back.loss > 0.0).then_some([there.bound(), round]);
         arrays.refill(noise);
         let once = timed(comm, || arrays.forward(plan))?;
         Ok([once, timed(comm, || arrays.backward(plan))?])

@@ -15,13 +15,16 @@ mod output;
 mod overlap;
 mod parts;
 mod peers;
+mod pending;
 mod plan;
+mod pulse;
 mod reference;
 mod report;
 mod session;
 mod setup;
 mod shape;
 mod signals;
+mod solve;
 mod spread;
 mod sweep;
 mod timeline;
@@ -86,6 +89,7 @@ fn command(session: &Session) -> Outcome {
         Command::Bench(args) => bench::run(&args, session),
         Command::Plan(args) => plan::run(&args, session),
         Command::Tune(args) => tune::run(&args, session),
+        Command::Solve(args) => solve::run(&args, session),
         Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
         Command::Info(args) => info::run(&args, session),
     }

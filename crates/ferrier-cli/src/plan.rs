@@ -146,8 +146,12 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
     let several = drafted.node_count() > 1;
     let kind = if recipe.is_real() { "r2c" } else { "c2c" };
     let batch = if args.batch == 1 { String::new() } else { format!(", batch {}", args.batch) };
+    let codec = match recipe.codec() {
+        ferrier::codec::RAW => String::new(),
+        name => format!(", codec {name} {}", recipe.compress.name()),
+    };
     let mut out = format!(
-        "{} {kind} {}{batch}, {} rank{}{}: exchange {}, kernel {}, {} in, {} out\n",
+        "{} {kind} {}{batch}, {} rank{}{}: exchange {}{codec}, kernel {}, {} in, {} out\n",
         args.shape,
         recipe.precision.name(),
         nodes.len(),

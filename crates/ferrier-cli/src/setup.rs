@@ -1,8 +1,8 @@
 //! From options to what the library wants.
 
-use ferrier::{Choice, Comm, LayoutSpec, Problem};
+use ferrier::{Choice, Comm, Compress, LayoutSpec, Problem};
 
-use crate::args::{Common, KindName, ProblemArgs};
+use crate::args::{Common, CompressName, KindName, ProblemArgs};
 use crate::failure::{Outcome, fail};
 use crate::report;
 use crate::session;
@@ -61,12 +61,11 @@ pub fn check_room(comm: &Comm, bytes: usize) -> Outcome {
     let mut mine = vec![0.0; comm.node_count()];
     mine[own] = bytes as f64;
     let needed = comm.sum(&mine)?[own];
-    let there = ferrier::machine::info().memory_bytes as f64;
+    let machine = ferrier::machine::info().memory_bytes as u64;
+    let there = ferrier::machine::memory_left().min(if machine == 0 { u64::MAX } else { machine }) as f64;
     let text = |bytes: f64| report::bytes(bytes as u64);
-    let enough = match there > 0.0 && needed > there {
-        true => {
-            fail(format!("not enough memory: {} are needed, the machine has {}", text(needed), text(there)))
-        }
+    let enough = match needed > there {
+        true => fail(format!("not enough memory: {} are needed, {} are there", text(needed), text(there))),
         false => Ok(()),
     };
     session::agree(comm, enough)
@@ -91,7 +90,20 @@ pub fn named(common: &Common) -> Outcome<Choice> {
     if let Some(name) = &common.kernel {
         ferrier::kernel::find(name)?;
     }
-    Ok(Choice { exchange: common.exchange.clone(), kernel: common.kernel.clone(), ..Choice::default() })
+    let compress = common.compress.map(|compress| match compress {
+        CompressName::BetweenNodes => Compress::BetweenNodes,
+        CompressName::BetweenRanks => Compress::BetweenRanks,
+    });
+    let (exchange, kernel, codec) = (common.exchange.clone(), common.kernel.clone(), common.codec.clone());
+    Ok(Choice { exchange, kernel, codec, compress, ..Choice::default() })
+}
+
+/// The problem with the error that is allowed, if one is.
+pub fn allowing(problem: Problem, common: &Common) -> Problem {
+    match common.tolerance {
+        Some(error) => problem.tolerance(error),
+        None => problem,
+    }
 }
 
 /// The library's axes to transform, the halved one last.
@@ -194,5 +206,5 @@ pub fn problem(args: &ProblemArgs, ranks: usize) -> Outcome<(Problem, Vec<usize>
         .output(outward)
         .batch(args.batch)
         .reproducible(args.common.reproducible);
-    Ok((problem, axes))
+    Ok((allowing(problem, &args.common), axes))
 }

@@ -20,6 +20,7 @@ const GAP: f64 = 16.0;
 const LETTER: f64 = 6.2;
 /// Colours of what is no pass.
 const POST: &str = "#555555";
+const CODEC: &str = "#9a7fb8";
 const WAIT: &str = "#f3d3cc";
 const FLIGHT: &str = "#e69f00";
 
@@ -33,6 +34,7 @@ pub fn svg(title: &str, ranks: &[Vec<Event>]) -> String {
             let at = names.iter().position(|name| *name == event.name).unwrap_or(0);
             PASSES[at % PASSES.len()]
         }
+        EventKind::Encode | EventKind::Decode => CODEC,
         EventKind::Post => POST,
         EventKind::Wait | EventKind::Barrier => WAIT,
     };
@@ -111,6 +113,8 @@ fn told(event: &Event) -> String {
             let speed = event.bytes as f64 / 1e6 / event.ms().max(1e-9);
             format!("{}{tile}: {ms} ms, {} at {} GB/s", event.name, bytes(event.bytes), digits(speed))
         }
+        EventKind::Encode => format!("encode {}{tile}: {ms} ms", event.name),
+        EventKind::Decode => format!("decode {}{tile}: {ms} ms", event.name),
         EventKind::Post => format!("post {}{tile}: {ms} ms", event.name),
         EventKind::Wait => format!("wait for {}{tile}: {ms} ms", event.name),
         EventKind::Barrier => format!("barrier: {ms} ms"),

@@ -108,6 +108,8 @@ fn step(rank: usize, event: &Event) -> Value {
     let (category, name) = match event.kind {
         EventKind::Transform => ("fft", event.name.clone()),
         EventKind::Copy => ("copy", event.name.clone()),
+        EventKind::Encode => ("encode", format!("encode {}", event.name)),
+        EventKind::Decode => ("decode", format!("decode {}", event.name)),
         EventKind::Post => ("post", format!("post {}", event.name)),
         EventKind::Wait => ("wait", format!("wait for {}", event.name)),
         EventKind::Barrier => ("barrier", "barrier".into()),

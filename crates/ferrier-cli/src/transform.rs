@@ -1,9 +1,7 @@
 //! `ferrier transform`: one file into another.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -13,7 +11,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use crate::args::{Direction, ScaleName, TransformArgs};
 use crate::failure::{Failure, Outcome, fail, io_failure, io_text};
 use crate::npy::{Dtype, Header};
-use crate::output::Output;
+use crate::output::{Naming, Output};
 use crate::parts::{self, Elements, Number, Part};
 use crate::session::{self, Session};
 use crate::setup;
@@ -67,16 +65,29 @@ pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
 
 /// The output: the first process makes it, the others open what it made. Collective over processes.
 fn open_output(job: &Job<'_>, session: &Session) -> Outcome<Output> {
+    let one_host = session.launched().is_none_or(|launched| launched.comm().node_count() == 1);
+    if one_host {
+        match open_as(job, session, Naming::Late)? {
+            // The processes of others are out of sight: a name will do.
+            Err(_) => {}
+            Ok(output) => return Ok(output),
+        }
+    }
+    open_as(job, session, Naming::Early)?
+}
+
+/// The outer failure is that of making the file, the inner that of finding it.
+fn open_as(job: &Job<'_>, session: &Session, naming: Naming) -> Outcome<Outcome<Output>> {
     let path = &job.args.output;
     let made = session.of_first(|| {
-        let output = Output::create(path)?;
+        let output = Output::create(path, naming)?;
         output.reserve(job.out_header.offset + job.out_bytes())?;
         output.file().write_all_at(&job.head, 0).map_err(|error| io_failure("write", path, &error))?;
-        Ok(Some(output))
+        let invitation = output.invitation()?;
+        Ok(Some((output, invitation)))
     })?;
-    let name = made.as_ref().map(|output| output.temporary().as_os_str().as_bytes()).unwrap_or_default();
-    let name = session.tell(name)?;
-    session.agree(made.map_or_else(|| Output::join(Path::new(OsStr::from_bytes(&name)), path), Ok))
+    let told = session.tell(made.as_ref().map_or(&[], |(_, invitation)| invitation))?;
+    Ok(session.agree(made.map_or_else(|| Output::join(&told, path), |(output, _)| Ok(output))))
 }
 
 /// Looks at options and input.
@@ -121,6 +132,7 @@ fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
         ScaleName::Symmetric => Scale::Symmetric,
     };
     let problem = problem.axes(&axes).reproducible(args.common.reproducible);
+    let problem = setup::allowing(problem, &args.common);
     let problem = if forward {
         problem.input(spec_in).output(spec_out).scale_forward(scale)
     } else {

@@ -8,11 +8,13 @@
 //! scaling are not passes of their own.
 
 mod native;
+mod r2r;
 mod real;
 mod rustfft;
 
 use serde::{Deserialize, Serialize};
 
+pub use r2r::R2r;
 pub use real::{Precision, Real};
 
 /// What a line goes through.
@@ -28,6 +30,17 @@ pub enum LineKind {
     /// n/2+1 complex in, n real out, sign +1. The imaginary parts of the
     /// first and (for even n) the last element are taken as zero.
     RealBackward,
+    /// n in, n out: a cosine or sine transform.
+    R2r {
+        /// Which one.
+        kind: R2r,
+        /// Whether its matrix is made orthogonal up to a factor, as scipy
+        /// does for `norm="ortho"` (types 1, 2 and 3: the first or last
+        /// elements get a factor of the root of 2, or of a half).
+        ortho: bool,
+        /// Whether elements are complex: their parts go through it one by one.
+        complex: bool,
+    },
 }
 
 impl LineKind {
@@ -43,12 +56,18 @@ impl LineKind {
 
     /// Numbers per element before the transform: 1 for real, 2 for complex.
     pub fn width_in(self) -> usize {
-        if self == LineKind::RealForward { 1 } else { 2 }
+        match self {
+            LineKind::RealForward | LineKind::R2r { complex: false, .. } => 1,
+            _ => 2,
+        }
     }
 
     /// Numbers per element after the transform.
     pub fn width_out(self) -> usize {
-        if self == LineKind::RealBackward { 1 } else { 2 }
+        match self {
+            LineKind::RealBackward | LineKind::R2r { complex: false, .. } => 1,
+            _ => 2,
+        }
     }
 }
 
@@ -96,8 +115,9 @@ pub trait Lines<T>: Send + Sync {
 
     /// Loads `lines` lines from `from`, transforms them, stores them to `to`.
     ///
-    /// The strips of `from`, in order, cover the line from 0 to its length
-    /// before the transform; those of `to` likewise after it. All loads
+    /// The strips of `from` are parts of the line before the transform, in
+    /// order; those of `to` likewise after it. What those of `from` leave out
+    /// is zero, what those of `to` leave out is dropped. All loads
     /// happen before the first store, so lines may go back where they came
     /// from. `ahead` describes the block that this thread will be given next
     /// (`ahead_lines` lines; none at the end): a hint for prefetching, never read.
@@ -189,6 +209,12 @@ pub fn find(name: &str) -> Option<&'static Member> {
 impl Member {
     /// Lines of this kernel.
     pub fn lines<T: Real>(&self, spec: &LinesSpec) -> Box<dyn Lines<T>> {
-        T::lines(self, spec)
+        match spec.kind {
+            LineKind::R2r { kind, ortho, complex } => {
+                let engine = |spec: &LinesSpec| T::lines(self, spec);
+                Box::new(r2r::R2rLines::new(spec, (kind, ortho, complex), engine))
+            }
+            _ => T::lines(self, spec),
+        }
     }
 }

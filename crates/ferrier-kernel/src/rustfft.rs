@@ -31,6 +31,7 @@ pub(super) fn lines<T: Real>(spec: &LinesSpec) -> Box<dyn Lines<T>> {
         LineKind::Backward => Engine::Complex(FftPlanner::new().plan_fft_inverse(spec.n)),
         LineKind::RealForward => Engine::Forward(RealFftPlanner::new().plan_fft_forward(spec.n)),
         LineKind::RealBackward => Engine::Backward(RealFftPlanner::new().plan_fft_inverse(spec.n)),
+        LineKind::R2r { .. } => unreachable!("made of the others"),
     };
     Box::new(RustLines { engine, spec: *spec, scale: T::rounded(spec.scale) })
 }
@@ -118,6 +119,9 @@ impl<T: Real> Lines<T> for RustLines<T> {
         let (area, inner) = scratch.split_at_mut(block.lines * pitch);
         let inner_len = self.inner();
         let kind = self.spec.kind;
+        if block.from.iter().map(|strip| strip.len).sum::<usize>() < kind.len_in(self.spec.n) {
+            area.fill(T::zero());
+        }
         for strip in block.from {
             // SAFETY: the caller vouches for every element the strips describe.
             unsafe { gather(strip, block.lines, kind.width_in(), area, pitch) };

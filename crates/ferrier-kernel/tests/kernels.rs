@@ -3,13 +3,20 @@
 use std::collections::HashMap;
 
 use ferrier_kernel::Real;
-use ferrier_kernel::{Block, KERNELS, LineKind, LinesSpec, Store, Strip, find};
+use ferrier_kernel::{Block, KERNELS, LineKind, LinesSpec, R2r, Store, Strip, find};
 use ferrier_test::dft::{Direction, dft, keep_half};
+use ferrier_test::mixed::{self, Axis, Wave};
 use ferrier_test::{Errors, Field, Rng, Ulp, tolerance, watchdog};
 use num_complex::Complex;
 
 const KINDS: [LineKind; 4] =
     [LineKind::Forward, LineKind::Backward, LineKind::RealForward, LineKind::RealBackward];
+
+/// A cosine or sine transform in the oracle's words.
+fn wave(kind: R2r) -> Wave {
+    let at = R2r::ALL.iter().position(|other| *other == kind).unwrap();
+    Wave::ALL[at]
+}
 
 /// Memory for a block of lines: element `k` of line `j` at `k * step + j * lane`.
 #[derive(Clone, Copy)]
@@ -30,10 +37,13 @@ fn place(len: usize, width: usize, lines: usize, strided: bool) -> Place {
     }
 }
 
-/// The line in one to three pieces, as it lies in the buffers of neighbours.
-fn strips<T>(base: *mut T, len: usize, place: Place, pieces: usize) -> Vec<Strip<T>> {
-    let cuts: Vec<usize> = (0..=pieces).map(|p| p * len / pieces).collect();
+/// The line in one to three pieces, as it lies in the buffers of neighbours,
+/// without those elements that are in the gap.
+fn strips<T>(base: *mut T, len: usize, place: Place, pieces: usize, gap: Gap) -> Vec<Strip<T>> {
+    let mut cuts: Vec<usize> = (0..=pieces).map(|p| p * len / pieces).chain([gap.0, gap.1]).collect();
+    cuts.sort_unstable();
     cuts.windows(2)
+        .filter(|cut| gap.0 >= gap.1 || cut[1] <= gap.0 || gap.1 <= cut[0])
         .map(|cut| Strip {
             // Stays inside the block: cut[0] <= len.
             ptr: base.wrapping_add(cut[0] * place.step),
@@ -53,13 +63,19 @@ struct Job<'a> {
     lines: usize,
     strided: (bool, bool),
     pieces: (usize, usize),
+    /// Elements of the line that lie in memory, before and after; the others are zero, or dropped.
+    gaps: (Gap, Gap),
 }
+
+/// What lies in memory: all but these elements.
+type Gap = (usize, usize);
+const NO_GAPS: (Gap, Gap) = ((0, 0), (0, 0));
 
 fn source(job: &Job<'_>, line: usize, element: usize, bits: u32) -> Complex<f64> {
     let field = Field::new(11, bits);
     let at = [line, element, job.n];
     match job.kind {
-        LineKind::RealForward => Complex::new(field.real(0, at), 0.0),
+        LineKind::RealForward | LineKind::R2r { complex: false, .. } => Complex::new(field.real(0, at), 0.0),
         // What a real line's spectrum cannot have is noise that must be ignored.
         _ => field.complex(0, at),
     }
@@ -95,9 +111,9 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
     let skip = scratch.as_ptr().align_offset(64);
     let scratch = &mut scratch[skip..skip + need];
 
-    let from = strips(input.as_mut_ptr(), len_in, place_in, job.pieces.0);
+    let from = strips(input.as_mut_ptr(), len_in, place_in, job.pieces.0, job.gaps.0);
     let to_base = if in_place { input.as_mut_ptr() } else { output.as_mut_ptr() };
-    let to = strips(to_base, len_out, place_out, job.pieces.1);
+    let to = strips(to_base, len_out, place_out, job.pieces.1, job.gaps.1);
     let block = Block {
         lines: job.lines,
         from: &from,
@@ -115,6 +131,7 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
     let out = (0..job.lines)
         .map(|j| {
             (0..len_out)
+                .filter(|k| !(job.gaps.1.0..job.gaps.1.1).contains(k))
                 .map(|k| {
                     let at = k * place_out.step + j * place_out.lane;
                     touched[at..at + width_out].fill(true);
@@ -135,12 +152,12 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
 #[derive(Default)]
 struct Oracle(HashMap<Key, Vec<Complex<f64>>>);
 
-/// Length, kind, bits of the scale, line, bits of the numbers.
-type Key = (usize, LineKind, u64, usize, u32);
+/// Length, kind, bits of the scale, line, bits of the numbers, gaps.
+type Key = (usize, LineKind, u64, usize, u32, (Gap, Gap));
 
 impl Oracle {
     fn line(&mut self, job: &Job<'_>, line: usize, bits: u32) -> &[Complex<f64>] {
-        let key = (job.n, job.kind, job.scale.to_bits(), line, bits);
+        let key = (job.n, job.kind, job.scale.to_bits(), line, bits, job.gaps);
         self.0.entry(key).or_insert_with(|| want(job, line, bits))
     }
 }
@@ -148,7 +165,17 @@ impl Oracle {
 /// What the oracle says of one line.
 fn want(job: &Job<'_>, line: usize, bits: u32) -> Vec<Complex<f64>> {
     let n = job.n;
-    let x: Vec<_> = (0..job.kind.len_in(n)).map(|k| source(job, line, k, bits)).collect();
+    let value = |k: usize| match (job.gaps.0.0..job.gaps.0.1).contains(&k) {
+        true => Complex::new(0.0, 0.0),
+        false => source(job, line, k, bits),
+    };
+    let x: Vec<_> = (0..job.kind.len_in(n)).map(value).collect();
+    let mut all = whole_line(job, n, x);
+    all.drain(job.gaps.1.0..job.gaps.1.1);
+    all
+}
+
+fn whole_line(job: &Job<'_>, n: usize, x: Vec<Complex<f64>>) -> Vec<Complex<f64>> {
     let whole = |x: &[Complex<f64>], direction| dft(x, [1, 1, n], &[2], direction, job.scale);
     match job.kind {
         LineKind::Forward => whole(&x, Direction::Forward),
@@ -162,15 +189,19 @@ fn want(job: &Job<'_>, line: usize, bits: u32) -> Vec<Complex<f64>> {
             }
             whole(&full, Direction::Backward).iter().map(|v| Complex::new(v.re, 0.0)).collect()
         }
+        LineKind::R2r { kind, ortho, .. } => {
+            let axes = [Axis::Same, Axis::Same, Axis::Wave(wave(kind))];
+            mixed::forward(&x, [1, 1, n], axes, ortho, job.scale)
+        }
     }
 }
 
 fn check<T: Real + Ulp + Into<f64>>(job: &Job<'_>, oracle: &mut Oracle) {
     let told = || {
-        let Job { kernel, n, kind, lines, strided, pieces, scale } = job;
+        let Job { kernel, n, kind, lines, strided, pieces, scale, gaps } = job;
         let eps = T::EPS;
         format!(
-            "{kernel} n={n} {kind:?} eps={eps:.0e} lines={lines} strided={strided:?} pieces={pieces:?} scale={scale}"
+            "{kernel} n={n} {kind:?} eps={eps:.0e} lines={lines} strided={strided:?} pieces={pieces:?} scale={scale} gaps={gaps:?}"
         )
     };
     let got = run::<T>(job, false);
@@ -180,7 +211,14 @@ fn check<T: Real + Ulp + Into<f64>>(job: &Job<'_>, oracle: &mut Oracle) {
             errors.add(Complex::new(g.re.into(), g.im.into()), *w);
         }
     }
-    if let Err(why) = errors.within(tolerance::<T>(job.n), job.lines * job.kind.len_out(job.n)) {
+    let size = match job.kind {
+        // Weights before and after: as much as two points more.
+        LineKind::R2r { kind, .. } => 2 * kind.size(job.n),
+        _ => job.n,
+    };
+    if let Err(why) = errors
+        .within(tolerance::<T>(size), job.lines * (job.kind.len_out(job.n) - (job.gaps.1.1 - job.gaps.1.0)))
+    {
         panic!("{}: {why}", told());
     }
     // The bits of a line depend on that line alone: not on its neighbours, nor on where it lies.
@@ -226,6 +264,7 @@ fn every_length(kind: LineKind) {
                 lines: 1 + rng.below(most),
                 strided: (rng.below(2) == 0, rng.below(2) == 0),
                 pieces: (1 + rng.below(3), 1 + rng.below(3)),
+                gaps: NO_GAPS,
             };
             check_both(&job, &mut oracle);
         }
@@ -264,9 +303,71 @@ fn blocks_of_every_size() {
                 let spec = LinesSpec { n, kind, scale: 1.0 };
                 let best = find(kernel).unwrap().lines::<f64>(&spec).block(true).min(64);
                 for lines in [1, 2, 3, 5, 8, best.max(2) - 1, best, best + 1] {
-                    let job =
-                        Job { kernel, n, kind, scale: 1.0, lines, strided: (true, false), pieces: (2, 1) };
+                    let job = Job {
+                        kernel,
+                        n,
+                        kind,
+                        scale: 1.0,
+                        lines,
+                        strided: (true, false),
+                        pieces: (2, 1),
+                        gaps: NO_GAPS,
+                    };
                     check_both(&job, &mut oracle);
+                }
+            }
+        }
+    }
+}
+
+/// Types 1 to 4 of cosines and sines, on real and on complex elements.
+#[test]
+fn cosines_and_sines_of_many_lengths() {
+    let _watchdog = watchdog(120);
+    let mut rng = Rng::for_test(32);
+    for n in (1..=32).chain([45, 48, 64, 67, 100, 101, 128]) {
+        for kind in R2r::ALL.into_iter().filter(|kind| *kind != R2r::Dct1 || n > 1) {
+            let (ortho, complex) = (rng.below(3) == 0, rng.below(2) == 0);
+            let mut oracle = Oracle::default();
+            for kernel in KERNELS.iter().map(|member| member.name) {
+                let job = Job {
+                    kernel,
+                    n,
+                    kind: LineKind::R2r { kind, ortho, complex },
+                    scale: *rng.pick(&[1.0, 0.25]),
+                    lines: 1 + rng.below(9),
+                    strided: (rng.below(2) == 0, rng.below(2) == 0),
+                    pieces: (1 + rng.below(3), 1 + rng.below(3)),
+                    gaps: NO_GAPS,
+                };
+                check_both(&job, &mut oracle);
+            }
+        }
+    }
+}
+
+/// Elements that no strip has are zero before and dropped after.
+#[test]
+fn lines_with_gaps() {
+    let _watchdog = watchdog(120);
+    let mut rng = Rng::for_test(33);
+    let cosine = LineKind::R2r { kind: R2r::Dct2, ortho: false, complex: true };
+    for n in [2, 3, 8, 15, 16, 31, 37, 64, 96, 100, 101] {
+        for kind in KINDS.into_iter().chain([cosine]) {
+            let mut gap = |len: usize| {
+                let (a, b) = (rng.below(len), rng.below(len));
+                (a.min(b), a.max(b))
+            };
+            let gaps = (gap(kind.len_in(n)), gap(kind.len_out(n)));
+            let mut oracle = Oracle::default();
+            for kernel in KERNELS.iter().map(|member| member.name) {
+                for lines in [1 + rng.below(7), 16 + rng.below(20)] {
+                    let strided = (rng.below(2) == 0, rng.below(2) == 0);
+                    let pieces = (1 + rng.below(3), 1 + rng.below(3));
+                    check_both(
+                        &Job { kernel, n, kind, scale: 0.5, lines, strided, pieces, gaps },
+                        &mut oracle,
+                    );
                 }
             }
         }

@@ -325,42 +325,54 @@ impl AllToAllV {
             (Wire::Wide(_) | Wire::Equal(_), Counting::Split(_)) => {
                 return Err(Error::Argument("the count limit changed after an exchange was made".into()));
             }
-            (Wire::Messages(own, tag), _) => {
-                let tag = *tag;
-                let rank = own.rank();
-                for (index, part) in self.received.iter().enumerate() {
-                    if part.peer != rank && part.len > 0 {
-                        // SAFETY: the part lies inside the buffer, which the caller keeps.
-                        unsafe {
-                            let source = Source::Rank(part.peer);
-                            p2p::start_receive(table, own, to.add(part.at), part.len, source, tag, index)?;
-                        }
-                    } else {
-                        table.push_complete(index);
-                    }
+            // SAFETY: the caller's word.
+            (Wire::Messages(..), _) => unsafe {
+                self.start_messages(table, from, to, &|_| usize::MAX)?;
+            },
+        }
+        Ok(())
+    }
+
+    /// Starts it with so many bytes for each rank, or as many as were prepared.
+    ///
+    /// # Safety
+    /// As [`AllToAllV::start`].
+    pub(crate) unsafe fn start_messages(
+        &self,
+        table: &Table,
+        from: *const u8,
+        to: *mut u8,
+        len: &dyn Fn(usize) -> usize,
+    ) -> Result<()> {
+        let Wire::Messages(own, tag) = &self.wire else {
+            return Err(Error::Argument("only messages can be shorter than prepared".into()));
+        };
+        let (rank, tag) = (own.rank(), *tag);
+        for (index, part) in self.received.iter().enumerate() {
+            if part.peer != rank && part.len > 0 {
+                // SAFETY: the part lies inside the buffer, which the caller keeps.
+                unsafe {
+                    let source = Source::Rank(part.peer);
+                    p2p::start_receive(table, own, to.add(part.at), part.len, source, tag, index)?;
                 }
-                // Each rank begins with the one after it, so that not all send to rank 0 at first.
-                let turn = self.sent.iter().position(|part| part.peer > rank).unwrap_or(0);
-                for part in self.sent[turn..].iter().chain(&self.sent[..turn]).filter(|part| part.len > 0) {
-                    if part.peer != rank {
-                        // SAFETY: as above.
-                        unsafe {
-                            p2p::start_send(
-                                table,
-                                own,
-                                from.add(part.at),
-                                part.len,
-                                part.peer,
-                                tag,
-                                usize::MAX,
-                            )?
-                        };
-                    } else if let Some(mine) = self.received.iter().find(|mine| mine.peer == rank) {
-                        // SAFETY: both lie inside their buffers and are as long (agreed
-                        // upon when made); one is borrowed, the other exclusively ours.
-                        unsafe { to.add(mine.at).copy_from_nonoverlapping(from.add(part.at), mine.len) };
-                    }
-                }
+            } else {
+                table.push_complete(index);
+            }
+        }
+        // Each rank begins with the one after it, so that not all send to rank 0 at first.
+        let turn = self.sent.iter().position(|part| part.peer > rank).unwrap_or(0);
+        for part in self.sent[turn..].iter().chain(&self.sent[..turn]).filter(|part| part.len > 0) {
+            if part.peer != rank {
+                let most = part.len;
+                let length = [len(part.peer).min(most), most];
+                // SAFETY: as above.
+                unsafe {
+                    p2p::start_send(table, own, from.add(part.at), length, part.peer, tag, usize::MAX)?
+                };
+            } else if let Some(mine) = self.received.iter().find(|mine| mine.peer == rank) {
+                // SAFETY: both lie inside their buffers and are as long (agreed
+                // upon when made); one is borrowed, the other exclusively ours.
+                unsafe { to.add(mine.at).copy_from_nonoverlapping(from.add(part.at), mine.len) };
             }
         }
         Ok(())

@@ -47,6 +47,29 @@ impl Flight {
         unsafe { self.exchange.start(&self.table, send, recv) }
     }
 
+    /// Starts it with so many bytes for each rank, at most as many as were
+    /// prepared: what is shorter leaves the rest of the receiver's part as it
+    /// was. Only where it goes by messages.
+    ///
+    /// # Errors
+    /// As [`start`](Flight::start); [`Error::Argument`] where it is a collective.
+    ///
+    /// # Safety
+    /// As [`start`](Flight::start).
+    pub unsafe fn start_measured(
+        &mut self,
+        send: *const u8,
+        recv: *mut u8,
+        len: &dyn Fn(usize) -> usize,
+    ) -> Result<()> {
+        if self.in_flight() {
+            return Err(Error::Argument("the exchange is in flight already".into()));
+        }
+        let (send, recv) = self.places(send, recv);
+        // SAFETY: as in `start`.
+        unsafe { self.exchange.start_messages(&self.table, send, recv, len) }
+    }
+
     /// Whether it was started and is not known to be complete.
     pub fn in_flight(&self) -> bool {
         self.table.len() > 0

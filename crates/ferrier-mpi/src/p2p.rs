@@ -174,7 +174,8 @@ impl Comm {
     }
 }
 
-/// Starts to send `length` bytes.
+/// Starts to send `length` bytes of at most `most`, which is what the receiver
+/// asks for: a message that may be too long goes in as many pieces as it expects.
 ///
 /// # Safety
 /// The bytes live and stay as they are until the operations are complete.
@@ -182,7 +183,7 @@ pub(crate) unsafe fn start_send(
     table: &Table,
     comm: &Comm,
     start: *const u8,
-    length: usize,
+    [length, most]: [usize; 2],
     to: usize,
     tag: i32,
     part: usize,
@@ -200,7 +201,7 @@ pub(crate) unsafe fn start_send(
             table.push(handle, false, part);
         }
         Counting::Split(limit) => {
-            for piece in pieces(length, limit) {
+            for piece in pieces(most, limit).map(|piece| piece.start.min(length)..piece.end.min(length)) {
                 let _gate = mpi.enter()?;
                 // SAFETY: the piece lies inside the bytes, which the caller keeps.
                 let code = unsafe {

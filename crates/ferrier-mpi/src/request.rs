@@ -207,7 +207,7 @@ impl<'scope> Scope<'scope, '_> {
     ) -> Result<Request<'scope, T>> {
         let first = self.table.len();
         // SAFETY: the data outlives the scope, which outlives the operation.
-        unsafe { p2p::start_send(&self.table, comm, sent_from(data), size_of_val(data), to, tag, 0)? };
+        unsafe { p2p::start_send(&self.table, comm, sent_from(data), [size_of_val(data); 2], to, tag, 0)? };
         Ok(self.request(first, NonNull::dangling().as_ptr(), 0, None))
     }
 

@@ -19,13 +19,13 @@ pub enum Direction {
 }
 
 #[derive(Clone, Copy)]
-struct Number {
-    re: Dd,
-    im: Dd,
+pub(crate) struct Number {
+    pub re: Dd,
+    pub im: Dd,
 }
 
 /// `e^(2 pi i k/n)` for all `k` below `n`.
-fn roots(n: usize) -> Vec<Number> {
+pub(crate) fn roots(n: usize) -> Vec<Number> {
     (0..n)
         .map(|k| {
             // k/n = quarter/4 + rest/(4n) exactly, rest in [0, n).
@@ -52,7 +52,7 @@ pub fn twiddles(n: usize) -> Vec<Complex<f64>> {
     roots(n).iter().map(|w| Complex::new(w.re.value(), -w.im.value())).collect()
 }
 
-fn strides(shape: [usize; 3]) -> [usize; 3] {
+pub(crate) fn strides(shape: [usize; 3]) -> [usize; 3] {
     [shape[1] * shape[2], shape[2], 1]
 }
 

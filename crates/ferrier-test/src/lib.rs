@@ -6,6 +6,7 @@
 //!
 //! - [`dft`]: the naive transform in double-double arithmetic (about 1e-30),
 //!   so that what is measured is the library's error alone;
+//! - [`mixed`]: each axis its own transform, modes dropped and zeros added;
 //! - [`cases`]: the table `cases.txt`, run over every exchange, kernel and
 //!   number of ranks;
 //! - [`tiling`]: random boxes that tile a shape;
@@ -18,6 +19,7 @@ pub mod cases;
 mod dd;
 pub mod dft;
 pub mod measure;
+pub mod mixed;
 pub mod rng;
 pub mod tiling;
 pub mod watchdog;

@@ -23,6 +23,30 @@ pub enum MemoryUse {
     Small,
 }
 
+/// What is encoded where a codec or a tolerance was asked for. What a rank
+/// keeps for itself never is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Compress {
+    /// What crosses between nodes.
+    BetweenNodes,
+    /// What crosses between ranks.
+    BetweenRanks,
+}
+
+impl Compress {
+    /// All of them.
+    pub const ALL: [Compress; 2] = [Compress::BetweenNodes, Compress::BetweenRanks];
+
+    /// The name users type.
+    pub fn name(self) -> &'static str {
+        match self {
+            Compress::BetweenNodes => "between-nodes",
+            Compress::BetweenRanks => "between-ranks",
+        }
+    }
+}
+
 /// How a reshape is cut into tiles, so that some fly while others are transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tiling {
@@ -72,8 +96,8 @@ impl Overlap {
 }
 
 /// What the planner may be told; what is `None` it decides itself. Nothing
-/// here changes the result beyond rounding, and only `axes` and `kernel`
-/// change that.
+/// here but a lossy codec changes the result beyond rounding, and only `axes`
+/// and `kernel` change that.
 ///
 /// To let the tuner decide a new field, add a line to the table of knobs in
 /// `tune/knobs.rs`.
@@ -83,6 +107,14 @@ pub struct Choice {
     /// How values move between ranks; a name from
     /// [`EXCHANGES`](crate::exchange::EXCHANGES).
     pub exchange: Option<String>,
+    /// How values are encoded on their way; a name from
+    /// [`CODECS`](crate::codec::CODECS), with its parameter. By default they go
+    /// as they are or, where the problem has a tolerance, with the codec that
+    /// keeps it in the fewest bytes.
+    pub codec: Option<String>,
+    /// What is encoded; by default what crosses between nodes, or between
+    /// ranks where there is only one node.
+    pub compress: Option<Compress>,
     /// What transforms lines; a name from [`KERNELS`](crate::kernel::KERNELS).
     pub kernel: Option<String>,
     /// Through slabs or through pencils.

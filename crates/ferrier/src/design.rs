@@ -7,7 +7,10 @@
 //! bytes, messages and imbalance wins.
 
 use crate::layout::{factor_pairs, grid_boxes};
-use crate::{Box3, Choice, Error, Kind, Layout, Order, Path, Precision, Problem, Recipe, Result, Step};
+use crate::modes::held;
+use crate::{
+    Box3, Choice, Compress, Error, Kind, Layout, Order, Path, Precision, Problem, Recipe, Result, Scale, Step,
+};
 
 /// Seconds per message: what a small message costs on a good network.
 const LATENCY: f64 = 2e-6;
@@ -48,9 +51,13 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         output: output.as_ref(),
     };
     let walk = walker.best(&input, choice.axes.as_deref())?;
-    Ok(Recipe {
+    let mut recipe = Recipe {
         shape: problem.shape,
         kinds: problem.kinds(),
+        real: problem.is_real(),
+        keep: problem.keep,
+        filled: problem.filled,
+        ortho: [problem.scale_forward, problem.scale_backward].map(|scale| scale == Scale::Symmetric),
         precision,
         batch: problem.batch,
         scale_forward: problem.scale_forward.factor(problem.points()),
@@ -59,11 +66,15 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         output: walk.layout,
         steps: walk.steps,
         exchange: exchange.name.into(),
+        codec: crate::codec::RAW.into(),
+        compress: choice.compress.unwrap_or(Compress::BetweenRanks),
         kernel: kernel.name.into(),
         fuse: choice.fuse,
         overlap: choice.overlap.clone().unwrap_or_default(),
         memory: choice.memory,
-    })
+    };
+    recipe.codec = crate::codec::decide(problem, choice.codec.as_deref(), &recipe)?;
+    Ok(recipe)
 }
 
 struct Walker<'a> {
@@ -88,7 +99,8 @@ struct Walk {
 impl Walker<'_> {
     fn best(&self, input: &Layout, forced: Option<&[usize]>) -> Result<Walk> {
         let orders = self.axis_orders(input, forced)?;
-        let start = Walk { steps: Vec::new(), layout: input.clone(), real: self.problem.real, cost: 0.0 };
+        let start =
+            Walk { steps: Vec::new(), layout: input.clone(), real: self.problem.is_real(), cost: 0.0 };
         let mut best: Option<Walk> = None;
         for axes in orders {
             let bound = best.as_ref().map_or(f64::INFINITY, |best: &Walk| best.cost);
@@ -103,12 +115,12 @@ impl Walker<'_> {
     }
 
     /// Orders to try, the one that takes the fastest axis in memory first
-    /// ahead. The halved axis of a real transform comes first in all.
+    /// ahead. The halved axis of a real transform comes before complex ones in all.
     fn axis_orders(&self, input: &Layout, forced: Option<&[usize]>) -> Result<Vec<Vec<usize>>> {
         // A complex axis of one point is its own transform.
         let idle = |axis: usize| self.problem.shape[axis] == 1 && self.problem.kinds()[axis] == Kind::Complex;
         let listed = &self.problem.axes;
-        let legal = |axes: &[usize]| !self.problem.real || axes.first() == Some(&self.problem.halved);
+        let legal = |axes: &[usize]| self.problem.is_legal_order(axes);
         if let Some(axes) = forced {
             let mut sorted = (axes.to_vec(), listed.clone());
             sorted.0.sort_unstable();
@@ -120,7 +132,7 @@ impl Walker<'_> {
             }
             if !legal(axes) {
                 return Err(Error::Choice(format!(
-                    "the halved axis {} of a real transform comes first; got {axes:?}",
+                    "the halved axis {} of a real transform comes first, ahead of complex ones; got {axes:?}",
                     self.problem.halved
                 )));
             }
@@ -132,7 +144,8 @@ impl Walker<'_> {
         let mut all = permutations(fastest_first);
         for axes in &mut all {
             axes.retain(|&axis| listed.contains(&axis) && !idle(axis));
-            if let Some(at) = axes.iter().position(|&axis| self.problem.real && axis == self.problem.halved) {
+            let halved = axes.iter().position(|&axis| self.problem.real && axis == self.problem.halved);
+            if let Some(at) = halved.filter(|_| !legal(axes)) {
                 axes[..=at].rotate_right(1);
             }
         }
@@ -212,9 +225,12 @@ impl Walker<'_> {
         }
         let even = found.iter().map(Layout::largest).min().unwrap_or(0);
         found.retain(|layout| layout.largest() <= 2 * even);
-        // The output itself, seen before the halved axis shrinks.
+        // The output itself, seen before this axis changes its length, the last one that does.
         if let Some(output) = self.output.filter(|output| output.is_whole(axis) && self.inner_fits(output)) {
-            found.push(if walk.real { output.with_axis(axis, shape[axis]) } else { output.clone() });
+            let before = output.with_axis(axis, shape[axis]);
+            if before.shape() == shape {
+                found.push(before);
+            }
         }
         found
     }
@@ -227,11 +243,11 @@ impl Walker<'_> {
     fn transformed(&self, mut walk: Walk, axis: usize) -> Walk {
         let kind = self.problem.kinds()[axis];
         walk.steps.push(Step::Transform { axis, kind });
-        if kind == Kind::Real {
-            walk.layout = walk.layout.with_axis(axis, walk.layout.shape()[axis] / 2 + 1);
-            walk.real = false;
-        }
-        walk.cost += MEMORY * self.bytes(walk.layout.largest(), walk.real);
+        let before = self.bytes(walk.layout.largest(), walk.real);
+        walk.layout = walk.layout.with_axis(axis, held(&self.problem.modes(axis)));
+        walk.real &= kind != Kind::Real;
+        // Half is read and half is written.
+        walk.cost += MEMORY * (before + self.bytes(walk.layout.largest(), walk.real)) / 2.0;
         walk
     }
 

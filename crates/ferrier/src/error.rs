@@ -33,6 +33,19 @@ pub enum Error {
         known: String,
     },
 
+    /// Bytes from another rank that its codec cannot have written.
+    #[error("what came from rank {rank} cannot be decoded: {message}")]
+    Codec {
+        /// The rank that sent them.
+        rank: usize,
+        /// What is wrong with them.
+        message: String,
+    },
+
+    /// A transform lost more than the problem allows.
+    #[error("{0}")]
+    Tolerance(String),
+
     /// An array handed to a plan is not the one the plan was made for.
     #[error("{0}")]
     Array(String),

@@ -27,30 +27,37 @@
 
 mod buffer;
 mod choice;
+pub mod codec;
 mod design;
 mod error;
 pub mod exchange;
 pub mod kernel;
 mod layout;
 pub mod machine;
+mod modes;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub mod mpi;
 mod plan;
 mod pool;
 mod problem;
 mod recipe;
+mod room;
 mod simple;
+pub mod solve;
 pub mod transport;
 pub mod tune;
 pub mod wisdom;
 
-pub use choice::{Choice, MemoryUse, Overlap, Path, Tiling};
+pub use choice::{Choice, Compress, MemoryUse, Overlap, Path, Tiling};
 pub use design::design;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};
 pub use layout::{Box3, Layout, LayoutSpec, Order};
+pub use modes::Keep;
 pub use num_complex::Complex;
-pub use plan::{Array, Data, DataMut, Draft, Event, EventKind, Memory, Plan, Planner, StepTime, Workspace};
+pub use plan::{
+    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Plan, Planner, StepTime, Workspace,
+};
 pub use problem::{Kind, Problem, Scale};
 pub use recipe::{Recipe, Step, StepTraffic};
 pub use simple::{fft3, ifft3, irfft3, rfft3};

@@ -15,6 +15,13 @@ pub fn cores() -> usize {
     *CORES.get_or_init(|| std::thread::available_parallelism().map_or(1, |n| n.get()))
 }
 
+/// Bytes of memory that can still be taken, as far as the system tells: of the
+/// machine, and inside the limits of a container. Beyond those the system
+/// kills. The cache of files counts as free, since it makes way.
+pub fn memory_left() -> u64 {
+    crate::room::left()
+}
+
 /// Asks for huge pages; where the system has none, nothing happens.
 ///
 /// # Safety

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Layout, LayoutSpec, Result};
+use ferrier_kernel::R2r;
+
+use crate::modes::{Run, held};
+use crate::{Error, Keep, Layout, LayoutSpec, Result};
 
 /// What happens to an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -15,9 +18,93 @@ pub enum Kind {
     Complex,
     /// Real to complex forward (n to n/2+1), complex to real backward.
     Real,
+    /// Cosines, type 1 (at least two points). Backward is type 1 too.
+    Dct1,
+    /// Cosines, type 2. Backward is type 3.
+    Dct2,
+    /// Cosines, type 3. Backward is type 2.
+    Dct3,
+    /// Cosines, type 4. Backward is type 4 too.
+    Dct4,
+    /// Sines, type 1. Backward is type 1 too.
+    Dst1,
+    /// Sines, type 2. Backward is type 3.
+    Dst2,
+    /// Sines, type 3. Backward is type 2.
+    Dst3,
+    /// Sines, type 4. Backward is type 4 too.
+    Dst4,
 }
 
-/// By what a transform multiplies; N is the product of the transformed axes.
+impl Kind {
+    /// All kinds with the names that users type.
+    pub const NAMES: [(&'static str, Kind); 11] = [
+        ("none", Kind::None),
+        ("c2c", Kind::Complex),
+        ("r2c", Kind::Real),
+        ("dct1", Kind::Dct1),
+        ("dct2", Kind::Dct2),
+        ("dct3", Kind::Dct3),
+        ("dct4", Kind::Dct4),
+        ("dst1", Kind::Dst1),
+        ("dst2", Kind::Dst2),
+        ("dst3", Kind::Dst3),
+        ("dst4", Kind::Dst4),
+    ];
+
+    /// The name that users type.
+    pub fn name(self) -> &'static str {
+        Kind::NAMES.iter().find(|(_, kind)| *kind == self).map_or("none", |(name, _)| name)
+    }
+
+    /// The cosine or sine transform that it is.
+    pub(crate) fn r2r(self) -> Option<R2r> {
+        match self {
+            Kind::None | Kind::Complex | Kind::Real => None,
+            Kind::Dct1 => Some(R2r::Dct1),
+            Kind::Dct2 => Some(R2r::Dct2),
+            Kind::Dct3 => Some(R2r::Dct3),
+            Kind::Dct4 => Some(R2r::Dct4),
+            Kind::Dst1 => Some(R2r::Dst1),
+            Kind::Dst2 => Some(R2r::Dst2),
+            Kind::Dst3 => Some(R2r::Dst3),
+            Kind::Dst4 => Some(R2r::Dst4),
+        }
+    }
+
+    /// Modes of `n` points.
+    pub fn modes(self, n: usize) -> usize {
+        if self == Kind::Real { n / 2 + 1 } else { n }
+    }
+
+    /// By what forward and backward together multiply where neither is
+    /// scaled: the length of the Fourier transform behind `n` points (1 where
+    /// there is none). For cosines and sines 2n, but 2(n-1) for
+    /// [`Kind::Dct1`] and 2(n+1) for [`Kind::Dst1`], as in `scipy.fft`.
+    pub fn size(self, n: usize) -> usize {
+        match (self, self.r2r()) {
+            (Kind::None, _) => 1,
+            (_, Some(r2r)) => r2r.size(n),
+            _ => n,
+        }
+    }
+}
+
+impl std::str::FromStr for Kind {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Kind> {
+        let found = Kind::NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
+        found.ok_or_else(|| Error::UnknownName {
+            seam: "kind",
+            name: name.into(),
+            known: Kind::NAMES.map(|(name, _)| name).join(", "),
+        })
+    }
+}
+
+/// By what a transform multiplies; N is the product of the transformed axes'
+/// [sizes](Kind::size).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
@@ -25,7 +112,9 @@ pub enum Scale {
     None,
     /// 1/N.
     Full,
-    /// 1/sqrt(N).
+    /// 1/sqrt(N). Cosines and sines are orthogonal then, as with
+    /// `norm="ortho"` of `scipy.fft`: the first and last elements of types 1,
+    /// 2 and 3 get the factors that this takes.
     Symmetric,
 }
 
@@ -36,6 +125,25 @@ impl Scale {
             Scale::Full => 1.0 / n,
             Scale::Symmetric => 1.0 / n.sqrt(),
         }
+    }
+}
+
+/// A relative error that is allowed; compared by its bits.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Tolerance(pub f64);
+
+impl PartialEq for Tolerance {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.to_bits() == other.0.to_bits()
+    }
+}
+
+impl Eq for Tolerance {}
+
+impl std::hash::Hash for Tolerance {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.0.to_bits().hash(state);
     }
 }
 
@@ -51,12 +159,19 @@ pub struct Problem {
     pub(crate) real: bool,
     pub(crate) halved: usize,
     pub(crate) axes: Vec<usize>,
+    /// Kinds that are not all complex or real.
+    pub(crate) mixed: Option<[Kind; 3]>,
+    /// Are the values complex although no axis says so?
+    pub(crate) complex_values: bool,
+    pub(crate) keep: [Keep; 3],
+    pub(crate) filled: [Option<(usize, usize)>; 3],
     pub(crate) input: LayoutSpec,
     pub(crate) output: LayoutSpec,
     pub(crate) scale_forward: Scale,
     pub(crate) scale_backward: Scale,
     pub(crate) batch: usize,
     pub(crate) reproducible: bool,
+    pub(crate) tolerance: Option<Tolerance>,
 }
 
 impl Problem {
@@ -66,12 +181,17 @@ impl Problem {
             real,
             halved: 2,
             axes: vec![0, 1, 2],
+            mixed: None,
+            complex_values: false,
+            keep: [Keep::All; 3],
+            filled: [None; 3],
             input: LayoutSpec::slabs(0),
             output: LayoutSpec::slabs(0),
             scale_forward: Scale::None,
             scale_backward: Scale::Full,
             batch: 1,
             reproducible: false,
+            tolerance: None,
         }
     }
 
@@ -84,6 +204,94 @@ impl Problem {
     /// spectrum (forward) and back; axis 2 is halved unless told otherwise.
     pub fn r2c(shape: [usize; 3]) -> Self {
         Self::new(shape, true)
+    }
+
+    /// Each axis its own transform.
+    ///
+    /// - With a [`Kind::Real`] axis (one at most) values are real before
+    ///   `forward` and complex after it; cosines and sines act on real values
+    ///   before that axis is transformed, or on both parts after it, which is
+    ///   the same.
+    /// - Without one, but with a [`Kind::Complex`] axis, values are complex on
+    ///   both sides; cosines and sines act on both parts.
+    /// - With cosines and sines only, values are real on both sides, unless
+    ///   [`complex_values`](Self::complex_values) says otherwise.
+    ///
+    /// Nothing is scaled forward, and backward by one over the product of
+    /// [sizes](Kind::size), as `scipy.fft` does with `norm="backward"`;
+    /// [`Scale::Symmetric`] on both sides is its `norm="ortho"`, and
+    /// [`Scale::Full`] forward with [`Scale::None`] backward its `norm="forward"`.
+    ///
+    /// ```
+    /// use ferrier::{Kind, Plan, Problem};
+    /// // The walls are in z, the other two axes are periodic.
+    /// let problem = Problem::mixed([8, 8, 8], [Kind::Dct2, Kind::Complex, Kind::Real]);
+    /// ferrier::ranks(2).run(|comm| {
+    ///     let mut plan = Plan::<f64>::new(&comm, &problem)?;
+    ///     let mut field = plan.make_input()?;
+    ///     field.fill_real(|_, _| 1.0);
+    ///     let mut modes = plan.make_output()?;
+    ///     plan.forward(&field, &mut modes)?;
+    ///     if let Some(zero) = modes.index(0, [0, 0, 0]) {
+    ///         assert!((modes.complex()[zero].re - 2.0 * 512.0).abs() < 1e-9);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), ferrier::Error>(())
+    /// ```
+    pub fn mixed(shape: [usize; 3], kinds: [Kind; 3]) -> Self {
+        let halved = kinds.iter().position(|&kind| kind == Kind::Real);
+        Problem {
+            axes: (0..3).filter(|&axis| kinds[axis] != Kind::None).collect(),
+            halved: halved.unwrap_or(2),
+            mixed: Some(kinds),
+            ..Self::new(shape, halved.is_some())
+        }
+    }
+
+    /// The values are complex although the axes are cosines and sines only,
+    /// which act on both parts.
+    pub fn complex_values(mut self) -> Self {
+        self.complex_values = true;
+        self
+    }
+
+    /// Which modes of each axis are kept. Forward drops the others right
+    /// after an axis is transformed, backward pads with zeros right before:
+    /// what is known to be zero is neither transformed nor sent. The spectrum
+    /// is an array of the kept modes only.
+    ///
+    /// ```
+    /// use ferrier::{Keep, Plan, Problem};
+    /// let problem = Problem::c2c([16, 16, 16]).keep([Keep::Lowest(8); 3]);
+    /// assert_eq!(problem.spectrum_shape(), [8, 8, 8]);
+    /// ferrier::ranks(2).run(|comm| {
+    ///     let mut plan = Plan::<f64>::new(&comm, &problem)?;
+    ///     let (mut coarse, mut fine) = (plan.make_output()?, plan.make_input()?);
+    ///     coarse.fill_complex(|_, at| if at == [0, 0, 7] { 4096.0.into() } else { 0.0.into() });
+    ///     // The last of the kept modes is the frequency -1.
+    ///     plan.backward(&coarse, &mut fine)?;
+    ///     if let Some(at) = fine.index(0, [0, 0, 4]) {
+    ///         assert!((fine.complex()[at].im + 1.0).abs() < 1e-12);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), ferrier::Error>(())
+    /// ```
+    pub fn keep(mut self, keep: [Keep; 3]) -> Self {
+        self.keep = keep;
+        self
+    }
+
+    /// Before `forward`, only these indices of an axis are not zero, and the
+    /// array holds only them; `backward` gives only them. The axis is
+    /// transformed in its whole length: a linear convolution of `m` points
+    /// with as many is one of length `2m` of which `0..m` is filled.
+    pub fn filled(mut self, axis: usize, range: std::ops::Range<usize>) -> Self {
+        if let Some(filled) = self.filled.get_mut(axis) {
+            *filled = Some((range.start, range.end));
+        }
+        self
     }
 
     /// The axis that shrinks to n/2+1 in a real transform.
@@ -136,46 +344,95 @@ impl Problem {
         self
     }
 
-    /// Shape of the input of `forward`.
-    pub fn shape(&self) -> [usize; 3] {
+    /// The error that is allowed: the L2 norm of the difference to the exact
+    /// result, over the norm of the result. What crosses between ranks is then
+    /// encoded with as few bytes as keep it, and
+    /// [`Plan::certificate`](crate::Plan::certificate) tells what was lost.
+    ///
+    /// A plan is refused where rounding alone might exceed it (below 10 epsilon
+    /// log2 N), and a transform whose certificate exceeds it is an error: that
+    /// can only be where the result is much smaller than what went before it.
+    pub fn tolerance(mut self, error: f64) -> Self {
+        self.tolerance = Some(Tolerance(error));
+        self
+    }
+
+    /// Lengths of the transforms of each axis.
+    pub fn lengths(&self) -> [usize; 3] {
         self.shape
     }
 
-    /// Shape of the output of `forward`: the same, but for the halved axis of
-    /// a real transform.
-    pub fn spectrum_shape(&self) -> [usize; 3] {
-        let mut shape = self.shape;
-        if self.real && self.halved < 3 {
-            shape[self.halved] = shape[self.halved] / 2 + 1;
-        }
-        shape
+    /// Shape of the input of `forward`: what is [filled](Self::filled).
+    pub fn shape(&self) -> [usize; 3] {
+        std::array::from_fn(|axis| held(&self.space(axis)))
     }
 
-    /// Is this a real transform?
+    /// Shape of the output of `forward`: the same, but for the halved axis of
+    /// a real transform and for modes that are not kept.
+    pub fn spectrum_shape(&self) -> [usize; 3] {
+        std::array::from_fn(|axis| held(&self.modes(axis)))
+    }
+
+    /// The points of an axis that the array before `forward` holds.
+    pub(crate) fn space(&self, axis: usize) -> Vec<Run> {
+        match self.filled[axis] {
+            Some((from, to)) => vec![Run { at: 0, line: from, len: to.saturating_sub(from) }],
+            None => Run::whole(self.shape[axis]),
+        }
+    }
+
+    /// The modes of an axis that the array after `forward` holds.
+    pub(crate) fn modes(&self, axis: usize) -> Vec<Run> {
+        self.keep[axis].runs(self.kinds()[axis], self.shape[axis])
+    }
+
+    /// Which mode of the whole axis each index of the spectrum is.
+    pub fn kept_modes(&self, axis: usize) -> Vec<usize> {
+        self.modes(axis).iter().flat_map(|run| run.line..run.line + run.len).collect()
+    }
+
+    /// Are the values before `forward` real?
     pub fn is_real(&self) -> bool {
-        self.real
+        let waves = self.mixed.is_some_and(|kinds| kinds.iter().any(|kind| kind.r2r().is_some()));
+        self.real || (waves && !self.complex_values && !self.kinds().contains(&Kind::Complex))
+    }
+
+    /// Are the values after `forward` real?
+    pub fn has_real_spectrum(&self) -> bool {
+        self.is_real() && !self.real
     }
 
     /// The kind of each axis.
     pub fn kinds(&self) -> [Kind; 3] {
-        std::array::from_fn(|axis| match () {
-            () if !self.axes.contains(&axis) => Kind::None,
-            () if self.real && axis == self.halved => Kind::Real,
-            () => Kind::Complex,
+        std::array::from_fn(|axis| match (self.mixed, self.axes.contains(&axis)) {
+            (_, false) => Kind::None,
+            (Some(kinds), _) => kinds[axis],
+            (None, _) if self.real && axis == self.halved => Kind::Real,
+            (None, _) => Kind::Complex,
         })
     }
 
-    /// Product of the transformed axes.
+    /// May the axes be transformed in this order? A halved axis comes before complex ones.
+    pub(crate) fn is_legal_order(&self, axes: &[usize]) -> bool {
+        let kinds = self.kinds();
+        let complex = axes.iter().position(|&axis| kinds[axis] == Kind::Complex);
+        let halved = axes.iter().position(|&axis| kinds[axis] == Kind::Real);
+        !matches!((halved, complex), (Some(halved), Some(complex)) if halved > complex)
+    }
+
+    /// Product of the transformed axes' sizes.
     pub(crate) fn points(&self) -> f64 {
-        self.axes.iter().map(|&axis| self.shape[axis] as f64).product()
+        let kinds = self.kinds();
+        (0..3).map(|axis| kinds[axis].size(self.shape[axis]) as f64).product()
     }
 
     /// Checks everything but the layouts.
     ///
     /// # Errors
     /// [`Error::Problem`] for an axis of length 0, axes that repeat or do not
-    /// exist, a halved axis that is not transformed, a batch of 0, a size
-    /// whose bytes do not fit the address space.
+    /// exist, a halved axis that is not transformed, kinds that do not go
+    /// together, modes to keep or points to fill that an axis does not have,
+    /// a batch of 0, a size whose bytes do not fit the address space.
     pub fn check(&self) -> Result<()> {
         let fail = |text: String| Err(Error::Problem(text));
         let [x, y, z] = self.shape;
@@ -194,6 +451,8 @@ impl Problem {
                 self.halved, self.axes
             ));
         }
+        self.check_kinds().or_else(fail)?;
+        self.check_modes().or_else(fail)?;
         if self.batch == 0 {
             return fail("a batch needs at least one array, got 0".into());
         }
@@ -213,15 +472,59 @@ impl Problem {
         Ok(())
     }
 
+    fn check_kinds(&self) -> std::result::Result<(), String> {
+        let kinds = self.kinds();
+        let real = kinds.iter().filter(|&&kind| kind == Kind::Real).count();
+        if real > 1 {
+            return Err(format!("one axis at most can be halved, got {real}: {}", names(kinds)));
+        }
+        if self.real != (real == 1) {
+            return Err(format!("axis {} is to be halved, but the kinds are {}", self.halved, names(kinds)));
+        }
+        if self.complex_values && kinds.contains(&Kind::Real) {
+            return Err(format!("a halved axis takes real values, not complex ones: {}", names(kinds)));
+        }
+        match (0..3).find(|&axis| kinds[axis] == Kind::Dct1 && self.shape[axis] < 2) {
+            Some(axis) => Err(format!("cosines of type 1 need at least two points; axis {axis} has one")),
+            None => Ok(()),
+        }
+    }
+
+    fn check_modes(&self) -> std::result::Result<(), String> {
+        let kinds = self.kinds();
+        for (axis, kind) in kinds.into_iter().enumerate() {
+            let n = self.shape[axis];
+            self.keep[axis].check(axis, kind, n)?;
+            match self.filled[axis] {
+                Some(_) if kind == Kind::None => {
+                    return Err(format!("axis {axis} is not transformed, so all of it is there"));
+                }
+                Some((from, to)) if from >= to || to > n => {
+                    return Err(format!(
+                        "what is filled of the {n} points of axis {axis} must not be empty or go beyond them, \
+                         got {from}..{to}"
+                    ));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// The layouts of input and output; `None` for an output left to the planner.
     pub(crate) fn layouts(&self, ranks: usize) -> Result<(Layout, Option<Layout>)> {
-        let input = self.input.layout(self.shape, ranks).map_err(|e| prefix("input", e))?;
+        let input = self.input.layout(self.shape(), ranks).map_err(|e| prefix("input", e))?;
         let output = match self.output.split {
             crate::layout::Split::Best => None,
             _ => Some(self.output.layout(self.spectrum_shape(), ranks).map_err(|e| prefix("output", e))?),
         };
         Ok((input, output))
     }
+}
+
+/// The kinds of the axes as users type them.
+pub(crate) fn names(kinds: [Kind; 3]) -> String {
+    kinds.map(Kind::name).join(",")
 }
 
 fn prefix(side: &str, error: Error) -> Error {

@@ -4,7 +4,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Box3, Kind, Layout, Precision};
+use crate::modes::{Run, held};
+use crate::problem::names;
+use crate::{Box3, Compress, Keep, Kind, Layout, Precision};
 
 /// One step of a transform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -31,10 +33,18 @@ pub enum Step {
 /// the steps of `forward`. `backward` is the same list reversed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recipe {
-    /// Shape before `forward`.
+    /// Lengths of the transforms.
     pub shape: [usize; 3],
     /// Kind of each axis.
     pub kinds: [Kind; 3],
+    /// Are values real before `forward`?
+    pub real: bool,
+    /// Modes that are kept of each axis.
+    pub keep: [Keep; 3],
+    /// Points of each axis that there are before `forward`, where not all.
+    pub filled: [Option<(usize, usize)>; 3],
+    /// Are cosines and sines orthogonal forward, backward?
+    pub ortho: [bool; 2],
     /// Precision of the numbers.
     pub precision: Precision,
     /// Arrays transformed together.
@@ -51,6 +61,10 @@ pub struct Recipe {
     pub steps: Vec<Step>,
     /// How values move between ranks.
     pub exchange: String,
+    /// How values are encoded on their way; `raw`: not at all.
+    pub codec: String,
+    /// What is encoded.
+    pub compress: Compress,
     /// What transforms lines.
     pub kernel: String,
     /// May two axes share a pass?
@@ -88,15 +102,14 @@ pub(crate) struct State {
 impl Recipe {
     /// The array before the first step, after each step.
     pub(crate) fn states(&self) -> Vec<State> {
-        let mut now = State { layout: self.input.clone(), real: self.is_real() };
+        let mut now = State { layout: self.input.clone(), real: self.real };
         let mut states = vec![now.clone()];
         for step in &self.steps {
             match step {
-                Step::Transform { axis, kind: Kind::Real } => {
-                    let n = self.shape[*axis] / 2 + 1;
-                    now = State { layout: now.layout.with_axis(*axis, n), real: false };
+                Step::Transform { axis, kind } => {
+                    let layout = now.layout.with_axis(*axis, held(&self.modes(*axis)));
+                    now = State { layout, real: now.real && *kind != Kind::Real };
                 }
-                Step::Transform { .. } => {}
                 Step::Reshape { to, .. } => now.layout = to.clone(),
             }
             states.push(now.clone());
@@ -106,7 +119,58 @@ impl Recipe {
 
     /// Is the input of `forward` real?
     pub fn is_real(&self) -> bool {
-        self.kinds.contains(&Kind::Real)
+        self.real
+    }
+
+    /// Is the output of `forward` real?
+    pub fn has_real_output(&self) -> bool {
+        self.real && !self.kinds.contains(&Kind::Real)
+    }
+
+    /// The points of an axis that the input of `forward` holds.
+    pub(crate) fn space(&self, axis: usize) -> Vec<Run> {
+        match self.filled[axis] {
+            Some((from, to)) => vec![Run { at: 0, line: from, len: to - from }],
+            None => Run::whole(self.shape[axis]),
+        }
+    }
+
+    /// The modes of an axis that the output of `forward` holds.
+    pub(crate) fn modes(&self, axis: usize) -> Vec<Run> {
+        self.keep[axis].runs(self.kinds[axis], self.shape[axis])
+    }
+
+    /// The axis along which real rows, padded in place, take the place of
+    /// their spectra: the halved one, where all of it is there on both sides.
+    pub(crate) fn padded_axis(&self) -> Option<usize> {
+        let axis = self.kinds.iter().position(|&kind| kind == Kind::Real)?;
+        let whole = held(&self.space(axis)) == self.shape[axis]
+            && held(&self.modes(axis)) == self.kinds[axis].modes(self.shape[axis]);
+        whole.then_some(axis)
+    }
+
+    /// What is transformed, in words.
+    pub fn kind_text(&self) -> String {
+        let waves = self.kinds.iter().any(|kind| kind.r2r().is_some());
+        match () {
+            () if waves => names(self.kinds),
+            () if self.real => "r2c".into(),
+            () => "c2c".into(),
+        }
+    }
+
+    /// What is kept of the modes, and what there is of the points, in words;
+    /// nothing where that is all.
+    pub fn modes_text(&self) -> String {
+        let by = |shape: [usize; 3]| shape.map(|n| n.to_string()).join("x");
+        let mut text = String::new();
+        if self.keep != [Keep::All; 3] {
+            text += &format!(", {} modes kept", by(std::array::from_fn(|axis| held(&self.modes(axis)))));
+        }
+        if self.filled != [None; 3] {
+            text += &format!(", {} points filled", by(std::array::from_fn(|axis| held(&self.space(axis)))));
+        }
+        text
     }
 
     /// Number of ranks.
@@ -117,6 +181,11 @@ impl Recipe {
     /// How values move between ranks.
     pub fn exchange(&self) -> &str {
         &self.exchange
+    }
+
+    /// How values are encoded on their way.
+    pub fn codec(&self) -> &str {
+        &self.codec
     }
 
     /// What transforms lines.
@@ -196,7 +265,8 @@ impl Recipe {
         self.steps.iter().map(of).collect()
     }
 
-    /// What all ranks take from other ranks in one `forward`, in bytes.
+    /// What all ranks take from other ranks in one `forward`, in bytes, before
+    /// any codec; [`Plan::wire_bytes`](crate::Plan::wire_bytes) is after it.
     pub fn wire_bytes(&self) -> u64 {
         self.traffic().iter().map(|t| t.bytes_total).sum()
     }
@@ -226,7 +296,8 @@ pub(crate) fn step_name(step: &Step, real: bool) -> String {
     match step {
         Step::Transform { axis, kind: Kind::Real } if real => format!("r2c axis {axis}"),
         Step::Transform { axis, kind: Kind::Real } => format!("c2r axis {axis}"),
-        Step::Transform { axis, .. } => format!("fft axis {axis}"),
+        Step::Transform { axis, kind: Kind::Complex } => format!("fft axis {axis}"),
+        Step::Transform { axis, kind } => format!("{} axis {axis}", kind.name()),
         Step::Reshape { from, to } if from.boxes() == to.boxes() => {
             format!("reorder {} to {}", from.order(), to.order())
         }
@@ -237,15 +308,20 @@ pub(crate) fn step_name(step: &Step, real: bool) -> String {
 impl fmt::Display for Recipe {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.shape;
-        let kind = if self.is_real() { "r2c" } else { "c2c" };
         writeln!(
             f,
-            "{kind} {} {x}x{y}x{z}, {} ranks, batch {}",
+            "{} {} {x}x{y}x{z}, {} ranks, batch {}{}",
+            self.kind_text(),
             self.precision.name(),
             self.ranks(),
-            self.batch
+            self.batch,
+            self.modes_text()
         )?;
-        writeln!(f, "exchange {}, kernel {}", self.exchange, self.kernel)?;
+        write!(f, "exchange {}, kernel {}", self.exchange, self.kernel)?;
+        match &*self.codec {
+            crate::codec::RAW => writeln!(f)?,
+            codec => writeln!(f, ", codec {codec} {}", self.compress.name())?,
+        }
         writeln!(f, "in   {} {}", self.input.grid_text(), self.input.order())?;
         for t in self.traffic() {
             if t.local {

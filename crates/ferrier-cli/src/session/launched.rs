@@ -110,6 +110,8 @@ pub struct About {
     /// Where it is in use: processes, and the host of each.
     ranks: Option<usize>,
     hosts: Option<Vec<String>>,
+    /// Whether ranks can put into each other's memory; exchange `ring` makes do without.
+    windows: Option<bool>,
     /// Why this one, or why none.
     why: String,
 }
@@ -134,6 +136,7 @@ impl About {
             standard: None,
             ranks: None,
             hosts: None,
+            windows: None,
             why,
         }
     }
@@ -147,6 +150,7 @@ impl About {
             standard: Some(format!("{major}.{minor}")),
             ranks: Some(comm.size()),
             hosts: Some(crate::setup::hosts(comm)?),
+            windows: Some(comm.has_windows()?),
             ..About::found(mpi.found(), mpi.found().why.clone())
         })
     }
@@ -160,6 +164,7 @@ impl About {
             standard: None,
             ranks: None,
             hosts: None,
+            windows: None,
             why,
         };
         if std::env::var("FERRIER_MPI").is_ok_and(|value| !value.is_empty()) {
@@ -202,6 +207,9 @@ impl About {
             let mut names = hosts.clone();
             names.dedup();
             text += &format!("\n{ranks} ranks on {}", names.join(", "));
+        }
+        if self.windows == Some(false) {
+            text += "\nit makes no windows between these ranks: exchange ring goes by two-sided messages";
         }
         text
     }

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use super::along::{Along, Stack};
 use super::fft::{Desk, Fft};
 use super::moves::{Form, Gather, Move, Scatter};
-use super::ports::{Even, Finish, Rows, are_aliases, are_rows, list_rows, whole_cache_lines};
+use super::ports::{Even, Finish, Rows, are_aliases, are_rows, gaps, list_rows, whole, whole_cache_lines};
 use super::real::{Fold, Mirror, Unfold, twiddles};
 use super::touch::Touch;
 use super::vector::Vector;
@@ -34,6 +34,29 @@ const HOT_BYTES: usize = 17 << 10;
 enum Side<T> {
     Even(Even<T>),
     Rows(Rows<T>),
+}
+
+/// How a block goes: whether lines come as rows and go as rows, how many
+/// groups go together, and where things lie in scratch.
+struct Sheet<T> {
+    rows_in: bool,
+    rows_out: bool,
+    /// Whether caches have no room for the rows: they are read once, by all
+    /// groups together.
+    far: bool,
+    most: usize,
+    stream: bool,
+    tables: [*const *mut T; 2],
+    /// The table of the next block, or null.
+    ahead: *const *mut T,
+    a: *mut T,
+    b: *mut T,
+    spare: *mut T,
+}
+
+/// Numbers of a row of so many complex elements, whole cache lines.
+fn row(lines: usize) -> usize {
+    (2 * lines).next_multiple_of(16)
 }
 
 /// Neighbouring groups of lines on their way; all are full, or there is one.
@@ -100,7 +123,7 @@ impl<V: Vector> NativeLines<V> {
 
     /// Numbers that a table of `rows` addresses takes, whole cache lines.
     fn table(rows: usize) -> usize {
-        ((rows + 1) * size_of::<*mut V::T>()).next_multiple_of(64) / size_of::<V::T>()
+        (rows * size_of::<*mut V::T>()).next_multiple_of(64) / size_of::<V::T>()
     }
 
     fn is_backward(spec: &LinesSpec) -> bool {
@@ -118,8 +141,14 @@ impl<V: Vector> NativeLines<V> {
 
     unsafe fn gather(&self, team: &mut Team<'_, '_, V>, area: Even<V::T>) {
         let form = self.form(self.spec.kind.width_in());
+        let per_element = if form == Form::Pairs { 2 } else { 1 };
         for g in 0..team.groups {
             let ((first, lines), area) = (team.group(g), area.group(g));
+            for (from, to) in gaps(team.block.from, self.spec.kind.len_in(self.spec.n)) {
+                let (from, to) = (from / per_element, to.div_ceil(per_element));
+                // SAFETY: the area has a place for every element of the line.
+                unsafe { std::ptr::write_bytes(area.add(from * V::LANES), 0, (to - from) * V::LANES) };
+            }
             for strip in team.block.from {
                 let it = Move { strip, first, lines, form, area, stream: false, places: None };
                 // SAFETY: the strips are the caller's promise, the area is long enough.
@@ -226,6 +255,96 @@ impl<V: Vector> NativeLines<V> {
         }
     }
 
+    /// How a block goes, with its tables of rows.
+    ///
+    /// # Safety
+    /// `scratch` is as long as [`Lines::scratch`] says.
+    unsafe fn sheet(&self, block: &Block<'_, V::T>, scratch: *mut V::T) -> Sheet<V::T> {
+        let kind = self.spec.kind;
+        let (len_in, len_out) = (kind.len_in(self.spec.n), kind.len_out(self.spec.n));
+        let full = block.lines / V::LINES;
+        let rows_in = kind.width_in() == 2 && full > 0 && are_rows(block.from, 2);
+        let rows_out = kind.width_out() == 2 && full > 0 && are_rows(block.to, 2);
+        let pieces = whole(block.from, len_in).is_none() || whole(block.to, len_out).is_none();
+        let far = rows_in && rows_out && full > 1 && (pieces || are_aliases(block.from));
+        let most = if far { full } else { self.together(full) };
+        // What is dropped must not be written past the caches.
+        let stream = block.store == Store::Stream
+            && !(rows_out && gaps(block.to, len_out).next().is_some())
+            && whole_cache_lines::<V>(block.to, kind.width_out(), block.lines, most);
+        let ahead = far && block.ahead_lines >= full * V::LINES && are_rows(block.ahead, 2);
+
+        let groups = block.lines.div_ceil(V::LINES);
+        let lens = [
+            Self::table(len_in),
+            Self::table(len_out),
+            Self::table(len_in),
+            row(block.lines),
+            row(block.lines),
+            groups * self.area(),
+            self.together(groups) * self.area(),
+        ];
+        let mut at = scratch;
+        let [table_in, table_out, table_ahead, zeros, waste, a, b] = lens.map(|len| {
+            let here = at;
+            at = at.wrapping_add(len);
+            here
+        });
+        // SAFETY: the tables have a place for every element; the spare rows are as long as the block's.
+        unsafe {
+            if rows_in && (far || pieces) {
+                std::ptr::write_bytes(zeros, 0, row(block.lines));
+                list_rows(block.from, len_in, zeros, table_in.cast());
+            }
+            if rows_out && (far || pieces) {
+                list_rows(block.to, len_out, waste, table_out.cast());
+            }
+            if ahead {
+                list_rows(block.ahead, len_in, zeros, table_ahead.cast());
+            }
+        }
+        let ahead = if ahead { table_ahead.cast_const().cast() } else { std::ptr::null() };
+        let tables = [table_in, table_out].map(|table| table.cast_const().cast());
+        Sheet { rows_in, rows_out, far, most, stream, tables, ahead, a, b, spare: at }
+    }
+
+    /// The team that begins with line `first`.
+    fn team<'a, 'b>(
+        &self,
+        block: &'a Block<'a, V::T>,
+        sheet: &Sheet<V::T>,
+        first: usize,
+        touch: &'a mut Touch<'b, V::T>,
+    ) -> Team<'a, 'b, V> {
+        let groups = sheet.most.min((block.lines - first) / V::LINES);
+        let (len_in, len_out) = (self.spec.kind.len_in(self.spec.n), self.spec.kind.len_out(self.spec.n));
+        let finish = Finish { scale: self.scale, stream: sheet.stream };
+        let side = |strips: &[Strip<V::T>], len: usize, table: *const *mut V::T| match whole(strips, len) {
+            Some(strip) if !sheet.far => {
+                let start = strip.ptr.wrapping_add(2 * first);
+                Side::Even(Even { start, step: strip.step, pitch: V::LANES, finish })
+            }
+            _ => {
+                let reserve = sheet.far && !sheet.stream;
+                Side::Rows(Rows { table, at: 2 * first, finish, reserve, ahead: sheet.ahead })
+            }
+        };
+        let [table_in, table_out] = sheet.tables;
+        Team {
+            block,
+            first,
+            lines: if groups == 0 { block.lines - first } else { groups * V::LINES },
+            groups: groups.max(1),
+            rows_in: (sheet.rows_in && groups > 0).then(|| side(block.from, len_in, table_in)),
+            rows_out: (sheet.rows_out && groups > 0).then(|| side(block.to, len_out, table_out)),
+            a: Even::areas::<V>(sheet.a, self.area()),
+            b: Even::areas::<V>(sheet.b, self.area()),
+            spare: sheet.spare,
+            stream: sheet.stream,
+            touch,
+        }
+    }
+
     /// Contiguous lines, one by one.
     unsafe fn along(
         &self,
@@ -296,104 +415,41 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
 
     fn scratch(&self, lines: usize) -> usize {
         let kind = self.spec.kind;
-        let (rows_in, rows_out) =
-            (Self::table(kind.len_in(self.spec.n)), Self::table(kind.len_out(self.spec.n)));
+        let tables = 2 * Self::table(kind.len_in(self.spec.n)) + Self::table(kind.len_out(self.spec.n));
         let groups = lines.div_ceil(V::LINES).max(1);
         let areas = (groups + self.together(groups)) * self.area();
-        2 * rows_in + rows_out + areas + self.fft.spare() * V::LANES
+        tables + 2 * row(lines) + areas + self.fft.spare() * V::LANES
     }
 
     unsafe fn run(&self, block: &Block<'_, V::T>, scratch: &mut [V::T]) {
-        let kind = self.spec.kind;
-        let (len_in, len_out) = (kind.len_in(self.spec.n), kind.len_out(self.spec.n));
+        let n = self.spec.n;
         assert!(scratch.len() >= self.scratch(block.lines), "scratch is too short");
-        if self.spec.n == 0 || block.lines == 0 {
+        if n == 0 || block.lines == 0 {
             return;
         }
-        if let ([from], [to], Some(along)) = (block.from, block.to, &self.along)
-            && from.step == 2
-            && to.step == 2
-            && matches!(kind, LineKind::Forward | LineKind::Backward)
+        if let (Some(from), Some(to), Some(along)) = (whole(block.from, n), whole(block.to, n), &self.along)
+            && (from.step, to.step) == (2, 2)
+            && matches!(self.spec.kind, LineKind::Forward | LineKind::Backward)
         {
             // SAFETY: the caller's promises; the scratch is longer than a line.
             return unsafe { self.along(along, block, (from, to), scratch.as_mut_ptr()) };
         }
-        let full = block.lines / V::LINES;
-        let rows_in = kind.width_in() == 2 && full > 0 && are_rows(block.from, 2);
-        let rows_out = kind.width_out() == 2 && full > 0 && are_rows(block.to, 2);
-        // Rows that caches have no room for are read once, by all groups together.
-        let pieces = block.from.len() > 1 || block.to.len() > 1;
-        let far = rows_in && rows_out && full > 1 && (pieces || are_aliases(block.from));
-        let ahead = far && block.ahead_lines >= full * V::LINES && are_rows(block.ahead, 2);
-        let most = if far { full } else { self.together(full) };
-
-        let pitch = self.area();
-        let [table_in, table_out, table_ahead, a, b, spare] = {
-            let start = scratch.as_mut_ptr();
-            let table_out = start.wrapping_add(Self::table(len_in));
-            let table_ahead = table_out.wrapping_add(Self::table(len_out));
-            let a = table_ahead.wrapping_add(Self::table(len_in));
-            let groups = block.lines.div_ceil(V::LINES);
-            let b = a.wrapping_add(groups * pitch);
-            [start, table_out, table_ahead, a, b, b.wrapping_add(self.together(groups) * pitch)]
-        };
-        // SAFETY: the tables have a place for every element; scratch is aligned for addresses.
-        unsafe {
-            if rows_in && (far || pieces) {
-                list_rows(block.from, table_in.cast());
-            }
-            if rows_out && (far || pieces) {
-                list_rows(block.to, table_out.cast());
-            }
-            if ahead {
-                list_rows(block.ahead, table_ahead.cast());
-            }
-        }
-        let stream = block.store == Store::Stream
-            && whole_cache_lines::<V>(block.to, kind.width_out(), block.lines, most);
-        let mut touch = self.touch(block, far, (rows_in, rows_out), stream);
+        // SAFETY: the length of the scratch was checked.
+        let sheet = unsafe { self.sheet(block, scratch.as_mut_ptr()) };
+        let mut touch = self.touch(block, sheet.far, (sheet.rows_in, sheet.rows_out), sheet.stream);
         let mut first = 0;
         while first < block.lines {
-            let groups = most.min((block.lines - first) / V::LINES);
-            let lines = if groups == 0 { block.lines - first } else { groups * V::LINES };
-            let finish = Finish { scale: self.scale, stream };
-            let side = |strips: &[Strip<V::T>], table: *mut V::T| match strips {
-                [strip] if !far => Side::Even(Even {
-                    start: strip.ptr.wrapping_add(2 * first),
-                    step: strip.step,
-                    pitch: V::LANES,
-                    finish,
-                }),
-                _ => Side::Rows(Rows {
-                    table: table.cast_const().cast(),
-                    at: 2 * first,
-                    finish,
-                    reserve: far && !stream,
-                    ahead: if ahead { table_ahead.cast_const().cast() } else { std::ptr::null() },
-                }),
-            };
-            let mut team = Team {
-                block,
-                first,
-                lines,
-                groups: groups.max(1),
-                rows_in: (rows_in && groups > 0).then(|| side(block.from, table_in)),
-                rows_out: (rows_out && groups > 0).then(|| side(block.to, table_out)),
-                a: Even::areas::<V>(a, pitch),
-                b: Even::areas::<V>(b, pitch),
-                spare,
-                stream,
-                touch: &mut touch,
-            };
+            let mut team = self.team(block, &sheet, first, &mut touch);
+            first += team.lines;
             // SAFETY: the caller's promises.
             unsafe {
-                match kind {
+                match self.spec.kind {
                     LineKind::Forward | LineKind::Backward => self.complex(&mut team),
                     LineKind::RealForward => self.real_forward(&mut team),
                     LineKind::RealBackward => self.real_backward(&mut team),
+                    LineKind::R2r { .. } => unreachable!("made of the others"),
                 }
             }
-            first += lines;
         }
     }
 }

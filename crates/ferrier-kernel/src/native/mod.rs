@@ -30,6 +30,7 @@ mod x86;
 
 use lines::NativeLines;
 use portable::Portable;
+pub(crate) use roots::Roots;
 
 use crate::{Lines, LinesSpec};
 

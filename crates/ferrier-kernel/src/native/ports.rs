@@ -237,19 +237,37 @@ impl<V: Vector> Port<V> for Rows<V::T> {
     }
 }
 
-/// Writes the address of every row of the line into `table`.
+/// The parts of a line of `len` elements that no strip has.
+pub(super) fn gaps<T>(strips: &[Strip<T>], len: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let ends = std::iter::once(0).chain(strips.iter().map(|strip| strip.at + strip.len));
+    let starts = strips.iter().map(|strip| strip.at).chain([len]);
+    ends.zip(starts).filter(|(end, start)| end < start)
+}
+
+/// The one strip that has the whole line of `len` elements, if there is one.
+pub(super) fn whole<T>(strips: &[Strip<T>], len: usize) -> Option<&Strip<T>> {
+    match strips {
+        [strip] if strip.len == len => Some(strip),
+        _ => None,
+    }
+}
+
+/// Writes the address of every row of a line of `len` elements into `table`,
+/// `spare` for those that no strip has.
 ///
 /// # Safety
-/// `table` has room for all elements of the strips.
-pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], table: *mut *mut T) {
-    let mut place = table;
+/// `table` has room for `len`.
+pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], len: usize, spare: *mut T, table: *mut *mut T) {
+    for (from, to) in gaps(strips, len) {
+        for k in from..to {
+            // SAFETY: the caller's promise.
+            unsafe { *table.add(k) = spare };
+        }
+    }
     for strip in strips {
         for k in 0..strip.len {
-            // SAFETY: the caller's promise.
-            unsafe {
-                *place = strip.ptr.wrapping_offset(k as isize * strip.step);
-                place = place.add(1);
-            }
+            // SAFETY: the caller's promise; strips lie within the line.
+            unsafe { *table.add(strip.at + k) = strip.ptr.wrapping_offset(k as isize * strip.step) };
         }
     }
 }

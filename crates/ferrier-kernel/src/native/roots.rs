@@ -69,7 +69,7 @@ fn series(x: Double) -> (Double, Double) {
 }
 
 /// The `n`-th roots of unity.
-pub(super) struct Roots {
+pub(crate) struct Roots {
     n: usize,
     /// Angles of `i * 2 pi / 8n`, and of multiples of that by the length of
     /// `fine`: one product gives any angle of the first octant.

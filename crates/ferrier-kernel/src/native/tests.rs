@@ -58,6 +58,7 @@ fn naive(n: usize, kind: LineKind, line: &[f64]) -> Vec<f64> {
         LineKind::RealBackward if k == 0 || 2 * k == n => (line[2 * k], 0.0),
         LineKind::RealBackward if k <= last => (line[2 * k], line[2 * k + 1]),
         LineKind::RealBackward => (line[2 * (n - k)], -line[2 * (n - k) + 1]),
+        LineKind::R2r { .. } => unreachable!("cosines and sines have tests of their own"),
     };
     let inputs: Vec<_> = (0..n).map(input).collect();
     let mut result = vec![];

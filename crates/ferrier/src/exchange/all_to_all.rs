@@ -1,12 +1,16 @@
 //! Exchange `all_to_all`: one collective per reshape, every part padded to
-//! the longest, which some networks and libraries do much faster.
+//! the longest, which some networks and libraries do much faster. Parts whose
+//! lengths only their senders know go as messages.
 
 use super::fleet::Hull;
-use super::{Groups, Places, Volumes};
+use super::{Groups, Places, Volumes, point_to_point};
 use crate::Result;
 use crate::transport::{Call, Part};
 
 pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
+    if volumes.vary() {
+        return point_to_point::hull(groups, volumes);
+    }
     let (group, ranks) = groups.talkers(volumes)?;
     // Parts are loaded and stored as vectors: keep them aligned.
     let block = volumes.largest.next_multiple_of(64);

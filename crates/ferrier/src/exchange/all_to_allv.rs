@@ -1,11 +1,16 @@
-//! Exchange `all_to_allv`: one collective per reshape, every part as long as it is.
+//! Exchange `all_to_allv`: one collective per reshape, every part as long as it
+//! is. A collective wants both sides to know how long that is: parts whose
+//! lengths only their senders know go as messages.
 
 use super::fleet::Hull;
-use super::{Groups, Volumes, packed, parts};
+use super::{Groups, Volumes, packed, parts, point_to_point};
 use crate::Result;
 use crate::transport::{Call, Part};
 
 pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
+    if volumes.vary() {
+        return point_to_point::hull(groups, volumes);
+    }
     let (group, ranks) = groups.talkers(volumes)?;
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
     let in_group = |parts: Vec<Part>| -> Vec<Part> {

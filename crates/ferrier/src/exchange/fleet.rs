@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Mover, Places, Sharing};
+use super::{Coder, Mover, Places, Sharing};
 use crate::transport::{Flight, News, Transport};
 use crate::{Error, Result};
 
@@ -18,7 +18,7 @@ pub(super) trait Craft: Send + Sync {
     ///
     /// # Safety
     /// As [`Mover::start`].
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()>;
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()>;
     /// Makes progress without waiting; whether all is done. Where it returns
     /// an error, nothing of it touches the buffers any more.
     fn advance(&self) -> Result<bool>;
@@ -38,7 +38,7 @@ pub(super) trait Craft: Send + Sync {
 }
 
 impl Craft for Box<dyn Flight> {
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, _: Option<&Arc<dyn Coder>>) -> Result<()> {
         // SAFETY: the caller's word.
         unsafe { (**self).start(send, recv) }
     }
@@ -61,19 +61,48 @@ impl Craft for Box<dyn Flight> {
     }
 }
 
+/// A flight whose parts are as long as they were encoded.
+pub(super) struct Measured(pub Box<dyn Flight>);
+
+impl Craft for Measured {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
+        let Some(coder) = coder else {
+            return Err(Error::Transport(
+                "an exchange of encoded parts was started without its coder".into(),
+            ));
+        };
+        // SAFETY: the caller's word.
+        unsafe { self.0.start_measured(send, recv, &|peer| coder.len(peer)) }
+    }
+
+    fn advance(&self) -> Result<bool> {
+        self.0.test()
+    }
+
+    fn news(&self) -> News {
+        self.0.news()
+    }
+
+    fn settle(&self) -> Result<()> {
+        self.0.wait()
+    }
+}
+
 /// A mover to be.
 pub(super) struct Hull {
     pub send: Places,
     pub recv: Places,
     pub sharing: Option<Sharing>,
     pub window: usize,
-    pub note: Option<&'static str>,
+    /// See [`Mover::codes`].
+    pub codes: bool,
+    pub note: Option<String>,
     pub craft: Box<dyn Craft>,
 }
 
 impl Hull {
     pub fn new(send: Places, recv: Places, craft: Box<dyn Craft>) -> Hull {
-        Hull { send, recv, sharing: None, window: 0, note: None, craft }
+        Hull { send, recv, sharing: None, window: 0, codes: false, note: None, craft }
     }
 }
 
@@ -168,18 +197,22 @@ impl Mover for Ship {
         self.own().hull.window
     }
 
+    fn codes(&self) -> bool {
+        self.own().hull.codes
+    }
+
     fn open(&self) -> Result<()> {
         self.own().hull.craft.open()
     }
 
-    fn note(&self) -> Option<&'static str> {
-        self.own().hull.note
+    fn note(&self) -> Option<&str> {
+        self.own().hull.note.as_deref()
     }
 
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
         self.take_off()?;
         // SAFETY: the caller's word.
-        let started = unsafe { self.own().hull.craft.start(send, recv) };
+        let started = unsafe { self.own().hull.craft.start(send, recv, coder) };
         if started.is_err() {
             self.own().land(&started);
         }
@@ -212,7 +245,7 @@ impl Mover for Ship {
         Ok(())
     }
 
-    unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+    unsafe fn run(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
         self.take_off()?;
         // SAFETY: the caller's word.
         let outcome = unsafe { self.own().hull.craft.run(send, recv) };
@@ -221,7 +254,7 @@ impl Mover for Ship {
             Some(outcome) => outcome,
             None => {
                 // SAFETY: the caller's word.
-                unsafe { self.start(send, recv)? };
+                unsafe { self.start(send, recv, coder)? };
                 self.wait()
             }
         }

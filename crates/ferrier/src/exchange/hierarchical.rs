@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::fleet::{Craft, Hull, fleet};
-use super::{Mover, Places, Sharing, Volumes};
+use super::{Coder, LENGTH, Mover, Places, Sharing, Volumes};
 use crate::transport::{Call, Flight, News, Part, Tally};
 use crate::{Comm, Result};
 
@@ -24,7 +24,16 @@ struct Hierarchical {
     near: u64,
     /// `None` where this rank carries nothing.
     flight: Option<Box<dyn Flight>>,
+    /// Messages whose parts are shorter than they may be.
+    loose: Option<Loose>,
     state: Mutex<State>,
+}
+
+/// What this rank carries of parts whose lengths vary: on the way they lie
+/// without gaps, before and after where they would if all were as long as can be.
+struct Loose {
+    out: Vec<Message>,
+    back: Vec<Message>,
 }
 
 struct State {
@@ -32,6 +41,10 @@ struct State {
     stage: Stage,
     send: *const u8,
     recv: *mut u8,
+    /// Lengths of messages, by receiving rank.
+    lens: Vec<usize>,
+    /// Where the parts of a message began on the way.
+    starts: Vec<usize>,
 }
 
 // SAFETY: the pointers are used as the caller of `start` allows, by whoever holds the state.
@@ -56,12 +69,17 @@ pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>
         let flight = messages.transport().flight(Call::Messages, &load.sent, &load.received)?;
         let near = comm.nodes().iter().filter(|&&node| node == comm.nodes()[comm.rank()]).count();
         let carries = !(load.sent.is_empty() && load.received.is_empty());
-        let state = State { run: 0, stage: Stage::Done, send: std::ptr::null(), recv: std::ptr::null_mut() };
+        let (send, recv) = (std::ptr::null(), std::ptr::null_mut());
+        let most = load.back.iter().map(|message| message.parts.len()).max().unwrap_or(0);
+        let (lens, starts) = (vec![0; comm.size()], vec![0; most + 1]);
+        let state = State { run: 0, stage: Stage::Done, send, recv, lens, starts };
+        let loose = volumes.vary().then_some(Loose { out: load.out, back: load.back });
         let craft = Hierarchical {
             tally: tally.clone(),
             stored: 2 * number,
             near: near as u64,
             flight: carries.then_some(flight),
+            loose,
             state: Mutex::new(state),
         };
         Ok(Hull { sharing: Some(load.sharing), ..Hull::new(load.send, load.recv, Box::new(craft)) })
@@ -85,14 +103,38 @@ impl Hierarchical {
         match (state.stage, &self.flight) {
             (Stage::Gathering, _) if !self.tally.reached(self.stored, all)? => Ok(Stage::Gathering),
             (Stage::Gathering, flight) => {
-                if let Some(flight) = flight {
+                let (send, recv) = (state.send, state.recv);
+                match (flight, &self.loose) {
+                    (None, _) => {}
                     // SAFETY: the caller of `start` keeps the buffers until all is done.
-                    unsafe { flight.start(state.send, state.recv)? };
+                    (Some(flight), None) => unsafe { (**flight).start(send, recv)? },
+                    (Some(flight), Some(loose)) => {
+                        for message in &loose.out {
+                            // SAFETY: a part of this rank's send buffer; all have stored, nobody reads yet.
+                            let bytes = unsafe {
+                                std::slice::from_raw_parts_mut(
+                                    send.add(message.send_at).cast_mut(),
+                                    message.len,
+                                )
+                            };
+                            state.lens[message.to] = close_up(bytes, &message.parts);
+                        }
+                        let lens = &state.lens;
+                        // SAFETY: as above.
+                        unsafe { flight.start_measured(send, recv, &|peer| lens[peer])? };
+                    }
                 }
                 Ok(Stage::Flying)
             }
             (Stage::Flying, Some(flight)) if !flight.test()? => Ok(Stage::Flying),
             (Stage::Flying, _) => {
+                for message in self.loose.iter().flat_map(|loose| &loose.back) {
+                    // SAFETY: a part of this rank's receive buffer, which nobody reads before the count.
+                    let bytes = unsafe {
+                        std::slice::from_raw_parts_mut(state.recv.add(message.recv_at), message.len)
+                    };
+                    spread_out(bytes, &message.parts, &mut state.starts);
+                }
                 self.tally.add(self.landed());
                 Ok(Stage::Landing)
             }
@@ -104,9 +146,10 @@ impl Hierarchical {
 
 impl Craft for Hierarchical {
     /// This rank has stored, and has loaded what came last time.
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, _: Option<&Arc<dyn Coder>>) -> Result<()> {
         let mut state = self.state();
-        *state = State { run: state.run + 1, stage: Stage::Gathering, send, recv };
+        state.run += 1;
+        (state.stage, state.send, state.recv) = (Stage::Gathering, send, recv);
         self.tally.add(self.stored);
         Ok(())
     }
@@ -152,6 +195,41 @@ impl Craft for Hierarchical {
     }
 }
 
+/// Bytes of a part of chunks and their lengths, the end included: the first of these.
+fn measure(bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Some(length) = bytes.get(at..at + LENGTH).and_then(|length| length.try_into().ok()) {
+        at += LENGTH;
+        match u32::from_le_bytes(length) as usize {
+            0 => return at,
+            length => at = at.saturating_add(length).min(bytes.len()),
+        }
+    }
+    // Nobody wrote this; who decodes it will see.
+    bytes.len()
+}
+
+/// Moves parts together; how long they are then. Each is given by its place and its greatest length.
+fn close_up(bytes: &mut [u8], parts: &[(usize, usize)]) -> usize {
+    parts.iter().fold(0, |end, &(at, most)| {
+        let len = measure(&bytes[at..at + most]);
+        bytes.copy_within(at..at + len, end);
+        end + len
+    })
+}
+
+/// Moves parts back to their places, the last one first.
+fn spread_out(bytes: &mut [u8], parts: &[(usize, usize)], starts: &mut [usize]) {
+    starts[0] = 0;
+    for (index, &(_, most)) in parts.iter().enumerate() {
+        let start = starts[index];
+        starts[index + 1] = start + measure(&bytes[start..bytes.len().min(start + most)]);
+    }
+    for (index, &(at, _)) in parts.iter().enumerate().rev() {
+        bytes.copy_within(starts[index]..starts[index + 1], at);
+    }
+}
+
 /// What one rank has to do with the routes.
 struct Load {
     send: Places,
@@ -159,6 +237,8 @@ struct Load {
     sharing: Sharing,
     sent: Vec<Part>,
     received: Vec<Part>,
+    out: Vec<Message>,
+    back: Vec<Message>,
 }
 
 /// Which rank carries which parts, and where they lie in its buffers.
@@ -175,12 +255,15 @@ struct Routes {
     messages: Vec<Message>,
 }
 
+#[derive(Clone)]
 struct Message {
     from: usize,
     to: usize,
     send_at: usize,
     recv_at: usize,
     len: usize,
+    /// Its parts: where they begin in it, and how long they are at most.
+    parts: Vec<(usize, usize)>,
 }
 
 impl Routes {
@@ -216,15 +299,19 @@ impl Routes {
         let (sender, receiver) = (self.carrier(from, to, 0), self.carrier(to, from, 1));
         let (send_at, recv_at) = (self.lens[sender][0], self.lens[receiver][1]);
         let mut len = 0;
+        let mut parts = Vec::new();
         for &source in &self.ranks[from] {
             for &target in &self.ranks[to] {
                 self.places[source][target] = [send_at + len, recv_at + len];
+                if pairs[source][target] > 0 {
+                    parts.push((len, pairs[source][target]));
+                }
                 // Neighbours store side by side: on lines of their own.
                 len += pairs[source][target].next_multiple_of(64);
             }
         }
         if len > 0 {
-            self.messages.push(Message { from: sender, to: receiver, send_at, recv_at, len });
+            self.messages.push(Message { from: sender, to: receiver, send_at, recv_at, len, parts });
             self.lens[sender][0] += len;
             self.lens[receiver][1] += len;
         }
@@ -247,6 +334,8 @@ impl Routes {
             recv: places((0..size).map(|peer| self.places[peer][rank][1]).collect(), 1),
             sent: of(true).map(|m| Part { peer: m.to, at: m.send_at, len: m.len }).collect(),
             received: of(false).map(|m| Part { peer: m.from, at: m.recv_at, len: m.len }).collect(),
+            out: of(true).cloned().collect(),
+            back: of(false).cloned().collect(),
             sharing: Sharing {
                 nodes: self.nodes.clone(),
                 outbox: carriers(0),
@@ -260,6 +349,38 @@ impl Routes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What is moved together and apart again is what it was; whatever comes is
+    /// taken apart without a panic.
+    #[test]
+    fn loose_parts_come_back_to_their_places() {
+        let parts = [(0, 40), (64, 10), (128, 100)];
+        let mut bytes = vec![7_u8; 228];
+        let mut write = |at: usize, lengths: &[u8]| {
+            let mut to = at;
+            for &length in lengths {
+                bytes[to..to + 4].copy_from_slice(&u32::from(length).to_le_bytes());
+                bytes[to + 4..][..length.into()].fill(at as u8 + length);
+                to += 4 + usize::from(length);
+            }
+            bytes[to..to + 4].fill(0);
+            to + 4 - at
+        };
+        let lens = [write(0, &[3, 9]), write(64, &[1]), write(128, &[30, 2])];
+        let before = bytes.clone();
+        let closed = close_up(&mut bytes, &parts);
+        assert_eq!(closed, lens.iter().sum::<usize>());
+        bytes[closed..].fill(1);
+        let mut starts = vec![0; 4];
+        spread_out(&mut bytes, &parts, &mut starts);
+        for ((at, _), len) in parts.iter().zip(lens) {
+            assert_eq!(bytes[*at..at + len], before[*at..at + len]);
+        }
+        for byte in 0..=255 {
+            bytes.fill(byte);
+            spread_out(&mut bytes, &parts, &mut starts);
+        }
+    }
 
     /// Every part has a place of its own on both sides, and what a message
     /// takes from the one side is what it brings to the other.

@@ -15,12 +15,16 @@ mod hierarchical;
 mod point_to_point;
 mod ring;
 
+use std::ops::Range;
+use std::sync::Arc;
+
 use crate::transport::Part;
 use crate::{Comm, Error, Result};
 use fleet::{Hull, fleet};
 
 /// How many bytes go to and come from each rank in one reshape, this rank's
-/// own part left out (it never travels).
+/// own part left out (it never travels). Of parts that are encoded, as many as
+/// they take at most.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volumes {
     /// Bytes to each rank.
@@ -34,6 +38,52 @@ pub struct Volumes {
     /// The reshape that this is, or is a part of. Parts of different ones are
     /// seldom in flight together, so their movers may share memory.
     pub reshape: usize,
+    /// How parts are encoded, if they are.
+    pub coded: Option<Coded>,
+}
+
+impl Volumes {
+    /// Are lengths known only when parts have been encoded?
+    pub fn vary(&self) -> bool {
+        self.coded.as_ref().is_some_and(|coded| coded.varies)
+    }
+}
+
+/// How the parts of a reshape are encoded: as chunks, one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Coded {
+    /// Bytes that a whole chunk takes at most, with its length where that varies.
+    pub slot: usize,
+    /// Do lengths depend on the data? Then each chunk comes after its length
+    /// ([`LENGTH`] bytes), and a part ends with a length of 0.
+    pub varies: bool,
+    /// Chunks of the part from each rank to each, by sender; 0 where it is
+    /// empty or not encoded.
+    pub chunks: Vec<Vec<usize>>,
+}
+
+/// Bytes of the length of a chunk.
+pub const LENGTH: usize = 4;
+
+/// What encodes the parts of a mover, for members that do so chunk by chunk,
+/// and knows how long those are that others have it encode before they start.
+pub trait Coder: Send + Sync {
+    /// Bytes of the part for a rank, encoded or not.
+    fn len(&self, peer: usize) -> usize;
+    /// Encodes chunks of the part for a rank into the send buffer, one after
+    /// the other, from where the first of them would lie if all before it were
+    /// as long as can be. How many bytes they take. The end of a part that
+    /// varies is not among them.
+    fn encode(&self, peer: usize, chunks: Range<usize>) -> usize;
+    /// Bytes that a chunk of the part from a rank takes or, where that varies,
+    /// may take besides its length.
+    fn size(&self, peer: usize, chunk: usize) -> usize;
+    /// Decodes a chunk of the part from a rank, which lies at these bytes of
+    /// that part in the receive buffer, to where it belongs.
+    ///
+    /// # Errors
+    /// Where no encoder wrote these bytes.
+    fn decode(&self, peer: usize, chunk: usize, bytes: Range<usize>) -> Result<()>;
 }
 
 /// Where each rank's part lies in one of the two buffers of a reshape; in bytes.
@@ -89,11 +139,16 @@ pub trait Mover: Send + Sync {
         Ok(())
     }
     /// What a user should know about how it goes, such as that it had to make do.
-    fn note(&self) -> Option<&'static str> {
+    fn note(&self) -> Option<&str> {
         None
     }
+    /// Does it have chunks encoded and decoded itself, while others fly?
+    /// Otherwise all is encoded before the start, and decoded after the wait.
+    fn codes(&self) -> bool {
+        false
+    }
     /// Starts to move the bytes, and waits for nobody. Allocates nothing after
-    /// the first time.
+    /// the first time. `coder` is there where parts are encoded.
     ///
     /// # Errors
     /// Where a rank has failed, or it is in flight.
@@ -103,7 +158,7 @@ pub trait Mover: Send + Sync {
     /// and [`recv`](Mover::recv) say and apart from each other. They live and
     /// are not touched until [`test`](Mover::test) says true or an error, or
     /// [`wait`](Mover::wait) returns.
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()>;
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()>;
     /// Makes progress; whether all has come and gone, or nothing was started.
     ///
     /// # Errors
@@ -123,9 +178,9 @@ pub trait Mover: Send + Sync {
     ///
     /// # Safety
     /// As [`start`](Mover::start), for the length of the call.
-    unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+    unsafe fn run(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
         // SAFETY: the caller's word.
-        unsafe { self.start(send, recv)? };
+        unsafe { self.start(send, recv, coder)? };
         self.wait()
     }
 }

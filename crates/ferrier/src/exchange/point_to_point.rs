@@ -1,7 +1,7 @@
 //! Exchange `point_to_point`: a message to each peer, taken in order of
 //! arrival. Ranks that do not talk do not wait for each other.
 
-use super::fleet::Hull;
+use super::fleet::{Craft, Hull, Measured};
 use super::{Groups, Volumes, packed, parts};
 use crate::Result;
 use crate::transport::{Call, Part};
@@ -17,5 +17,6 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
     };
     let (sent, received) = (in_turn(parts(&send, &volumes.to)), in_turn(parts(&recv, &volumes.from)));
     let flight = comm.transport().flight(Call::Messages, &sent, &received)?;
-    Ok(Hull::new(send, recv, Box::new(flight)))
+    let craft: Box<dyn Craft> = if volumes.vary() { Box::new(Measured(flight)) } else { Box::new(flight) };
+    Ok(Hull::new(send, recv, craft))
 }

@@ -1,21 +1,27 @@
 //! Exchange `ring`: a one-sided all-to-all. Each rank puts its parts into the
 //! windows of the others, node after node, starting with the node after its
-//! own: so no two nodes send to the same node at once. Parts go in chunks; a
+//! own: so no two nodes send to the same node at once. Parts go in packets; a
 //! word of the target counts those that are there, and it takes each as soon
 //! as it is told of it, while it puts its own. Few puts are in flight at once.
+//! Where parts are encoded, a packet is encoded when it is about to go, while
+//! those before it fly, and decoded when it is taken.
 //!
 //! Where there are no windows the same ring goes by messages, a step at a time.
 
+mod two_sided;
+
+use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::fleet::{Craft, Hull, fleet};
-use super::{Mover, Places, Volumes, packed, parts};
-use crate::transport::{Call, Flight, News, Part, Put, Window};
+use super::{Coder, LENGTH, Mover, Places, Volumes, packed, parts};
+use crate::transport::{News, Part, Put, Window};
 use crate::{Comm, Error, Result};
+use two_sided::two_sided;
 
-/// Bytes of a chunk, unless `FERRIER_RING_CHUNK` says otherwise.
+/// Bytes of a packet, unless `FERRIER_RING_CHUNK` says otherwise.
 const CHUNK: usize = 256 << 10;
-/// Chunks on their way at once.
+/// Packets on their way at once.
 const IN_FLIGHT: usize = 4;
 
 /// What the movers of a plan have in common.
@@ -52,7 +58,7 @@ impl Ring {
         guests.count == 0 || guests.reshape == reshape
     }
 
-    /// The word in which a source counts the chunks of a mover that are there.
+    /// The word in which a source counts the packets of a mover that are there.
     fn count(&self, mover: usize, rank: usize) -> usize {
         mover * 2 * self.comm.size() + rank
     }
@@ -71,7 +77,27 @@ struct Outgoing {
     /// In the send buffer, and in the window of the peer.
     from: usize,
     to: usize,
+    span: Span,
+}
+
+/// A part as it goes in packets, the bytes of a put. One that is encoded is
+/// counted as if all its chunks were as long as can be; less may go.
+#[derive(Clone, Copy)]
+struct Span {
     len: usize,
+    /// Bytes of a packet.
+    packet: usize,
+    /// Chunks of it; 0 where it is not encoded.
+    chunks: usize,
+}
+
+/// A part on its way in.
+#[derive(Clone, Copy)]
+struct Incoming {
+    peer: usize,
+    /// In the receive buffer.
+    at: usize,
+    span: Span,
 }
 
 /// How far a run has come: parts that have gone, bytes of the next one.
@@ -88,10 +114,12 @@ struct OneSided {
     reshape: usize,
     /// Where parts come to lie in this rank's window.
     places: Vec<usize>,
-    chunk: usize,
+    /// Bytes of a whole chunk of encoded parts at most, and whether they vary.
+    slot: usize,
+    varies: bool,
     /// In the order in which they go.
     sent: Vec<Outgoing>,
-    received: Vec<Part>,
+    received: Vec<Incoming>,
     state: Mutex<Run>,
 }
 
@@ -100,6 +128,7 @@ struct Run {
     number: u64,
     send: *const u8,
     recv: *mut u8,
+    coder: Option<Arc<dyn Coder>>,
     /// The sources were told that they may put.
     admitted: bool,
     /// Bytes taken of each part received.
@@ -111,21 +140,6 @@ struct Run {
 
 // SAFETY: the pointers are used as the caller of `start` allows, by whoever holds the run.
 unsafe impl Send for Run {}
-
-/// What is sent and received in one step after the other.
-struct TwoSided {
-    steps: Vec<Box<dyn Flight>>,
-    state: Mutex<Steps>,
-}
-
-struct Steps {
-    now: usize,
-    send: *const u8,
-    recv: *mut u8,
-}
-
-// SAFETY: as above.
-unsafe impl Send for Steps {}
 
 pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>> {
     movers_in(comm, all, chunk_size(comm)?)
@@ -201,25 +215,33 @@ fn order(nodes: &[usize], rank: usize) -> Vec<usize> {
 fn one_sided(ring: &Arc<Ring>, number: usize, chunk: usize, starts: &[usize], volumes: &Volumes) -> Hull {
     let (nodes, rank) = (ring.comm.nodes(), ring.comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
+    let (slot, varies) = volumes.coded.as_ref().map_or((0, false), |coded| (coded.slot, coded.varies));
+    let span = |from: usize, to: usize| match volumes.coded.as_ref().map_or(0, |coded| coded.chunks[from][to])
+    {
+        0 => Span { len: volumes.pairs[from][to], packet: chunk, chunks: 0 },
+        chunks => Span { len: chunks * slot, packet: (chunk / slot).max(1) * slot, chunks },
+    };
     let outgoing = |&peer: &usize| {
         let to = starts[peer] + landing(&column(volumes, peer)).at[rank];
-        Outgoing { step: step(nodes, rank, peer), peer, from: send.at[peer], to, len: volumes.to[peer] }
+        Outgoing { step: step(nodes, rank, peer), peer, from: send.at[peer], to, span: span(rank, peer) }
     };
     let sent = order(nodes, rank).iter().filter(|&&peer| volumes.to[peer] > 0).map(outgoing).collect();
-    let received = parts(&recv, &volumes.from);
+    let incoming = |part: Part| Incoming { peer: part.peer, at: part.at, span: span(part.peer, rank) };
+    let received: Vec<Incoming> = parts(&recv, &volumes.from).into_iter().map(incoming).collect();
     let places = landing(&volumes.from).at.iter().map(|at| starts[rank] + at).collect();
     let state = Mutex::new(Run {
         number: 0,
         send: std::ptr::null(),
         recv: std::ptr::null_mut(),
+        coder: None,
         admitted: false,
         taken: vec![0; received.len()],
         landed: Cursor::default(),
         flown: Cursor::default(),
     });
     let (ring, reshape, window) = (ring.clone(), volumes.reshape, ring.bytes);
-    let craft = OneSided { ring, number, reshape, places, chunk, sent, received, state };
-    Hull { window, ..Hull::new(send, recv, Box::new(craft)) }
+    let craft = OneSided { ring, number, reshape, places, slot, varies, sent, received, state };
+    Hull { window, codes: slot > 0, ..Hull::new(send, recv, Box::new(craft)) }
 }
 
 impl OneSided {
@@ -243,10 +265,10 @@ impl OneSided {
     }
 
     /// Bytes of a part that have come.
-    fn come(&self, window: &dyn Window, run: &Run, part: &Part) -> usize {
+    fn come(&self, window: &dyn Window, run: &Run, part: &Incoming) -> usize {
         let word = window.word(self.ring.count(self.number, part.peer));
-        let chunks = if word >> 32 == run.number & LOW { word & LOW } else { 0 };
-        part.len.min(chunks as usize * self.chunk)
+        let packets = if word >> 32 == run.number & LOW { word & LOW } else { 0 };
+        part.span.len.min(packets as usize * part.span.packet)
     }
 
     /// Takes what has come; whether anything had.
@@ -255,14 +277,57 @@ impl OneSided {
         for (index, part) in self.received.iter().enumerate() {
             let (come, taken) = (self.come(window, run, part), run.taken[index]);
             if come > taken {
-                // SAFETY: inside the receive buffer, which is ours until this is done.
-                let into =
-                    unsafe { std::slice::from_raw_parts_mut(run.recv.add(part.at + taken), come - taken) };
-                window.take(self.places[part.peer] + taken, into)?;
+                match (&run.coder, part.span.chunks) {
+                    (Some(coder), 1..) => {
+                        for packet in (taken..come).step_by(part.span.packet) {
+                            self.unpack(window, run.recv, part, &**coder, packet)?;
+                        }
+                    }
+                    _ => self.copy(window, run.recv, part, taken..come)?,
+                }
                 (run.taken[index], any) = (come, true);
             }
         }
         Ok(any)
+    }
+
+    /// Copies bytes of a part from the window to the receive buffer.
+    fn copy(&self, window: &dyn Window, recv: *mut u8, part: &Incoming, bytes: Range<usize>) -> Result<()> {
+        // SAFETY: inside the receive buffer, which is ours until this is done.
+        let into = unsafe { std::slice::from_raw_parts_mut(recv.add(part.at + bytes.start), bytes.len()) };
+        window.take(self.places[part.peer] + bytes.start, into)
+    }
+
+    /// Takes a packet, chunk by chunk, and decodes each.
+    fn unpack(
+        &self,
+        window: &dyn Window,
+        recv: *mut u8,
+        part: &Incoming,
+        coder: &dyn Coder,
+        packet: usize,
+    ) -> Result<()> {
+        let first = packet / self.slot;
+        let last = part.span.chunks.min(first + part.span.packet / self.slot);
+        let mut at = packet;
+        for chunk in first..last {
+            let most = coder.size(part.peer, chunk);
+            let mut len = most;
+            if self.varies {
+                self.copy(window, recv, part, at..at + LENGTH)?;
+                // SAFETY: just copied.
+                let bytes = unsafe { recv.add(part.at + at).cast::<[u8; LENGTH]>().read() };
+                (len, at) = (u32::from_le_bytes(bytes) as usize, at + LENGTH);
+                if len > most {
+                    let message = format!("a chunk of at most {most} bytes says that it has {len}");
+                    return Err(Error::Codec { rank: part.peer, message });
+                }
+            }
+            self.copy(window, recv, part, at..at + len)?;
+            coder.decode(part.peer, chunk, at..at + len)?;
+            at += len;
+        }
+        Ok(())
     }
 
     /// Is the target of this part ready?
@@ -270,7 +335,7 @@ impl OneSided {
         window.word(self.ring.ready(self.number, part.peer)) == run.number
     }
 
-    /// Tells of chunks that have landed, and puts the next ones of one step to
+    /// Tells of packets that have landed, and puts the next ones of one step to
     /// targets that are ready; whether it did either.
     fn put(&self, window: &dyn Window, run: &mut Run) -> Result<bool> {
         let told = run.landed != run.flown;
@@ -288,12 +353,20 @@ impl OneSided {
             && part.step == self.sent[run.landed.part].step
             && self.may_put(window, run, part)
         {
-            let len = self.chunk.min(part.len - now.done);
+            let len = part.span.packet.min(part.span.len - now.done);
             let data = run.send.wrapping_add(part.from + now.done);
-            puts[count] = Put { peer: part.peer, at: part.to + now.done, data, len };
+            // Encoded now, while those before it fly.
+            let goes = match (&run.coder, part.span.chunks) {
+                (Some(coder), 1..) => {
+                    let first = now.done / self.slot;
+                    coder.encode(part.peer, first..first + len / self.slot)
+                }
+                _ => len,
+            };
+            puts[count] = Put { peer: part.peer, at: part.to + now.done, data, len: goes };
             count += 1;
             now.done += len;
-            if now.done == part.len {
+            if now.done == part.span.len {
                 now = Cursor { part: now.part + 1, done: 0 };
             }
         }
@@ -309,11 +382,11 @@ impl OneSided {
     fn tell(&self, window: &dyn Window, run: &Run) -> Result<()> {
         let (first, now) = (run.landed.part, run.flown);
         for (number, part) in self.sent.iter().enumerate().take(now.part + 1).skip(first) {
-            let done = if number < now.part { part.len } else { now.done };
+            let done = if number < now.part { part.span.len } else { now.done };
             if done > 0 {
-                let chunks = done.div_ceil(self.chunk) as u64;
+                let packets = done.div_ceil(part.span.packet) as u64;
                 let word = self.ring.count(self.number, self.ring.comm.rank());
-                window.signal(part.peer, word, (run.number & LOW) << 32 | chunks)?;
+                window.signal(part.peer, word, (run.number & LOW) << 32 | packets)?;
             }
         }
         Ok(())
@@ -322,7 +395,7 @@ impl OneSided {
     fn is_done(&self, run: &Run) -> bool {
         run.landed.part == self.sent.len()
             && run.admitted
-            && self.received.iter().zip(&run.taken).all(|(part, taken)| *taken == part.len)
+            && self.received.iter().zip(&run.taken).all(|(part, taken)| *taken == part.span.len)
     }
 
     /// Does this rank wait for that one?
@@ -332,7 +405,7 @@ impl OneSided {
                 .received
                 .iter()
                 .zip(&run.taken)
-                .any(|(part, taken)| part.peer == peer && *taken < part.len)
+                .any(|(part, taken)| part.peer == peer && *taken < part.span.len)
     }
 
     fn leave(&self, run: &mut Run) {
@@ -371,9 +444,15 @@ impl Craft for OneSided {
         Ok(())
     }
 
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
         let mut run = self.run();
+        if self.slot > 0 && coder.is_none() {
+            return Err(Error::Transport(
+                "an exchange of encoded parts was started without its coder".into(),
+            ));
+        }
         run.number += 1;
+        run.coder = coder.cloned();
         (run.send, run.recv, run.admitted) = (send, recv, false);
         (run.landed, run.flown) = (Cursor::default(), Cursor::default());
         run.taken.fill(0);
@@ -395,7 +474,7 @@ impl Craft for OneSided {
     fn news(&self) -> News {
         let run = self.run();
         let Ok(window) = self.ring.window() else { return News::Now };
-        let some = |(part, taken): (&Part, &usize)| self.come(window, &run, part) > *taken;
+        let some = |(part, taken): (&Incoming, &usize)| self.come(window, &run, part) > *taken;
         let flying = run.landed != run.flown;
         let may_put = || match self.sent.get(run.landed.part) {
             Some(part) if !flying => self.may_put(window, &run, part),
@@ -411,60 +490,6 @@ impl Craft for OneSided {
             false if flying => window.landing(self.number),
             false => News::Nothing,
         }
-    }
-}
-
-fn two_sided(comm: &Comm, volumes: &Volumes) -> Result<Hull> {
-    let (nodes, rank) = (comm.nodes(), comm.rank());
-    let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
-    let (sent, received) = (parts(&send, &volumes.to), parts(&recv, &volumes.from));
-    let last = nodes.iter().max().map_or(1, |last| last + 1);
-    let mut steps = Vec::new();
-    for now in 1..=last {
-        let to = sent.iter().filter(|part| step(nodes, rank, part.peer) == now).copied().collect::<Vec<_>>();
-        let from =
-            received.iter().filter(|part| step(nodes, part.peer, rank) == now).copied().collect::<Vec<_>>();
-        steps.push(comm.transport().flight(Call::Messages, &to, &from)?);
-    }
-    let state = Mutex::new(Steps { now: 0, send: std::ptr::null(), recv: std::ptr::null_mut() });
-    let note = Some("ring: this MPI makes no windows between these ranks, so it goes by two-sided messages");
-    Ok(Hull { note, ..Hull::new(send, recv, Box::new(TwoSided { steps, state })) })
-}
-
-impl TwoSided {
-    fn steps(&self) -> MutexGuard<'_, Steps> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Craft for TwoSided {
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
-        *self.steps() = Steps { now: 0, send, recv };
-        // SAFETY: the caller's word.
-        unsafe { self.steps[0].start(send, recv) }
-    }
-
-    fn advance(&self) -> Result<bool> {
-        let mut steps = self.steps();
-        while self.steps[steps.now].test()? {
-            if steps.now + 1 == self.steps.len() {
-                return Ok(true);
-            }
-            steps.now += 1;
-            // SAFETY: the caller of `start` keeps the buffers until the last step is done.
-            unsafe { self.steps[steps.now].start(steps.send, steps.recv)? };
-        }
-        Ok(false)
-    }
-
-    fn news(&self) -> News {
-        let now = self.steps().now;
-        self.steps[now].news()
-    }
-
-    fn settle(&self) -> Result<()> {
-        let now = self.steps().now;
-        self.steps[now].wait()
     }
 }
 
@@ -512,7 +537,14 @@ mod tests {
                     let row = |from| (0..4).map(|to| length(from, to, scale)).collect::<Vec<_>>();
                     let pairs: Vec<_> = (0..4).map(row).collect();
                     let from = pairs.iter().map(|row| row[rank]).collect();
-                    Volumes { to: pairs[rank].clone(), from, largest: 3 * scale, pairs, reshape: 0 }
+                    Volumes {
+                        to: pairs[rank].clone(),
+                        from,
+                        largest: 3 * scale,
+                        pairs,
+                        reshape: 0,
+                        coded: None,
+                    }
                 });
                 let movers = movers_in(&comm, &all, chunk)?;
                 movers.iter().try_for_each(|mover| mover.open())?;
@@ -524,7 +556,7 @@ mod tests {
                         part.iter_mut().enumerate().for_each(|(at, byte)| *byte = value(rank, to, at, round));
                     }
                     // SAFETY: the buffers are as long as the mover says.
-                    unsafe { mover.run(send.as_ptr(), recv.as_mut_ptr())? };
+                    unsafe { mover.run(send.as_ptr(), recv.as_mut_ptr(), None)? };
                     for from in 0..4 {
                         let part = &recv[mover.recv().at[from]..][..volumes.from[from]];
                         assert!(

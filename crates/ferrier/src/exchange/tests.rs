@@ -25,6 +25,7 @@ fn tiles(rank: usize) -> Vec<Volumes> {
             largest: pairs.iter().flatten().copied().max().unwrap_or(0),
             pairs,
             reshape: tile / 3,
+            coded: None,
         }
     };
     (0..TILES).map(tile).collect()
@@ -90,7 +91,7 @@ impl Rank<'_> {
         }
         let [send, recv] = &self.buffers.0[tile];
         // SAFETY: as long as the mover says, and left alone until it is done.
-        unsafe { self.movers[tile].start(send.as_ptr(), recv.as_ptr().cast_mut()) }
+        unsafe { self.movers[tile].start(send.as_ptr(), recv.as_ptr().cast_mut(), None) }
     }
 
     fn check(&self, tile: usize, round: usize) {

@@ -29,7 +29,9 @@ impl<T: Real> Plan<T> {
     /// It has room for the larger of input and output. In a real transform
     /// whose halved axis is the fastest in memory and whole on each rank, real
     /// rows of n are padded to 2 (n/2 + 1) numbers, as FFTW lays them out;
-    /// otherwise real numbers lie densely at its start.
+    /// otherwise real numbers lie densely at its start, also where not all
+    /// modes of that axis are kept or not all of its points are filled.
+    /// [`Array::index`] knows the input where input and output are of one kind.
     ///
     /// # Errors
     /// Where the memory cannot be had.
@@ -39,11 +41,10 @@ impl<T: Real> Plan<T> {
     }
 
     fn make(&self, input: Option<Geometry>, output: Option<Geometry>) -> Result<Array<T>> {
-        let (real, complex) = match self.recipe.is_real() {
-            true => (input, output),
-            // A complex array that is input and output in turn is seen as the input.
-            false => (None, input.or(output)),
-        };
+        // An array that is input and output in turn, both of one kind, is seen as the input.
+        let sides = [(input, self.recipe.is_real()), (output, self.recipe.has_real_output())];
+        let first = |real: bool| sides.iter().filter(|side| side.1 == real).find_map(|side| side.0);
+        let (real, complex) = (first(true), first(false));
         let batch = self.recipe.batch;
         let most = [input, output].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
         let lendable = self.shared && matches!(self.way, Way::Shared);
@@ -115,6 +116,8 @@ impl<T: Real> Plan<T> {
                     let pass = &variant.passes[bound];
                     (pass.name.clone(), pass.bytes, pass.flops)
                 }
+                Step::Encode { reshape, .. } => (format!("encode {}", variant.reshapes[reshape].0), 0, 0.0),
+                Step::Decode { reshape, .. } => (format!("decode {}", variant.reshapes[reshape].0), 0, 0.0),
                 Step::Start { reshape, .. } => (variant.reshapes[reshape].0.clone(), 0, 0.0),
                 Step::Wait { reshape, .. } => (variant.reshapes[reshape].0.clone(), 0, 0.0),
             };
@@ -124,6 +127,8 @@ impl<T: Real> Plan<T> {
                     Step::Start { reshape: a, .. } | Step::Wait { reshape: a, .. },
                     Step::Start { reshape: b, .. } | Step::Wait { reshape: b, .. },
                 ) => a == b,
+                (Step::Encode { reshape: a, .. }, Step::Encode { reshape: b, .. }) => a == b,
+                (Step::Decode { reshape: a, .. }, Step::Decode { reshape: b, .. }) => a == b,
                 _ => false,
             });
             match same {

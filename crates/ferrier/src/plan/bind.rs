@@ -2,15 +2,18 @@
 
 use std::sync::Arc;
 
+use super::certificate::gains;
+use super::coding::{Coding, Grounds, Packing};
 use super::geometry::{Geometry, width};
 use super::lower::{Areas, Site, padded_rows, volumes};
 use super::pass::BoundPass;
 use super::schedule::{Direction, End, Leg, Reshape, Schedule};
 use super::tiles::{self, Action, Tiles};
-use crate::exchange::{Mover, Volumes, Way};
+use crate::codec::Coat;
+use crate::exchange::{Coder, Mover, Volumes, Way};
 use crate::kernel::{Lines, LinesSpec};
-use crate::recipe::State;
-use crate::{Comm, Kind, Real, Recipe, Result, Tiling};
+use crate::recipe::{self, State};
+use crate::{Comm, Real, Recipe, Result, Tiling};
 
 /// What a rank does, in order: an [`Action`] bound to its memory.
 #[derive(Clone, Copy, Debug)]
@@ -22,6 +25,17 @@ pub(super) enum Step {
         pass: usize,
         tile: Option<(usize, usize)>,
         wired: bool,
+    },
+    /// What a mover will send is encoded, and what it brought decoded.
+    Encode {
+        mover: usize,
+        reshape: usize,
+        tile: usize,
+    },
+    Decode {
+        mover: usize,
+        reshape: usize,
+        tile: usize,
     },
     Start {
         mover: usize,
@@ -51,10 +65,25 @@ pub(super) struct Variant<T> {
     pub reshapes: Vec<(String, u64)>,
     /// The bytes that this rank takes from others, by mover.
     pub taken: Vec<u64>,
+    /// What encodes and decodes, by mover, and the reshape of each.
+    pub codings: Vec<Option<Arc<Coding<T>>>>,
+    pub reshape_of: Vec<usize>,
+    /// By how much errors of each reshape grow until the end.
+    pub gains: Vec<f64>,
+    /// The bytes that this rank sends without encoding them.
+    pub plain: u64,
     /// How often a pass looks after what flies.
     pub polls: usize,
     pub input: Geometry,
     pub output: Geometry,
+}
+
+impl<T: Real> Variant<T> {
+    /// What encodes the parts of a mover.
+    pub fn coder(&self, mover: usize) -> Option<Arc<dyn Coder>> {
+        let coding = self.codings.get(mover)?.clone()?;
+        Some(coding)
+    }
 }
 
 /// Kernels' tables, made once for each kind of line.
@@ -76,6 +105,13 @@ impl<T: Real> Tables<T> {
 
 pub(super) type Movers = Arc<Vec<Box<dyn Mover>>>;
 
+/// What parts are encoded with, if they are.
+pub(super) struct Wrapping<T> {
+    pub coat: Coat<T>,
+    pub packing: Packing,
+    pub grounds: Arc<Grounds<T>>,
+}
+
 /// What is asked for the reshapes of one direction.
 pub(super) fn tilings(recipe: &Recipe, direction: Direction) -> &[Tiling] {
     match direction {
@@ -91,6 +127,7 @@ pub(super) fn movers(
     plans: &[Schedule; 4],
     cuts: &[Vec<Tiles>; 2],
     way: Way,
+    packing: Option<&Packing>,
 ) -> Result<[Movers; 2]> {
     let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(Default::default()) };
     let number = recipe.precision.bytes();
@@ -100,7 +137,7 @@ pub(super) fn movers(
         for (reshape, cut) in plan.reshapes.iter().zip(cuts) {
             let of = |tile| Volumes {
                 reshape: count,
-                ..volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number)
+                ..volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number, packing)
             };
             all.extend((0..cut.count).map(of));
             count += 1;
@@ -116,20 +153,32 @@ pub(super) fn bind<T: Real>(
     comm: &Comm,
     recipe: &Recipe,
     plan: &Schedule,
-    (in_place, stream): (bool, bool),
+    (direction, in_place, stream): (Direction, bool, bool),
     (cuts, movers): (&[Tiles], &Movers),
+    wrapping: Option<&Wrapping<T>>,
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
-    let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
+    let halved = recipe.padded_axis();
     let (rank, number, batch) = (comm.rank(), recipe.precision.bytes(), recipe.batch);
     let memory = recipe.memory;
     let ranks = comm.size();
     let cuts = &tiles::fit(plan, cuts, in_place);
-    let site = Site { rank, ranks, batch, number, memory, in_place, stream, halved, cuts, movers };
+    let packing = wrapping.map(|wrapping| &wrapping.packing);
+    let site = Site { rank, ranks, batch, number, memory, in_place, stream, halved, cuts, movers, packing };
     let areas = site.areas(plan);
     let mut passes = Vec::new();
     let mut steps = Vec::new();
+    // Members that encode while they send need no steps for it.
+    let coded = |reshape: usize, tile: usize| {
+        let mover = site.mover(reshape, tile);
+        (packing.is_some() && !movers[mover].codes()).then_some(mover)
+    };
     for action in tiles::actions(plan, cuts) {
+        if let Action::Start { reshape, tile } = action
+            && let Some(mover) = coded(reshape, tile)
+        {
+            steps.push(Step::Encode { mover, reshape, tile });
+        }
         steps.push(match action {
             Action::Barrier => Step::Barrier,
             Action::Run { pass, tile } => {
@@ -151,6 +200,11 @@ pub(super) fn bind<T: Real>(
                 Step::Wait { mover: site.mover(reshape, tile), reshape, tile, run }
             }
         });
+        if let Action::Wait { reshape, tile } = action
+            && let Some(mover) = coded(reshape, tile)
+        {
+            steps.push(Step::Decode { mover, reshape, tile });
+        }
     }
     let end = |state: &State| {
         let (part, order) = (state.layout.boxes()[rank], state.layout.order());
@@ -167,8 +221,56 @@ pub(super) fn bind<T: Real>(
     let named = |(reshape, bytes): (&Reshape, &Vec<u64>)| (reshape.name.clone(), bytes.iter().sum());
     let reshapes = plan.reshapes.iter().zip(&by_tile).map(named).collect();
     let taken = by_tile.concat();
+    let tiles =
+        || cuts.iter().enumerate().flat_map(|(reshape, cut)| (0..cut.count).map(move |t| (reshape, t)));
+    let reshape_of: Vec<usize> = tiles().map(|(reshape, _)| reshape).collect();
+    let coding = |(reshape, tile)| {
+        let Wrapping { coat, packing, grounds } = wrapping?;
+        let of = &plan.reshapes[reshape];
+        let sides = [0, 1].map(|side| site.staged(&areas, of, reshape, tile, side));
+        let bytes = volumes(of, (&cuts[reshape], tile), rank, batch, number, None).to;
+        let plain = bytes.iter().enumerate().map(|(peer, &bytes)| match packing.is_coded(rank, peer) {
+            true => 0,
+            false => bytes,
+        });
+        Some(Arc::new(Coding::new(coat, packing, grounds, rank, sides, plain.collect())))
+    };
+    let codings: Vec<_> = if movers.is_empty() { Vec::new() } else { tiles().map(coding).collect() };
+    let plain = if wrapping.is_some() { 0 } else { sent(recipe, direction, rank) };
+    let gains = gains(recipe, direction);
     let polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
-    Ok(Variant { passes, steps, areas, movers: movers.clone(), reshapes, taken, polls, input, output })
+    let movers = movers.clone();
+    Ok(Variant {
+        passes,
+        steps,
+        areas,
+        movers,
+        reshapes,
+        taken,
+        codings,
+        reshape_of,
+        gains,
+        plain,
+        polls,
+        input,
+        output,
+    })
+}
+
+/// The bytes that a rank sends to others in all reshapes of one direction,
+/// where nothing is encoded.
+fn sent(recipe: &Recipe, direction: Direction, rank: usize) -> u64 {
+    let mut bytes = 0;
+    for (step, state) in recipe.steps.iter().zip(recipe.states()) {
+        if let recipe::Step::Reshape { from, to } = step {
+            let (from, to) = if direction == Direction::Forward { (from, to) } else { (to, from) };
+            let own = &from.boxes()[rank];
+            let others = to.boxes().iter().enumerate().filter(|(peer, _)| *peer != rank);
+            let elements: usize = others.map(|(_, to)| own.intersect(to).volume()).sum();
+            bytes += elements * width(state.real) * recipe.batch * recipe.precision.bytes();
+        }
+    }
+    bytes as u64
 }
 
 /// The bytes that a rank takes from others in a tile; `number` of them for

@@ -1,21 +1,28 @@
 //! Drafts: everything about a plan is decided, no buffer is taken yet.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
-use super::bind::{Tables, Variant, bind, movers, tilings};
+use super::bind::{Tables, Variant, Wrapping, bind, movers, tilings};
+use super::certificate::Ledger;
+use super::coding::{self, Grounds, Packing};
+use super::geometry::width;
 use super::pass::{BoundPass, Hand};
 use super::schedule::{Direction, Leg, Terms, schedule};
 use super::tiles;
 use super::{Memory, Plan};
 use crate::buffer::Buffer;
+use crate::codec::{self, Coat};
 use crate::exchange::{self, Way};
 use crate::layout::Split;
 use crate::machine::{last_level_bytes, level2_bytes};
+use crate::modes::held;
 use crate::pool::Pool;
 use crate::recipe::State;
 use crate::tune::Effort;
 use crate::wisdom::{self, Advice, Known, Source};
-use crate::{Box3, Choice, Comm, Error, LayoutSpec, Problem, Real, Recipe, Result, design};
+use crate::{Box3, Choice, Comm, Compress, Error, LayoutSpec, Problem, Real, Recipe, Result, design};
 
 /// Makes plans: a problem, and what the user wants to decide himself.
 #[derive(Clone, Debug)]
@@ -85,12 +92,13 @@ impl Planner {
         let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
         compare(comm, &recipe)?;
         let own = comm.duplicate()?.with_threads(decision.threads);
+        let tolerance = problem.tolerance.map(|tolerance| tolerance.0);
         let shares = comm.size() > 1 && exchange::find(&recipe.exchange)?.way_on(comm.node_count()).shares();
         // Where sharing memory was not asked for, it may fail.
         let spare = shares && !own.transport().lends_all() && self.choice.exchange.is_none();
         let other = spare.then(|| Other { comm: comm.clone(), planner: self });
         match if shares { own.transport().share() } else { Ok(()) } {
-            Ok(()) => Ok(Draft { other, ..Draft::new(&own, recipe, &decision)? }),
+            Ok(()) => Ok(Draft { other, ..Draft::new(&own, recipe, &decision, tolerance)? }),
             Err(error) => match other {
                 Some(other) => other.draft(&recipe, &error),
                 None => Err(error),
@@ -118,10 +126,40 @@ impl Other {
 /// The exchange that needs nothing but messages.
 const MESSAGES: &str = "all_to_allv";
 
+/// What parts are encoded with; `None` where none is.
+fn wrapping<T: Real>(comm: &Comm, recipe: &Recipe) -> Result<Option<Wrapping<T>>> {
+    let one_node = comm.node_count() == 1;
+    let nothing = recipe.codec == codec::RAW
+        || comm.size() == 1
+        || one_node && recipe.compress == Compress::BetweenNodes
+        || recipe.reshapes() == 0;
+    if nothing {
+        return Ok(None);
+    }
+    let coat = Coat::new(&recipe.codec)?;
+    let nodes = (recipe.compress == Compress::BetweenNodes).then(|| comm.nodes().to_vec());
+    let packing = Packing::new(&coat, nodes);
+    Ok(Some(Wrapping { coat, packing, grounds: Arc::new(Grounds::new(comm.size())) }))
+}
+
+/// Is something to be encoded, as far as one can tell before the design?
+pub(crate) fn encodes(comm: &Comm, problem: &Problem, choice: &Choice) -> bool {
+    let named = choice.codec.as_deref().is_some_and(|name| name != codec::RAW);
+    let between_ranks = choice.compress.unwrap_or(compress(comm)) == Compress::BetweenRanks;
+    let wanted = named || problem.tolerance.is_some() && choice.codec.is_none();
+    wanted && (between_ranks || comm.node_count() > 1)
+}
+
+/// What is encoded where nobody says so.
+fn compress(comm: &Comm) -> Compress {
+    if comm.node_count() > 1 { Compress::BetweenNodes } else { Compress::BetweenRanks }
+}
+
 /// The exchange where nobody asks for one.
-pub(crate) fn default_exchange(comm: &Comm) -> &'static str {
+pub(crate) fn default_exchange(comm: &Comm, encodes: bool) -> &'static str {
     let nodes = comm.node_count();
     match nodes {
+        1 if encodes => MESSAGES,
         1 => exchange::EXCHANGES[0].name,
         _ if nodes < comm.size() => "hierarchical",
         _ => MESSAGES,
@@ -191,17 +229,26 @@ pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize 
 /// Whether the ranks of a node have more input and output than half of the last cache. (Measured: two cores
 /// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3.)
 fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
-    let width = if problem.is_real() { 1 } else { 2 };
-    let numbers = problem.batch * problem.shape.iter().product::<usize>() * width;
-    2 * (numbers / comm.node_count()) * number > last_level_bytes() / 2
+    let side = |shape: [usize; 3], real: bool| shape.iter().product::<usize>() * width(real);
+    let numbers = side(problem.shape(), problem.is_real())
+        + side(problem.spectrum_shape(), problem.has_real_spectrum());
+    numbers * problem.batch / comm.node_count() * number > last_level_bytes() / 2
 }
 
 /// Rank 0's decision, on every rank.
 fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
     let Advice { mut choice, known: wisdom } = advice;
     if comm.size() > 1 {
-        let nodes = comm.node_count();
-        let name = choice.exchange.get_or_insert_with(|| default_exchange(comm).into());
+        let (nodes, encodes) = (comm.node_count(), encodes(comm, problem, &choice));
+        let between = *choice.compress.get_or_insert(compress(comm));
+        let name = choice.exchange.get_or_insert_with(|| default_exchange(comm, encodes).into());
+        let way = exchange::find(name)?.way_on(nodes);
+        if encodes && way.shares() && between == Compress::BetweenRanks {
+            return Err(Error::Choice(format!(
+                "exchange `{name}` shares memory inside a node, where nothing is encoded; what crosses between \
+                 ranks is encoded by exchanges that send messages, such as `{MESSAGES}`"
+            )));
+        }
         if nodes > 1 && matches!(exchange::find(name)?.way_on(nodes), Way::Shared) {
             return Err(Error::Choice(format!(
                 "exchange `{name}` needs ranks that share a node; these are on {nodes} (`hierarchical` is \
@@ -239,6 +286,11 @@ pub struct Draft<T: Real> {
     pub(super) private: [usize; 4],
     pub(super) memory: Memory,
     pub(super) scratch: usize,
+    /// Where the work areas of each call are, for what is encoded.
+    pub(super) grounds: Option<Arc<Grounds<T>>>,
+    /// Where something may be lost.
+    pub(super) ledger: Option<Ledger<T>>,
+    pub(super) tolerance: Option<f64>,
     wisdom: Option<Known>,
     pub(super) notes: Vec<String>,
     other: Option<Other>,
@@ -253,8 +305,10 @@ const KINDS: [(Direction, bool); 4] = [
 ];
 
 impl<T: Real> Draft<T> {
-    fn new(comm: &Comm, recipe: Recipe, decision: &Decision) -> Result<Self> {
+    fn new(comm: &Comm, recipe: Recipe, decision: &Decision, tolerance: Option<f64>) -> Result<Self> {
         let way = exchange::find(&recipe.exchange)?.way_on(comm.node_count());
+        let wrapping = wrapping::<T>(comm, &recipe)?;
+        let wrapped = wrapping.as_ref();
         let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new() };
         let fuse = |legs: &[Leg], state: &State| may_fuse(&recipe, decision, legs, state);
         let plan = |(direction, in_place): (Direction, bool), lent_ends: bool| {
@@ -263,15 +317,16 @@ impl<T: Real> Draft<T> {
         };
         let plans = KINDS.map(|kind| plan(kind, true));
         let cuts = [0, 1].map(|way| tiles::cut(&plans[way], tilings(&recipe, KINDS[way].0)));
-        let movers = movers(comm, &recipe, &plans, &cuts, way)?;
+        let movers = movers(comm, &recipe, &plans, &cuts, way, wrapped.map(|wrapped| &wrapped.packing))?;
         let mut variants = Vec::with_capacity(2 * KINDS.len());
         for (i, plan) in plans.iter().enumerate() {
             variants.push(bind(
                 comm,
                 &recipe,
                 plan,
-                (KINDS[i].1, decision.stream),
+                (KINDS[i].0, KINDS[i].1, decision.stream),
                 (&cuts[i % 2], &movers[i % 2]),
+                wrapped,
                 &mut tables,
             )?);
         }
@@ -285,8 +340,9 @@ impl<T: Real> Draft<T> {
                         comm,
                         &recipe,
                         &own,
-                        (kind.1, decision.stream),
+                        (kind.0, kind.1, decision.stream),
                         (&cuts[i % 2], &movers[i % 2]),
+                        wrapped,
                         &mut tables,
                     )?);
                 }
@@ -294,9 +350,15 @@ impl<T: Real> Draft<T> {
         }
         let scratch =
             variants.iter().flat_map(|variant| &variant.passes).map(BoundPass::scratch).max().unwrap_or(0);
+        let coding = wrapped.map_or(0, |wrapped| coding::scratch(&*wrapped.coat.codec));
         // An odd number of cache lines apart, so that the threads' scratches do not share sets.
-        let scratch = ((scratch * size_of::<T>()).div_ceil(64) | 1) * (64 / size_of::<T>());
-        let memory = Memory::new::<T>(&variants, scratch * comm.threads());
+        let scratch = ((scratch.max(coding) * size_of::<T>()).div_ceil(64) | 1) * (64 / size_of::<T>());
+        // One more for who encodes while the others run a pass.
+        let scratches = comm.threads() + usize::from(coding > 0);
+        let memory = Memory::new::<T>(&variants, scratch * scratches);
+        let lossy = wrapped.filter(|_| codec::is_lossy(&recipe.codec));
+        let ledger = lossy.map(|wrapped| Ledger::new(comm, &recipe, &wrapped.coat, &variants)).transpose()?;
+        let grounds = wrapped.map(|wrapped| wrapped.grounds.clone());
         let mut notes: Vec<String> = movers
             .iter()
             .flat_map(|movers| movers.iter())
@@ -314,6 +376,9 @@ impl<T: Real> Draft<T> {
             memory,
             scratch,
             notes,
+            grounds,
+            ledger,
+            tolerance,
             other: None,
             wisdom,
         })
@@ -409,8 +474,9 @@ fn may_fuse(recipe: &Recipe, decision: &Decision, legs: &[Leg], state: &State) -
         return fuse;
     }
     let across = 3 - legs[0].axis - legs[1].axis;
-    let plane = |b: &Box3| b.shape()[legs[0].axis] * b.shape()[legs[1].axis];
-    let plane = state.layout.boxes().iter().map(plane).max().unwrap_or(0) * 2 * recipe.precision.bytes();
+    // What lies between the legs; both axes are whole.
+    let elements = held(&legs[0].to) * held(&legs[1].from);
+    let plane = elements * width(legs[0].real) * recipe.precision.bytes();
     let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0) * recipe.batch;
     let rounds = planes.div_ceil(decision.threads);
     // The last round may leave threads idle, but not more than a quarter of the time.

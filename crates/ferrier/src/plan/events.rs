@@ -17,6 +17,10 @@ pub enum EventKind {
     Transform,
     /// A pass that only moves values within the rank.
     Copy,
+    /// What an exchange will carry is encoded.
+    Encode,
+    /// What an exchange brought is decoded.
+    Decode,
     /// An exchange is handed over, to fly from now on.
     Post,
     /// The rank waits until an exchange has landed.
@@ -97,6 +101,14 @@ impl<T: Real> Plan<T> {
                     let pass = &variant.passes[bound];
                     let kind = if pass.is_copy() { EventKind::Copy } else { EventKind::Transform };
                     (kind, &*pass.name, tile, pass.bytes)
+                }
+                Step::Encode { mover, reshape, tile } => {
+                    let name = &*variant.reshapes[reshape].0;
+                    (EventKind::Encode, name, Some((reshape, tile)), variant.taken[mover])
+                }
+                Step::Decode { mover, reshape, tile } => {
+                    let name = &*variant.reshapes[reshape].0;
+                    (EventKind::Decode, name, Some((reshape, tile)), variant.taken[mover])
                 }
                 Step::Start { mover, reshape, tile, .. } => {
                     let name = &*variant.reshapes[reshape].0;

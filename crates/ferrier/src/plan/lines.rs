@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::lower::Piece;
 use crate::Box3;
 use crate::kernel::{Lines, Strip};
+use crate::modes::Run;
 
 /// A strip of a cell's first line: where it lies, and how far the lines,
 /// planes and arrays of the batch are apart.
@@ -62,6 +63,9 @@ pub(crate) struct BlockAt {
     lanes: usize,
 }
 
+/// Where lines come from or go to: pieces, and what those hold of a line.
+pub(crate) type Side<'a> = (&'a [Piece], &'a [Run]);
+
 /// The axes of a grid: lines run along `along`, lie side by side along
 /// `lanes`, and planes follow each other along `planes`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,8 +97,8 @@ impl<T> LineGrid<T> {
     pub fn new(
         axes: Axes,
         domain: &Box3,
-        from: &[Piece],
-        to: &[Piece],
+        (from, from_runs): Side<'_>,
+        (to, to_runs): Side<'_>,
         lines: Arc<dyn Lines<T>>,
         batch: usize,
     ) -> Self {
@@ -117,8 +121,8 @@ impl<T> LineGrid<T> {
         };
         for planes in plane_cuts.windows(2).map(|w| (w[0], w[1])) {
             for lanes in lane_cuts.windows(2).map(|w| (w[0], w[1])) {
-                let from = grid.add_strips(axes, lanes.0, planes.0, from);
-                let to = grid.add_strips(axes, lanes.0, planes.0, to);
+                let from = grid.add_strips(axes, lanes.0, planes.0, (from, from_runs));
+                let to = grid.add_strips(axes, lanes.0, planes.0, (to, to_runs));
                 let blocks = (lanes.1 - lanes.0).div_ceil(block);
                 let first = grid.blocks;
                 grid.blocks += blocks * (planes.1 - planes.0) * batch;
@@ -129,7 +133,13 @@ impl<T> LineGrid<T> {
     }
 
     /// The strips that make up the lines of a cell, in order along the line.
-    fn add_strips(&mut self, axes: Axes, lane: usize, plane: usize, pieces: &[Piece]) -> (usize, usize) {
+    fn add_strips(
+        &mut self,
+        axes: Axes,
+        lane: usize,
+        plane: usize,
+        (pieces, runs): Side<'_>,
+    ) -> (usize, usize) {
         let first = self.strips.len();
         for piece in pieces {
             let mut corner = piece.region.lo;
@@ -138,16 +148,23 @@ impl<T> LineGrid<T> {
                 continue;
             }
             let moved: usize = (0..3).map(|a| (corner[a] - piece.region.lo[a]) * piece.strides[a]).sum();
-            self.strips.push(StripAt {
-                base: piece.rank * crate::transport::LENT + piece.base as usize,
-                offset: piece.offset + moved,
-                at: piece.region.lo[axes.along],
-                len: piece.region.hi[axes.along] - piece.region.lo[axes.along],
-                step: piece.strides[axes.along],
-                lane: piece.strides[axes.lanes],
-                plane: piece.strides[axes.planes],
-                batch: piece.batch,
-            });
+            let (low, high) = (piece.region.lo[axes.along], piece.region.hi[axes.along]);
+            let step = piece.strides[axes.along];
+            for run in runs {
+                let (from, to) = (low.max(run.at), high.min(run.at + run.len));
+                if from < to {
+                    self.strips.push(StripAt {
+                        base: piece.rank * crate::transport::LENT + piece.base as usize,
+                        offset: piece.offset + moved + (from - low) * step,
+                        at: run.line + (from - run.at),
+                        len: to - from,
+                        step,
+                        lane: piece.strides[axes.lanes],
+                        plane: piece.strides[axes.planes],
+                        batch: piece.batch,
+                    });
+                }
+            }
         }
         self.strips[first..].sort_unstable_by_key(|strip| strip.at);
         (first, self.strips.len())

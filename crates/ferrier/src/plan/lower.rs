@@ -1,5 +1,6 @@
 //! From the ends of a pass to pieces of memory.
 
+use super::coding::{Packing, Staged};
 use super::geometry::{Geometry, width};
 use super::schedule::{End, Home, Reshape, Schedule};
 use super::tiles::Tiles;
@@ -43,6 +44,8 @@ pub(crate) struct Site<'a> {
     /// How the reshapes are cut, and a mover for every tile.
     pub cuts: &'a [Tiles],
     pub movers: &'a [Box<dyn Mover>],
+    /// How parts are encoded, if they are.
+    pub packing: Option<&'a Packing>,
 }
 
 /// The areas of the workspaces, in numbers: where they begin on every rank.
@@ -56,6 +59,9 @@ pub(crate) struct Areas {
     pub keep: Vec<Vec<usize>>,
     /// Send and receive buffers of reshapes of even and of odd number.
     pub buffers: [[Vec<usize>; 2]; 2],
+    /// Where this rank's values lie before they are encoded and after they were
+    /// decoded, for reshapes of even and of odd number.
+    pub stages: [[usize; 2]; 2],
     /// Numbers of work arrays on this rank, and of all areas.
     pub arrays: usize,
     pub total: usize,
@@ -104,7 +110,107 @@ impl Site<'_> {
         };
         let even = [side(0, 0), side(0, 1)];
         let odd = if parities == 2 { [side(1, 0), side(1, 1)] } else { even.clone() };
-        Areas { slots, keep, buffers: [even, odd], arrays, total: at[self.rank] }
+        let mut stage = |parity: usize, side: usize| {
+            let len = self.stage(schedule, side, parity, parities);
+            next(vec![len; self.ranks])[self.rank]
+        };
+        let even_stages = [stage(0, 0), stage(0, 1)];
+        let odd_stages = if parities == 2 { [stage(1, 0), stage(1, 1)] } else { even_stages };
+        let stages = [even_stages, odd_stages];
+        Areas { slots, keep, buffers: [even, odd], stages, arrays, total: at[self.rank] }
+    }
+
+    /// Is what goes from a rank to another encoded?
+    fn is_coded(&self, from: usize, to: usize) -> bool {
+        self.packing.is_some_and(|packing| packing.is_coded(from, to))
+    }
+
+    /// Numbers that a tile carries from a rank to another.
+    fn numbers(&self, reshape: &Reshape, number: usize, tile: usize, from: usize, to: usize) -> usize {
+        let (source, target) = (&reshape.from.boxes()[from], &reshape.to.boxes()[to]);
+        self.cuts[number].between(source, target, tile).volume() * width(reshape.real) * self.batch
+    }
+
+    /// Numbers of the stage of a tile before (0) or after (1) the messages, up to a rank's part.
+    fn stage_len(&self, reshape: &Reshape, number: usize, tile: usize, side: usize, peers: usize) -> usize {
+        let part = |peer: usize| {
+            let (from, to) = if side == 0 { (self.rank, peer) } else { (peer, self.rank) };
+            match self.is_coded(from, to) {
+                true => self.lines(self.numbers(reshape, number, tile, from, to)),
+                false => 0,
+            }
+        };
+        (0..peers).map(part).sum()
+    }
+
+    /// Do the tiles of a reshape take turns in one stage? Where the pass goes tile by tile, and what
+    /// it stores is encoded before the next one, what it loads decoded after the last one.
+    fn stage_turns(&self, number: usize, side: usize) -> bool {
+        let cut = &self.cuts[number];
+        (if side == 0 { cut.before } else { cut.after }) && !self.movers[self.mover(number, 0)].codes()
+    }
+
+    /// Numbers of the stages for the reshapes of one parity.
+    fn stage(&self, schedule: &Schedule, side: usize, parity: usize, parities: usize) -> usize {
+        let of = |number: usize| -> usize {
+            let reshape = &schedule.reshapes[number];
+            let tiles = (0..self.cuts[number].count)
+                .map(|tile| self.stage_len(reshape, number, tile, side, self.ranks));
+            if self.stage_turns(number, side) { tiles.max().unwrap_or(0) } else { tiles.sum() }
+        };
+        match self.packing {
+            Some(_) => (parity..self.cuts.len()).step_by(parities).map(of).max().unwrap_or(0),
+            None => 0,
+        }
+    }
+
+    /// Where the stage of a part begins.
+    fn stage_at(
+        &self,
+        areas: &Areas,
+        reshape: &Reshape,
+        number: usize,
+        tile: usize,
+        side: usize,
+        peer: usize,
+    ) -> usize {
+        let before: usize = match self.stage_turns(number, side) {
+            true => 0,
+            false => (0..tile).map(|tile| self.stage_len(reshape, number, tile, side, self.ranks)).sum(),
+        };
+        areas.stages[number % 2][side] + before + self.stage_len(reshape, number, tile, side, peer)
+    }
+
+    /// The parts of a tile that are encoded (side 0) or decoded (1).
+    pub fn staged(
+        &self,
+        areas: &Areas,
+        reshape: &Reshape,
+        number: usize,
+        tile: usize,
+        side: usize,
+    ) -> Vec<Staged> {
+        let mover = &self.movers[self.mover(number, tile)];
+        let places = if side == 0 { mover.send() } else { mover.recv() };
+        let part = |peer: usize| {
+            let (from, to) = if side == 0 { (self.rank, peer) } else { (peer, self.rank) };
+            let numbers = self.numbers(reshape, number, tile, from, to);
+            let holder = self.holder(&**mover, side, peer);
+            let bytes = self.tile_at(areas, number, tile, holder, side) * self.number + places.at[peer];
+            let stage = self.stage_at(areas, reshape, number, tile, side, peer);
+            (self.is_coded(from, to) && numbers > 0).then_some(Staged { peer, stage, numbers, holder, bytes })
+        };
+        (0..self.ranks).filter_map(part).collect()
+    }
+
+    /// In whose buffer the part for (side 0) or from (1) a rank lies.
+    fn holder(&self, mover: &dyn Mover, side: usize, peer: usize) -> usize {
+        mover.sharing().map_or(
+            self.rank,
+            |sharing| {
+                if side == 0 { sharing.outbox[peer] } else { sharing.inbox[peer] }
+            },
+        )
     }
 
     /// The mover of a tile.
@@ -242,14 +348,17 @@ impl Site<'_> {
             }
             let tiles = side.tile.map_or(0..self.cuts[number].count, |tile| tile..tile + 1);
             for tile in tiles {
-                let mover = &self.movers[self.mover(number, tile)];
-                let (places, sharing) =
-                    (if side.sending { mover.send() } else { mover.recv() }, mover.sharing());
-                let holder = sharing.map_or(self.rank, |sharing| {
-                    if side.sending { sharing.outbox[peer] } else { sharing.inbox[peer] }
-                });
-                let at = self.tile_at(areas, number, tile, holder, usize::from(!side.sending));
+                let which = usize::from(!side.sending);
                 let region = self.cuts[number].between(&from[source], &to[target], tile);
+                if self.is_coded(source, target) {
+                    let at = self.stage_at(areas, reshape, number, tile, which, peer);
+                    push(region, self.rank, at);
+                    continue;
+                }
+                let mover = &self.movers[self.mover(number, tile)];
+                let places = if side.sending { mover.send() } else { mover.recv() };
+                let holder = self.holder(&**mover, which, peer);
+                let at = self.tile_at(areas, number, tile, holder, which);
                 push(region, holder, at + places.at[peer] / self.number);
             }
         }
@@ -269,28 +378,36 @@ pub(crate) fn padded_rows(state: &State, halved: Option<usize>) -> bool {
     halved.is_some_and(|axis| state.layout.order().fastest() == axis && state.layout.is_whole(axis))
 }
 
-/// What a tile of a reshape carries between this rank and the others, in bytes.
+/// What a tile of a reshape carries between this rank and the others, in bytes
+/// (at most, where parts are encoded).
 pub(crate) fn volumes(
     reshape: &Reshape,
     (cut, tile): (&Tiles, usize),
     rank: usize,
     batch: usize,
     number: usize,
+    packing: Option<&Packing>,
 ) -> Volumes {
-    let element = width(reshape.real) * batch * number;
+    let element = width(reshape.real) * batch;
     let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
-    let bytes = |source: usize, target: usize| match source == target {
+    let ranks = from.len();
+    let table = |entry: &dyn Fn(usize, usize) -> usize| -> Vec<Vec<usize>> {
+        (0..ranks).map(|source| (0..ranks).map(|target| entry(source, target)).collect()).collect()
+    };
+    let numbers = table(&|source, target| match source == target {
         true => 0,
         false => cut.between(&from[source], &to[target], tile).volume() * element,
-    };
-    let ranks = from.len();
-    let pairs: Vec<Vec<usize>> =
-        (0..ranks).map(|source| (0..ranks).map(|target| bytes(source, target)).collect()).collect();
+    });
+    let pairs = table(&|source, target| match packing {
+        Some(packing) if packing.is_coded(source, target) => packing.part(numbers[source][target]),
+        _ => numbers[source][target] * number,
+    });
     Volumes {
         to: pairs[rank].clone(),
         from: pairs.iter().map(|row| row[rank]).collect(),
         largest: pairs.iter().flatten().copied().max().unwrap_or(0),
         pairs,
         reshape: 0,
+        coded: packing.map(|packing| packing.coded(&numbers)),
     }
 }

@@ -2,6 +2,8 @@
 
 mod arrays;
 mod bind;
+mod certificate;
+mod coding;
 mod copy;
 mod data;
 mod draft;
@@ -14,16 +16,19 @@ mod schedule;
 mod tiles;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
 use std::time::Instant;
 
 use serde::Serialize;
 
+pub use certificate::Certificate;
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
-pub(crate) use draft::{agree, default_exchange, threads};
+pub(crate) use draft::{agree, default_exchange, encodes, threads};
 pub use events::{Event, EventKind};
 
 use crate::buffer::Buffer;
+use crate::codec::Loss;
 use crate::exchange::Way;
 use crate::machine::SendPtr;
 use crate::pool::Pool;
@@ -31,6 +36,8 @@ use crate::transport::{LENT, Lent};
 use crate::{Comm, Error, Problem, Real, Recipe, Result};
 use bind::Step;
 use bind::Variant;
+use certificate::Ledger;
+use coding::Grounds;
 use events::{Spell, Tests};
 use geometry::Geometry;
 use pass::{Care, Hand};
@@ -121,6 +128,13 @@ pub struct Plan<T: Real> {
     tests: Tests,
     /// Movers that have started and not landed.
     flying: Vec<usize>,
+    grounds: Option<Arc<Grounds<T>>>,
+    ledger: Option<Ledger<T>>,
+    tolerance: Option<f64>,
+    /// Of the last call: what was lost in each reshape, what this rank sent.
+    losses: Vec<Loss>,
+    sent: u64,
+    certificate: Option<Certificate>,
 }
 
 // SAFETY: the pointers among the fields are used only during a call, when they are set anew.
@@ -141,6 +155,8 @@ impl<T: Real> Plan<T> {
 
     fn assemble(draft: Draft<T>, work: Option<Buffer<T>>, pool: Pool, hands: Vec<Hand<T>>) -> Self {
         let Draft { comm, recipe, way, variants, private, memory, scratch, notes, .. } = draft;
+        let Draft { grounds, ledger, tolerance, .. } = draft;
+        let reshapes = variants.iter().map(|variant| variant.gains.len()).max().unwrap_or(0);
         let shared = comm.size() > 1 && way.shares();
         let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
         let ranks = comm.size();
@@ -152,6 +168,12 @@ impl<T: Real> Plan<T> {
             spells: Vec::with_capacity(most),
             tests: Tests::default(),
             flying: Vec::with_capacity(most),
+            grounds,
+            ledger,
+            tolerance,
+            losses: vec![Loss::NONE; reshapes],
+            sent: 0,
+            certificate: None,
             comm,
             recipe,
             way,
@@ -282,8 +304,10 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        let real = self.recipe.is_real();
-        let (real_in, real_out) = (real && direction == FORWARD, real && direction == BACKWARD);
+        let (real_in, real_out) = match direction {
+            FORWARD => (self.recipe.is_real(), self.recipe.has_real_output()),
+            _ => (self.recipe.has_real_output(), self.recipe.is_real()),
+        };
         let (kind_in, kind_out) = (input.is_real(), output.is_real());
         // Taken once: what is checked is what is used, whatever the caller's types do.
         let (source, target) = (input.numbers(), output.numbers_mut());
@@ -390,7 +414,7 @@ impl<T: Real> Plan<T> {
         if !self.shared {
             self.lent[rank] = own;
             // SAFETY: the caller's word.
-            return unsafe { self.run_passes(which, work) };
+            return unsafe { self.run_passes(which, work).and_then(|()| self.certify(output)) };
         }
         let transport = self.comm.transport().clone();
         let outcome = transport.lend(self.to_lend(which, own), &mut self.lent).and_then(|reached| {
@@ -401,7 +425,9 @@ impl<T: Real> Plan<T> {
         });
         // What was lent may be freed by its owner only after this.
         let given = transport.give_back();
-        outcome.and(given)
+        outcome.and(given)?;
+        // SAFETY: the caller's word.
+        unsafe { self.certify(output) }
     }
 
     /// Of these pointers those that other ranks may need.
@@ -425,6 +451,11 @@ impl<T: Real> Plan<T> {
             let scratch = unsafe { work.add(first + thread * self.scratch) };
             hand.set(&self.bases, scratch, self.scratch);
         }
+        if let Some(grounds) = &self.grounds {
+            self.lent.iter().enumerate().for_each(|(rank, lent)| grounds.set(rank, lent[2] as *mut T));
+            // SAFETY: the workspace has one scratch more than there are threads.
+            grounds.set_scratch(unsafe { work.add(first + self.hands.len() * self.scratch) });
+        }
         let hands = SendPtr(self.hands.as_mut_ptr());
         self.flying.clear();
         for step in &variant.steps {
@@ -445,6 +476,10 @@ impl<T: Real> Plan<T> {
                 _ => {}
             }
             if let Err(error) = outcome {
+                if matches!(error, Error::Codec { .. }) {
+                    // Only this rank knows.
+                    self.comm.transport().fail(&error.to_string());
+                }
                 // What still flies must land before anybody frees its memory.
                 for &mover in &self.flying {
                     let _ = variant.movers[mover].wait();
@@ -486,15 +521,39 @@ impl<T: Real> Plan<T> {
                     }
                 }
             }
+            Step::Encode { mover, .. } | Step::Decode { mover, .. } => {
+                let Some(coding) = &variant.codings[mover] else { return Ok(()) };
+                // SAFETY: a scratch for each thread; nothing else runs.
+                let scratch = |thread: usize| unsafe { (*hands.get().add(thread)).scratch() };
+                let mut outcome = Ok(());
+                // SAFETY: areas are laid out so that stages and bytes are this step's alone.
+                let mut run = || unsafe {
+                    match step {
+                        Step::Encode { .. } => coding.encode_all(&self.pool, &scratch),
+                        _ => outcome = coding.decode_all(&self.pool, &scratch),
+                    }
+                };
+                match self.shared {
+                    true => transport.touching(&mut run)?,
+                    false => run(),
+                }
+                outcome
+            }
             Step::Start { run: false, .. } => Ok(()),
             Step::Start { mover, send, recv, .. } => {
+                let coder = variant.coder(mover);
                 // SAFETY: the areas lie inside the workspace, apart from each other and from those
                 // of tiles that fly; nobody touches them before the wait for this mover.
-                unsafe { variant.movers[mover].start(work.add(send).cast(), work.add(recv).cast()) }
+                unsafe {
+                    variant.movers[mover].start(work.add(send).cast(), work.add(recv).cast(), coder.as_ref())
+                }
             }
             Step::Wait { mover, run: Some([send, recv]), .. } => {
+                let coder = variant.coder(mover);
                 // SAFETY: as above.
-                unsafe { variant.movers[mover].run(work.add(send).cast(), work.add(recv).cast()) }
+                unsafe {
+                    variant.movers[mover].run(work.add(send).cast(), work.add(recv).cast(), coder.as_ref())
+                }
             }
             Step::Wait { mover, .. } => variant.movers[mover].wait(),
         }

@@ -8,8 +8,9 @@ use super::geometry::{Geometry, width};
 use super::lines::{Axes, BlockAt, LineGrid};
 use super::lower::{Areas, Base, Piece, Site, Wired};
 use super::schedule::{End, Leg, Pass, Schedule};
-use crate::kernel::{Block, Lines, Store, Strip, fence};
+use crate::kernel::{Block, LineKind, Lines, Store, Strip, fence};
 use crate::machine::SendPtr;
+use crate::modes::{Run, held};
 use crate::pool::Pool;
 use crate::{Box3, Order, Real, Result};
 
@@ -74,6 +75,11 @@ impl<T> Hand<T> {
             scratch: SendPtr(std::ptr::null_mut()),
             scratch_len: 0,
         }
+    }
+
+    /// The start of its scratch.
+    pub fn scratch(&self) -> *mut T {
+        self.scratch.get()
     }
 
     /// The pointers of this call.
@@ -147,18 +153,20 @@ impl<T: Real> BoundPass<T> {
             [] => {
                 let along = pass.leave.layout.order().fastest();
                 let lines = Arc::new(Copy { width: width(pass.leave.real) });
+                let all = Run::whole(arrive.hi[along]);
                 Work::Lines(LineGrid::new(
                     Axes::choose(along, &from, &to),
                     &arrive,
-                    &from,
-                    &to,
+                    (&from, &all),
+                    (&to, &all),
                     lines,
                     site.batch,
                 ))
             }
             [leg] => {
                 let axes = Axes::choose(leg.axis, &from, &to);
-                Work::Lines(LineGrid::new(axes, &arrive, &from, &to, make(leg)?, site.batch))
+                let sides = ((&from[..], &leg.from[..]), (&to[..], &leg.to[..]));
+                Work::Lines(LineGrid::new(axes, &arrive, sides.0, sides.1, make(leg)?, site.batch))
             }
             [one, two] => planes(site, &arrive, &leave, &from, &to, [one, two], make)?,
             _ => unreachable!("a pass has at most two legs"),
@@ -166,7 +174,9 @@ impl<T: Real> BoundPass<T> {
         let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * site.batch) as u64;
         let bytes =
             (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
-        let flops = pass.legs.iter().map(|leg| flops(leg, &arrive, &leave) * site.batch as f64).sum();
+        let mut now = arrive;
+        let count = |leg| flops(leg, &mut now) * site.batch as f64;
+        let flops = pass.legs.iter().map(count).sum();
         let name = match &pass.legs[..] {
             [] => COPY.to_string(),
             legs => legs.iter().map(|leg| leg.name.as_str()).collect::<Vec<_>>().join(" + "),
@@ -353,13 +363,16 @@ fn planes<T: Real>(
     let (pieces, plane) = if in_target {
         (to.to_vec(), 0)
     } else {
-        let piece = plane_piece(site, &between, axes[0]);
+        let piece = plane_piece(site, &between, axes[0], legs[0].real);
         let numbers =
             (between.shape()[one].max(1) * piece.strides[one]).max(between.shape()[two] * piece.strides[two]);
         (vec![piece], numbers.next_multiple_of(64 / site.number))
     };
-    let mut first = LineGrid::new(axes[0], arrive, from, &pieces, make(legs[0])?, site.batch);
-    let mut second = LineGrid::new(axes[1], &between, &pieces, to, make(legs[1])?, site.batch);
+    let [one, two] = legs;
+    let sides =
+        [(from, &one.from[..]), (&pieces[..], &one.to[..]), (&pieces[..], &two.from[..]), (to, &two.to[..])];
+    let mut first = LineGrid::new(axes[0], arrive, sides[0], sides[1], make(one)?, site.batch);
+    let mut second = LineGrid::new(axes[1], &between, sides[2], sides[3], make(two)?, site.batch);
     first.near = [false, !in_target];
     second.near = [true, in_target];
     Ok(Work::Planes { first, second, plane })
@@ -367,18 +380,23 @@ fn planes<T: Real>(
 
 /// A plane in a thread's scratch: rows along the first leg's axis or the
 /// other, whichever comes last in C order, spread over the cache's sets.
-fn plane_piece(site: &Site<'_>, between: &Box3, axes: Axes) -> Piece {
+fn plane_piece(site: &Site<'_>, between: &Box3, axes: Axes, real: bool) -> Piece {
     let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
     let order = Order::new([axes.planes, slow, fast]).expect("three different axes");
-    let mut strides = Geometry::spread(*between, order, false, site.number).strides;
+    let mut strides = Geometry::spread(*between, order, real, site.number).strides;
     // Every plane of every array uses the same memory.
     strides[axes.planes] = 0;
     Piece { region: *between, rank: site.ranks, base: Base::In, offset: 0, strides, batch: 0 }
 }
 
-fn flops(leg: &Leg, arrive: &Box3, leave: &Box3) -> f64 {
-    let lines = arrive.volume().max(leave.volume()) as f64 / leg.spec.kind.len_in(leg.spec.n).max(1) as f64;
+/// The operations of a leg on what there is now; then there is what it leaves.
+fn flops(leg: &Leg, now: &mut Box3) -> f64 {
+    let lines = now.volume() as f64 / held(&leg.from).max(1) as f64;
+    *now = now.with_axis(leg.axis, held(&leg.to));
     let n = leg.spec.n as f64;
-    let half = if leg.spec.kind.width_in() == leg.spec.kind.width_out() { 1.0 } else { 0.5 };
+    let half = match leg.spec.kind {
+        LineKind::Forward | LineKind::Backward | LineKind::R2r { complex: true, .. } => 1.0,
+        LineKind::RealForward | LineKind::RealBackward | LineKind::R2r { .. } => 0.5,
+    };
     half * 5.0 * n * n.log2() * lines
 }

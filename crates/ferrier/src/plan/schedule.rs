@@ -8,6 +8,7 @@
 
 use crate::exchange::Way;
 use crate::kernel::{LineKind, LinesSpec};
+use crate::modes::{Run, held};
 use crate::recipe::{Recipe, State, Step, step_name};
 use crate::{Kind, Layout, Tiling};
 
@@ -69,6 +70,11 @@ pub(crate) struct Leg {
     pub axis: usize,
     pub spec: LinesSpec,
     pub name: String,
+    /// What arrays hold of its lines before and after; the rest is zero, or dropped.
+    pub from: Vec<Run>,
+    pub to: Vec<Run>,
+    /// Is what it leaves real?
+    pub real: bool,
 }
 
 /// One pass over memory: load, transform along up to two axes, store.
@@ -126,7 +132,7 @@ pub(crate) fn schedule(recipe: &Recipe, terms: Terms<'_>) -> Schedule {
     let (groups, reshapes) = groups(recipe, terms.direction);
     let input = groups[0].arrive.clone();
     let output = groups[groups.len() - 1].leave.clone();
-    let halved = recipe.kinds.iter().position(|&kind| kind == Kind::Real);
+    let halved = recipe.padded_axis();
     let mut maker = Maker { terms, halved, passes: Vec::new(), input: input.clone(), output: output.clone() };
     match terms.way {
         Way::Messages(_) | Way::Nodes(_) => maker.with_messages(&groups),
@@ -164,14 +170,15 @@ fn groups(recipe: &Recipe, direction: Direction) -> (Vec<Group>, Vec<Reshape>) {
                     Direction::Forward => recipe.scale_forward,
                     Direction::Backward => recipe.scale_backward,
                 };
-                let kind = match (kind, direction) {
-                    (Kind::Real, Direction::Forward) => LineKind::RealForward,
-                    (Kind::Real, Direction::Backward) => LineKind::RealBackward,
-                    (_, Direction::Forward) => LineKind::Forward,
-                    (_, Direction::Backward) => LineKind::Backward,
-                };
+                let kind = line_kind(recipe, *kind, direction, !before.real);
                 let spec = LinesSpec { n: recipe.shape[*axis], kind, scale };
-                group.legs.push(Leg { axis: *axis, spec, name: step_name(step, before.real) });
+                let (space, modes) = (recipe.space(*axis), recipe.modes(*axis));
+                let (from, to) = match direction {
+                    Direction::Forward => (space, modes),
+                    Direction::Backward => (modes, space),
+                };
+                let name = step_name(step, before.real);
+                group.legs.push(Leg { axis: *axis, spec, name, from, to, real: after.real });
                 let order = group.leave.layout.order();
                 group.leave = State { layout: after.layout.clone().with_order(order), real: after.real };
             }
@@ -188,6 +195,20 @@ fn groups(recipe: &Recipe, direction: Direction) -> (Vec<Group>, Vec<Reshape>) {
     }
     groups.push(group);
     (groups, reshapes)
+}
+
+/// What a line of an axis goes through.
+fn line_kind(recipe: &Recipe, kind: Kind, direction: Direction, complex: bool) -> LineKind {
+    match (kind, direction, kind.r2r()) {
+        (_, Direction::Forward, Some(kind)) => LineKind::R2r { kind, ortho: recipe.ortho[0], complex },
+        (_, Direction::Backward, Some(kind)) => {
+            LineKind::R2r { kind: kind.inverse(), ortho: recipe.ortho[1], complex }
+        }
+        (Kind::Real, Direction::Forward, _) => LineKind::RealForward,
+        (Kind::Real, Direction::Backward, _) => LineKind::RealBackward,
+        (_, Direction::Forward, _) => LineKind::Forward,
+        (_, Direction::Backward, _) => LineKind::Backward,
+    }
 }
 
 struct Maker<'a> {
@@ -376,10 +397,8 @@ fn after(group: &Group, done: usize) -> State {
     let mut layout = group.arrive.layout.clone().with_order(group.leave.layout.order());
     let mut real = group.arrive.real;
     for leg in &group.legs[..done] {
-        if leg.spec.kind == LineKind::RealForward {
-            layout = layout.with_axis(leg.axis, leg.spec.n / 2 + 1);
-            real = false;
-        }
+        layout = layout.with_axis(leg.axis, held(&leg.to));
+        real = leg.real;
     }
     State { layout, real }
 }

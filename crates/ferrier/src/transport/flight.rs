@@ -40,6 +40,20 @@ pub trait Flight: Send + Sync {
     /// not touched by others until [`test`](Flight::test) says true or an
     /// error, or [`wait`](Flight::wait) returns.
     unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()>;
+    /// Starts it with parts that are shorter than they may be: so many bytes
+    /// go to each rank. For [`Call::Messages`] only, where senders alone know.
+    ///
+    /// # Errors
+    /// As [`start`](Flight::start), and where a part is longer than it may be.
+    ///
+    /// # Safety
+    /// As [`start`](Flight::start).
+    unsafe fn start_measured(
+        &self,
+        send: *const u8,
+        recv: *mut u8,
+        len: &dyn Fn(usize) -> usize,
+    ) -> Result<()>;
     /// Makes progress; whether all has come and gone, or nothing was started.
     ///
     /// # Errors

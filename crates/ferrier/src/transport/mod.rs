@@ -227,6 +227,16 @@ impl Comm {
         self.nodes().iter().max().map_or(1, |last| last + 1)
     }
 
+    /// Can ranks put into each other's memory? Where they cannot (Open MPI 4.1
+    /// between hosts over TCP, as it is set up by default), exchange `ring` goes
+    /// by two-sided messages. Collective.
+    ///
+    /// # Errors
+    /// Where a rank has failed or left.
+    pub fn has_windows(&self) -> Result<bool> {
+        self.transport.has_windows()
+    }
+
     /// Returns when every rank has come here. Collective.
     ///
     /// # Errors

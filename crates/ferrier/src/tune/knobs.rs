@@ -4,7 +4,9 @@ use super::space::{Parameter, Point, Space, Value};
 use crate::exchange::{EXCHANGES, Member, Way};
 use crate::kernel::KERNELS;
 use crate::layout::factor_pairs;
-use crate::{Choice, Comm, MemoryUse, Overlap, Path, Precision, Problem, Recipe, Step, Tiling, design};
+use crate::{
+    Choice, Comm, Compress, MemoryUse, Overlap, Path, Precision, Problem, Recipe, Step, Tiling, design,
+};
 
 /// What decides which values make sense.
 pub(super) struct Site<'a> {
@@ -24,9 +26,16 @@ pub(super) struct Site<'a> {
 
 impl<'a> Site<'a> {
     pub fn new(comm: &Comm, problem: &'a Problem, given: &Choice) -> Self {
+        let encodes = crate::plan::encodes(comm, problem, given);
+        let between = given.compress == Some(Compress::BetweenRanks) || comm.node_count() == 1;
+        // Where ranks share memory nothing can be encoded.
+        let fits = |member: &Member| {
+            let shares = member.way_on(comm.node_count()).shares();
+            works(member, comm) && !(encodes && between && shares)
+        };
         let mut exchanges: Vec<_> =
-            EXCHANGES.iter().filter(|member| works(member, comm)).map(|member| member.name).collect();
-        let default = crate::plan::default_exchange(comm);
+            EXCHANGES.iter().filter(|member| fits(member)).map(|member| member.name).collect();
+        let default = crate::plan::default_exchange(comm, encodes);
         exchanges.sort_by_key(|name| *name != default);
         let nodes = comm.node_count();
         let exchange = crate::exchange::find(given.exchange.as_deref().unwrap_or(default));
@@ -97,7 +106,7 @@ fn orders(site: &Site<'_>) -> Option<Parameter> {
     }
     let mut found = vec![AUTO.to_string()];
     permute(&mut site.problem.axes.clone(), 0, &mut |axes| {
-        if !site.problem.real || axes.first() == Some(&site.problem.halved) {
+        if site.problem.is_legal_order(axes) {
             found.push(axes.iter().map(usize::to_string).collect::<Vec<_>>().join(","));
         }
     });

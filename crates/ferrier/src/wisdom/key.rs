@@ -4,7 +4,8 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Choice, Comm, Kind, Layout, Precision, Problem, Result};
+use crate::problem::Tolerance;
+use crate::{Choice, Comm, Keep, Kind, Layout, Precision, Problem, Result};
 
 /// A problem, as far as it matters for speed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,10 +20,16 @@ pub struct ProblemKey {
     pub input: String,
     /// Where the output lies; `best` where that is left to the planner.
     pub output: String,
+    /// What is kept of modes and filled of points, where not all.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub modes: String,
     /// Arrays transformed together.
     pub batch: usize,
     /// Must the bits not depend on the number of ranks?
     pub reproducible: bool,
+    /// The error that is allowed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) tolerance: Option<Tolerance>,
     /// What the user decided himself.
     #[serde(default, skip_serializing_if = "is_default")]
     pub given: Choice,
@@ -43,11 +50,28 @@ impl ProblemKey {
             precision,
             input: layout_text(&input),
             output: output.as_ref().map_or(format!("best {}", problem.output.order), layout_text),
+            modes: modes_text(problem),
             batch: problem.batch,
             reproducible: problem.reproducible,
+            tolerance: problem.tolerance,
             given: given.clone(),
         })
     }
+}
+
+/// Everything about values and modes that the shape and the kinds do not say.
+fn modes_text(problem: &Problem) -> String {
+    let mut words = Vec::new();
+    if problem.keep != [Keep::All; 3] {
+        words.push(format!("keep {:?}", problem.keep));
+    }
+    if problem.filled != [None; 3] {
+        words.push(format!("filled {:?}", problem.filled));
+    }
+    if problem.complex_values {
+        words.push("complex".into());
+    }
+    words.join(" ")
 }
 
 /// Boxes that are the same are one layout, however they were asked for.

@@ -24,6 +24,16 @@ impl Flight for Requests {
         unsafe { self.flight().start(send, recv) }.map_err(wrapped)
     }
 
+    unsafe fn start_measured(
+        &self,
+        send: *const u8,
+        recv: *mut u8,
+        len: &dyn Fn(usize) -> usize,
+    ) -> Result<()> {
+        // SAFETY: the caller's word.
+        unsafe { self.flight().start_measured(send, recv, len) }.map_err(wrapped)
+    }
+
     fn test(&self) -> Result<bool> {
         self.flight().test().map_err(wrapped)
     }

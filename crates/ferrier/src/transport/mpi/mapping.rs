@@ -13,6 +13,9 @@ use std::ptr::NonNull;
 pub(super) const PAGE: usize = 4096;
 pub(super) const HUGE_PAGE: usize = 2 << 20;
 
+/// Of Linux 6.1; not every C library knows it.
+const MADV_COLLAPSE: libc::c_int = 25;
+
 /// A file without a name, as long as asked for.
 pub(super) fn create(bytes: usize) -> io::Result<File> {
     // SAFETY: the name ends with a zero; a new descriptor belongs to nobody else.
@@ -87,17 +90,41 @@ impl Mapping {
     /// memory that is not there is an error, not the end of the process.
     pub fn populate(&self, at: usize, bytes: usize) -> io::Result<()> {
         assert!(at + bytes <= self.bytes && at.is_multiple_of(PAGE), "a part of the mapping");
+        if at.is_multiple_of(HUGE_PAGE) && huge_pages_allowed() {
+            self.populate_huge(at, bytes - bytes % HUGE_PAGE)?;
+        }
+        self.advise(at, bytes, libc::MADV_POPULATE_WRITE).or_else(|error| match error.raw_os_error() {
+            // Linux before 5.14. Where the memory is there, the first touch will do.
+            Some(libc::EINVAL) => Ok(()),
+            _ => Err(error),
+        })
+    }
+
+    /// Takes huge pages, as far as there are any. Most systems give none to
+    /// shared files by themselves (`shmem_enabled` is `never`), but do when
+    /// asked to join the pages that are there (since Linux 6.1): one small page
+    /// of each is enough for that, the rest of it is zeros.
+    fn populate_huge(&self, at: usize, bytes: usize) -> io::Result<()> {
+        for start in (at..at + bytes).step_by(HUGE_PAGE) {
+            match self.advise(start, PAGE, libc::MADV_POPULATE_WRITE) {
+                Err(error) if error.raw_os_error() == Some(libc::EINVAL) => return Ok(()),
+                outcome => outcome?,
+            }
+        }
+        // Refused where there are none, and then small pages do.
+        let _ = self.advise(at, bytes, MADV_COLLAPSE);
+        Ok(())
+    }
+
+    fn advise(&self, at: usize, bytes: usize, advice: libc::c_int) -> io::Result<()> {
+        assert!(at + bytes <= self.bytes, "a part of the mapping");
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: inside the mapping, as just checked.
-        let outcome =
-            unsafe { libc::madvise(self.start.as_ptr().add(at).cast(), bytes, libc::MADV_POPULATE_WRITE) };
-        match io::Error::last_os_error() {
-            _ if outcome == 0 => Ok(()),
-            // Linux before 5.14. Where the memory is there, the first touch will do.
-            error if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
-            error => Err(error),
+        // SAFETY: inside the mapping, as just checked; the advice changes no contents.
+        match unsafe { libc::madvise(self.start.as_ptr().add(at).cast(), bytes, advice) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
         }
     }
 
@@ -120,17 +147,15 @@ impl Drop for Mapping {
     }
 }
 
-/// Bytes of memory that can still be taken, as far as the system tells.
+/// Those asked for by hand come even where the system is set to give none: that is respected.
+fn huge_pages_allowed() -> bool {
+    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
+    setting.is_ok_and(|text| !text.contains("[never]"))
+}
+
+/// Bytes that may still be shared.
 pub(super) fn available() -> u64 {
-    let number = |path: &str| std::fs::read_to_string(path).ok()?.trim().parse::<u64>().ok();
-    let free = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
-        let line = text.lines().find(|line| line.starts_with("MemAvailable:"))?;
-        line.split_whitespace().nth(1)?.parse::<u64>().ok()
-    });
-    let group = number("/sys/fs/cgroup/memory.max")
-        .zip(number("/sys/fs/cgroup/memory.current"))
-        .map(|(most, used)| most.saturating_sub(used));
     // A limit that the user sets, such as to leave room for other programs.
     let limit = std::env::var("FERRIER_SHARED_LIMIT").ok().and_then(|text| text.parse().ok());
-    [free.map(|kib| kib * 1024), group, limit].into_iter().flatten().min().unwrap_or(u64::MAX)
+    crate::machine::memory_left().min(limit.unwrap_or(u64::MAX))
 }

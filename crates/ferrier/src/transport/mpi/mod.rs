@@ -33,6 +33,9 @@ pub(crate) struct Member {
 /// As many as every MPI has.
 const TAGS: usize = 32768;
 
+/// What the job ends with where a rank fails, as the command does after an error.
+const FAILED: i32 = 2;
+
 /// MPI's error as ours.
 pub(crate) fn wrapped(error: ferrier_mpi::Error) -> Error {
     Error::Transport(error.to_string())
@@ -183,6 +186,6 @@ impl Transport for Member {
     /// ends, with this rank's message.
     fn fail(&self, message: &str) {
         eprintln!("ferrier: rank {} of {}: {message}", self.rank(), self.size());
-        self.comm.abort(1);
+        self.comm.abort(FAILED);
     }
 }

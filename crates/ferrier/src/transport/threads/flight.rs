@@ -23,8 +23,9 @@ pub(super) struct Side {
 
 #[derive(Default)]
 struct Post {
-    /// Where the part lies in this round.
+    /// Where the part lies in this round, and how long it is.
     data: AtomicUsize,
+    len: AtomicUsize,
     /// The round it was posted in, and the one it was taken in.
     posted: AtomicU64,
     taken: AtomicU64,
@@ -151,10 +152,11 @@ impl Air {
             }
             let (part, post) = (&arrival.part, self.post(arrival));
             let data = post.data.load(SeqCst) as *const u8;
+            let len = post.len.load(SeqCst).min(part.len);
             self.member.touching(&mut || {
                 // SAFETY: the sender keeps the part until it is taken or nobody is inside
                 // `touching`; the receive buffer is this flight's until it is done.
-                unsafe { state.recv.add(part.at).copy_from_nonoverlapping(data, part.len) };
+                unsafe { state.recv.add(part.at).copy_from_nonoverlapping(data, len) };
             })?;
             post.taken.store(state.round, SeqCst);
             (state.waiting[index], any) = (false, true);
@@ -182,6 +184,16 @@ impl Air {
 
 impl Flight for Air {
     unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
+        // SAFETY: the caller's word.
+        unsafe { self.start_measured(send, recv, &|_| usize::MAX) }
+    }
+
+    unsafe fn start_measured(
+        &self,
+        send: *const u8,
+        recv: *mut u8,
+        len: &dyn Fn(usize) -> usize,
+    ) -> Result<()> {
         let mut state = lock(&self.state);
         if state.aloft {
             return Err(Error::Transport("an exchange was started that is in flight".into()));
@@ -196,11 +208,13 @@ impl Flight for Air {
         let turn = own.sent.iter().position(|part| part.peer > rank).unwrap_or(0);
         let pairs = || own.sent.iter().zip(&own.posts);
         for (part, post) in pairs().skip(turn).chain(pairs().take(turn)) {
+            let len = len(part.peer).min(part.len);
             post.data.store(send.wrapping_add(part.at) as usize, SeqCst);
+            post.len.store(len, SeqCst);
             if let (Some(ticket), Some((links, from, to)), 1..) =
                 (post.ticket, self.member.link_to(part.peer), part.len)
             {
-                links.send(ticket, from, to, part.len, Instant::now());
+                links.send(ticket, from, to, len, Instant::now());
             }
             post.posted.store(state.round, SeqCst);
         }

@@ -1,0 +1,83 @@
+//! A smooth periodic function of which everything is known.
+//!
+//! Along each axis the Poisson kernel, (1 - r^2) / (1 - 2 r cos x + r^2), on
+//! [0, 2 pi): its Fourier coefficients are r^|k|, so errors of a grid fall
+//! geometrically with the number of points, as they do for smooth functions,
+//! but slowly enough to be seen: solving Helmholtz' equation for it, 3e-2 at
+//! 32 points, 7e-6 at 64.
+
+use std::f64::consts::TAU;
+
+/// The rate at which coefficients fall.
+const RATE: f64 = 0.7;
+
+/// The product of three kernels on a grid.
+pub struct Pulse {
+    shape: [usize; 3],
+    /// The kernel along each axis, and its second derivative.
+    values: [Vec<f64>; 3],
+    bends: [Vec<f64>; 3],
+}
+
+impl Pulse {
+    /// On the points `2 pi i / n`.
+    pub fn new(shape: [usize; 3]) -> Self {
+        let along =
+            |kind: fn(usize, usize) -> f64| shape.map(|n| (0..n).map(|i| kind(i, n)).collect::<Vec<_>>());
+        Pulse { shape, values: along(kernel), bends: along(bend) }
+    }
+
+    /// The grid.
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// The function itself.
+    pub fn value(&self, index: [usize; 3]) -> f64 {
+        product(&self.values, index)
+    }
+
+    /// Minus its Laplacian, plus itself.
+    pub fn helmholtz(&self, [i, j, k]: [usize; 3]) -> f64 {
+        let [a, b, c] = [self.values[0][i], self.values[1][j], self.values[2][k]];
+        let [bent_a, bent_b, bent_c] = [self.bends[0][i], self.bends[1][j], self.bends[2][k]];
+        a * b * c - (bent_a * b * c + a * bent_b * c + a * b * bent_c)
+    }
+}
+
+fn product(factors: &[Vec<f64>; 3], [i, j, k]: [usize; 3]) -> f64 {
+    factors[0][i] * factors[1][j] * factors[2][k]
+}
+
+/// Cosine of a point, from the angle to the nearest multiple of pi.
+fn cosine(i: usize, n: usize) -> f64 {
+    (TAU * i.min(n - i) as f64 / n as f64).cos()
+}
+
+fn kernel(i: usize, n: usize) -> f64 {
+    (1.0 - RATE * RATE) / (1.0 - 2.0 * RATE * cosine(i, n) + RATE * RATE)
+}
+
+fn bend(i: usize, n: usize) -> f64 {
+    let cos = cosine(i, n);
+    let below = 1.0 - 2.0 * RATE * cos + RATE * RATE;
+    let (first, second) = (-2.0 * RATE * cos, 8.0 * RATE * RATE * (1.0 - cos * cos) / below);
+    (1.0 - RATE * RATE) * (first + second) / (below * below)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Against second differences.
+    #[test]
+    fn bends_are_those_of_the_values() {
+        let pulse = Pulse::new([1, 9, 12]);
+        assert!((pulse.value([0, 0, 0]) / (1.7f64 / 0.3).powi(3) - 1.0).abs() < 1e-14);
+        let (n, h) = (1 << 14, TAU / f64::from(1 << 14));
+        for i in [0, 1, 100, 5000, n / 2] {
+            let [a, b, c] = [i + n - 1, i, i + 1].map(|i| kernel(i % n, n));
+            assert!(((a - 2.0 * b + c) / (h * h) - bend(i, n)).abs() < 1e-3, "{i}");
+        }
+    }
+}

@@ -1,0 +1,419 @@
+//! Cosine and sine transforms, on top of any kernel.
+//!
+//! Every one of them is a sparse map (each number the sum of at most two
+//! others, weighted), a real or complex transform of about the same length,
+//! and another sparse map. The maps run in cache on rows of numbers, one
+//! column for each line, so a line costs no pass over memory more than a
+//! Fourier transform does. Weights are right to the last bit, and no
+//! algorithm is used whose error grows faster than that of the transform.
+
+use std::f64::consts::SQRT_2;
+
+use serde::{Deserialize, Serialize};
+
+use crate::native::Roots;
+use crate::{Block, LineKind, Lines, LinesSpec, Real, Store, Strip};
+
+/// A transform from reals to reals, with the conventions of `scipy.fft`
+/// (`norm="backward"`: not scaled).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum R2r {
+    /// Cosines, even at both ends' points; at least two points.
+    Dct1,
+    /// Cosines, even at both ends half a step outside.
+    Dct2,
+    /// The inverse of [`R2r::Dct2`], up to a scale.
+    Dct3,
+    /// Cosines, even at the left, odd at the right end.
+    Dct4,
+    /// Sines, odd one step outside both ends.
+    Dst1,
+    /// Sines, odd half a step outside both ends.
+    Dst2,
+    /// The inverse of [`R2r::Dst2`], up to a scale.
+    Dst3,
+    /// Sines, odd at the left, even at the right end.
+    Dst4,
+}
+
+impl R2r {
+    /// All of them.
+    pub const ALL: [R2r; 8] =
+        [R2r::Dct1, R2r::Dct2, R2r::Dct3, R2r::Dct4, R2r::Dst1, R2r::Dst2, R2r::Dst3, R2r::Dst4];
+
+    /// The transform that undoes this one, but for a factor of [`size`](R2r::size).
+    pub fn inverse(self) -> R2r {
+        match self {
+            R2r::Dct2 => R2r::Dct3,
+            R2r::Dct3 => R2r::Dct2,
+            R2r::Dst2 => R2r::Dst3,
+            R2r::Dst3 => R2r::Dst2,
+            own => own,
+        }
+    }
+
+    /// The length of the Fourier transform that `n` points are a part of.
+    pub fn size(self, n: usize) -> usize {
+        match self {
+            R2r::Dct1 => 2 * n.saturating_sub(1),
+            R2r::Dst1 => 2 * (n + 1),
+            _ => 2 * n,
+        }
+    }
+}
+
+/// A number as the sum of two others, each with its weight.
+type Sum = [(usize, f64); 2];
+
+fn one(p: usize, weight: f64) -> Sum {
+    [(p, weight), (p, 0.0)]
+}
+
+/// How a transform is made: a map, a transform of an engine, a map.
+struct Design {
+    before: Vec<Sum>,
+    engine: LineKind,
+    n: usize,
+    after: Vec<Sum>,
+}
+
+impl Design {
+    fn new(kind: R2r, n: usize, ortho: bool) -> Design {
+        let mut design = match kind {
+            R2r::Dct1 => dct1(n),
+            R2r::Dst1 => dst1(n),
+            R2r::Dct2 | R2r::Dst2 => dct2(n),
+            R2r::Dct3 | R2r::Dst3 => dct3(n),
+            R2r::Dct4 | R2r::Dst4 if n.is_multiple_of(2) => dct4_even(n),
+            R2r::Dct4 | R2r::Dst4 => dct4_odd(n),
+        };
+        let sign = |k: usize| if k.is_multiple_of(2) { 1.0 } else { -1.0 };
+        // Sines are cosines of a line with every other sign turned, or reversed.
+        match kind {
+            R2r::Dst2 => {
+                design.weigh_input(sign);
+                design.after.reverse();
+            }
+            R2r::Dst3 | R2r::Dst4 => {
+                design.before.iter_mut().flatten().for_each(|(p, _)| *p = n - 1 - *p);
+                design.weigh_output(sign);
+            }
+            _ => {}
+        }
+        if ortho {
+            let ends = |k: usize| match kind {
+                R2r::Dct1 => k == 0 || k == n - 1,
+                R2r::Dct2 | R2r::Dct3 => k == 0,
+                R2r::Dst2 | R2r::Dst3 => k == n - 1,
+                _ => false,
+            };
+            if matches!(kind, R2r::Dct1 | R2r::Dct3 | R2r::Dst3) {
+                design.weigh_input(|k| if ends(k) { SQRT_2 } else { 1.0 });
+            }
+            if matches!(kind, R2r::Dct1 | R2r::Dct2 | R2r::Dst2) {
+                design.weigh_output(|k| if ends(k) { 1.0 / SQRT_2 } else { 1.0 });
+            }
+        }
+        design
+    }
+
+    fn weigh_input(&mut self, weight: impl Fn(usize) -> f64) {
+        self.before.iter_mut().flatten().for_each(|(p, a)| *a *= weight(*p));
+    }
+
+    fn weigh_output(&mut self, weight: impl Fn(usize) -> f64) {
+        for (k, sum) in self.after.iter_mut().enumerate() {
+            sum.iter_mut().for_each(|(_, a)| *a *= weight(k));
+        }
+    }
+}
+
+/// The even extension. (Shorter ways exist; their errors grow with the length.)
+fn dct1(n: usize) -> Design {
+    let size = R2r::Dct1.size(n);
+    Design {
+        before: (0..size).map(|m| one(m.min(size - m), 1.0)).collect(),
+        engine: LineKind::RealForward,
+        n: size,
+        after: (0..n).map(|k| one(2 * k, 1.0)).collect(),
+    }
+}
+
+/// The odd extension.
+fn dst1(n: usize) -> Design {
+    let size = R2r::Dst1.size(n);
+    let value = |m: usize| match m {
+        m if m == 0 || m == n + 1 => one(0, 0.0),
+        m if m <= n => one(m - 1, 1.0),
+        m => one(size - m - 1, -1.0),
+    };
+    Design {
+        before: (0..size).map(value).collect(),
+        engine: LineKind::RealForward,
+        n: size,
+        after: (0..n).map(|k| one(2 * (k + 1) + 1, -1.0)).collect(),
+    }
+}
+
+/// Even elements, then odd ones from the end: after their transform, element
+/// `k` turned by a quarter of a step holds results `k` and `n - k`.
+fn dct2(n: usize) -> Design {
+    let roots = Roots::new(4 * n);
+    let result = |k: usize| {
+        let m = k.min(n - k);
+        let (cos, sin) = roots.get(m);
+        match k == m {
+            true => [(2 * m, 2.0 * cos), (2 * m + 1, 2.0 * sin)],
+            false => [(2 * m, 2.0 * sin), (2 * m + 1, -2.0 * cos)],
+        }
+    };
+    Design {
+        before: (0..n).map(|i| one(if 2 * i < n { 2 * i } else { 2 * (n - i) - 1 }, 1.0)).collect(),
+        engine: LineKind::RealForward,
+        n,
+        after: (0..n).map(result).collect(),
+    }
+}
+
+/// [`dct2`] backwards.
+fn dct3(n: usize) -> Design {
+    let roots = Roots::new(4 * n);
+    let number = |m: usize| {
+        let (k, (cos, sin)) = (m / 2, roots.get(m / 2));
+        match (k, m % 2) {
+            (0, 0) => one(0, 1.0),
+            (0, _) => one(0, 0.0),
+            (_, 0) => [(k, cos), (n - k, sin)],
+            _ => [(k, sin), (n - k, -cos)],
+        }
+    };
+    Design {
+        before: (0..2 * (n / 2 + 1)).map(number).collect(),
+        engine: LineKind::RealBackward,
+        n,
+        after: (0..n).map(|k| one(if k % 2 == 0 { k / 2 } else { n - 1 - k / 2 }, 1.0)).collect(),
+    }
+}
+
+/// Element `2j` and, from the end, `n - 1 - 2j` are a complex number, turned
+/// before and after a complex transform of half the length.
+fn dct4_even(n: usize) -> Design {
+    let roots = Roots::new(8 * n);
+    let number = |m: usize| {
+        let (j, (cos, sin)) = (m / 2, roots.get(4 * (m / 2) + 1));
+        match m % 2 {
+            0 => [(2 * j, cos), (n - 1 - 2 * j, sin)],
+            _ => [(2 * j, -sin), (n - 1 - 2 * j, cos)],
+        }
+    };
+    let result = |i: usize| {
+        let k = if i % 2 == 0 { i / 2 } else { (n - 1 - i) / 2 };
+        let (cos, sin) = roots.get(4 * k);
+        match i % 2 {
+            0 => [(2 * k, 2.0 * cos), (2 * k + 1, 2.0 * sin)],
+            _ => [(2 * k, 2.0 * sin), (2 * k + 1, -2.0 * cos)],
+        }
+    };
+    Design {
+        before: (0..n).map(number).collect(),
+        engine: LineKind::Forward,
+        n: n / 2,
+        after: (0..n).map(result).collect(),
+    }
+}
+
+/// The line's symmetric extension has period 4n, and 4 and n have no common
+/// factor: every fourth element of it is a real line of length n whose
+/// transform, turned by eighths, is the result in another order.
+fn dct4_odd(n: usize) -> Design {
+    let extended = |m: usize| match m / n {
+        0 => one(m, 1.0),
+        1 => one(2 * n - 1 - m, -1.0),
+        2 => one(m - 2 * n, -1.0),
+        _ => one(4 * n - 1 - m, 1.0),
+    };
+    let result = |k: usize| {
+        let turn = (2 * k + 1) % n;
+        let (q, conjugate) = if 2 * turn > n { (n - turn, -1.0) } else { (turn, 1.0) };
+        // 2 cos and 2 sin of (2k + 1) eighths.
+        let (cos, sin) = [(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)][k % 4];
+        [(2 * q, SQRT_2 * cos), (2 * q + 1, SQRT_2 * sin * conjugate)]
+    };
+    Design {
+        before: (0..n).map(|i| extended((n / 2 + 4 * i) % (4 * n))).collect(),
+        engine: LineKind::RealForward,
+        n,
+        after: (0..n).map(result).collect(),
+    }
+}
+
+/// A [`Sum`] in the precision of the lines.
+struct Term<T> {
+    p: usize,
+    q: usize,
+    a: T,
+    b: T,
+}
+
+fn terms<T: Real>(sums: &[Sum]) -> Vec<Term<T>> {
+    let term = |[(p, a), (q, b)]: &Sum| Term { p: *p, q: *q, a: T::rounded(*a), b: T::rounded(*b) };
+    sums.iter().map(term).collect()
+}
+
+/// Lines of a [`R2r`].
+pub(super) struct R2rLines<T> {
+    n: usize,
+    /// Numbers of an element: the parts of complex ones are lines of their own.
+    width: usize,
+    before: Vec<Term<T>>,
+    engine: Box<dyn Lines<T>>,
+    engine_spec: LinesSpec,
+    after: Vec<Term<T>>,
+}
+
+impl<T: Real> R2rLines<T> {
+    /// Lines on the engines that `make` makes.
+    pub fn new(
+        spec: &LinesSpec,
+        (kind, ortho, complex): (R2r, bool, bool),
+        make: impl Fn(&LinesSpec) -> Box<dyn Lines<T>>,
+    ) -> Self {
+        let mut design = Design::new(kind, spec.n, ortho);
+        design.weigh_output(|_| spec.scale);
+        let engine_spec = LinesSpec { n: design.n, kind: design.engine, scale: 1.0 };
+        R2rLines {
+            n: spec.n,
+            width: if complex { 2 } else { 1 },
+            before: terms(&design.before),
+            engine: make(&engine_spec),
+            engine_spec,
+            after: terms(&design.after),
+        }
+    }
+
+    /// Numbers of one of the two areas, for so many real lines.
+    fn area(&self, lanes: usize) -> usize {
+        let LinesSpec { n, kind, .. } = self.engine_spec;
+        let (before, after) = (kind.len_in(n) * kind.width_in(), kind.len_out(n) * kind.width_out());
+        (self.n.max(before).max(after) * lanes).next_multiple_of(16)
+    }
+
+    fn strip(ptr: *mut T, len: usize, width: usize, lanes: usize) -> [Strip<T>; 1] {
+        [Strip { ptr, at: 0, len, step: (lanes * width) as isize, lane: width as isize }]
+    }
+}
+
+impl<T: Real> Lines<T> for R2rLines<T> {
+    fn block(&self, strided: bool) -> usize {
+        (self.engine.block(strided) / self.width).max(1)
+    }
+
+    fn scratch(&self, lines: usize) -> usize {
+        let lanes = lines * self.width;
+        2 * self.area(lanes) + self.engine.scratch(lanes)
+    }
+
+    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]) {
+        let lanes = block.lines * self.width;
+        let (one, rest) = scratch.split_at_mut(self.area(lanes));
+        let (two, inner) = rest.split_at_mut(self.area(lanes));
+        let LinesSpec { n, kind, .. } = self.engine_spec;
+        // SAFETY: the caller vouches for every element that the strips describe.
+        unsafe { gather(block.from, block.lines, self.width, self.n, one) };
+        mix(&self.before, (one, 1), (two, kind.width_in()), lanes);
+        let from = Self::strip(two.as_mut_ptr(), kind.len_in(n), kind.width_in(), lanes);
+        let to = Self::strip(one.as_mut_ptr(), kind.len_out(n), kind.width_out(), lanes);
+        let inside =
+            Block { lines: lanes, from: &from, to: &to, ahead: &[], ahead_lines: 0, store: Store::Plain };
+        // SAFETY: the strips are the two areas, which are long enough; the rest of the scratch is the engine's.
+        unsafe { self.engine.run(&inside, inner) };
+        mix(&self.after, (one, kind.width_out()), (two, 1), lanes);
+        // SAFETY: as for gather.
+        unsafe { scatter(block.to, block.lines, self.width, two) };
+    }
+}
+
+/// Number `i` of all lines from two others. Numbers are rows of `lanes`, or,
+/// where they are the parts of complex ones (pitch 2), every other number of a row.
+fn mix<T: Real>(terms: &[Term<T>], from: (&[T], usize), to: (&mut [T], usize), lanes: usize) {
+    match (from.1, to.1) {
+        (1, 1) => mix_rows::<T, 1, 1>(terms, from.0, to.0, lanes),
+        (1, _) => mix_rows::<T, 1, 2>(terms, from.0, to.0, lanes),
+        (_, 1) => mix_rows::<T, 2, 1>(terms, from.0, to.0, lanes),
+        (_, _) => unreachable!("one side of a map is real"),
+    }
+}
+
+fn mix_rows<T: Real, const FROM: usize, const TO: usize>(
+    terms: &[Term<T>],
+    from: &[T],
+    to: &mut [T],
+    lanes: usize,
+) {
+    let row = |number: usize, pitch: usize| number / pitch * pitch * lanes + number % pitch;
+    for (i, term) in terms.iter().enumerate() {
+        let target = to[row(i, TO)..].iter_mut().step_by(TO).take(lanes);
+        let p = from[row(term.p, FROM)..].iter().step_by(FROM);
+        if term.b == T::zero() {
+            target.zip(p).for_each(|(to, p)| *to = term.a * *p);
+        } else {
+            let q = from[row(term.q, FROM)..].iter().step_by(FROM);
+            target.zip(p.zip(q)).for_each(|(to, (p, q))| *to = term.a * *p + term.b * *q);
+        }
+    }
+}
+
+/// Elements of the lines into rows; what no strip has is zero.
+///
+/// # Safety
+/// All elements of the strips can be read.
+unsafe fn gather<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, n: usize, area: &mut [T]) {
+    let row = lines * width;
+    let mut next = 0;
+    for strip in strips {
+        area[next * row..strip.at * row].fill(T::zero());
+        next = strip.at + strip.len;
+        for k in 0..strip.len {
+            let to = &mut area[(strip.at + k) * row..][..row];
+            let start = strip.ptr.wrapping_offset(k as isize * strip.step);
+            if strip.lane == width as isize {
+                // SAFETY: neighbouring lines lie densely, and not in scratch.
+                unsafe { std::ptr::copy_nonoverlapping(start, to.as_mut_ptr(), row) };
+                continue;
+            }
+            for (j, to) in to.chunks_exact_mut(width).enumerate() {
+                for (w, to) in to.iter_mut().enumerate() {
+                    // SAFETY: number `w` of an element, by the caller's word.
+                    *to = unsafe { *start.offset(j as isize * strip.lane).add(w) };
+                }
+            }
+        }
+    }
+    area[next * row..n * row].fill(T::zero());
+}
+
+/// The way back; what no strip has is dropped.
+///
+/// # Safety
+/// All elements of the strips can be written.
+unsafe fn scatter<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, area: &[T]) {
+    let row = lines * width;
+    for strip in strips {
+        for k in 0..strip.len {
+            let from = &area[(strip.at + k) * row..][..row];
+            let start = strip.ptr.wrapping_offset(k as isize * strip.step);
+            if strip.lane == width as isize {
+                // SAFETY: neighbouring lines lie densely, and not in scratch.
+                unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), start, row) };
+                continue;
+            }
+            for (j, from) in from.chunks_exact(width).enumerate() {
+                for (w, from) in from.iter().enumerate() {
+                    // SAFETY: number `w` of an element, by the caller's word.
+                    unsafe { *start.offset(j as isize * strip.lane).add(w) = *from };
+                }
+            }
+        }
+    }
+}

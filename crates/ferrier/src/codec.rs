@@ -1,0 +1,195 @@
+//! Codecs: numbers to fewer bytes and back, and which one keeps a tolerance.
+//!
+//! They live in a crate of their own, which knows nothing of ranks or plans.
+
+use std::any::Any;
+use std::f64::consts::SQRT_2;
+use std::sync::Arc;
+
+pub use ferrier_codec::{CODECS, Codec, Encoded, Isa, Loss, Member, Norm, Number, Pick, codec, pick};
+
+use crate::problem::Tolerance;
+use crate::recipe::{Recipe, Step};
+use crate::{Error, Precision, Problem, Real, Result};
+
+/// The codec that leaves numbers as they are.
+pub const RAW: &str = "raw";
+
+/// Numbers of a chunk: enough that headers do not matter, few enough that a
+/// chunk and its bytes stay in the first caches.
+pub(crate) const CHUNK: usize = 4096;
+
+/// A codec and what else is needed of the numbers it takes.
+pub(crate) struct Coat<T> {
+    pub codec: Arc<dyn Codec<T>>,
+    pub norm: fn(&[T]) -> Norm,
+}
+
+impl<T: Real> Coat<T> {
+    /// # Errors
+    /// [`Error::Choice`] where there is no such codec.
+    pub fn new(name: &str) -> Result<Coat<T>> {
+        let wrong = |error: ferrier_codec::Error| Error::Choice(error.to_string());
+        let made: (Box<dyn Any>, Box<dyn Any>) = match T::PRECISION {
+            Precision::F32 => (
+                Box::new(Arc::<dyn Codec<f32>>::from(codec::<f32>(name).map_err(wrong)?)),
+                Box::new(Norm::of::<f32> as fn(&[f32]) -> Norm),
+            ),
+            Precision::F64 => (
+                Box::new(Arc::<dyn Codec<f64>>::from(codec::<f64>(name).map_err(wrong)?)),
+                Box::new(Norm::of::<f64> as fn(&[f64]) -> Norm),
+            ),
+        };
+        match (made.0.downcast::<Arc<dyn Codec<T>>>(), made.1.downcast::<fn(&[T]) -> Norm>()) {
+            (Ok(codec), Ok(norm)) => Ok(Coat { codec: *codec, norm: *norm }),
+            _ => unreachable!("a precision is its type"),
+        }
+    }
+}
+
+/// May something be lost with this codec?
+pub(crate) fn is_lossy(name: &str) -> bool {
+    let first = name.split_once(':').map_or(name, |(first, _)| first);
+    CODECS.iter().any(|member| member.name == first && !member.lossless)
+}
+
+/// Checks a name; `raw` for whatever leaves numbers of this precision as they are.
+fn checked(name: &str, precision: Precision) -> Result<String> {
+    match precision {
+        Precision::F32 => Coat::<f32>::new(name).map(drop)?,
+        Precision::F64 => Coat::<f64>::new(name).map(drop)?,
+    }
+    Ok(if precision == Precision::F32 && name == "f32" { RAW } else { name }.into())
+}
+
+/// The codec of a recipe whose steps are known.
+///
+/// # Errors
+/// [`Error::Choice`] for a codec that does not exist, [`Error::Problem`] for a
+/// tolerance that no transform can keep.
+pub(crate) fn decide(problem: &Problem, given: Option<&str>, recipe: &Recipe) -> Result<String> {
+    let budget = problem.tolerance.map(|tolerance| budget(tolerance, recipe)).transpose()?;
+    match (given, budget) {
+        (Some(name), _) => checked(name, recipe.precision),
+        (None, None) => Ok(RAW.into()),
+        (None, Some(budget)) => Ok(cheapest(budget, recipe)),
+    }
+}
+
+/// What the codecs of all reshapes together may lose.
+fn budget(Tolerance(tolerance): Tolerance, recipe: &Recipe) -> Result<f64> {
+    if !(tolerance > 0.0 && tolerance < 1.0) {
+        return Err(Error::Problem(format!("a tolerance lies between 0 and 1, got {tolerance:e}")));
+    }
+    let least = recipe.rounding_limit();
+    if tolerance < least {
+        return Err(Error::Problem(format!(
+            "a tolerance of {tolerance:e} cannot be kept: rounding in {} alone may reach 10 epsilon log2 N = \
+             {least:.1e}",
+            recipe.precision.name()
+        )));
+    }
+    Ok(tolerance - recipe.rounding_promised())
+}
+
+/// The codec with the fewest bytes whose losses in all reshapes stay inside the budget.
+fn cheapest(budget: f64, recipe: &Recipe) -> String {
+    // The norm of what is encoded and that of the result differ by what is lost in between.
+    let share = budget / (1.0 + budget + 2.0 * recipe.rounding_worst()) * (1.0 - 1e-6) / weights(recipe);
+    if !(share > 0.0 && share < 1.0) {
+        return RAW.into();
+    }
+    // Rounded down to three digits behind the point.
+    let exponent = share.log10().floor() as i32;
+    let digits = (share / 10f64.powi(exponent) * 1e3).floor().max(1.0) as u32;
+    let name = format!("within:{}.{:03}e{exponent}", digits / 1000, digits % 1000);
+    let most = |bytes: Option<usize>| bytes.unwrap_or(usize::MAX);
+    let bytes = match recipe.precision {
+        Precision::F32 => most(Coat::<f32>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK))),
+        Precision::F64 => most(Coat::<f64>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK))),
+    };
+    if bytes < CHUNK * recipe.precision.bytes() { name } else { RAW.into() }
+}
+
+/// By how much relative losses of all reshapes add up in the result, in the
+/// worse of both directions. All transforms keep norms up to a factor, but for
+/// the halved spectrum of real data, whose norm is between 1 and 1/sqrt 2 of
+/// that of the whole.
+fn weights(recipe: &Recipe) -> f64 {
+    let states = recipe.states();
+    let reshapes = recipe.steps.iter().zip(&states).filter_map(|(step, state)| match step {
+        Step::Reshape { from, to } if from.boxes() != to.boxes() => Some(state.real),
+        _ => None,
+    });
+    let [mut forward, mut backward] = [0.0; 2];
+    for real in reshapes {
+        forward += if real { SQRT_2 } else { 1.0 };
+        backward += if recipe.is_real() && !real { SQRT_2 } else { 1.0 };
+    }
+    f64::max(forward, backward).max(1.0)
+}
+
+impl Recipe {
+    /// log2 of the number of points that are transformed together.
+    fn log2_points(&self) -> f64 {
+        let axes = self.kinds.iter().zip(self.shape).filter(|(kind, _)| **kind != crate::Kind::None);
+        axes.map(|(_, n)| (n as f64).log2()).sum()
+    }
+
+    /// Below this no tolerance makes sense: what rounding may reach.
+    fn rounding_limit(&self) -> f64 {
+        10.0 * self.precision.epsilon() * self.log2_points()
+    }
+
+    /// What of a tolerance is left to rounding.
+    pub(crate) fn rounding_promised(&self) -> f64 {
+        self.rounding_worst().min(self.rounding_limit())
+    }
+
+    /// An upper bound of what rounding adds to the relative error of a
+    /// transform, by the prime factors of its axes.
+    pub(crate) fn rounding_worst(&self) -> f64 {
+        let axes = self.kinds.iter().zip(self.shape).filter(|(kind, _)| **kind != crate::Kind::None);
+        let sum: f64 = axes.map(|(_, n)| factors(n).map(|p| (2.0 * p as f64).powf(1.5)).sum::<f64>()).sum();
+        let halves = if self.is_real() { SQRT_2 } else { 1.0 };
+        // One more for the scale.
+        (1.06 * sum + 1.0) * halves * self.precision.epsilon()
+    }
+
+    /// What rounding usually adds: errors of the stages are independent.
+    pub(crate) fn rounding_typical(&self) -> f64 {
+        0.6 * self.precision.epsilon() * self.log2_points().max(1.0).sqrt()
+    }
+}
+
+/// The prime factors of `n`, each as often as it divides it.
+fn factors(mut n: usize) -> impl Iterator<Item = usize> {
+    let mut p = 2;
+    std::iter::from_fn(move || {
+        while p * p <= n && !n.is_multiple_of(p) {
+            p += 1;
+        }
+        match n {
+            0 | 1 => None,
+            _ if p * p > n => Some(std::mem::replace(&mut n, 1)),
+            _ => {
+                n /= p;
+                Some(p)
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prime_factors() {
+        for (n, expected) in
+            [(1, vec![]), (2, vec![2]), (12, vec![2, 2, 3]), (49, vec![7, 7]), (97, vec![97]), (0, vec![])]
+        {
+            assert_eq!(factors(n).collect::<Vec<_>>(), expected, "{n}");
+        }
+    }
+}

@@ -1,0 +1,462 @@
+//! Encoded parts: a pass stores values into a stage, in cache where the tile
+//! is small, and chunk by chunk they are encoded into the messages; what came
+//! is decoded into a stage that the next pass loads from.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::codec::{CHUNK, Coat, Codec, Loss};
+use crate::exchange::{Coded, Coder, LENGTH};
+use crate::pool::Pool;
+use crate::{Error, Real, Result};
+
+/// Which parts are encoded and how much room they take.
+#[derive(Clone)]
+pub(crate) struct Packing {
+    /// Bytes of a chunk of so many numbers at most.
+    most: Arc<dyn Fn(usize) -> usize + Send + Sync>,
+    varies: bool,
+    /// Parts between ranks of one node are left alone, if this is `Some`.
+    nodes: Option<Vec<usize>>,
+}
+
+impl Packing {
+    pub fn new<T: Real>(coat: &Coat<T>, nodes: Option<Vec<usize>>) -> Packing {
+        let codec = coat.codec.clone();
+        let varies = !codec.is_fixed();
+        Packing { most: Arc::new(move |numbers| codec.max_bytes(numbers)), varies, nodes }
+    }
+
+    /// Is what goes from a rank to another encoded?
+    pub fn is_coded(&self, from: usize, to: usize) -> bool {
+        from != to && self.nodes.as_ref().is_none_or(|nodes| nodes[from] != nodes[to])
+    }
+
+    /// Bytes of a chunk at most, its length included.
+    fn chunk(&self, numbers: usize) -> usize {
+        self.head() + (self.most)(numbers)
+    }
+
+    fn head(&self) -> usize {
+        if self.varies { LENGTH } else { 0 }
+    }
+
+    /// Bytes of a part of so many numbers at most: its chunks, its end.
+    /// Whole words, so that what comes after it is aligned.
+    pub fn part(&self, numbers: usize) -> usize {
+        let (whole, rest) = (numbers / CHUNK, numbers % CHUNK);
+        let last = if rest > 0 { self.chunk(rest) } else { 0 };
+        let end = if numbers > 0 { self.head() } else { 0 };
+        (whole * self.chunk(CHUNK) + last + end).next_multiple_of(8)
+    }
+
+    /// What a mover must know of parts of so many numbers, by sender.
+    pub fn coded(&self, numbers: &[Vec<usize>]) -> Coded {
+        let chunks = |from: usize, to: usize| match self.is_coded(from, to) {
+            true => numbers[from][to].div_ceil(CHUNK),
+            false => 0,
+        };
+        let row = |from: usize| (0..numbers.len()).map(|to| chunks(from, to)).collect();
+        let chunks = (0..numbers.len()).map(row).collect();
+        Coded { slot: self.chunk(CHUNK), varies: self.varies, chunks }
+    }
+}
+
+/// Where the work areas of this call are, by rank (this node's only), and the
+/// scratch of who encodes while a pass runs.
+pub(super) struct Grounds<T> {
+    work: Vec<AtomicPtr<T>>,
+    scratch: AtomicPtr<T>,
+}
+
+impl<T> Grounds<T> {
+    pub fn new(ranks: usize) -> Grounds<T> {
+        let none = || AtomicPtr::new(std::ptr::null_mut());
+        Grounds { work: (0..ranks).map(|_| none()).collect(), scratch: none() }
+    }
+
+    pub fn set(&self, rank: usize, work: *mut T) {
+        self.work[rank].store(work, Relaxed);
+    }
+
+    pub fn set_scratch(&self, scratch: *mut T) {
+        self.scratch.store(scratch, Relaxed);
+    }
+}
+
+/// A part that is encoded: its stage and its bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Staged {
+    pub peer: usize,
+    /// In this rank's work area, in numbers.
+    pub stage: usize,
+    pub numbers: usize,
+    /// In whose work area the bytes lie, and where, in bytes.
+    pub holder: usize,
+    pub bytes: usize,
+}
+
+impl Staged {
+    fn chunks(&self) -> usize {
+        self.numbers.div_ceil(CHUNK)
+    }
+
+    /// The numbers of a chunk, counted from the first of the part.
+    fn chunk(&self, chunk: usize) -> Range<usize> {
+        chunk * CHUNK..self.numbers.min((chunk + 1) * CHUNK)
+    }
+}
+
+/// What became of a chunk: its bytes when it was encoded and what that lost,
+/// or where its bytes lie when it is to be decoded.
+#[derive(Default)]
+struct Note {
+    at: AtomicUsize,
+    len: AtomicUsize,
+    loss: [AtomicU64; 2],
+}
+
+impl Note {
+    fn set_loss(&self, loss: Loss) {
+        for (place, number) in self.loss.iter().zip(loss.to_numbers()) {
+            place.store(number.to_bits(), Relaxed);
+        }
+    }
+
+    fn loss(&self) -> Loss {
+        Loss::from_numbers(self.loss.each_ref().map(|number| f64::from_bits(number.load(Relaxed))))
+    }
+}
+
+/// The parts of one side of a mover.
+struct Side {
+    parts: Vec<Staged>,
+    /// The part of each rank, if there is one.
+    by_peer: Vec<Option<usize>>,
+    /// The first chunk of each part, and the number of all.
+    first: Vec<usize>,
+    notes: Vec<Note>,
+}
+
+impl Side {
+    fn new(parts: Vec<Staged>, ranks: usize) -> Side {
+        let mut by_peer = vec![None; ranks];
+        let mut first = vec![0];
+        for (index, part) in parts.iter().enumerate() {
+            by_peer[part.peer] = Some(index);
+            first.push(first[index] + part.chunks());
+        }
+        let notes = (0..first[parts.len()]).map(|_| Note::default()).collect();
+        Side { parts, by_peer, first, notes }
+    }
+
+    /// The part of a chunk and its number there.
+    fn find(&self, chunk: usize) -> (usize, usize) {
+        let part = self.first.partition_point(|first| *first <= chunk) - 1;
+        (part, chunk - self.first[part])
+    }
+
+    fn notes(&self, part: usize) -> &[Note] {
+        &self.notes[self.first[part]..self.first[part + 1]]
+    }
+
+    fn of(&self, peer: usize) -> Option<usize> {
+        self.by_peer.get(peer).copied().flatten()
+    }
+}
+
+/// The encoded parts of one mover of one variant.
+pub(super) struct Coding<T> {
+    codec: Arc<dyn Codec<T>>,
+    packing: Packing,
+    grounds: Arc<Grounds<T>>,
+    rank: usize,
+    sent: Side,
+    received: Side,
+    /// Bytes to each rank of parts that are not encoded.
+    plain: Vec<usize>,
+    next: AtomicUsize,
+    failure: Mutex<Option<Error>>,
+}
+
+/// Numbers of scratch that a thread needs for a codec.
+pub(super) fn scratch<T: Real>(codec: &dyn Codec<T>) -> usize {
+    codec.scratch(CHUNK) * size_of::<u64>() / size_of::<T>()
+}
+
+impl<T: Real> Coding<T> {
+    pub fn new(
+        coat: &Coat<T>,
+        packing: &Packing,
+        grounds: &Arc<Grounds<T>>,
+        rank: usize,
+        [sent, received]: [Vec<Staged>; 2],
+        plain: Vec<usize>,
+    ) -> Coding<T> {
+        let ranks = plain.len();
+        Coding {
+            codec: coat.codec.clone(),
+            packing: packing.clone(),
+            grounds: grounds.clone(),
+            rank,
+            sent: Side::new(sent, ranks),
+            received: Side::new(received, ranks),
+            plain,
+            next: AtomicUsize::new(0),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// What was lost of all that was sent.
+    pub fn loss(&self) -> Loss {
+        self.sent.notes.iter().map(Note::loss).sum()
+    }
+
+    /// Bytes that were sent.
+    pub fn bytes_sent(&self) -> u64 {
+        (0..self.plain.len()).map(|peer| self.len(peer) as u64).sum()
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Error>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The values of a chunk.
+    fn stage(&self, part: &Staged, chunk: usize) -> (*mut T, usize) {
+        let range = part.chunk(chunk);
+        let work = self.grounds.work[self.rank].load(Relaxed);
+        (work.wrapping_add(part.stage + range.start), range.len())
+    }
+
+    /// The bytes of a part from there on.
+    fn bytes(&self, part: &Staged, at: usize) -> *mut u8 {
+        let work: *mut u8 = self.grounds.work[part.holder].load(Relaxed).cast();
+        work.wrapping_add(part.bytes + at)
+    }
+
+    /// Encodes a chunk to bytes that begin there; how many.
+    ///
+    /// # Safety
+    /// The areas of this call are as the plan laid them out, the bytes are
+    /// this part's, nobody else touches them or writes to the stage.
+    unsafe fn encode_chunk(&self, index: usize, chunk: usize, at: usize, scratch: &mut [u64]) -> usize {
+        let (part, head) = (&self.sent.parts[index], self.packing.head());
+        let (values, numbers) = self.stage(part, chunk);
+        // SAFETY: the caller's word.
+        let (values, out) = unsafe {
+            let most = self.packing.chunk(numbers);
+            (
+                std::slice::from_raw_parts(values, numbers),
+                std::slice::from_raw_parts_mut(self.bytes(part, at), most),
+            )
+        };
+        let encoded = self.codec.encode(values, &mut out[head..], scratch);
+        if self.packing.varies {
+            out[..LENGTH].copy_from_slice(&(encoded.bytes as u32).to_le_bytes());
+        }
+        let note = &self.sent.notes(index)[chunk];
+        note.set_loss(encoded.loss);
+        note.len.store(head + encoded.bytes, Relaxed);
+        head + encoded.bytes
+    }
+
+    /// Encodes everything, on all threads.
+    ///
+    /// # Safety
+    /// As for [`encode_chunk`](Self::encode_chunk); `scratch` gives each
+    /// thread as much as [`scratch`] says.
+    pub unsafe fn encode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) {
+        let slot = self.packing.chunk(CHUNK);
+        let (all, parts) = (self.sent.notes.len(), self.sent.parts.len());
+        self.next.store(0, Relaxed);
+        pool.run(&|thread| {
+            // SAFETY: the thread's own.
+            let scratch = unsafe { self.scratch(scratch(thread)) };
+            loop {
+                let chunk = self.next.fetch_add(1, Relaxed);
+                if chunk >= all {
+                    return;
+                }
+                let (part, chunk) = self.sent.find(chunk);
+                // SAFETY: the caller's word; chunks lie apart.
+                unsafe { self.encode_chunk(part, chunk, chunk * slot, scratch) };
+            }
+        });
+        if !self.packing.varies {
+            return;
+        }
+        self.next.store(0, Relaxed);
+        pool.run(&|_| {
+            loop {
+                let part = self.next.fetch_add(1, Relaxed);
+                if part >= parts {
+                    return;
+                }
+                // SAFETY: the caller's word; parts lie apart.
+                unsafe { self.close_up(part) };
+            }
+        });
+    }
+
+    /// Moves the chunks of a part together and ends it.
+    ///
+    /// # Safety
+    /// As for [`encode_chunk`](Self::encode_chunk).
+    unsafe fn close_up(&self, index: usize) {
+        let (part, slot) = (&self.sent.parts[index], self.packing.chunk(CHUNK));
+        let most = self.packing.part(part.numbers);
+        // SAFETY: the caller's word.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes(part, 0), most) };
+        let mut end = 0;
+        for (chunk, note) in self.sent.notes(index).iter().enumerate() {
+            let len = note.len.load(Relaxed);
+            bytes.copy_within(chunk * slot..chunk * slot + len, end);
+            end += len;
+        }
+        bytes[end..end + LENGTH].fill(0);
+    }
+
+    /// # Safety
+    /// As much memory as [`scratch`] says, for one thread alone.
+    unsafe fn scratch(&self, start: *mut T) -> &mut [u64] {
+        let words = self.codec.scratch(CHUNK);
+        match words {
+            0 => &mut [],
+            // SAFETY: the caller's word; scratches begin on cache lines.
+            _ => unsafe { std::slice::from_raw_parts_mut(start.cast(), words) },
+        }
+    }
+
+    /// Decodes everything that came, on all threads.
+    ///
+    /// # Errors
+    /// [`Error::Codec`] where no encoder wrote what came.
+    ///
+    /// # Safety
+    /// As for [`encode_all`](Self::encode_all); the mover is done.
+    pub unsafe fn decode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) -> Result<()> {
+        for part in 0..self.received.parts.len() {
+            // SAFETY: the caller's word.
+            unsafe { self.locate(part)? };
+        }
+        *self.failure() = None;
+        self.next.store(0, Relaxed);
+        pool.run(&|thread| {
+            // SAFETY: the thread's own.
+            let scratch = unsafe { self.scratch(scratch(thread)) };
+            loop {
+                let chunk = self.next.fetch_add(1, Relaxed);
+                let Some(note) = self.received.notes.get(chunk) else { return };
+                let (part, chunk) = self.received.find(chunk);
+                let (at, len) = (note.at.load(Relaxed), note.len.load(Relaxed));
+                // SAFETY: the caller's word; chunks lie apart.
+                if let Err(error) = unsafe { self.decode_chunk(part, chunk, at..at + len, scratch) } {
+                    self.failure().get_or_insert(error);
+                }
+            }
+        });
+        self.failure().take().map_or(Ok(()), Err)
+    }
+
+    /// Finds the chunks of a part that came.
+    ///
+    /// # Safety
+    /// As for [`decode_all`](Self::decode_all).
+    unsafe fn locate(&self, index: usize) -> Result<()> {
+        let part = &self.received.parts[index];
+        let most = self.packing.part(part.numbers);
+        // SAFETY: the caller's word.
+        let bytes = unsafe { std::slice::from_raw_parts(self.bytes(part, 0), most) };
+        let mut at = 0;
+        for (chunk, note) in self.received.notes(index).iter().enumerate() {
+            let room = (self.packing.most)(part.chunk(chunk).len());
+            let mut len = room;
+            if self.packing.varies {
+                let length: [u8; LENGTH] =
+                    bytes.get(at..at + LENGTH).and_then(|length| length.try_into().ok()).unwrap_or_default();
+                (len, at) = (u32::from_le_bytes(length) as usize, at + LENGTH);
+            }
+            if len > room || at + len > most {
+                return Err(too_long(part.peer, room, len));
+            }
+            note.at.store(at, Relaxed);
+            note.len.store(len, Relaxed);
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`decode_all`](Self::decode_all); the bytes are inside the part.
+    unsafe fn decode_chunk(
+        &self,
+        index: usize,
+        chunk: usize,
+        bytes: Range<usize>,
+        scratch: &mut [u64],
+    ) -> Result<()> {
+        let part = &self.received.parts[index];
+        let (values, numbers) = self.stage(part, chunk);
+        // SAFETY: the caller's word.
+        let (from, values) = unsafe {
+            (
+                std::slice::from_raw_parts(self.bytes(part, bytes.start), bytes.len()),
+                std::slice::from_raw_parts_mut(values, numbers),
+            )
+        };
+        let wrong =
+            |error: ferrier_codec::Error| Error::Codec { rank: part.peer, message: error.to_string() };
+        self.codec.decode(from, values, scratch).map_err(wrong)
+    }
+
+    /// The scratch of the thread that talks.
+    ///
+    /// # Safety
+    /// For that thread alone.
+    unsafe fn own_scratch(&self) -> &mut [u64] {
+        // SAFETY: the plan set it for this call.
+        unsafe { self.scratch(self.grounds.scratch.load(Relaxed)) }
+    }
+}
+
+fn too_long(rank: usize, room: usize, len: usize) -> Error {
+    Error::Codec { rank, message: format!("a chunk of at most {room} bytes says that it has {len}") }
+}
+
+impl<T: Real> Coder for Coding<T> {
+    fn len(&self, peer: usize) -> usize {
+        match self.sent.of(peer) {
+            None => self.plain[peer],
+            Some(part) if !self.packing.varies => self.packing.part(self.sent.parts[part].numbers),
+            Some(part) => {
+                self.sent.notes(part).iter().map(|note| note.len.load(Relaxed)).sum::<usize>() + LENGTH
+            }
+        }
+    }
+
+    fn encode(&self, peer: usize, chunks: Range<usize>) -> usize {
+        let Some(part) = self.sent.of(peer) else { return 0 };
+        let start = chunks.start * self.packing.chunk(CHUNK);
+        chunks.fold(start, |at, chunk| {
+            // SAFETY: a mover calls this between its start and its end, when stage and bytes are its own.
+            at + unsafe { self.encode_chunk(part, chunk, at, self.own_scratch()) }
+        }) - start
+    }
+
+    fn size(&self, peer: usize, chunk: usize) -> usize {
+        let part = self.received.of(peer).map(|part| &self.received.parts[part]);
+        part.map_or(0, |part| (self.packing.most)(part.chunk(chunk).len()))
+    }
+
+    fn decode(&self, peer: usize, chunk: usize, bytes: Range<usize>) -> Result<()> {
+        let room = self.size(peer, chunk);
+        match self.received.of(peer) {
+            Some(part) if bytes.len() <= room => {
+                // SAFETY: as in `encode`; a chunk from its place on, no longer than it may be.
+                unsafe { self.decode_chunk(part, chunk, bytes, self.own_scratch()) }
+            }
+            _ => Err(too_long(peer, room, bytes.len())),
+        }
+    }
+}

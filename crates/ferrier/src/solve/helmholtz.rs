@@ -1,0 +1,98 @@
+//! `-laplace(u) + shift * u = f`, on a periodic box.
+
+use std::f64::consts::TAU;
+
+use crate::{Array, Data, DataMut, Error, Kind, Plan, Real, Result};
+
+/// Solves `-laplace(u) + shift * u = f` on a periodic box.
+///
+/// What crosses between ranks is what the plan's codec or tolerance say. An
+/// error of the spectrum of `f` comes out at most `1 / shift` times as large
+/// in `u`, so with a tolerance of E for each transform the error of `u` is at
+/// most `E (|f| / shift + |u|)`, beside that of the discretisation.
+pub struct Helmholtz<T: Real> {
+    plan: Plan<T>,
+    spectrum: Array<T>,
+    /// The squares of this rank's wave numbers along the axes of the
+    /// spectrum, that which is slowest in memory first.
+    squares: [Vec<f64>; 3],
+    shift: f64,
+    /// What undoes the scales of both directions.
+    scale: f64,
+}
+
+impl<T: Real> Helmholtz<T> {
+    /// A solver on a box with sides of these `lengths`; the shape, the layouts
+    /// and what may be lost on the way are those of `plan`. The wave number of
+    /// mode k is `2 pi k / length`. Collective; allocates.
+    ///
+    /// # Errors
+    /// [`Error::Problem`] where an axis of the plan is not transformed or not
+    /// periodic, where a length or the shift is not a positive number;
+    /// [`Error::Memory`].
+    pub fn new(plan: Plan<T>, lengths: [f64; 3], shift: f64) -> Result<Self> {
+        if !(shift > 0.0 && shift.is_finite()) {
+            return Err(Error::Problem(format!("the shift must be positive, got {shift}")));
+        }
+        if let Some(length) = lengths.iter().find(|&&length| !(length > 0.0 && length.is_finite())) {
+            return Err(Error::Problem(format!("the sides of the box must be positive, got {length}")));
+        }
+        let recipe = plan.recipe();
+        let periodic = |axis: usize| match recipe.kinds[axis] {
+            Kind::Complex | Kind::Real => true,
+            _ => recipe.shape[axis] == 1,
+        };
+        if let Some(axis) = (0..3).find(|&axis| !periodic(axis)) {
+            let kind = recipe.kinds[axis];
+            return Err(Error::Problem(format!(
+                "the equation is periodic along every axis: axis {axis} of the plan must be complex or real, it is {kind:?}"
+            )));
+        }
+        // An axis of length 1 may be left alone, which changes nothing.
+        let points = recipe.shape.iter().map(|&n| n as f64).product::<f64>();
+        let scale = 1.0 / (recipe.scale_forward * recipe.scale_backward * points);
+        let own = plan.output_box();
+        let squares = plan.output_layout().order().axes().map(|axis| {
+            let (n, own) = (recipe.shape[axis], own.lo[axis]..own.hi[axis]);
+            // Modes above the middle are the negative ones.
+            own.map(|k| (TAU * k.min(n - k) as f64 / lengths[axis]).powi(2)).collect()
+        });
+        let spectrum = plan.make_output()?;
+        Ok(Helmholtz { plan, spectrum, squares, shift, scale })
+    }
+
+    /// Solves for the right-hand side `f`. Collective; allocates nothing.
+    ///
+    /// # Errors
+    /// Those of [`Plan::forward`] and [`Plan::backward`].
+    pub fn solve<I, O>(&mut self, f: &I, u: &mut O) -> Result<()>
+    where
+        I: Data<T> + ?Sized,
+        O: DataMut<T> + ?Sized,
+    {
+        self.plan.forward(f, &mut self.spectrum)?;
+        self.divide();
+        self.plan.backward(&self.spectrum, u)
+    }
+
+    /// Divides every mode by its eigenvalue.
+    fn divide(&mut self) {
+        let [slow, mid, fast] = &self.squares;
+        let (scale, shift) = (self.scale, self.shift);
+        let mut rows = self.spectrum.complex_mut().chunks_exact_mut(fast.len().max(1));
+        for _ in 0..self.plan.recipe().batch {
+            for &a in slow {
+                for (&b, row) in mid.iter().zip(&mut rows) {
+                    for (value, &c) in row.iter_mut().zip(fast) {
+                        *value = *value * T::rounded(scale / (a + b + c + shift));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The plan, which says what the last transform lost and sent.
+    pub fn plan(&self) -> &Plan<T> {
+        &self.plan
+    }
+}
