@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 
 use super::along::{Along, Stack};
+use super::along_real::{AlongReal, FoldAlong, UnfoldAlong};
 use super::fft::{Desk, Fft};
 use super::moves::{Form, Gather, Move, Scatter};
 use super::ports::{Even, Finish, Rows, are_aliases, are_rows, gaps, list_rows, whole, whole_cache_lines};
@@ -19,6 +20,7 @@ pub(super) struct NativeLines<V: Vector> {
     fft: Fft<V::T>,
     /// For contiguous lines that go one by one.
     along: Option<Along<V::T>>,
+    along_real: Option<AlongReal<V::T>>,
     /// Of the extra pass for an even number of reals.
     twiddles: Vec<V::T>,
     /// Of elements that stay in the order of the passes.
@@ -96,6 +98,8 @@ impl<V: Vector> NativeLines<V> {
         let n = spec.n.max(1);
         let halved = Self::is_halved(spec);
         let fft = Fft::new(if halved { n / 2 } else { n }, V::RADICES, Self::is_backward(spec));
+        let twiddles = if halved { twiddles(n, Self::is_backward(spec)) } else { vec![] };
+        let half = if halved { n / 2 } else { 0 };
         NativeLines {
             spec: *spec,
             // Unfolding leaves twice the spectrum.
@@ -106,7 +110,8 @@ impl<V: Vector> NativeLines<V> {
             places: fft.places(),
             along: Along::new::<V>(&fft),
             fft,
-            twiddles: if halved { twiddles(n, Self::is_backward(spec)) } else { vec![] },
+            along_real: AlongReal::new::<V>(half, &twiddles),
+            twiddles,
             lanes: PhantomData,
         }
     }
@@ -345,29 +350,58 @@ impl<V: Vector> NativeLines<V> {
         }
     }
 
+    /// Lines that go one by one, if these do: all of each lies in one place.
+    fn stacks<'a>(&self, block: &Block<'a, V::T>) -> Option<(&Along<V::T>, [&'a Strip<V::T>; 2])> {
+        let kind = self.spec.kind;
+        let along = self.along.as_ref()?;
+        let (from, to) =
+            (whole(block.from, kind.len_in(self.spec.n))?, whole(block.to, kind.len_out(self.spec.n))?);
+        let dense = from.step == kind.width_in() as isize && to.step == kind.width_out() as isize;
+        let real = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
+        (dense && (!real || self.along_real.is_some())).then_some((along, [from, to]))
+    }
+
     /// Contiguous lines, one by one.
     unsafe fn along(
         &self,
         along: &Along<V::T>,
         block: &Block<'_, V::T>,
-        (from, to): (&Strip<V::T>, &Strip<V::T>),
-        work: *mut V::T,
+        [from, to]: [&Strip<V::T>; 2],
+        scratch: &mut [V::T],
     ) {
-        let stream = block.store == Store::Stream && whole_cache_lines::<V>(block.to, 2, block.lines, 1);
+        let width = self.spec.kind.width_out();
+        let stream = block.store == Store::Stream
+            && width == 2
+            && self.along_real.is_none()
+            && whole_cache_lines::<V>(block.to, width, block.lines, 1);
         let finish = Finish { scale: self.scale, stream };
         let mut touch = self.touch(block, false, (true, true), stream);
         // Apart by a cache line, so that lines of a power of two do not meet in the cache.
         let lane = 2 * self.fft.n + 64 / size_of::<V::T>();
         let most = (HOT_BYTES / 2 / (lane * size_of::<V::T>())).clamp(1, V::LINES);
-        let stack = |strip: &Strip<V::T>, first: usize| Stack {
-            start: strip.ptr.wrapping_offset(first as isize * strip.lane),
-            lane: strip.lane,
+        let stack = |strip: &Strip<V::T>, first: usize| {
+            let start = strip.ptr.wrapping_offset(first as isize * strip.lane);
+            Stack { start, lane: strip.lane }
         };
+        let (work, other) = scratch[..2 * most * lane].split_at_mut(most * lane);
+        let [work, other] = [work, other].map(|s| Stack { start: s.as_mut_ptr(), lane: lane as isize });
         for first in (0..block.lines).step_by(most) {
             let lines = most.min(block.lines - first);
-            let stacks = [stack(from, first), Stack { start: work, lane: lane as isize }, stack(to, first)];
-            // SAFETY: the caller's promises; a group's area has room for this many lines.
-            unsafe { along.run::<V>(&self.fft, lines, stacks, finish, &mut touch) };
+            let (from, to) = (stack(from, first), stack(to, first));
+            // SAFETY: the caller's promises; the scratch has room for twice this many lines.
+            unsafe {
+                match (&self.along_real, self.spec.kind) {
+                    (Some(real), LineKind::RealForward) => {
+                        along.run::<V>(&self.fft, lines, [from, work, other], Finish::plain(), &mut touch);
+                        V::enter(UnfoldAlong::<V> { real, lines, from: other, to, finish });
+                    }
+                    (Some(real), LineKind::RealBackward) => {
+                        V::enter(FoldAlong::<V> { real, lines, from, to: other });
+                        along.run::<V>(&self.fft, lines, [other, work, to], finish, &mut touch);
+                    }
+                    _ => along.run::<V>(&self.fft, lines, [from, work, to], finish, &mut touch),
+                }
+            }
         }
     }
 
@@ -427,12 +461,9 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         if n == 0 || block.lines == 0 {
             return;
         }
-        if let (Some(from), Some(to), Some(along)) = (whole(block.from, n), whole(block.to, n), &self.along)
-            && (from.step, to.step) == (2, 2)
-            && matches!(self.spec.kind, LineKind::Forward | LineKind::Backward)
-        {
-            // SAFETY: the caller's promises; the scratch is longer than a line.
-            return unsafe { self.along(along, block, (from, to), scratch.as_mut_ptr()) };
+        if let Some((along, strips)) = self.stacks(block) {
+            // SAFETY: the caller's promises.
+            return unsafe { self.along(along, block, strips, scratch) };
         }
         // SAFETY: the length of the scratch was checked.
         let sheet = unsafe { self.sheet(block, scratch.as_mut_ptr()) };

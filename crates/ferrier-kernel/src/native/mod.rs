@@ -9,6 +9,7 @@
 //! Backward butterflies run forward and hand out their results in reverse order.
 
 mod along;
+mod along_real;
 mod butterfly;
 mod factor;
 mod fft;

@@ -83,6 +83,11 @@ macro_rules! vector {
                 unsafe { $name::real_parts(self) }
             }
             #[inline(always)]
+            fn reverse(self) -> Self {
+                // SAFETY: inside `enter`.
+                unsafe { $name::reversed(self) }
+            }
+            #[inline(always)]
             unsafe fn load(p: *const $t) -> Self {
                 // SAFETY: inside `enter`; the caller vouches for the numbers.
                 $name(unsafe { $load(p) })
@@ -146,6 +151,10 @@ impl N64 {
         // SAFETY: inside `enter`.
         N64(unsafe { vtrn1q_f64(self.0, self.0) })
     }
+    #[inline(always)]
+    unsafe fn reversed(self) -> Self {
+        self
+    }
     /// One line: its row is its column.
     #[inline(always)]
     unsafe fn columns(_: &mut [Self; MAX_LINES]) {}
@@ -169,6 +178,11 @@ impl N32 {
     unsafe fn real_parts(self) -> Self {
         // SAFETY: inside `enter`.
         N32(unsafe { vtrn1q_f32(self.0, self.0) })
+    }
+    #[inline(always)]
+    unsafe fn reversed(self) -> Self {
+        // SAFETY: inside `enter`.
+        N32(unsafe { vextq_f32::<2>(self.0, self.0) })
     }
     #[inline(always)]
     unsafe fn columns(rows: &mut [Self; MAX_LINES]) {

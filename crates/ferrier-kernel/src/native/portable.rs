@@ -74,6 +74,11 @@ impl<T: Real> Vector for Portable<T> {
         Portable([a, a, c, c])
     }
     #[inline(always)]
+    fn reverse(self) -> Self {
+        let [a, b, c, d] = self.0;
+        Portable([c, d, a, b])
+    }
+    #[inline(always)]
     unsafe fn load(p: *const T) -> Self {
         // SAFETY: the caller vouches for LANES numbers; an array of T has T's alignment.
         unsafe { Portable(*p.cast()) }

@@ -50,6 +50,8 @@ pub(super) trait Vector: Copy + 'static {
     fn swap(self) -> Self;
     /// The real part in the place of both.
     fn reals(self) -> Self;
+    /// The complex numbers in reverse order.
+    fn reverse(self) -> Self;
 
     /// # Safety
     /// `LANES` numbers can be read.
