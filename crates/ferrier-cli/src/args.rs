@@ -51,8 +51,12 @@ pub enum Command {
   ferrier bench 128 --ranks 4 --tolerance 1e-4
   ferrier bench 128 --ranks 4 --codec block:16 --exchange ring
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
+  ferrier bench 256 --kind r2c --ranks 2 --apply laplacian
   ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,th-0,th,new --budget 30s
-  mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi")]
+  ferrier bench 1d:16777216 --ranks 4
+  ferrier bench --codec-speed
+  mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi",
+        mut_arg("shape", |shape| shape.required(false).required_unless_present("codec_speed").default_value_if("codec_speed", "true", "192")))]
     Bench(BenchArgs),
     /// Print the steps of a transform, what each rank sends, and the memory it needs.
     #[command(after_help = "Examples:
@@ -66,7 +70,25 @@ pub enum Command {
   ferrier tune 256 --ranks 4 --random 200 --svg spread.svg
   ferrier tune 256 --ranks 4 --cross other-machine.json")]
     Tune(crate::tune::TuneArgs),
-    /// Solve an equation on a periodic box, and see what a tolerance costs and saves.
+    /// Measure errors of transforms with each codec, over ranks and over bits on the wire.
+    #[command(after_help = "Examples:
+  ferrier accuracy 64
+  ferrier accuracy 128 --ranks 8 --codecs f32,f16,block:16 --json -
+  ferrier accuracy 128 --ranks 2,4,8 --data smooth --svg accuracy.svg --csv accuracy.csv
+  mpiexec -n 4 ferrier accuracy 64")]
+    Accuracy(crate::accuracy::AccuracyArgs),
+    /// The power spectrum of an .npy file, summed over shells of equal wave number.
+    #[command(after_help = "Examples:
+  ferrier spectrum field.npy
+  ferrier spectrum field.npy --ranks 4 --lengths 1,1,2 --csv spectrum.csv --svg spectrum.svg")]
+    Spectrum(crate::spectrum::SpectrumArgs),
+    /// Convolve an .npy file with another: numpy's ifftn(fftn(a) * fftn(b)).
+    #[command(after_help = "Examples:
+  ferrier convolve field.npy kernel.npy out.npy                  periodic; a smaller kernel is padded
+  ferrier convolve a.npy b.npy out.npy --linear                  scipy.signal.convolve(a, b)
+  ferrier convolve field.npy kernel.npy out.npy --correlate --ranks 4")]
+    Convolve(crate::convolve::ConvolveArgs),
+    /// Solve an equation whose solution is known: see how exact, how fast, what a tolerance saves.
     Solve(crate::solve::SolveArgs),
     /// Look at, merge or forget what tuning has learned.
     #[command(after_help = "Examples:
@@ -184,6 +206,9 @@ pub struct WayArgs {
     pub exchange: Option<String>,
     #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
     pub kernel: Option<String>,
+    /// What is encoded [default: between-nodes where there are several, else between-ranks]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub compress: Option<CompressName>,
     /// Pretend that ranks are apart, as 10gbit:5us (in-process ranks; each is then a node)
     #[arg(long, value_name = "RATE:LATENCY")]
     pub wire: Option<ferrier::Wire>,
@@ -192,8 +217,8 @@ pub struct WayArgs {
 impl WayArgs {
     /// The same as options of a command that makes a plan.
     pub fn common(&self, ranks: Option<usize>) -> Common {
-        let WayArgs { threads, exchange, kernel, wire } = self.clone();
-        Common { ranks, threads, exchange, kernel, wire, ..Common::default() }
+        let WayArgs { threads, exchange, kernel, compress, wire } = self.clone();
+        Common { ranks, threads, exchange, kernel, compress, wire, ..Common::default() }
     }
 }
 
@@ -232,7 +257,7 @@ pub struct TransformArgs {
 /// What `bench` and `plan` have in common: the problem.
 #[derive(Args, Clone, Debug)]
 pub struct ProblemArgs {
-    /// 256 (a cube), 256x256x128, or 512x512 (two axes)
+    /// 256 (a cube), 256x256x128, 512x512 (two axes), or 1d:16777216 (one axis, over all ranks)
     pub shape: Frame,
     /// Complex to complex, or real to complex
     #[arg(long, value_enum, default_value_t = KindName::C2c)]
@@ -270,6 +295,10 @@ pub struct BenchArgs {
     /// Time the exchanges alone: every one (or --exchange) on the reshapes of this transform and over message sizes
     #[arg(long)]
     pub exchange_only: bool,
+    /// Time codecs alone, on one core, into and out of a buffer as large as the array (192^3 unless SHAPE is
+    /// given): every one, or that of --codec
+    #[arg(long)]
+    pub codec_speed: bool,
     /// Draw speed against message size (--exchange-only), or time against tiles (a list of --tiles)
     #[arg(long, value_name = "FILE")]
     pub svg: Option<PathBuf>,
@@ -280,6 +309,8 @@ pub struct BenchArgs {
     /// a drawing (FILE.svg)
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
+    #[arg(long, value_name = "NAME", help = table("Time an operator on the spectrum, fused with the transforms and not", crate::applying::OPERATORS.iter().map(|m| (m.name, m.summary))))]
+    pub apply: Option<String>,
     #[arg(long, value_name = "NAME,..", value_delimiter = ',', help = table("Compare ways to overlap, in one run", crate::variants::VARIANTS.iter().map(|v| (v.name, v.summary))))]
     pub variants: Vec<String>,
     /// Time to tune the variants that are tuned, all together, such as 60s or 5m [default: 20s]

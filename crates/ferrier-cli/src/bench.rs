@@ -5,8 +5,10 @@ use ferrier::{Precision, Tiling, machine};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
+use crate::applying;
 use crate::args::{BenchArgs, KindName, PrecisionName, ProblemArgs};
 use crate::blocks::{self, Block};
+use crate::codec_speed;
 use crate::contender::Timed;
 use crate::contest::{self, Job};
 use crate::failure::{Failure, Outcome, fail};
@@ -121,6 +123,12 @@ struct Report {
 /// # Errors
 /// Bad input, a peer that is not there; a result that is wrong (exit code 1).
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
+    if args.codec_speed {
+        return codec_speed::run(args, session);
+    }
+    if let Some(name) = &args.apply {
+        return applying::run(args, name, session);
+    }
     if args.exchange_only {
         return moving::run(args, session);
     }

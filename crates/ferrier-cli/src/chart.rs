@@ -58,8 +58,7 @@ impl Chart {
             text(x(*size), bottom + 20.0, middle, &label(*size));
         }
         for value in &marks {
-            let rounded = (value * 1e9).round() / 1e9;
-            text(left - 8.0, y(*value) + 4.0, "text-anchor=\"end\"", &format!("{rounded}"));
+            text(left - 8.0, y(*value) + 4.0, "text-anchor=\"end\"", &mark(*value));
         }
         for (number, (name, _)) in self.lines.iter().enumerate() {
             let fill = format!("fill=\"{}\"", COLOURS[number % COLOURS.len()]);
@@ -78,9 +77,22 @@ impl Chart {
                 "<polyline points=\"{}\" fill=\"none\" stroke=\"{colour}\" stroke-width=\"2\"/>\n",
                 path.join(" ")
             );
+            // A line of one point is seen by its dot only.
+            for (across, up) in points {
+                out += &format!(
+                    "<circle cx=\"{:.1}\" cy=\"{:.1}\" r=\"3\" fill=\"{colour}\"/>\n",
+                    x(*across),
+                    y(*up)
+                );
+            }
         }
         out + "</svg>\n"
     }
+}
+
+/// A round number in few characters.
+fn mark(value: f64) -> String {
+    if value < 1e-3 { format!("{value:.0e}") } else { format!("{}", (value * 1e9).round() / 1e9) }
 }
 
 /// Text as it may stand in a drawing.

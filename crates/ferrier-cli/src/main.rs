@@ -1,11 +1,15 @@
 //! The command `ferrier`: transform files, benchmark, plan, describe the machine.
 
+mod accuracy;
+mod applying;
 mod args;
 mod bench;
 mod blocks;
 mod chart;
+mod codec_speed;
 mod contender;
 mod contest;
+mod convolve;
 mod failure;
 mod info;
 mod moving;
@@ -25,6 +29,7 @@ mod setup;
 mod shape;
 mod signals;
 mod solve;
+mod spectrum;
 mod spread;
 mod sweep;
 mod timeline;
@@ -75,6 +80,7 @@ fn main() -> ExitCode {
 }
 
 fn command(session: &Session) -> Outcome {
+    session.check_words()?;
     let parsed = match Cli::try_parse() {
         Ok(cli) => Ok(Some(cli)),
         Err(error) if !error.use_stderr() => {
@@ -89,6 +95,9 @@ fn command(session: &Session) -> Outcome {
         Command::Bench(args) => bench::run(&args, session),
         Command::Plan(args) => plan::run(&args, session),
         Command::Tune(args) => tune::run(&args, session),
+        Command::Accuracy(args) => accuracy::run(&args, session),
+        Command::Spectrum(args) => spectrum::run(&args, session),
+        Command::Convolve(args) => convolve::run(&args, session),
         Command::Solve(args) => solve::run(&args, session),
         Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
         Command::Info(args) => info::run(&args, session),

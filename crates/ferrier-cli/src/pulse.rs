@@ -17,6 +17,8 @@ pub struct Pulse {
     /// The kernel along each axis, and its second derivative.
     values: [Vec<f64>; 3],
     bends: [Vec<f64>; 3],
+    /// The discrete transform of the kernel along each axis.
+    modes: [Vec<f64>; 3],
 }
 
 impl Pulse {
@@ -24,7 +26,7 @@ impl Pulse {
     pub fn new(shape: [usize; 3]) -> Self {
         let along =
             |kind: fn(usize, usize) -> f64| shape.map(|n| (0..n).map(|i| kind(i, n)).collect::<Vec<_>>());
-        Pulse { shape, values: along(kernel), bends: along(bend) }
+        Pulse { shape, values: along(kernel), bends: along(bend), modes: along(mode) }
     }
 
     /// The grid.
@@ -42,6 +44,11 @@ impl Pulse {
         let [a, b, c] = [self.values[0][i], self.values[1][j], self.values[2][k]];
         let [bent_a, bent_b, bent_c] = [self.bends[0][i], self.bends[1][j], self.bends[2][k]];
         a * b * c - (bent_a * b * c + a * bent_b * c + a * b * bent_c)
+    }
+
+    /// The discrete transform of its values, not scaled: a real number.
+    pub fn mode(&self, index: [usize; 3]) -> f64 {
+        product(&self.modes, index)
     }
 }
 
@@ -65,15 +72,28 @@ fn bend(i: usize, n: usize) -> f64 {
     (1.0 - RATE * RATE) * (first + second) / (below * below)
 }
 
+/// Coefficients that differ by a multiple of n fall on one mode: two geometric series.
+fn mode(k: usize, n: usize) -> f64 {
+    let power = |k: usize| RATE.powi(k as i32);
+    n as f64 * (power(k) + power(n - k)) / (1.0 - power(n))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    /// Against second differences.
+    /// Against the defining sums and second differences.
     #[test]
-    fn bends_are_those_of_the_values() {
+    fn modes_and_bends_are_those_of_the_values() {
         let pulse = Pulse::new([1, 9, 12]);
         assert!((pulse.value([0, 0, 0]) / (1.7f64 / 0.3).powi(3) - 1.0).abs() < 1e-14);
+        for n in [1, 2, 9, 12] {
+            for k in 0..n {
+                let sum: f64 =
+                    (0..n).map(|i| kernel(i, n) * (TAU * (i * k % n) as f64 / n as f64).cos()).sum();
+                assert!((sum - mode(k, n)).abs() < 1e-13 * mode(0, n), "{k} of {n}: {sum} {}", mode(k, n));
+            }
+        }
         let (n, h) = (1 << 14, TAU / f64::from(1 << 14));
         for i in [0, 1, 100, 5000, n / 2] {
             let [a, b, c] = [i + n - 1, i, i + 1].map(|i| kernel(i % n, n));

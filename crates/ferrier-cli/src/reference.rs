@@ -245,6 +245,7 @@ mod tests {
             strides: [20, 5, 1],
             array: 60,
             batch: 1,
+            rows: None,
         };
         let wanted = Wanted { shape, spectrum: [3, 4, 3], axes: &[1, 2] };
         let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();

@@ -6,6 +6,8 @@
 //! of work in which others may be waiting for it: that rank prints it and
 //! ends the job.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use ferrier::Comm;
@@ -101,6 +103,27 @@ impl Session {
         Ok(ranks.run(|comm| work(&comm).map_err(Failure::into_error))?)
     }
 
+    /// Were all processes started with the same words? Those that do different
+    /// things would wait for each other for ever. Only the input of `transform`
+    /// may lie elsewhere on each. Collective over processes.
+    ///
+    /// # Errors
+    /// They were not; the same on every process.
+    pub fn check_words(&self) -> Outcome {
+        let Some(comm) = self.comm() else { return Ok(()) };
+        let words: Vec<_> = std::env::args_os().skip(1).collect();
+        let own = words.join(OsStr::from_bytes(b"\0"));
+        let all = comm.all_gather(own.as_bytes())?;
+        let Some(odd) = all.iter().position(|other| !same_words(&all[0], other)) else { return Ok(()) };
+        let text = |words: &[u8]| String::from_utf8_lossy(words).replace('\0', " ");
+        let message = format!(
+            "all ranks must be started with the same words: rank {odd} has `{}`, rank 0 `{}`",
+            text(&all[odd]),
+            text(&all[0])
+        );
+        Err(Failure { agreed: true, ..Failure::new(message) })
+    }
+
     /// The same outcome on every process: a failure of one is everybody's.
     /// Collective over processes.
     ///
@@ -171,6 +194,16 @@ impl Session {
     }
 }
 
+/// The same words, with zeros between them, but for the input of `transform`?
+fn same_words(one: &[u8], other: &[u8]) -> bool {
+    let words = |text| <[u8]>::split(text, |&byte| byte == 0).enumerate();
+    let input = |number: usize| number == 1 && one.starts_with(b"transform\0");
+    let equal = |((number, a), (_, b)): ((usize, &[u8]), (usize, &[u8]))| {
+        a == b || input(number) && !a.starts_with(b"-") && !b.starts_with(b"-")
+    };
+    words(one).count() == words(other).count() && words(one).zip(words(other)).all(equal)
+}
+
 /// The same outcome on every rank. Collective.
 ///
 /// # Errors
@@ -196,4 +229,22 @@ fn agree_on<T>(comm: &Comm, outcome: Outcome<T>, name_rank: bool) -> Outcome<T> 
     let nobodys = !name_rank || all.iter().all(|other| other == said);
     let message = if nobodys { text.into_owned() } else { format!("rank {rank} of {}: {text}", all.len()) };
     Err(Failure { message, code: said.first().copied().unwrap_or(BAD_INPUT), agreed: true, error: None })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_words;
+
+    #[test]
+    fn only_the_input_of_transform_may_differ() {
+        let same = |one: &str, other: &str| {
+            same_words(one.replace(' ', "\0").as_bytes(), other.replace(' ', "\0").as_bytes())
+        };
+        assert!(same("", "") && same("plan 8", "plan 8"));
+        assert!(!same("plan 8", "plan 9") && !same("plan 8", "bench 8") && !same("plan 8", "plan 8 --json"));
+        assert!(same("transform a.npy out.npy --real", "transform b.npy out.npy --real"));
+        assert!(!same("transform a.npy out.npy", "transform a.npy elsewhere.npy"));
+        assert!(!same("transform --real a.npy out.npy", "transform a.npy --real out.npy"));
+        assert!(!same("plan a.npy", "transform a.npy"));
+    }
 }

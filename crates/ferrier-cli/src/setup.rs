@@ -180,6 +180,14 @@ pub fn layouts(
     Ok((spec_in, layout(frame, name, grid, ranks, "--out")?))
 }
 
+/// Is this one axis, in consecutive parts? A complex one goes over all ranks.
+pub fn is_line(frame: &Frame, inward: LayoutName, outward: LayoutName, common: &Common) -> bool {
+    let whole = common.in_grid.is_none() && common.out_grid.is_none();
+    let parts = |layout| matches!(layout, LayoutName::Slabs(_) | LayoutName::Same);
+    let modes = parts(outward) || outward == LayoutName::Best;
+    frame.ndim() == 1 && common.axes.is_none() && whole && parts(inward) && modes
+}
+
 /// The problem of `bench` and `plan`.
 ///
 /// # Errors
@@ -195,6 +203,13 @@ pub fn problem(args: &ProblemArgs, ranks: usize) -> Outcome<(Problem, Vec<usize>
     let bytes = frame.lengths().iter().try_fold(args.batch, |product, &n| product.checked_mul(n + 2));
     if bytes.and_then(|n| n.checked_mul(16)).is_none_or(|bytes| bytes > isize::MAX as usize) {
         return fail(format!("shape {frame} in a batch of {} is too large: its size overflows", args.batch));
+    }
+    if !real && is_line(frame, args.in_layout, args.out_layout, &args.common) {
+        let problem = Problem::c2c_1d(frame.shape()[2]);
+        let problem =
+            if args.out_layout == LayoutName::Best { problem.output(LayoutSpec::best()) } else { problem };
+        let problem = problem.batch(args.batch).reproducible(args.common.reproducible);
+        return Ok((allowing(problem, &args.common), axes));
     }
     let problem = match (real, axes.last()) {
         (true, Some(&halved)) => Problem::r2c(frame.shape()).halved(halved),

@@ -128,13 +128,18 @@ impl fmt::Display for Frame {
     }
 }
 
-/// SHAPE of `bench` and `plan`: `256` is a cube; `256x128` has two axes.
+/// SHAPE of `bench` and `plan`: `256` is a cube; `256x128` has two axes, `1d:256` has one.
 impl FromStr for Frame {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let lengths = numbers(text, "a shape is written 256 (a cube) or 256x256x128")?;
-        let lengths = if let [n] = lengths[..] { vec![n; 3] } else { lengths };
+        let how = "a shape is written 256 (a cube), 256x256x128 or 1d:256 (one axis)";
+        let (line, text) = text.strip_prefix("1d:").map_or((false, text), |text| (true, text));
+        let lengths = match numbers(text, how)?[..] {
+            [n] if !line => vec![n; 3],
+            [_, _, ..] if line => return Err(how.into()),
+            ref lengths => lengths.to_vec(),
+        };
         Frame::new(&lengths).map_err(|failure| failure.message)
     }
 }

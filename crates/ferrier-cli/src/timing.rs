@@ -76,7 +76,8 @@ pub fn measure<T: Real + Number + Into<f64>>(
     choices: &[Choice],
 ) -> Outcome<Measured> {
     let task = &work.task;
-    let noise = Noise::new(task.shape, 1);
+    // One long axis is a matrix to us, and one axis to others: the same values in the same order.
+    let noise = Noise::new(work.problem.lengths(), 1);
     let mut contenders = contenders::<T>(comm, work, choices, &noise)?;
     let Some(first) = contenders.first() else { return Ok(Measured::default()) };
     let references = references(comm, work, &first.arrays.input)?;
@@ -90,7 +91,8 @@ pub fn measure<T: Real + Number + Into<f64>>(
     let mut peers = Vec::new();
     for member in &work.peers {
         work.say(comm, format!("planning {}", member.name));
-        let plan = || Peer::new::<T>(member, task, work.launched, |b, index| rounded(noise.at(b, index)));
+        let line = Noise::new(task.shape, 1);
+        let plan = || Peer::new::<T>(member, task, work.launched, |b, index| rounded(line.at(b, index)));
         if member.is_together() {
             peers.push(Turns::new::<T>(session::agree(comm, plan())?, Some(comm), task, &references)?);
         } else if comm.rank() == 0 {
@@ -168,6 +170,8 @@ fn references<T: Real + Number + Into<f64>>(
     let task = &work.task;
     let wanted = Wanted { shape: task.shape, spectrum: task.spectrum(), axes: &task.axes };
     let view = View::of_input(input, task.batch);
+    let lengths = work.problem.lengths();
+    let view = if lengths == task.shape { view } else { view.in_line(lengths[2]) };
     let mut arrays = vec![0, task.batch - 1];
     arrays.dedup();
     arrays.into_iter().map(|b| Ok((b, Reference::new(comm, &wanted, &view.of_batch(b))?))).collect()

@@ -34,6 +34,15 @@ impl Job<'_> {
         self.out_header.shape.iter().product::<usize>() as u64 * self.out_header.dtype.bytes() as u64
     }
 
+    /// Makes it one of a matrix whose elements are the points of the long axis.
+    /// In the file of points it lies in C order, in that of modes in Fortran order.
+    fn lengthen(&mut self, n: usize, scale: Scale, forward: bool) {
+        let problem = Problem::c2c_1d(n).reproducible(self.args.common.reproducible);
+        let modes = problem.shape()[1] > 1;
+        (self.header.fortran, self.out_header.fortran) = (modes && !forward, modes && forward);
+        self.problem = if forward { problem.scale_forward(scale) } else { problem.scale_backward(scale) };
+    }
+
     fn in_bytes(&self) -> u64 {
         self.header.shape.iter().product::<usize>() as u64 * self.header.dtype.bytes() as u64
     }
@@ -45,7 +54,7 @@ impl Job<'_> {
 /// Bad input; a machine that refuses. OUT is then as it was.
 pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
     let job = session.agree(prepare(args, session))?;
-    let output = open_output(&job, session)?;
+    let output = open_output(&args.output, &job.head, job.out_bytes(), session)?;
     let bar = if session.is_first() {
         progress_bar(
             (job.in_bytes() + job.out_bytes()) / session.launched().map_or(1, |l| l.comm().size() as u64),
@@ -63,26 +72,35 @@ pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
     session.agree(output.commit())
 }
 
-/// The output: the first process makes it, the others open what it made. Collective over processes.
-fn open_output(job: &Job<'_>, session: &Session) -> Outcome<Output> {
+/// The output: the first process makes it, with its first bytes and room for
+/// as many more as said, the others open what it made. Collective over processes.
+///
+/// # Errors
+/// It cannot be written.
+pub fn open_output(path: &Path, head: &[u8], bytes: u64, session: &Session) -> Outcome<Output> {
     let one_host = session.launched().is_none_or(|launched| launched.comm().node_count() == 1);
     if one_host {
-        match open_as(job, session, Naming::Late)? {
+        match open_as(path, head, bytes, session, Naming::Late)? {
             // The processes of others are out of sight: a name will do.
             Err(_) => {}
             Ok(output) => return Ok(output),
         }
     }
-    open_as(job, session, Naming::Early)?
+    open_as(path, head, bytes, session, Naming::Early)?
 }
 
 /// The outer failure is that of making the file, the inner that of finding it.
-fn open_as(job: &Job<'_>, session: &Session, naming: Naming) -> Outcome<Outcome<Output>> {
-    let path = &job.args.output;
+fn open_as(
+    path: &Path,
+    head: &[u8],
+    bytes: u64,
+    session: &Session,
+    naming: Naming,
+) -> Outcome<Outcome<Output>> {
     let made = session.of_first(|| {
         let output = Output::create(path, naming)?;
-        output.reserve(job.out_header.offset + job.out_bytes())?;
-        output.file().write_all_at(&job.head, 0).map_err(|error| io_failure("write", path, &error))?;
+        output.reserve(head.len() as u64 + bytes)?;
+        output.file().write_all_at(head, 0).map_err(|error| io_failure("write", path, &error))?;
         let invitation = output.invitation()?;
         Ok(Some((output, invitation)))
     })?;
@@ -142,7 +160,13 @@ fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
     let out_dtype =
         Dtype { complex: forward || !args.real, precision: header.dtype.precision, swapped: false };
     let (out_header, head) = Header::write(out_dtype, &out_shape);
-    Ok(Job { args, problem, choice, input, header, out_header, head })
+    let mut job = Job { args, problem, choice, input, header, out_header, head };
+    let in_layout = args.in_layout.unwrap_or(LayoutName::Slabs(0));
+    let natural = args.out_layout != LayoutName::Best;
+    if natural && !args.real && setup::is_line(&frame, in_layout, args.out_layout, &args.common) {
+        job.lengthen(shape[2], scale, forward);
+    }
+    Ok(job)
 }
 
 /// Is this the kind of file that the transform takes?
@@ -235,15 +259,18 @@ fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &Progr
     session::agree(comm, written.map_err(|error| io_error("write", &job.args.output, &error)))
 }
 
-fn part(layout: &Layout, own: Box3) -> Part {
+/// A rank's box of an array that lies in a file.
+pub fn part(layout: &Layout, own: Box3) -> Part {
     Part { shape: layout.shape(), lo: own.lo, hi: own.hi, memory: layout.order().axes() }
 }
 
-fn elements<T: Real>(array: &mut Array<T>) -> Elements<'_, T> {
+/// The elements of an array, to be read or written.
+pub fn elements<T: Real>(array: &mut Array<T>) -> Elements<'_, T> {
     if array.is_real() { Elements::Real(array.real_mut()) } else { Elements::Complex(array.complex_mut()) }
 }
 
-fn io_error(what: &str, path: &Path, error: &io::Error) -> Failure {
+/// The failure of doing `what` to the file at `path`, which may have changed meanwhile.
+pub fn io_error(what: &str, path: &Path, error: &io::Error) -> Failure {
     let why = match error.kind() {
         io::ErrorKind::UnexpectedEof => "the file has become shorter".to_string(),
         _ => io_text(error),

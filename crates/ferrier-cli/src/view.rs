@@ -1,6 +1,6 @@
 //! A rank's array as numbers and strides.
 
-use ferrier::{Array, Box3, Order, Real};
+use ferrier::{Array, Box3, Comm, Order, Real};
 use num_complex::Complex;
 
 use crate::noise::Noise;
@@ -23,6 +23,8 @@ pub struct View<'a, T> {
     pub array: usize,
     /// Arrays.
     pub batch: usize,
+    /// The rows of a spectrum whose element (k1, k2) is mode k1 + rows k2 of one long axis.
+    pub rows: Option<usize>,
 }
 
 impl<'a, T: Real + Number> View<'a, T> {
@@ -34,7 +36,16 @@ impl<'a, T: Real + Number> View<'a, T> {
             false => (flat(array.complex()), 2, array.get_box()),
         };
         if own.is_empty() {
-            return View { numbers: &[], width, lo: own.lo, hi: own.lo, strides: [0; 3], array: 0, batch };
+            return View {
+                numbers: &[],
+                width,
+                lo: own.lo,
+                hi: own.lo,
+                strides: [0; 3],
+                array: 0,
+                batch,
+                rows: None,
+            };
         }
         // How it lies, by asking for the places of neighbours.
         let place = |b: usize, index: [usize; 3]| {
@@ -56,7 +67,15 @@ impl<'a, T: Real + Number> View<'a, T> {
             strides,
             array: apart,
             batch,
+            rows: None,
         }
+    }
+
+    /// A part of a matrix whose rows follow each other as a part of one long axis.
+    pub fn in_line(self, row: usize) -> Self {
+        let (lo, hi) = ([0, 0, self.lo[1] * row], [1, 1, self.hi[1] * row]);
+        let hi = if self.lo[1] < self.hi[1] { hi } else { lo };
+        View { lo, hi, strides: [0, 0, 1], ..self }
     }
 
     /// Complex numbers that fill a box without gaps.
@@ -68,11 +87,12 @@ impl<'a, T: Real + Number> View<'a, T> {
         strides[mid] = extent[fast];
         strides[slow] = extent[fast] * extent[mid];
         let array = extent.iter().product();
-        View { numbers, width: 2, lo: own.lo, hi: own.hi, strides, array, batch }
+        View { numbers, width: 2, lo: own.lo, hi: own.hi, strides, array, batch, rows: None }
     }
 
     /// The value of array `b` at a global index, if it lies here.
     pub fn at(&self, b: usize, index: [usize; 3]) -> Option<Complex<f64>> {
+        let index = self.rows.map_or(index, |rows| [0, index[2] % rows, index[2] / rows]);
         if (0..3).any(|axis| !(self.lo[axis]..self.hi[axis]).contains(&index[axis])) {
             return None;
         }
@@ -126,6 +146,42 @@ impl<'a, T: Real + Number> View<'a, T> {
         }
         (distance, norm)
     }
+}
+
+/// The value of the first array at a global index that this rank has.
+pub fn value<T: Real>(array: &Array<T>, index: [usize; 3]) -> Complex<f64> {
+    match array.index(0, index) {
+        None => Complex::from(f64::NAN),
+        Some(at) if array.is_complex() => {
+            let Complex { re, im } = array.complex()[at];
+            Complex::new(re.widened(), im.widened())
+        }
+        Some(at) => Complex::from(array.real()[at].widened()),
+    }
+}
+
+/// The norms of an array's distance from what it should be, and of that. Collective.
+///
+/// # Errors
+/// Where a rank has failed or left.
+pub fn distance<T: Real>(
+    comm: &Comm,
+    array: &Array<T>,
+    wanted: impl Fn([usize; 3]) -> Complex<f64>,
+) -> ferrier::Result<(f64, f64)> {
+    let own = array.get_box();
+    let mut sums = [0.0; 2];
+    for i in own.lo[0]..own.hi[0] {
+        for j in own.lo[1]..own.hi[1] {
+            for k in own.lo[2]..own.hi[2] {
+                let want = wanted([i, j, k]);
+                sums[0] += (value(array, [i, j, k]) - want).norm_sqr();
+                sums[1] += want.norm_sqr();
+            }
+        }
+    }
+    let sums = comm.sum(&sums)?;
+    Ok((sums[0].sqrt(), sums[1].sqrt()))
 }
 
 /// A value in the precision of the transform.

@@ -68,9 +68,17 @@ fn run(times: usize) -> Result<bool> {
         }
     }
     let clean = comm.max(&[if clean { 0.0 } else { 1.0 }])?[0] == 0.0;
-    if comm.rank() == 0 {
+    let (rank, size) = (comm.rank(), comm.size());
+    drop(comm);
+    // Without a communicator nothing is left of what was ever made.
+    let left = mpi.live();
+    if left != Live::default() {
+        println!("mpi_leaks: rank {rank}: {left:?} at the end");
+    }
+    let clean = clean && left == Live::default();
+    if rank == 0 {
         let verdict = if clean { "ok" } else { "FAILED" };
-        println!("mpi_leaks {verdict}: {times} plans with each exchange on {} ranks", comm.size());
+        println!("mpi_leaks {verdict}: {times} plans with each exchange on {size} ranks");
     }
     Ok(clean)
 }

@@ -165,6 +165,51 @@ fn tiles(comm: &Comm) -> Result<()> {
     Ok(())
 }
 
+/// What is encoded without loss comes out the same, in tiles or not; what loses something loses what
+/// it may, and says so alike on every rank.
+fn codecs(comm: &Comm) -> Result<()> {
+    let problem = Problem::c2c([20, 18, 24]).input(LayoutSpec::bricks());
+    let messages =
+        |name: &&str| ferrier::exchange::find(name).is_ok_and(|m| m.sends_messages(comm.node_count()));
+    let mut raw = plan(comm, &problem, "all_to_allv")?;
+    let (mut x, mut y) = (raw.make_input()?, raw.make_output()?);
+    x.fill_complex(|_, [i, j, k]| Complex::cis((i * i + 3 * j * k) as f64));
+    raw.forward(&x, &mut y)?;
+    for exchange in exchanges(comm).filter(messages) {
+        for tile in [0, 3] {
+            let overlap = Some(Overlap::uniform(Tiling { tile, ..Tiling::default() }));
+            for codec in ["lossless", "f32", "within:1e-5"] {
+                let choice =
+                    Choice { codec: Some(codec.into()), overlap: overlap.clone(), ..choice(exchange) };
+                let mut plan: Plan<f64> = Planner::new(&problem).choice(choice).draft(comm)?.build()?;
+                let mut out = plan.make_output()?;
+                for _ in 0..3 {
+                    plan.forward(&x, &mut out)?;
+                }
+                let certificate = plan.certificate().expect("after a transform");
+                same_everywhere(comm, "a certificate", &format!("{certificate:?}"))?;
+                let pairs = out.complex().iter().zip(y.complex());
+                let wrong = pairs.map(|(a, b)| (a - b).norm_sqr()).sum::<f64>();
+                let size = y.complex().iter().map(|x| x.norm_sqr()).sum::<f64>();
+                let sums = comm.sum(&[wrong, size])?;
+                let error = (sums[0] / sums[1]).sqrt();
+                let fits = if codec == "lossless" { error == 0.0 } else { error <= certificate.bound() };
+                let lossy = comm.size() > 1 && codec != "lossless";
+                assert!(fits && (error > 0.0) == lossy, "{exchange}, {codec}, tiles of {tile}: {error:e}");
+                assert!(
+                    !lossy || plan.wire_bytes() < raw.wire_bytes(),
+                    "{exchange}, {codec}: no fewer bytes"
+                );
+            }
+        }
+    }
+    let mut plan = Plan::<f64>::new(comm, &problem.tolerance(1e-4))?;
+    plan.forward(&x, &mut y)?;
+    let certificate = plan.certificate().expect("after a transform");
+    assert!(certificate.bound() <= 1e-4, "{certificate:?}");
+    Ok(())
+}
+
 /// With `FERRIER_SHARED_LIMIT=0`.
 fn without_memory_to_share(comm: &Comm) -> Result<()> {
     if comm.size() == 1 {
@@ -212,6 +257,7 @@ fn main() -> Result<()> {
         whose_arrays_does_not_matter(&comm)?;
         workspaces(&comm)?;
         tiles(&comm)?;
+        codecs(&comm)?;
     }
     comm.barrier()?;
     if comm.rank() == 0 {

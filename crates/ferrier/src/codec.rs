@@ -10,7 +10,7 @@ pub use ferrier_codec::{CODECS, Codec, Encoded, Isa, Loss, Member, Norm, Number,
 
 use crate::problem::Tolerance;
 use crate::recipe::{Recipe, Step};
-use crate::{Error, Precision, Problem, Real, Result};
+use crate::{Error, Kind, Precision, Problem, Real, Result};
 
 /// The codec that leaves numbers as they are.
 pub const RAW: &str = "raw";
@@ -94,8 +94,10 @@ fn budget(Tolerance(tolerance): Tolerance, recipe: &Recipe) -> Result<f64> {
 
 /// The codec with the fewest bytes whose losses in all reshapes stay inside the budget.
 fn cheapest(budget: f64, recipe: &Recipe) -> String {
-    // The norm of what is encoded and that of the result differ by what is lost in between.
-    let share = budget / (1.0 + budget + 2.0 * recipe.rounding_worst()) * (1.0 - 1e-6) / weights(recipe);
+    // Losses are relative to what is encoded, the certificate to the exact result: these norms differ by
+    // what is lost in between. With a sum S of losses it says S / (1 - 2 S).
+    let slack = 1.0 + 2.0 * budget + 4.0 * recipe.rounding_worst();
+    let share = budget / slack * (1.0 - 1e-6) / weights(recipe);
     if !(share > 0.0 && share < 1.0) {
         return RAW.into();
     }
@@ -112,28 +114,50 @@ fn cheapest(budget: f64, recipe: &Recipe) -> String {
 }
 
 /// By how much relative losses of all reshapes add up in the result, in the
-/// worse of both directions. All transforms keep norms up to a factor, but for
-/// the halved spectrum of real data, whose norm is between 1 and 1/sqrt 2 of
-/// that of the whole.
+/// worse of both directions. Where modes are dropped the result may be smaller
+/// still; nobody knows by how much.
 fn weights(recipe: &Recipe) -> f64 {
-    let states = recipe.states();
-    let reshapes = recipe.steps.iter().zip(&states).filter_map(|(step, state)| match step {
-        Step::Reshape { from, to } if from.boxes() != to.boxes() => Some(state.real),
-        _ => None,
-    });
-    let [mut forward, mut backward] = [0.0; 2];
-    for real in reshapes {
-        forward += if real { SQRT_2 } else { 1.0 };
-        backward += if recipe.is_real() && !real { SQRT_2 } else { 1.0 };
-    }
-    f64::max(forward, backward).max(1.0)
+    let of = |backward: bool| {
+        let mut steps: Vec<&Step> = recipe.steps.iter().collect();
+        if !backward {
+            steps.reverse();
+        }
+        // From the last step to the first.
+        let (mut spread, mut sum) = (1.0, 0.0);
+        for step in steps {
+            match step {
+                Step::Transform { kind, .. } => spread *= recipe.spread(*kind, backward),
+                Step::Reshape { from, to } if from.boxes() == to.boxes() => {}
+                Step::Reshape { .. } => sum += spread,
+            }
+        }
+        sum
+    };
+    f64::max(of(false), of(true)).max(1.0)
 }
 
 impl Recipe {
+    /// By how much more a transform of this kind may let an error grow than
+    /// its result. Complex ones let all norms grow alike. The spectrum of real
+    /// data has between half and all of the squares; cosines and sines that are
+    /// not orthogonal count some of their points or modes twice.
+    fn spread(&self, kind: Kind, backward: bool) -> f64 {
+        match kind {
+            Kind::None | Kind::Complex => 1.0,
+            Kind::Real => SQRT_2,
+            _ if self.ortho[usize::from(backward)] => 1.0,
+            _ => 2.0,
+        }
+    }
+
+    /// Lengths of the Fourier transforms behind all axes.
+    fn sizes(&self) -> impl Iterator<Item = usize> {
+        self.kinds.iter().zip(self.shape).map(|(kind, n)| kind.size(n))
+    }
+
     /// log2 of the number of points that are transformed together.
     fn log2_points(&self) -> f64 {
-        let axes = self.kinds.iter().zip(self.shape).filter(|(kind, _)| **kind != crate::Kind::None);
-        axes.map(|(_, n)| (n as f64).log2()).sum()
+        self.sizes().map(|n| (n as f64).log2()).sum()
     }
 
     /// Below this no tolerance makes sense: what rounding may reach.
@@ -149,11 +173,10 @@ impl Recipe {
     /// An upper bound of what rounding adds to the relative error of a
     /// transform, by the prime factors of its axes.
     pub(crate) fn rounding_worst(&self) -> f64 {
-        let axes = self.kinds.iter().zip(self.shape).filter(|(kind, _)| **kind != crate::Kind::None);
-        let sum: f64 = axes.map(|(_, n)| factors(n).map(|p| (2.0 * p as f64).powf(1.5)).sum::<f64>()).sum();
-        let halves = if self.is_real() { SQRT_2 } else { 1.0 };
+        let sum: f64 = self.sizes().flat_map(factors).map(|p| (2.0 * p as f64).powf(1.5)).sum();
+        let spread = |backward: bool| self.kinds.iter().map(|kind| self.spread(*kind, backward)).product();
         // One more for the scale.
-        (1.06 * sum + 1.0) * halves * self.precision.epsilon()
+        (1.06 * sum + 1.0) * f64::max(spread(false), spread(true)) * self.precision.epsilon()
     }
 
     /// What rounding usually adds: errors of the stages are independent.

@@ -62,6 +62,8 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         batch: problem.batch,
         scale_forward: problem.scale_forward.factor(problem.points()),
         scale_backward: problem.scale_backward.factor(problem.points()),
+        operators: problem.operators,
+        long: problem.long.then_some(problem.shape[1] * problem.shape[2]),
         input,
         output: walk.layout,
         steps: walk.steps,
@@ -121,7 +123,9 @@ impl Walker<'_> {
         let idle = |axis: usize| self.problem.shape[axis] == 1 && self.problem.kinds()[axis] == Kind::Complex;
         let listed = &self.problem.axes;
         let legal = |axes: &[usize]| self.problem.is_legal_order(axes);
-        if let Some(axes) = forced {
+        // The two factors of a long transform have their order.
+        let long = self.problem.long.then_some(&[1, 2][..]);
+        if let Some(axes) = forced.or(long) {
             let mut sorted = (axes.to_vec(), listed.clone());
             sorted.0.sort_unstable();
             sorted.1.sort_unstable();
@@ -129,6 +133,9 @@ impl Walker<'_> {
                 return Err(Error::Choice(format!(
                     "the order of the axes must list each of {listed:?} once; got {axes:?}"
                 )));
+            }
+            if !legal(axes) && long.is_some() {
+                return Err(Error::Choice(format!("a long transform goes by axes [1, 2]; got {axes:?}")));
             }
             if !legal(axes) {
                 return Err(Error::Choice(format!(

@@ -33,6 +33,7 @@ mod error;
 pub mod exchange;
 pub mod kernel;
 mod layout;
+mod long;
 pub mod machine;
 mod modes;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
@@ -44,6 +45,7 @@ mod recipe;
 mod room;
 mod simple;
 pub mod solve;
+pub mod spectral;
 pub mod transport;
 pub mod tune;
 pub mod wisdom;
@@ -56,7 +58,8 @@ pub use layout::{Box3, Layout, LayoutSpec, Order};
 pub use modes::Keep;
 pub use num_complex::Complex;
 pub use plan::{
-    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Plan, Planner, StepTime, Workspace,
+    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Modes, Operator, Plan, Planner, Run,
+    StepTime, Workspace, pointwise,
 };
 pub use problem::{Kind, Problem, Scale};
 pub use recipe::{Recipe, Step, StepTraffic};

@@ -19,7 +19,8 @@ use crate::{Comm, Result};
 ///
 /// MPI is initialised so that only the thread that calls this may use the
 /// result (`MPI_THREAD_FUNNELED`), and finalized when the last communicator
-/// and plan are gone.
+/// and plan are gone. A rank that has to leave before the others, after an
+/// error of its own, says so ([`Comm::fail`]), or they wait for it.
 ///
 /// ```
 /// # fn main() -> ferrier::Result<()> {

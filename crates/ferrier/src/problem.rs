@@ -171,6 +171,9 @@ pub struct Problem {
     pub(crate) scale_backward: Scale,
     pub(crate) batch: usize,
     pub(crate) reproducible: bool,
+    pub(crate) operators: bool,
+    /// Are axes 1 and 2 the factors of one long axis?
+    pub(crate) long: bool,
     pub(crate) tolerance: Option<Tolerance>,
 }
 
@@ -191,6 +194,8 @@ impl Problem {
             scale_backward: Scale::Full,
             batch: 1,
             reproducible: false,
+            operators: false,
+            long: false,
             tolerance: None,
         }
     }
@@ -413,7 +418,11 @@ impl Problem {
     }
 
     /// May the axes be transformed in this order? A halved axis comes before complex ones.
+    /// The two factors of a long axis have their order.
     pub(crate) fn is_legal_order(&self, axes: &[usize]) -> bool {
+        if self.long {
+            return axes == [1, 2];
+        }
         let kinds = self.kinds();
         let complex = axes.iter().position(|&axis| kinds[axis] == Kind::Complex);
         let halved = axes.iter().position(|&axis| kinds[axis] == Kind::Real);
@@ -432,7 +441,8 @@ impl Problem {
     /// [`Error::Problem`] for an axis of length 0, axes that repeat or do not
     /// exist, a halved axis that is not transformed, kinds that do not go
     /// together, modes to keep or points to fill that an axis does not have,
-    /// a batch of 0, a size whose bytes do not fit the address space.
+    /// half of a long axis, operators without a transform, a batch of 0, a
+    /// size whose bytes do not fit the address space.
     pub fn check(&self) -> Result<()> {
         let fail = |text: String| Err(Error::Problem(text));
         let [x, y, z] = self.shape;
@@ -453,6 +463,7 @@ impl Problem {
         }
         self.check_kinds().or_else(fail)?;
         self.check_modes().or_else(fail)?;
+        self.check_use().or_else(fail)?;
         if self.batch == 0 {
             return fail("a batch needs at least one array, got 0".into());
         }

@@ -53,6 +53,12 @@ pub struct Recipe {
     pub scale_forward: f64,
     /// Factor of `backward`.
     pub scale_backward: f64,
+    /// Can operators be applied?
+    #[serde(default)]
+    pub operators: bool,
+    /// The points of a long 1-D transform, whose two factors are axes 1 and 2.
+    #[serde(default)]
+    pub long: Option<usize>,
     /// Where the input lies.
     pub input: Layout,
     /// Where the output lies.

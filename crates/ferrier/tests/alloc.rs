@@ -12,7 +12,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use common::{choice, exchanges, kernels};
-use ferrier::{LayoutSpec, Planner, Problem, Result};
+use ferrier::{Choice, LayoutSpec, Overlap, Planner, Problem, Result, Tiling};
 use ferrier_test::watchdog;
 use num_complex::Complex;
 
@@ -93,18 +93,10 @@ fn problems() -> Vec<(&'static str, Problem)> {
 }
 
 /// Every call of a fresh plan, the first included.
-fn nothing_is_allocated(
-    told: &str,
-    problem: &Problem,
-    exchange: &str,
-    kernel: &str,
-    ranks: usize,
-    threads: usize,
-) {
+fn nothing_is_allocated(told: &str, problem: &Problem, choice: &Choice, ranks: usize, threads: usize) {
     let barrier = Barrier::new(ranks);
     let outcome = ferrier::ranks(ranks).threads(threads).run(|comm| {
-        let told =
-            |call: &str| format!("{call}: {told}, {exchange}, {kernel}, {ranks} ranks, {threads} threads");
+        let told = |call: &str| format!("{call}: {told}, {choice:?}, {ranks} ranks, {threads} threads");
         let check = |call: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
             counted(&barrier, work)?;
             let count = COUNT.load(SeqCst);
@@ -117,20 +109,20 @@ fn nothing_is_allocated(
             );
             Ok(())
         };
-        let mut plan = common::plan_of::<f64>(&comm, problem, &choice(exchange, kernel))?;
+        let mut plan = common::plan_of::<f64>(&comm, problem, choice)?;
         let (x, mut y, mut z) = (plan.make_input()?, plan.make_output()?, plan.make_input()?);
         check("first forward", &mut || plan.forward(&x, &mut y))?;
         check("first backward", &mut || plan.backward(&y, &mut z))?;
         check("second forward", &mut || plan.forward(&x, &mut y))?;
         check("second backward", &mut || plan.backward(&y, &mut z))?;
 
-        let mut plan = common::plan_of::<f64>(&comm, problem, &choice(exchange, kernel))?;
+        let mut plan = common::plan_of::<f64>(&comm, problem, choice)?;
         let mut array = plan.make_in_place()?;
         check("first forward in place", &mut || plan.forward_in_place(&mut array))?;
         check("first backward in place", &mut || plan.backward_in_place(&mut array))?;
         check("second forward in place", &mut || plan.forward_in_place(&mut array))?;
 
-        let mut plan = common::plan_of::<f64>(&comm, problem, &choice(exchange, kernel))?;
+        let mut plan = common::plan_of::<f64>(&comm, problem, choice)?;
         let mut spectrum = y.complex().to_vec();
         if x.is_real() {
             let (input, mut back) = (x.real().to_vec(), x.real().to_vec());
@@ -143,34 +135,25 @@ fn nothing_is_allocated(
         }
         Ok(())
     });
-    outcome.unwrap_or_else(|error| panic!("{told}, {exchange}, {kernel}, {ranks} ranks: {error}"));
+    outcome.unwrap_or_else(|error| panic!("{told}, {choice:?}, {ranks} ranks: {error}"));
 }
 
 /// What a draft promises is what the plan says, and what `build` takes.
-fn memory_is_exact(
-    told: &str,
-    problem: &Problem,
-    exchange: &str,
-    kernel: &str,
-    ranks: usize,
-    threads: usize,
-) {
+fn memory_is_exact(told: &str, problem: &Problem, choice: &Choice, ranks: usize, threads: usize) {
     let outcome = ferrier::ranks(ranks).threads(threads).run(|comm| {
         let start = ALIGNED.get();
-        let draft = Planner::new(problem).choice(choice(exchange, kernel)).draft::<f64>(&comm)?;
+        let draft = Planner::new(problem).choice(choice.clone()).draft::<f64>(&comm)?;
         assert_eq!(ALIGNED.get(), start, "a draft takes no buffers");
         let promised = draft.memory();
         let plan = draft.build()?;
         let taken = ALIGNED.get() - start;
-        let told =
-            format!("{told}, {exchange}, {kernel}, rank {} of {ranks}, {threads} threads", comm.rank());
+        let told = format!("{told}, {choice:?}, rank {} of {ranks}, {threads} threads", comm.rank());
         assert_eq!(promised, plan.memory(), "{told}");
         assert_eq!(promised.total(), taken, "{told}: promised and taken bytes differ: {promised:?}");
         Ok(taken)
     });
-    let taken =
-        outcome.unwrap_or_else(|error| panic!("{told}, {exchange}, {kernel}, {ranks} ranks: {error}"));
-    if exchange != "direct" && ranks > 1 {
+    let taken = outcome.unwrap_or_else(|error| panic!("{told}, {choice:?}, {ranks} ranks: {error}"));
+    if choice.exchange.as_deref() != Some("direct") && ranks > 1 {
         assert!(taken.iter().sum::<usize>() > 0, "buffers that this test does not see");
     }
 }
@@ -223,12 +206,27 @@ fn forward_and_backward_allocate_nothing_and_memory_is_exact() {
             for (name, problem) in problems() {
                 for ranks in [1, 2, 4] {
                     for threads in 1..=2 {
-                        nothing_is_allocated(name, &problem, exchange, kernel, ranks, threads);
-                        memory_is_exact(name, &problem, exchange, kernel, ranks, threads);
+                        let choice = choice(exchange, kernel);
+                        nothing_is_allocated(name, &problem, &choice, ranks, threads);
+                        memory_is_exact(name, &problem, &choice, ranks, threads);
                     }
                 }
             }
         }
         refused_on_one_rank(exchange);
+    }
+    // Encoded: of every kind of length, in tiles or not.
+    for (turn, exchange) in ["all_to_allv", "all_to_all", "point_to_point", "ring"].into_iter().enumerate() {
+        for codec in ["f32", "block:12", "within:1e-5", "zfp:accuracy=1e-3", "lossless"] {
+            let (name, problem) = &problems()[1 + turn % 2];
+            let tiling = Tiling { tile: 3, ..Tiling::default() };
+            let choice = Choice {
+                codec: Some(codec.into()),
+                overlap: (turn % 2 == 0).then(|| Overlap::uniform(tiling)),
+                ..choice(exchange, kernels()[0])
+            };
+            nothing_is_allocated(name, problem, &choice, 3, 2);
+            memory_is_exact(name, problem, &choice, 3, 2);
+        }
     }
 }

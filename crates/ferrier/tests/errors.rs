@@ -180,6 +180,16 @@ fn choices_that_do_not_fit() {
     let mut names = kernels();
     names.push("abacus");
     with(Choice { kernel: Some("abacus".into()), ..Choice::default() }, cube(), &names);
+    let codec = |name: &str| Choice { codec: Some(name.into()), ..Choice::default() };
+    with(codec("gzip"), cube(), &["gzip", "block:B", "lossless"]);
+    with(codec("trim:99"), cube(), &["trim", "99"]);
+    for exchange in ["direct", "hierarchical"] {
+        let choice = Choice { exchange: Some(exchange.into()), ..codec("f32") };
+        with(choice, cube(), &[exchange, "shares memory", "all_to_allv"]);
+    }
+    for (tolerance, words) in [(1e-15, "10 epsilon log2 N"), (0.0, "between 0 and 1"), (f64::NAN, "NaN")] {
+        with(Choice::default(), cube().tolerance(tolerance), &["tolerance", words]);
+    }
     with(Choice { ranks: Some(0), ..Choice::default() }, cube(), &["0"]);
     with(Choice { ranks: Some(3), ..Choice::default() }, cube(), &["3", "2"]);
     with(Choice { axes: Some(vec![0, 1]), ..Choice::default() }, cube(), &["[0, 1]"]);

@@ -67,8 +67,22 @@ type PlanR2c = unsafe extern "C" fn(
     c_uint,
 ) -> Plan;
 
+type LocalSize1d = unsafe extern "C" fn(
+    isize,
+    RawComm,
+    c_int,
+    c_uint,
+    *mut isize,
+    *mut isize,
+    *mut isize,
+    *mut isize,
+) -> isize;
+type Plan1d = unsafe extern "C" fn(isize, *mut c_void, *mut c_void, RawComm, c_int, c_uint) -> Plan;
+
 /// The functions that are used.
 struct FftwMpi {
+    local_size_1d: LocalSize1d,
+    plan_1d: Plan1d,
     local_size: LocalSize,
     plan_c2c: PlanC2c,
     plan_r2c: PlanR2c,
@@ -136,6 +150,8 @@ impl FftwMpi {
             symbol::<unsafe extern "C" fn(c_double)>(core, &name("set_timelimit"))?(TIME_LIMIT);
             let version: *const c_char = symbol(core, &name("version"))?;
             Ok(Arc::new(FftwMpi {
+                local_size_1d: symbol(library, &name("mpi_local_size_1d"))?,
+                plan_1d: symbol(library, &name("mpi_plan_dft_1d"))?,
                 local_size: symbol(library, &name("mpi_local_size_many_transposed"))?,
                 plan_c2c: symbol(library, &name("mpi_plan_many_dft"))?,
                 plan_r2c: symbol(library, &name("mpi_plan_many_dft_r2c"))?,
@@ -229,17 +245,40 @@ fn shares(fftw: &FftwMpi, task: &Task, first: usize, comm: RawComm) -> (Held, He
     (input, output, complex as usize)
 }
 
+/// The same of one long axis, in natural order on both sides.
+fn line_shares(fftw: &FftwMpi, task: &Task, comm: RawComm) -> (Held, Held, usize) {
+    let (mut n_in, mut start_in, mut n_out, mut start_out) = (0, 0, 0, 0);
+    let n = task.shape[2] as isize;
+    // SAFETY: the out-parameters are valid.
+    let complex = unsafe {
+        (fftw.local_size_1d)(n, comm, FORWARD, MEASURE, &mut n_in, &mut start_in, &mut n_out, &mut start_out)
+    };
+    let part = |start: isize, count: isize| Held {
+        lo: [0, 0, start as usize],
+        hi: [1, 1, (start + count) as usize],
+        strides: [0, 2 * count as usize, 2, 0],
+    };
+    (part(start_in, n_in), part(start_out, n_out), complex as usize)
+}
+
 /// Plans in and out of place. Collective.
 pub fn make(task: &Task, launched: &Launched) -> Outcome<Peer> {
     let first = (0..3).find(|&axis| task.shape[axis] > 1).unwrap_or(2);
-    if task.axes != (3 - task.ndim..3).collect::<Vec<_>>() || task.batch != 1 || first > 1 {
+    let line = task.ndim == 1;
+    if line && (task.real || task.transposed) {
+        return fail("peer fftw-mpi: of one axis only complex transforms in natural order can be compared");
+    }
+    if task.axes != (3 - task.ndim..3).collect::<Vec<_>>() || task.batch != 1 || (first > 1 && !line) {
         return fail(
-            "peer fftw-mpi: only transforms of all of 2 or 3 axes, one array at a time, can be compared",
+            "peer fftw-mpi: only transforms of all of the axes, one array at a time, can be compared",
         );
     }
     let fftw = FftwMpi::load(task, launched)?;
     let comm = launched.world().raw();
-    let (input, output, complex) = shares(&fftw, task, first, comm);
+    let (input, output, complex) = match line {
+        true => line_shares(&fftw, task, comm),
+        false => shares(&fftw, task, first, comm),
+    };
     let pages = || Pages::new(complex.max(1) * 2 * task.precision.bytes());
     let arena = Arena { input: pages()?, output: pages()?, place: Some(pages()?) };
     let lengths: Vec<isize> = task.shape[first..].iter().map(|&n| n as isize).collect();
@@ -254,7 +293,9 @@ pub fn make(task: &Task, launched: &Launched) -> Outcome<Peer> {
         // SAFETY: the arrays are as long as FFTW asked for and outlive the plan
         // (see the order of fields of `Peer`); the communicator is alive.
         let plan = unsafe {
-            if task.real {
+            if line {
+                (fftw.plan_1d)(task.shape[2] as isize, from.cast(), to.cast(), comm, FORWARD, flags)
+            } else if task.real {
                 (fftw.plan_r2c)(rank, n, 1, 0, 0, from.cast(), to.cast(), comm, flags)
             } else {
                 (fftw.plan_c2c)(rank, n, 1, 0, 0, from.cast(), to.cast(), comm, FORWARD, flags)

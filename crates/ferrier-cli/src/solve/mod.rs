@@ -1,6 +1,7 @@
-//! `ferrier solve`: equations on periodic boxes. One file for each.
+//! `ferrier solve`: equations on boxes. One file for each.
 
 mod helmholtz;
+mod poisson;
 
 use clap::{Args, Subcommand};
 
@@ -24,6 +25,12 @@ pub enum Equation {
   ferrier solve helmholtz --n 128 --ranks 4 --tolerance 1e-4,1e-6,1e-8 --json table.json
   mpiexec -n 4 ferrier solve helmholtz --n 128")]
     Helmholtz(helmholtz::HelmholtzArgs),
+    /// laplace(u) = f between walls: periodic, with a given slope, or with a given value
+    #[command(after_help = "Examples:
+  ferrier solve poisson --n 8,16,32 --bc neumann
+  ferrier solve poisson --n 64 --bc periodic,periodic,dirichlet --ranks 4
+  mpiexec -n 4 ferrier solve poisson --n 128")]
+    Poisson(poisson::PoissonArgs),
 }
 
 /// Runs the command.
@@ -33,5 +40,6 @@ pub enum Equation {
 pub fn run(args: &SolveArgs, session: &Session) -> Outcome {
     match &args.what {
         Equation::Helmholtz(args) => helmholtz::run(args, session),
+        Equation::Poisson(args) => poisson::run(args, session),
     }
 }

@@ -4,16 +4,20 @@ use std::sync::Arc;
 
 use super::certificate::gains;
 use super::coding::{Coding, Grounds, Packing};
+use super::copy::Copy;
 use super::geometry::{Geometry, width};
 use super::lower::{Areas, Site, padded_rows, volumes};
 use super::pass::BoundPass;
-use super::schedule::{Direction, End, Leg, Reshape, Schedule};
+use super::schedule::{Act, Direction, End, Leg, Reshape, Schedule, Side};
 use super::tiles::{self, Action, Tiles};
+use super::tool::{Through, Tool};
+use super::trip::stages;
+use super::twiddle::Twiddle;
 use crate::codec::Coat;
 use crate::exchange::{Coder, Mover, Volumes, Way};
 use crate::kernel::{Lines, LinesSpec};
 use crate::recipe::{self, State};
-use crate::{Comm, Real, Recipe, Result, Tiling};
+use crate::{Comm, Real, Recipe, Result};
 
 /// What a rank does, in order: an [`Action`] bound to its memory.
 #[derive(Clone, Copy, Debug)]
@@ -76,6 +80,8 @@ pub(super) struct Variant<T> {
     pub polls: usize,
     pub input: Geometry,
     pub output: Geometry,
+    /// Are input and output real?
+    pub real: [bool; 2],
 }
 
 impl<T: Real> Variant<T> {
@@ -90,16 +96,45 @@ impl<T: Real> Variant<T> {
 pub(super) struct Tables<T> {
     pub kernel: String,
     pub made: Vec<(LinesSpec, Arc<dyn Lines<T>>)>,
+    pub twiddles: Vec<((usize, usize, bool), Arc<Twiddle<T>>)>,
 }
 
 impl<T: Real> Tables<T> {
-    fn lines(&mut self, leg: &Leg) -> Result<Arc<dyn Lines<T>>> {
-        if let Some((_, lines)) = self.made.iter().find(|(spec, _)| *spec == leg.spec) {
+    fn lines(&mut self, spec: &LinesSpec) -> Result<Arc<dyn Lines<T>>> {
+        if let Some((_, lines)) = self.made.iter().find(|(made, _)| made == spec) {
             return Ok(lines.clone());
         }
-        let lines: Arc<dyn Lines<T>> = crate::kernel::lines::<T>(&self.kernel, &leg.spec)?.into();
-        self.made.push((leg.spec, lines.clone()));
+        let lines: Arc<dyn Lines<T>> = crate::kernel::lines::<T>(&self.kernel, spec)?.into();
+        self.made.push((*spec, lines.clone()));
         Ok(lines)
+    }
+
+    fn twiddle(&mut self, points: usize, rows: usize, backward: bool) -> Arc<Twiddle<T>> {
+        let key = (points, rows, backward);
+        if let Some((_, twiddle)) = self.twiddles.iter().find(|(made, _)| *made == key) {
+            return twiddle.clone();
+        }
+        let twiddle = Arc::new(Twiddle::new(points, rows, backward));
+        self.twiddles.push((key, twiddle.clone()));
+        twiddle
+    }
+
+    /// What is done to the lines of a leg.
+    fn tool(&mut self, leg: &Leg) -> Result<Tool<T>> {
+        let LinesSpec { n, kind, .. } = leg.spec;
+        let lines = self.lines(&leg.spec)?;
+        let Some(touch) = &leg.touch else { return Ok(Tool::Lines(lines)) };
+        let width = if touch.side == Side::Before { kind.width_in() } else { kind.width_out() };
+        let (before, after): (Arc<dyn Lines<T>>, Arc<dyn Lines<T>>) = match touch.side {
+            Side::Before => (Arc::new(Copy { width }), lines),
+            Side::After => (lines, Arc::new(Copy { width })),
+            Side::Between(back) => (lines, self.lines(&back)?),
+        };
+        let twiddle = match touch.act {
+            Act::Called => None,
+            Act::Twiddles { points, backward } => Some(self.twiddle(points, n, backward)),
+        };
+        Ok(Tool::Through(Through { before, after, runs: touch.runs.clone(), width, twiddle }))
     }
 }
 
@@ -112,29 +147,22 @@ pub(super) struct Wrapping<T> {
     pub grounds: Arc<Grounds<T>>,
 }
 
-/// What is asked for the reshapes of one direction.
-pub(super) fn tilings(recipe: &Recipe, direction: Direction) -> &[Tiling] {
-    match direction {
-        Direction::Forward => &recipe.overlap.forward,
-        Direction::Backward => &recipe.overlap.backward,
-    }
-}
-
-/// The movers of forward and backward, in place or not: one for every tile.
+/// The movers of some directions (each with its cuts), in place or not: one for every tile.
 pub(super) fn movers(
     comm: &Comm,
     recipe: &Recipe,
-    plans: &[Schedule; 4],
-    cuts: &[Vec<Tiles>; 2],
+    ways: &[(&Schedule, &[Tiles])],
     way: Way,
     packing: Option<&Packing>,
-) -> Result<[Movers; 2]> {
-    let (Way::Messages(make) | Way::Nodes(make)) = way else { return Ok(Default::default()) };
+) -> Result<Vec<Movers>> {
+    let (Way::Messages(make) | Way::Nodes(make)) = way else {
+        return Ok(vec![Movers::default(); ways.len()]);
+    };
     let number = recipe.precision.bytes();
     let mut all: Vec<Volumes> = Vec::new();
     let mut count = 0;
-    for (plan, cuts) in plans.iter().zip(cuts) {
-        for (reshape, cut) in plan.reshapes.iter().zip(cuts) {
+    for (plan, cuts) in ways {
+        for (reshape, cut) in plan.reshapes.iter().zip(*cuts) {
             let of = |tile| Volumes {
                 reshape: count,
                 ..volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number, packing)
@@ -143,9 +171,12 @@ pub(super) fn movers(
             count += 1;
         }
     }
-    let mut forward = make(comm, &all)?;
-    let backward = forward.split_off(cuts[0].iter().map(|cut| cut.count).sum());
-    Ok([Arc::new(forward), Arc::new(backward)])
+    let mut made = make(comm, &all)?.into_iter();
+    let share = |(_, cuts): &(&Schedule, &[Tiles])| {
+        let tiles: usize = cuts.iter().map(|cut| cut.count).sum();
+        Arc::new(made.by_ref().take(tiles).collect())
+    };
+    Ok(ways.iter().map(share).collect())
 }
 
 /// Binds a schedule to this rank and its memory.
@@ -182,7 +213,7 @@ pub(super) fn bind<T: Real>(
         steps.push(match action {
             Action::Barrier => Step::Barrier,
             Action::Run { pass, tile } => {
-                let lines = &mut |leg: &Leg| tables.lines(leg);
+                let lines = &mut |leg: &Leg| tables.tool(leg);
                 passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], tile, lines)?);
                 let ends = [&plan.passes[pass].from, &plan.passes[pass].to];
                 let wired = ends.iter().any(|end| matches!(end, End::Wire(_)));
@@ -239,6 +270,7 @@ pub(super) fn bind<T: Real>(
     let plain = if wrapping.is_some() { 0 } else { sent(recipe, direction, rank) };
     let gains = gains(recipe, direction);
     let polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
+    let real = [plan.input.real, plan.output.real];
     let movers = movers.clone();
     Ok(Variant {
         passes,
@@ -254,6 +286,7 @@ pub(super) fn bind<T: Real>(
         polls,
         input,
         output,
+        real,
     })
 }
 
@@ -261,13 +294,12 @@ pub(super) fn bind<T: Real>(
 /// where nothing is encoded.
 fn sent(recipe: &Recipe, direction: Direction, rank: usize) -> u64 {
     let mut bytes = 0;
-    for (step, state) in recipe.steps.iter().zip(recipe.states()) {
-        if let recipe::Step::Reshape { from, to } = step {
-            let (from, to) = if direction == Direction::Forward { (from, to) } else { (to, from) };
+    for stage in stages(recipe, direction, false) {
+        if let recipe::Step::Reshape { from, to } = &stage.step {
             let own = &from.boxes()[rank];
             let others = to.boxes().iter().enumerate().filter(|(peer, _)| *peer != rank);
             let elements: usize = others.map(|(_, to)| own.intersect(to).volume()).sum();
-            bytes += elements * width(state.real) * recipe.batch * recipe.precision.bytes();
+            bytes += elements * width(stage.before.real) * recipe.batch * recipe.precision.bytes();
         }
     }
     bytes as u64

@@ -3,6 +3,7 @@
 use num_complex::Complex;
 
 use super::geometry::Geometry;
+use super::operator::{Modes, Operator};
 use crate::buffer::Buffer;
 use crate::{Box3, Real, Result};
 
@@ -203,6 +204,65 @@ impl<T: Real> Array<T> {
             let value = value(batch, index);
             (numbers[at], numbers[at + 1]) = (value.re, value.im);
         });
+    }
+
+    /// Each mode of a spectrum through an operator, by so many threads: a pass
+    /// over memory of its own, which [`Plan::apply`](super::Plan::apply) and its
+    /// relatives save.
+    pub fn apply(&mut self, operator: &(impl Operator<T> + ?Sized), threads: usize) {
+        let Some(geometry) = self.complex.or(self.real) else { return };
+        let width = if self.is_complex() { 2 } else { 1 };
+        let (shape, strides) = (geometry.part.shape(), geometry.strides);
+        if geometry.part.is_empty() {
+            return;
+        }
+        // Where strides are equal, an axis of one point is the slower one.
+        let mut axes = [0, 1, 2];
+        axes.sort_by_key(|&axis| (std::cmp::Reverse(strides[axis]), shape[axis]));
+        let [slow, mid, side] = axes;
+        let plane = if shape[slow] > 1 { strides[slow] } else { geometry.volume };
+        let (pitch, len) = (if shape[mid] > 1 { strides[mid] } else { plane }, shape[side]);
+        let planes = |batch: usize, start: usize, numbers: &mut [T]| {
+            for (number, numbers) in numbers.chunks_exact_mut(plane).enumerate() {
+                let mut first = geometry.part.lo;
+                first[slow] += start + number;
+                operator.apply(&mut Modes { numbers, first, batch, along: mid, side, pitch, len, width });
+            }
+        };
+        let share = shape[slow].div_ceil(threads.max(1));
+        let arrays = self.buffer.as_mut_slice().chunks_exact_mut(geometry.volume).take(self.batch);
+        for (batch, numbers) in arrays.enumerate() {
+            let mut parts = numbers.chunks_mut(share * plane).enumerate();
+            let own = parts.next();
+            std::thread::scope(|scope| {
+                for (part, numbers) in parts {
+                    let planes = &planes;
+                    scope.spawn(move || planes(batch, part * share, numbers));
+                }
+                own.into_iter().for_each(|(_, numbers)| planes(batch, 0, numbers));
+            });
+        }
+    }
+}
+
+/// Neighbouring modes of a spectrum along one axis.
+pub(crate) struct Rows<'a, T> {
+    modes: &'a [Complex<T>],
+    step: usize,
+}
+
+impl<'a, T: Real> Rows<'a, T> {
+    /// Those from `first` on.
+    ///
+    /// # Panics
+    /// If the array is real, or this rank does not have that index.
+    pub fn new(spectrum: &'a Array<T>, batch: usize, first: [usize; 3], axis: usize) -> Self {
+        let at = spectrum.complex_index(batch, first).expect("an index of this rank's part of the spectrum");
+        Rows { modes: &spectrum.complex()[at..], step: spectrum.complex_geometry().strides[axis] / 2 }
+    }
+
+    pub fn get(&self, i: usize) -> Complex<T> {
+        self.modes[i * self.step]
     }
 }
 

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::bind::{Tables, Variant, Wrapping, bind, movers, tilings};
+use super::bind::{Tables, Variant, Wrapping, bind, movers};
 use super::certificate::Ledger;
 use super::coding::{self, Grounds, Packing};
 use super::geometry::width;
 use super::pass::{BoundPass, Hand};
-use super::schedule::{Direction, Leg, Terms, schedule};
-use super::tiles;
-use super::{Memory, Plan};
+use super::schedule::{Direction, Leg, Schedule, Terms, schedule};
+use super::tiles::{self, Tiles};
+use super::trip::tilings;
+use super::{BACKWARD, FORWARD, Memory, Plan, ROUND};
 use crate::buffer::Buffer;
 use crate::codec::{self, Coat};
 use crate::exchange::{self, Way};
@@ -22,7 +23,7 @@ use crate::pool::Pool;
 use crate::recipe::State;
 use crate::tune::Effort;
 use crate::wisdom::{self, Advice, Known, Source};
-use crate::{Box3, Choice, Comm, Compress, Error, LayoutSpec, Problem, Real, Recipe, Result, design};
+use crate::{Box3, Choice, Comm, Compress, Error, LayoutSpec, Problem, Real, Recipe, Result, Tiling, design};
 
 /// Makes plans: a problem, and what the user wants to decide himself.
 #[derive(Clone, Debug)]
@@ -142,12 +143,14 @@ fn wrapping<T: Real>(comm: &Comm, recipe: &Recipe) -> Result<Option<Wrapping<T>>
     Ok(Some(Wrapping { coat, packing, grounds: Arc::new(Grounds::new(comm.size())) }))
 }
 
-/// Is something to be encoded, as far as one can tell before the design?
-pub(crate) fn encodes(comm: &Comm, problem: &Problem, choice: &Choice) -> bool {
-    let named = choice.codec.as_deref().is_some_and(|name| name != codec::RAW);
-    let between_ranks = choice.compress.unwrap_or(compress(comm)) == Compress::BetweenRanks;
-    let wanted = named || problem.tolerance.is_some() && choice.codec.is_none();
-    wanted && (between_ranks || comm.node_count() > 1)
+/// Is something to be encoded between ranks of one node, as far as one can
+/// tell before the design? Then they cannot share memory.
+pub(crate) fn encodes_in_nodes(comm: &Comm, problem: &Problem, choice: &Choice) -> bool {
+    let wanted = match choice.codec.as_deref() {
+        Some(name) => name != codec::RAW,
+        None => problem.tolerance.is_some(),
+    };
+    wanted && choice.compress.unwrap_or(compress(comm)) == Compress::BetweenRanks
 }
 
 /// What is encoded where nobody says so.
@@ -156,10 +159,10 @@ fn compress(comm: &Comm) -> Compress {
 }
 
 /// The exchange where nobody asks for one.
-pub(crate) fn default_exchange(comm: &Comm, encodes: bool) -> &'static str {
+pub(crate) fn default_exchange(comm: &Comm, encodes_in_nodes: bool) -> &'static str {
     let nodes = comm.node_count();
     match nodes {
-        1 if encodes => MESSAGES,
+        _ if encodes_in_nodes => MESSAGES,
         1 => exchange::EXCHANGES[0].name,
         _ if nodes < comm.size() => "hierarchical",
         _ => MESSAGES,
@@ -239,11 +242,11 @@ fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
 fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
     let Advice { mut choice, known: wisdom } = advice;
     if comm.size() > 1 {
-        let (nodes, encodes) = (comm.node_count(), encodes(comm, problem, &choice));
-        let between = *choice.compress.get_or_insert(compress(comm));
+        let (nodes, encodes) = (comm.node_count(), encodes_in_nodes(comm, problem, &choice));
+        choice.compress.get_or_insert(compress(comm));
         let name = choice.exchange.get_or_insert_with(|| default_exchange(comm, encodes).into());
         let way = exchange::find(name)?.way_on(nodes);
-        if encodes && way.shares() && between == Compress::BetweenRanks {
+        if encodes && way.shares() {
             return Err(Error::Choice(format!(
                 "exchange `{name}` shares memory inside a node, where nothing is encoded; what crosses between \
                  ranks is encoded by exchanges that send messages, such as `{MESSAGES}`"
@@ -279,11 +282,11 @@ pub struct Draft<T: Real> {
     pub(super) comm: Comm,
     pub(super) recipe: Recipe,
     pub(super) way: Way,
-    /// Forward, backward, forward in place, backward in place; then those of
-    /// them that differ where users' arrays cannot be lent.
+    /// One for each of the trips; then those of them that differ where users'
+    /// arrays cannot be lent.
     pub(super) variants: Vec<Variant<T>>,
-    /// Which variant takes the place of each of the first four then.
-    pub(super) private: [usize; 4],
+    /// Which variant takes the place of each of the trips then.
+    pub(super) private: Vec<usize>,
     pub(super) memory: Memory,
     pub(super) scratch: usize,
     /// Where the work areas of each call are, for what is encoded.
@@ -296,55 +299,74 @@ pub struct Draft<T: Real> {
     other: Option<Other>,
 }
 
-/// The variants of a plan, in order: direction, in place.
-const KINDS: [(Direction, bool); 4] = [
-    (Direction::Forward, false),
-    (Direction::Backward, false),
-    (Direction::Forward, true),
-    (Direction::Backward, true),
-];
+/// One of the ways in which a plan can be run.
+#[derive(Clone, Copy)]
+struct Trip {
+    direction: Direction,
+    in_place: bool,
+    operated: bool,
+}
+
+/// The variants of a plan, in order; those after the fourth are for operators.
+const TRIPS: [Trip; 8] = {
+    const fn trip(direction: Direction, in_place: bool, operated: bool) -> Trip {
+        Trip { direction, in_place, operated }
+    }
+    use Direction::{Backward, Forward, Round};
+    [
+        trip(Forward, false, false),
+        trip(Backward, false, false),
+        trip(Forward, true, false),
+        trip(Backward, true, false),
+        trip(Round, false, true),
+        trip(Round, true, true),
+        trip(Forward, false, true),
+        trip(Backward, false, true),
+    ]
+};
 
 impl<T: Real> Draft<T> {
     fn new(comm: &Comm, recipe: Recipe, decision: &Decision, tolerance: Option<f64>) -> Result<Self> {
         let way = exchange::find(&recipe.exchange)?.way_on(comm.node_count());
         let wrapping = wrapping::<T>(comm, &recipe)?;
         let wrapped = wrapping.as_ref();
-        let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new() };
+        let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new(), twiddles: Vec::new() };
         let fuse = |legs: &[Leg], state: &State| may_fuse(&recipe, decision, legs, state);
-        let plan = |(direction, in_place): (Direction, bool), lent_ends: bool| {
-            let tilings = tilings(&recipe, direction);
-            schedule(&recipe, Terms { direction, in_place, way, lent_ends, tilings, fuse: &fuse })
+        let trips = &TRIPS[..if recipe.operators { 8 } else { 4 }];
+        // Trips in the same direction have the same reshapes, cut in the same way.
+        let directions = [Direction::Forward, Direction::Backward, Direction::Round];
+        let directions = &directions[..if recipe.operators { 3 } else { 2 }];
+        let tilings: Vec<Vec<Tiling>> = directions.iter().map(|&way| tilings(&recipe, way)).collect();
+        let plan = |trip: &Trip, lent_ends: bool| {
+            let Trip { direction, in_place, operated } = *trip;
+            let tilings = &tilings[direction as usize];
+            schedule(&recipe, Terms { direction, in_place, operated, way, lent_ends, tilings, fuse: &fuse })
         };
-        let plans = KINDS.map(|kind| plan(kind, true));
-        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], tilings(&recipe, KINDS[way].0)));
-        let movers = movers(comm, &recipe, &plans, &cuts, way, wrapped.map(|wrapped| &wrapped.packing))?;
-        let mut variants = Vec::with_capacity(2 * KINDS.len());
-        for (i, plan) in plans.iter().enumerate() {
-            variants.push(bind(
-                comm,
-                &recipe,
-                plan,
-                (KINDS[i].0, KINDS[i].1, decision.stream),
-                (&cuts[i % 2], &movers[i % 2]),
-                wrapped,
-                &mut tables,
-            )?);
+        let plans: Vec<Schedule> = trips.iter().map(|trip| plan(trip, true)).collect();
+        let firsts: Vec<&Schedule> = directions
+            .iter()
+            .filter_map(|way| Some(&plans[trips.iter().position(|trip| trip.direction == *way)?]))
+            .collect();
+        let cuts: Vec<Vec<Tiles>> =
+            firsts.iter().zip(&tilings).map(|(plan, tilings)| tiles::cut(plan, tilings)).collect();
+        let ways: Vec<(&Schedule, &[Tiles])> =
+            firsts.iter().zip(&cuts).map(|(plan, cuts)| (*plan, &cuts[..])).collect();
+        let movers = movers(comm, &recipe, &ways, way, wrapped.map(|wrapped| &wrapped.packing))?;
+        let mut bind = |trip: &Trip, plan: &Schedule| {
+            let (way, options) = (trip.direction as usize, (trip.direction, trip.in_place, decision.stream));
+            bind(comm, &recipe, plan, options, (&cuts[way], &movers[way]), wrapped, &mut tables)
+        };
+        let mut variants = Vec::with_capacity(2 * trips.len());
+        for (trip, plan) in trips.iter().zip(&plans) {
+            variants.push(bind(trip, plan)?);
         }
-        let mut private = [0, 1, 2, 3];
+        let mut private: Vec<usize> = (0..trips.len()).collect();
         if matches!(way, Way::Shared) && comm.size() > 1 && !comm.transport().lends_all() {
-            for (i, kind) in KINDS.into_iter().enumerate() {
-                let own = plan(kind, false);
+            for (i, trip) in trips.iter().enumerate() {
+                let own = plan(trip, false);
                 if own != plans[i] {
                     private[i] = variants.len();
-                    variants.push(bind(
-                        comm,
-                        &recipe,
-                        &own,
-                        (kind.0, kind.1, decision.stream),
-                        (&cuts[i % 2], &movers[i % 2]),
-                        wrapped,
-                        &mut tables,
-                    )?);
+                    variants.push(bind(trip, &own)?);
                 }
             }
         }
@@ -455,7 +477,10 @@ impl<T: Real> Draft<T> {
     }
 
     fn finish(self, work: Option<Buffer<T>>) -> Result<Plan<T>> {
-        let movers = self.variants[..2].iter().flat_map(|variant| variant.movers.iter());
+        // Trips in one direction have their movers together; a third direction is the first trip of operators.
+        let first = |which: &usize| [FORWARD, BACKWARD, ROUND].contains(which);
+        let variants = self.variants.iter().enumerate().filter(|(which, _)| first(which));
+        let movers = variants.flat_map(|(_, variant)| variant.movers.iter());
         let opened = movers.map(|mover| mover.open()).collect::<Result<Vec<()>>>();
         self.told(opened)?;
         let pool = Pool::new(self.comm.threads());

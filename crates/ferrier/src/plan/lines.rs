@@ -1,12 +1,11 @@
 //! The lines of a pass: pieces of memory cut into cells in which every line
 //! has the same strips, and cells into blocks that a kernel takes at once.
 
-use std::sync::Arc;
-
 use super::lower::Piece;
-use crate::Box3;
-use crate::kernel::{Lines, Strip};
+use super::tool::{Spot, Tool};
+use crate::kernel::Strip;
 use crate::modes::Run;
+use crate::{Box3, Real};
 
 /// A strip of a cell's first line: where it lies, and how far the lines,
 /// planes and arrays of the batch are apart.
@@ -42,7 +41,10 @@ pub(crate) struct LineGrid<T> {
     /// Lines in a block.
     block: usize,
     batch: usize,
-    pub lines: Arc<dyn Lines<T>>,
+    pub tool: Tool<T>,
+    axes: Axes,
+    /// The first element of a line.
+    start: usize,
     /// Blocks in all.
     pub blocks: usize,
     /// The axis across planes.
@@ -91,7 +93,7 @@ impl Axes {
     }
 }
 
-impl<T> LineGrid<T> {
+impl<T: Real> LineGrid<T> {
     /// The grid of the lines along `axes.along` in `domain`; along that axis
     /// the pieces of `from` and `to` say themselves how far they reach.
     pub fn new(
@@ -99,21 +101,23 @@ impl<T> LineGrid<T> {
         domain: &Box3,
         (from, from_runs): Side<'_>,
         (to, to_runs): Side<'_>,
-        lines: Arc<dyn Lines<T>>,
+        tool: Tool<T>,
         batch: usize,
     ) -> Self {
         let both = || from.iter().chain(to);
         let lane_cuts = cuts(domain, axes.lanes, both());
         let plane_cuts = cuts(domain, axes.planes, both());
         let strided = from.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
-        let block = lines.block(strided).max(1);
+        let block = tool.block(strided).max(1);
         let planes = (domain.lo[axes.planes], domain.hi[axes.planes]);
         let mut grid = LineGrid {
             cells: Vec::new(),
             strips: Vec::new(),
             block,
             batch,
-            lines,
+            tool,
+            axes,
+            start: domain.lo[axes.along],
             blocks: 0,
             planes,
             near: [false; 2],
@@ -181,7 +185,7 @@ impl<T> LineGrid<T> {
 
     /// Numbers of scratch a thread needs.
     pub fn scratch(&self) -> usize {
-        self.lines.scratch(self.block)
+        self.tool.scratch(self.block)
     }
 
     /// Block number `number` of all; the next ones follow by [`next`](Self::next).
@@ -231,6 +235,13 @@ impl<T> LineGrid<T> {
                 lane: strip.lane as isize,
             });
         }
+    }
+
+    /// Which lines a block has.
+    pub fn spot(&self, at: &BlockAt) -> Spot {
+        let mut first = [self.start; 3];
+        (first[self.axes.lanes], first[self.axes.planes]) = (at.lane, at.plane);
+        Spot { first, batch: at.batch, along: self.axes.along, side: self.axes.lanes }
     }
 
     /// Lines in a block.

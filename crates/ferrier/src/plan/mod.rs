@@ -1,5 +1,6 @@
 //! Plans: recipes bound to ranks and memory.
 
+mod apply;
 mod arrays;
 mod bind;
 mod certificate;
@@ -11,9 +12,13 @@ mod events;
 mod geometry;
 mod lines;
 mod lower;
+mod operator;
 mod pass;
 mod schedule;
 mod tiles;
+mod tool;
+mod trip;
+mod twiddle;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
@@ -22,10 +27,12 @@ use std::time::Instant;
 use serde::Serialize;
 
 pub use certificate::Certificate;
+pub(crate) use data::Rows;
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
-pub(crate) use draft::{agree, default_exchange, encodes, threads};
+pub(crate) use draft::{agree, default_exchange, encodes_in_nodes, threads};
 pub use events::{Event, EventKind};
+pub use operator::{Modes, Operator, Run, pointwise};
 
 use crate::buffer::Buffer;
 use crate::codec::Loss;
@@ -111,7 +118,7 @@ pub struct Plan<T: Real> {
     recipe: Recipe,
     way: Way,
     variants: Vec<Variant<T>>,
-    private: [usize; 4],
+    private: Vec<usize>,
     memory: Memory,
     scratch: usize,
     notes: Vec<String>,
@@ -143,6 +150,7 @@ unsafe impl<T: Real> Send for Plan<T> {}
 const FORWARD: usize = 0;
 const BACKWARD: usize = 1;
 const IN_PLACE: usize = 2;
+const ROUND: usize = 4;
 
 impl<T: Real> Plan<T> {
     /// A plan with everything left to the planner. Collective.
@@ -201,7 +209,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(FORWARD, input, output, None)
+        self.out_of_place(FORWARD, input, output, None, None)
     }
 
     /// Transforms `input`, laid out as the output of [`forward`](Self::forward), back. Collective;
@@ -214,7 +222,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(BACKWARD, input, output, None)
+        self.out_of_place(BACKWARD, input, output, None, None)
     }
 
     /// [`forward`](Self::forward) with the caller's workspace instead of the plan's.
@@ -231,7 +239,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(FORWARD, input, output, Some(workspace))
+        self.out_of_place(FORWARD, input, output, Some(workspace), None)
     }
 
     /// [`backward`](Self::backward) with the caller's workspace instead of the plan's.
@@ -248,7 +256,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(BACKWARD, input, output, Some(workspace))
+        self.out_of_place(BACKWARD, input, output, Some(workspace), None)
     }
 
     /// Transforms an array in place; see [`make_in_place`](Self::make_in_place)
@@ -258,7 +266,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn forward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(FORWARD, array, None)
+        self.in_place(IN_PLACE + FORWARD, array, None, None)
     }
 
     /// [`forward_in_place`](Self::forward_in_place) with the caller's workspace instead of the plan's.
@@ -270,7 +278,7 @@ impl<T: Real> Plan<T> {
         array: &mut A,
         workspace: &mut Workspace<T>,
     ) -> Result<()> {
-        self.in_place(FORWARD, array, Some(workspace))
+        self.in_place(IN_PLACE + FORWARD, array, Some(workspace), None)
     }
 
     /// Transforms a spectrum back in place. Collective; allocates nothing.
@@ -278,7 +286,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn backward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(BACKWARD, array, None)
+        self.in_place(IN_PLACE + BACKWARD, array, None, None)
     }
 
     /// [`backward_in_place`](Self::backward_in_place) with the caller's workspace instead of the plan's.
@@ -290,28 +298,26 @@ impl<T: Real> Plan<T> {
         array: &mut A,
         workspace: &mut Workspace<T>,
     ) -> Result<()> {
-        self.in_place(BACKWARD, array, Some(workspace))
+        self.in_place(IN_PLACE + BACKWARD, array, Some(workspace), None)
     }
 
     fn out_of_place<I, O>(
         &mut self,
-        direction: usize,
+        which: usize,
         input: &I,
         output: &mut O,
         workspace: Option<&mut Workspace<T>>,
+        operator: Option<&dyn Operator<T>>,
     ) -> Result<()>
     where
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        let (real_in, real_out) = match direction {
-            FORWARD => (self.recipe.is_real(), self.recipe.has_real_output()),
-            _ => (self.recipe.has_real_output(), self.recipe.is_real()),
-        };
         let (kind_in, kind_out) = (input.is_real(), output.is_real());
         // Taken once: what is checked is what is used, whatever the caller's types do.
         let (source, target) = (input.numbers(), output.numbers_mut());
-        let variant = &self.variants[direction];
+        let variant = &self.variants[which];
+        let [real_in, real_out] = variant.real;
         let checked = self
             .check("input", &variant.input, real_in, source.len(), kind_in)
             .and_then(|()| self.check("output", &variant.output, real_out, target.len(), kind_out))
@@ -320,16 +326,17 @@ impl<T: Real> Plan<T> {
         // Passes only load from the input; the pointer is mutable because strips have one kind of pointer.
         let (source, target) = (source.as_ptr().cast_mut(), target.as_mut_ptr());
         // SAFETY: lengths were checked, both arrays are borrowed for the call.
-        unsafe { self.execute(direction, source, target, work) }
+        unsafe { self.execute(which, source, target, work, operator) }
     }
 
     fn in_place<A: DataMut<T> + ?Sized>(
         &mut self,
-        direction: usize,
+        which: usize,
         array: &mut A,
         workspace: Option<&mut Workspace<T>>,
+        operator: Option<&dyn Operator<T>>,
     ) -> Result<()> {
-        let variant = &self.variants[IN_PLACE + direction];
+        let variant = &self.variants[which];
         let needed = variant.input.volume.max(variant.output.volume) * self.recipe.batch;
         let numbers = array.numbers_mut();
         let checked = match numbers.len() >= needed {
@@ -343,7 +350,7 @@ impl<T: Real> Plan<T> {
         let work = self.or_fail(checked)?;
         let pointer = numbers.as_mut_ptr();
         // SAFETY: the length was checked, the array is borrowed for the call.
-        unsafe { self.execute(IN_PLACE + direction, pointer, pointer, work) }
+        unsafe { self.execute(which, pointer, pointer, work, operator) }
     }
 
     /// An array of the right kind and length?
@@ -405,7 +412,14 @@ impl<T: Real> Plan<T> {
     /// # Safety
     /// The arrays are as long as the variant's geometries say, the input is
     /// not written to by others, the output not touched.
-    unsafe fn execute(&mut self, which: usize, input: *mut T, output: *mut T, work: *mut T) -> Result<()> {
+    unsafe fn execute(
+        &mut self,
+        which: usize,
+        input: *mut T,
+        output: *mut T,
+        work: *mut T,
+        operator: Option<&dyn Operator<T>>,
+    ) -> Result<()> {
         let own = [input as usize, output as usize, work as usize];
         self.last = which;
         self.began = Instant::now();
@@ -414,20 +428,22 @@ impl<T: Real> Plan<T> {
         if !self.shared {
             self.lent[rank] = own;
             // SAFETY: the caller's word.
-            return unsafe { self.run_passes(which, work).and_then(|()| self.certify(output)) };
+            return unsafe {
+                self.run_passes(which, work, operator).and_then(|()| self.certify(output, operator.is_some()))
+            };
         }
         let transport = self.comm.transport().clone();
         let outcome = transport.lend(self.to_lend(which, own), &mut self.lent).and_then(|reached| {
             self.lent[rank] = own;
             self.last = if reached { which } else { self.private[which] };
             // SAFETY: the caller's word, on every rank; all have come here.
-            unsafe { self.run_passes(self.last, work) }
+            unsafe { self.run_passes(self.last, work, operator) }
         });
         // What was lent may be freed by its owner only after this.
         let given = transport.give_back();
         outcome.and(given)?;
         // SAFETY: the caller's word.
-        unsafe { self.certify(output) }
+        unsafe { self.certify(output, operator.is_some()) }
     }
 
     /// Of these pointers those that other ranks may need.
@@ -440,7 +456,12 @@ impl<T: Real> Plan<T> {
 
     /// # Safety
     /// As [`execute`](Self::execute), and `lent` is that of this call.
-    unsafe fn run_passes(&mut self, which: usize, work: *mut T) -> Result<()> {
+    unsafe fn run_passes(
+        &mut self,
+        which: usize,
+        work: *mut T,
+        operator: Option<&dyn Operator<T>>,
+    ) -> Result<()> {
         let variant = &self.variants[which];
         for (lent, bases) in self.lent.iter().zip(self.bases.chunks_exact_mut(LENT)) {
             bases.iter_mut().zip(lent).for_each(|(base, address)| *base = *address as *mut T);
@@ -461,7 +482,7 @@ impl<T: Real> Plan<T> {
         for step in &variant.steps {
             let start = Instant::now();
             // SAFETY: the caller's word.
-            let run = || unsafe { self.run_step(variant, step, work, hands) };
+            let run = || unsafe { self.run_step(variant, step, work, hands, operator) };
             let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
                 self.comm.transport().fail(&format!("panicked: {}", crate::pool::panic_text(&*payload)));
                 // Others may be reading what this rank sends, and it is about to go.
@@ -499,6 +520,7 @@ impl<T: Real> Plan<T> {
         step: &Step,
         work: *mut T,
         hands: SendPtr<Hand<T>>,
+        operator: Option<&dyn Operator<T>>,
     ) -> Result<()> {
         let transport = self.comm.transport();
         match *step {
@@ -512,7 +534,7 @@ impl<T: Real> Plan<T> {
                 let times = if flying.is_empty() { 0 } else { variant.polls };
                 let care = Care { look: &look, times };
                 // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
-                let mut run = || unsafe { variant.passes[bound].run(&self.pool, hands, &care) };
+                let mut run = || unsafe { variant.passes[bound].run(&self.pool, hands, &care, operator) };
                 match self.shared {
                     true => transport.touching(&mut run),
                     false => {

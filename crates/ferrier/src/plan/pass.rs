@@ -7,8 +7,10 @@ use super::copy::Copy;
 use super::geometry::{Geometry, width};
 use super::lines::{Axes, BlockAt, LineGrid};
 use super::lower::{Areas, Base, Piece, Site, Wired};
-use super::schedule::{End, Leg, Pass, Schedule};
-use crate::kernel::{Block, LineKind, Lines, Store, Strip, fence};
+use super::operator::Operator;
+use super::schedule::{self, End, Leg, Pass, Schedule, Touch};
+use super::tool::Tool;
+use crate::kernel::{Block, LineKind, Store, Strip, fence};
 use crate::machine::SendPtr;
 use crate::modes::{Run, held};
 use crate::pool::Pool;
@@ -127,7 +129,7 @@ impl Pace<'_> {
 }
 
 /// Makes the lines of a leg, or takes them from those made before.
-pub(crate) type MakeLines<'a, T> = &'a mut dyn FnMut(&Leg) -> Result<Arc<dyn Lines<T>>>;
+pub(crate) type MakeLines<'a, T> = &'a mut dyn FnMut(&Leg) -> Result<Tool<T>>;
 
 impl<T: Real> BoundPass<T> {
     /// Binds a pass of a schedule to this rank's memory.
@@ -152,7 +154,7 @@ impl<T: Real> BoundPass<T> {
             _ if arrive.is_empty() => Work::Nothing,
             [] => {
                 let along = pass.leave.layout.order().fastest();
-                let lines = Arc::new(Copy { width: width(pass.leave.real) });
+                let lines = Tool::Lines(Arc::new(Copy { width: width(pass.leave.real) }));
                 let all = Run::whole(arrive.hi[along]);
                 Work::Lines(LineGrid::new(
                     Axes::choose(along, &from, &to),
@@ -223,7 +225,13 @@ impl<T: Real> BoundPass<T> {
     /// # Safety
     /// Every hand has the pointers of this call and scratch of its own, and
     /// nobody else writes to what the pass loads or touches what it stores to.
-    pub unsafe fn run(&self, pool: &Pool, hands: SendPtr<Hand<T>>, care: &Care<'_>) {
+    pub unsafe fn run(
+        &self,
+        pool: &Pool,
+        hands: SendPtr<Hand<T>>,
+        care: &Care<'_>,
+        operator: Option<&dyn Operator<T>>,
+    ) {
         self.next.store(0, Ordering::Relaxed);
         pool.run(&|thread| {
             // SAFETY: one hand per thread of the pool.
@@ -233,10 +241,12 @@ impl<T: Real> BoundPass<T> {
             match &self.work {
                 Work::Nothing => {}
                 // SAFETY: the caller's word.
-                Work::Lines(grid) => unsafe { self.run_lines(grid, hand, pool.threads(), &mut pace) },
+                Work::Lines(grid) => unsafe {
+                    self.run_lines(grid, hand, pool.threads(), &mut pace, operator);
+                },
                 Work::Planes { first, second, plane } => {
                     // SAFETY: the caller's word.
-                    unsafe { self.run_planes(first, second, *plane, hand, &mut pace) }
+                    unsafe { self.run_planes(first, second, *plane, hand, &mut pace, operator) }
                 }
             }
             fence();
@@ -244,7 +254,14 @@ impl<T: Real> BoundPass<T> {
     }
 
     /// Blocks in runs of neighbours, handed out in turn.
-    unsafe fn run_lines(&self, grid: &LineGrid<T>, hand: &mut Hand<T>, threads: usize, pace: &mut Pace<'_>) {
+    unsafe fn run_lines(
+        &self,
+        grid: &LineGrid<T>,
+        hand: &mut Hand<T>,
+        threads: usize,
+        pace: &mut Pace<'_>,
+        operator: Option<&dyn Operator<T>>,
+    ) {
         let run = (grid.blocks / (threads * 16)).clamp(1, 64);
         // SAFETY: the hand's scratch is its own.
         let scratch = unsafe { std::slice::from_raw_parts_mut(hand.scratch.get(), hand.scratch_len) };
@@ -258,7 +275,7 @@ impl<T: Real> BoundPass<T> {
             for number in first..last {
                 let next = (number + 1 < last).then(|| grid.block(number + 1));
                 // SAFETY: the caller's word.
-                unsafe { run_block(grid, &now, next.as_ref(), hand, scratch) };
+                unsafe { run_block(grid, &now, next.as_ref(), hand, scratch, operator) };
                 pace.step();
                 now = next.unwrap_or(now);
             }
@@ -272,6 +289,7 @@ impl<T: Real> BoundPass<T> {
         plane: usize,
         hand: &mut Hand<T>,
         pace: &mut Pace<'_>,
+        operator: Option<&dyn Operator<T>>,
     ) {
         let (low, high) = first.planes;
         let units = (high - low) * first.batch();
@@ -289,7 +307,7 @@ impl<T: Real> BoundPass<T> {
                 let mut blocks = grid.plane_blocks(batch, index).peekable();
                 while let Some(at) = blocks.next() {
                     // SAFETY: the caller's word; planes are disjoint.
-                    unsafe { run_block(grid, &at, blocks.peek(), hand, scratch) };
+                    unsafe { run_block(grid, &at, blocks.peek(), hand, scratch, operator) };
                     pace.step();
                 }
             }
@@ -305,6 +323,7 @@ unsafe fn run_block<T: Real>(
     next: Option<&BlockAt>,
     hand: &mut Hand<T>,
     scratch: &mut [T],
+    operator: Option<&dyn Operator<T>>,
 ) {
     // SAFETY: the bases are those of this call.
     unsafe {
@@ -333,7 +352,7 @@ unsafe fn run_block<T: Real>(
         store,
     };
     // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
-    unsafe { grid.lines.run(&block, scratch) };
+    unsafe { grid.tool.run(&block, || grid.spot(at), operator, scratch) };
 }
 
 /// Two axes, plane by plane.
@@ -357,7 +376,7 @@ fn planes<T: Real>(
     let back = matches!((from, to), ([from], [to]) if (from.rank, from.base, from.offset) == (to.rank, to.base, to.offset));
     let in_target = match to {
         [_] if site.stream && !back && !site.in_place => false,
-        [target] => legs[1].spec.kind.width_in() == legs[1].spec.kind.width_out() && target.region == between,
+        [target] => legs[1].spec.kind.width_in() == width(legs[1].real) && target.region == between,
         _ => false,
     };
     let (pieces, plane) = if in_target {
@@ -398,5 +417,7 @@ fn flops(leg: &Leg, now: &mut Box3) -> f64 {
         LineKind::Forward | LineKind::Backward | LineKind::R2r { complex: true, .. } => 1.0,
         LineKind::RealForward | LineKind::RealBackward | LineKind::R2r { .. } => 0.5,
     };
-    half * 5.0 * n * n.log2() * lines
+    let returns = matches!(leg.touch, Some(Touch { side: schedule::Side::Between(_), .. }));
+    let times = if returns { 2.0 } else { 1.0 };
+    times * half * 5.0 * n * n.log2() * lines
 }

@@ -6,17 +6,21 @@
 //! or copies unless there is nothing to transform. Pure: every rank derives
 //! the same schedule, with the others' memory in it.
 
+use super::trip::{Stage, stages};
 use crate::exchange::Way;
-use crate::kernel::{LineKind, LinesSpec};
+use crate::kernel::LinesSpec;
 use crate::modes::{Run, held};
 use crate::recipe::{Recipe, State, Step, step_name};
-use crate::{Kind, Layout, Tiling};
+use crate::{Layout, Tiling};
 
-/// Forward or backward.
+/// Which way through the steps of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Direction {
     Forward,
     Backward,
+    /// Forward up to the last transform, which turns into its own inverse
+    /// while its lines are in cache, and back.
+    Round,
 }
 
 /// An array that a pass loads from or stores to.
@@ -75,6 +79,34 @@ pub(crate) struct Leg {
     pub to: Vec<Run>,
     /// Is what it leaves real?
     pub real: bool,
+    /// What else is done to the lines while they are in cache.
+    pub touch: Option<Touch>,
+}
+
+/// Something pointwise that is done to the lines of a leg in cache.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Touch {
+    pub act: Act,
+    pub side: Side,
+    /// What there is of the lines meanwhile.
+    pub runs: Vec<Run>,
+}
+
+/// What it is.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Act {
+    /// The operator of the call.
+    Called,
+    /// The factors between the two halves of a transform of `points` points.
+    Twiddles { points: usize, backward: bool },
+}
+
+/// Before or after the transform, or between it and another one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Side {
+    Before,
+    After,
+    Between(LinesSpec),
 }
 
 /// One pass over memory: load, transform along up to two axes, store.
@@ -119,6 +151,9 @@ struct Group {
 pub(crate) struct Terms<'a> {
     pub direction: Direction,
     pub in_place: bool,
+    /// Is there an operator after the last transform of `forward`, before the first one of
+    /// `backward`? (On a round trip there always is.)
+    pub operated: bool,
     pub way: Way,
     /// May ranks touch each other's inputs and outputs? Work arrays they may always.
     pub lent_ends: bool,
@@ -129,7 +164,7 @@ pub(crate) struct Terms<'a> {
 }
 
 pub(crate) fn schedule(recipe: &Recipe, terms: Terms<'_>) -> Schedule {
-    let (groups, reshapes) = groups(recipe, terms.direction);
+    let (groups, reshapes) = groups(recipe, &stages(recipe, terms.direction, terms.operated));
     let input = groups[0].arrive.clone();
     let output = groups[groups.len() - 1].leave.clone();
     let halved = recipe.padded_axis();
@@ -146,39 +181,14 @@ pub(crate) fn schedule(recipe: &Recipe, terms: Terms<'_>) -> Schedule {
     Schedule { passes, reshapes, input, output }
 }
 
-fn groups(recipe: &Recipe, direction: Direction) -> (Vec<Group>, Vec<Reshape>) {
-    let mut states = recipe.states();
-    let mut steps: Vec<Step> = recipe.steps.clone();
-    if direction == Direction::Backward {
-        states.reverse();
-        steps.reverse();
-        for step in &mut steps {
-            if let Step::Reshape { from, to } = step {
-                std::mem::swap(from, to);
-            }
-        }
-    }
+fn groups(recipe: &Recipe, stages: &[Stage]) -> (Vec<Group>, Vec<Reshape>) {
     let (mut groups, mut reshapes) = (Vec::new(), Vec::new());
-    let mut group = Group { legs: Vec::new(), arrive: states[0].clone(), leave: states[0].clone() };
-    let last = steps.iter().rposition(|step| matches!(step, Step::Transform { .. }));
-    for (i, step) in steps.iter().enumerate() {
-        let (before, after) = (&states[i], &states[i + 1]);
+    let first = stages.first().map_or_else(|| recipe.states().swap_remove(0), |stage| stage.before.clone());
+    let mut group = Group { legs: Vec::new(), arrive: first.clone(), leave: first };
+    for Stage { step, before, after, leg } in stages {
         match step {
-            Step::Transform { axis, kind } => {
-                let scale = match direction {
-                    _ if Some(i) != last => 1.0,
-                    Direction::Forward => recipe.scale_forward,
-                    Direction::Backward => recipe.scale_backward,
-                };
-                let kind = line_kind(recipe, *kind, direction, !before.real);
-                let spec = LinesSpec { n: recipe.shape[*axis], kind, scale };
-                let (space, modes) = (recipe.space(*axis), recipe.modes(*axis));
-                let (from, to) = match direction {
-                    Direction::Forward => (space, modes),
-                    Direction::Backward => (modes, space),
-                };
-                let name = step_name(step, before.real);
-                group.legs.push(Leg { axis: *axis, spec, name, from, to, real: after.real });
+            Step::Transform { .. } => {
+                group.legs.extend(leg.clone());
                 let order = group.leave.layout.order();
                 group.leave = State { layout: after.layout.clone().with_order(order), real: after.real };
             }
@@ -195,20 +205,6 @@ fn groups(recipe: &Recipe, direction: Direction) -> (Vec<Group>, Vec<Reshape>) {
     }
     groups.push(group);
     (groups, reshapes)
-}
-
-/// What a line of an axis goes through.
-fn line_kind(recipe: &Recipe, kind: Kind, direction: Direction, complex: bool) -> LineKind {
-    match (kind, direction, kind.r2r()) {
-        (_, Direction::Forward, Some(kind)) => LineKind::R2r { kind, ortho: recipe.ortho[0], complex },
-        (_, Direction::Backward, Some(kind)) => {
-            LineKind::R2r { kind: kind.inverse(), ortho: recipe.ortho[1], complex }
-        }
-        (Kind::Real, Direction::Forward, _) => LineKind::RealForward,
-        (Kind::Real, Direction::Backward, _) => LineKind::RealBackward,
-        (_, Direction::Forward, _) => LineKind::Forward,
-        (_, Direction::Backward, _) => LineKind::Backward,
-    }
 }
 
 struct Maker<'a> {
@@ -356,13 +352,13 @@ impl Maker<'_> {
                 && !pair.iter().any(|leg| cuts.contains(&leg.axis))
                 && (self.terms.fuse)(pair, &group.leave)
         };
-        match legs.len() {
-            0 => vec![0],
-            2 if fits(0) => vec![2],
-            3 if fits(0) => vec![2, 1],
-            3 if fits(1) => vec![1, 2],
-            n => vec![1; n],
+        let mut packs = Vec::new();
+        let mut done = 0;
+        while done < legs.len() {
+            packs.push(if done + 1 < legs.len() && fits(done) { 2 } else { 1 });
+            done += packs[packs.len() - 1];
         }
+        if packs.is_empty() { vec![0] } else { packs }
     }
 
     /// Would this pass overwrite what it, or another rank, still has to load?

@@ -31,4 +31,4 @@ mod estimate;
 mod helmholtz;
 
 pub use estimate::{Discretisation, estimate_discretisation};
-pub use helmholtz::Helmholtz;
+pub use helmholtz::{Cost, Helmholtz};

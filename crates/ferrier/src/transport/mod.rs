@@ -279,6 +279,16 @@ impl Comm {
         Ok((0..mine.len()).map(|i| lists.iter().map(|list| list[i]).reduce(join).unwrap_or(0.0)).collect())
     }
 
+    /// Tells the others that this rank cannot go on: their calls return an
+    /// error. Under MPI, where nobody can be made to return from a call, the job
+    /// ends with this message and exit code 2. Not collective.
+    ///
+    /// For errors of a rank's own, such as of a file that only it reads: ranks
+    /// that just leave keep the others waiting under MPI.
+    pub fn fail(&self, message: &str) {
+        self.transport.fail(message);
+    }
+
     pub(crate) fn transport(&self) -> &Arc<dyn Transport> {
         &self.transport
     }

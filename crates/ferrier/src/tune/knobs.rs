@@ -4,9 +4,7 @@ use super::space::{Parameter, Point, Space, Value};
 use crate::exchange::{EXCHANGES, Member, Way};
 use crate::kernel::KERNELS;
 use crate::layout::factor_pairs;
-use crate::{
-    Choice, Comm, Compress, MemoryUse, Overlap, Path, Precision, Problem, Recipe, Step, Tiling, design,
-};
+use crate::{Choice, Comm, MemoryUse, Overlap, Path, Precision, Problem, Recipe, Step, Tiling, design};
 
 /// What decides which values make sense.
 pub(super) struct Site<'a> {
@@ -26,12 +24,11 @@ pub(super) struct Site<'a> {
 
 impl<'a> Site<'a> {
     pub fn new(comm: &Comm, problem: &'a Problem, given: &Choice) -> Self {
-        let encodes = crate::plan::encodes(comm, problem, given);
-        let between = given.compress == Some(Compress::BetweenRanks) || comm.node_count() == 1;
+        let encodes = crate::plan::encodes_in_nodes(comm, problem, given);
         // Where ranks share memory nothing can be encoded.
         let fits = |member: &Member| {
             let shares = member.way_on(comm.node_count()).shares();
-            works(member, comm) && !(encodes && between && shares)
+            works(member, comm) && !(encodes && shares)
         };
         let mut exchanges: Vec<_> =
             EXCHANGES.iter().filter(|member| fits(member)).map(|member| member.name).collect();

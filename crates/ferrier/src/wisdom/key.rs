@@ -27,6 +27,12 @@ pub struct ProblemKey {
     pub batch: usize,
     /// Must the bits not depend on the number of ranks?
     pub reproducible: bool,
+    /// Are operators applied?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub operators: bool,
+    /// Are axes 1 and 2 the factors of a long one?
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub long: bool,
     /// The error that is allowed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tolerance: Option<Tolerance>,
@@ -53,6 +59,8 @@ impl ProblemKey {
             modes: modes_text(problem),
             batch: problem.batch,
             reproducible: problem.reproducible,
+            operators: problem.operators,
+            long: problem.long,
             tolerance: problem.tolerance,
             given: given.clone(),
         })

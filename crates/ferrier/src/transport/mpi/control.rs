@@ -27,9 +27,17 @@ struct Gate {
 #[repr(C, align(64))]
 struct Line(AtomicU32);
 
-/// In the part of each rank: region and place of what it lends.
+/// In the part of each rank.
 #[repr(C, align(64))]
-struct Board([[AtomicU64; 2]; LENT]);
+struct Board {
+    /// Region and place of what it lends.
+    lent: [[AtomicU64; 2]; LENT],
+    /// Its number as a process.
+    process: AtomicU32,
+}
+
+/// A rank whose process has ended.
+pub(super) struct Gone(pub usize);
 
 const BOARD_AT: usize = 256;
 /// Nothing is lent.
@@ -41,7 +49,9 @@ impl Control {
     /// Collective over `comm`.
     pub fn new(house: &Arc<House>, comm: &ferrier_mpi::Comm) -> Result<Control> {
         let held = house.region(comm, PAGE, "the control block of a plan")?;
-        Ok(Control { house: house.clone(), held })
+        let control = Control { house: house.clone(), held };
+        control.board(house.own()).process.store(std::process::id(), SeqCst);
+        Ok(control)
     }
 
     fn gate(&self) -> &Gate {
@@ -54,8 +64,8 @@ impl Control {
         unsafe { self.held.region.part(rank).add(BOARD_AT).cast::<Board>().as_ref() }
     }
 
-    /// Returns when every rank of the node has come here.
-    pub fn barrier(&self) {
+    /// Returns when every rank of the node has come here, or one never will.
+    pub fn barrier(&self) -> std::result::Result<(), Gone> {
         let gate = self.gate();
         let generation = gate.generation.0.load(SeqCst);
         if gate.arrived.fetch_add(1, SeqCst) + 1 == self.house.near.len() as u32 {
@@ -65,7 +75,7 @@ impl Control {
             if gate.sleepers.load(SeqCst) > 0 {
                 wake(&gate.generation.0);
             }
-            return;
+            return Ok(());
         }
         let mut backoff = Backoff::new();
         while gate.generation.0.load(SeqCst) == generation {
@@ -73,27 +83,51 @@ impl Control {
                 gate.sleepers.fetch_add(1, SeqCst);
                 sleep(&gate.generation.0, generation);
                 gate.sleepers.fetch_sub(1, SeqCst);
+                // Most launchers end the job when a process is killed; some do not.
+                if let Some(gone) = self.gone()
+                    && gate.generation.0.load(SeqCst) == generation
+                {
+                    return Err(Gone(gone));
+                }
             }
         }
+        Ok(())
     }
 
-    /// See [`Transport::lend`](crate::transport::Transport::lend).
-    pub fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool> {
-        let house = &self.house;
-        let mine = self.board(house.own());
-        for (slot, address) in mine.0.iter().zip(own) {
+    /// A rank of the node whose process is no more.
+    fn gone(&self) -> Option<usize> {
+        let ended = |number: &usize| match self.board(*number).process.load(SeqCst) {
+            // It has not come here yet.
+            0 => false,
+            // SAFETY: asks whether there is such a process, and sends nothing.
+            process => unsafe {
+                libc::kill(process as libc::pid_t, 0) != 0
+                    && std::io::Error::last_os_error().raw_os_error() == Some(libc::ESRCH)
+            },
+        };
+        (0..self.house.near.len()).find(ended).map(|number| self.house.near[number])
+    }
+
+    /// Says where lies what this rank lends; to be followed by a barrier.
+    pub fn post(&self, own: Lent) {
+        let mine = self.board(self.house.own());
+        for (slot, address) in mine.lent.iter().zip(own) {
             let (region, at) = match address {
                 0 => (NOTHING, 0),
-                _ => house.find(address).unwrap_or((PRIVATE, 0)),
+                _ => self.house.find(address).unwrap_or((PRIVATE, 0)),
             };
             slot[0].store(region, SeqCst);
             slot[1].store(at as u64, SeqCst);
         }
-        self.barrier();
+    }
+
+    /// What all have posted; see [`Transport::lend`](crate::transport::Transport::lend).
+    pub fn read(&self, all: &mut [Lent]) -> Result<bool> {
+        let house = &self.house;
         all.fill([0; LENT]);
         let mut shared = true;
         for (number, &rank) in house.near.iter().enumerate() {
-            for (which, slot) in self.board(number).0.iter().enumerate() {
+            for (which, slot) in self.board(number).lent.iter().enumerate() {
                 let place = (slot[0].load(SeqCst), slot[1].load(SeqCst) as usize);
                 all[rank][which] = match place.0 {
                     NOTHING => 0,

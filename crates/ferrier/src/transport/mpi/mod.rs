@@ -16,7 +16,7 @@ use ferrier_mpi::{AllToAllV, Way};
 
 use super::{Call, Flight, Lent, News, Part, Shared, Tally, Transport, Window, number_nodes};
 use crate::{Error, Result};
-use control::Control;
+use control::{Control, Gone};
 use house::House;
 
 /// One rank of a communicator.
@@ -75,8 +75,8 @@ impl Transport for Member {
 
     fn version(&self) -> String {
         let text = self.comm.mpi().library_version().unwrap_or_default();
-        let words: Vec<_> = text.lines().next().unwrap_or_default().split_whitespace().take(4).collect();
-        format!("mpi ({})", words.join(" ").trim_end_matches(','))
+        let first = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();
+        format!("mpi ({})", first.split_whitespace().collect::<Vec<_>>().join(" "))
     }
 
     fn rank(&self) -> usize {
@@ -116,8 +116,11 @@ impl Transport for Member {
     }
 
     fn node_barrier(&self) -> Result<()> {
-        self.control()?.barrier();
-        Ok(())
+        self.control()?.barrier().map_err(|Gone(rank)| {
+            let message = format!("the process of rank {rank} has ended");
+            self.fail(&message);
+            Error::Transport(message)
+        })
     }
 
     fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>> {
@@ -159,7 +162,10 @@ impl Transport for Member {
     }
 
     fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool> {
-        self.control()?.lend(own, all)
+        let control = self.control()?;
+        control.post(own);
+        self.node_barrier()?;
+        control.read(all)
     }
 
     fn touching(&self, work: &mut dyn FnMut()) -> Result<()> {

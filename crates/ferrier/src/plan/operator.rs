@@ -1,0 +1,175 @@
+//! Operators: pointwise functions of a spectrum, run on blocks of it that are in cache.
+
+use num_complex::Complex;
+
+use crate::Real;
+
+/// A pointwise function of the modes of a spectrum.
+///
+/// [`Plan::apply`](crate::Plan::apply) calls it from all threads, with a
+/// block of modes at a time, in no particular order; every mode comes exactly
+/// once. What it does to a mode must depend on that mode's value, index and
+/// array alone: then the bits of the result do not depend on how the work is
+/// spread. [`pointwise`] makes one from a closure, [`spectral`](crate::spectral)
+/// has those of vector calculus.
+pub trait Operator<T: Real>: Sync {
+    /// Changes the modes of a block.
+    fn apply(&self, modes: &mut Modes<'_, T>);
+}
+
+impl<T: Real, O: Operator<T> + ?Sized> Operator<T> for &O {
+    fn apply(&self, modes: &mut Modes<'_, T>) {
+        (**self).apply(modes);
+    }
+}
+
+/// A block of modes: runs of neighbours along one axis, each at its own index along another.
+pub struct Modes<'a, T> {
+    pub(super) numbers: &'a mut [T],
+    /// Global index of the first mode.
+    pub(super) first: [usize; 3],
+    pub(super) batch: usize,
+    /// Runs follow each other along this axis.
+    pub(super) along: usize,
+    /// Modes of a run lie side by side along this one.
+    pub(super) side: usize,
+    /// Numbers from one run to the next.
+    pub(super) pitch: usize,
+    /// Modes of a run.
+    pub(super) len: usize,
+    /// Numbers of a mode.
+    pub(super) width: usize,
+}
+
+impl<T: Real> Modes<'_, T> {
+    /// The runs of the block, one by one.
+    pub fn runs(&mut self) -> impl Iterator<Item = Run<'_, T>> {
+        let (first, batch, along, axis) = (self.first, self.batch, self.along, self.side);
+        let (len, width) = (self.len, self.width);
+        self.numbers.chunks_exact_mut(self.pitch).enumerate().map(move |(k, numbers)| {
+            let mut first = first;
+            first[along] += k;
+            Run { numbers: &mut numbers[..len * width], first, batch, axis, width }
+        })
+    }
+}
+
+/// Neighbouring modes along one axis.
+pub struct Run<'a, T> {
+    numbers: &'a mut [T],
+    first: [usize; 3],
+    batch: usize,
+    axis: usize,
+    width: usize,
+}
+
+impl<T: Real> Run<'_, T> {
+    /// Global index, in the spectrum, of the first mode. For each complex
+    /// axis of n points indices are those of `numpy.fft.fftfreq(n)`.
+    pub fn first(&self) -> [usize; 3] {
+        self.first
+    }
+
+    /// The axis along which the others follow.
+    pub fn axis(&self) -> usize {
+        self.axis
+    }
+
+    /// Which array of the batch they belong to.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// How many modes.
+    pub fn len(&self) -> usize {
+        self.numbers.len() / self.width
+    }
+
+    /// Are there none? (There never are.)
+    pub fn is_empty(&self) -> bool {
+        self.numbers.is_empty()
+    }
+
+    /// Are the modes real numbers, as those of cosine and sine transforms are?
+    pub fn is_real(&self) -> bool {
+        self.width == 1
+    }
+
+    /// The modes of a complex spectrum.
+    ///
+    /// # Panics
+    /// If they are real.
+    pub fn complex(&mut self) -> &mut [Complex<T>] {
+        assert!(self.width == 2, "the modes of this spectrum are real numbers");
+        // SAFETY: pairs of T are Complex<T>.
+        unsafe { std::slice::from_raw_parts_mut(self.numbers.as_mut_ptr().cast(), self.numbers.len() / 2) }
+    }
+
+    /// The modes of a real spectrum.
+    ///
+    /// # Panics
+    /// If they are complex.
+    pub fn real(&mut self) -> &mut [T] {
+        assert!(self.width == 1, "the modes of this spectrum are complex numbers");
+        self.numbers
+    }
+
+    /// Multiplies each mode, complex or real, by a real factor.
+    pub fn scale(&mut self, factor: impl Fn(usize) -> T) {
+        match self.width {
+            1 => self.numbers.iter_mut().enumerate().for_each(|(i, number)| *number *= factor(i)),
+            _ => {
+                for (i, pair) in self.numbers.chunks_exact_mut(2).enumerate() {
+                    let factor = factor(i);
+                    pair[0] *= factor;
+                    pair[1] *= factor;
+                }
+            }
+        }
+    }
+}
+
+/// The operator that replaces each mode of a complex spectrum by `value` of
+/// its index and itself.
+///
+/// ```
+/// use ferrier::{LayoutSpec, Plan, Problem};
+/// let problem = Problem::c2c([8, 8, 8]).output(LayoutSpec::best()).operators(true);
+/// ferrier::ranks(2).run(|comm| {
+///     let mut plan = Plan::<f64>::new(&comm, &problem)?;
+///     let mut field = plan.make_input()?;
+///     field.fill_complex(|_, [i, _, _]| ferrier::Complex::new(i as f64, 1.0));
+///     let mut mean = plan.make_input()?;
+///     // Only the mean is left.
+///     let keep = ferrier::pointwise(|index, value| if index == [0, 0, 0] { value } else { 0.0.into() });
+///     plan.apply(&field, &mut mean, &keep)?;
+///     assert!(mean.complex().iter().all(|z| (z.re - 3.5).abs() < 1e-12 && (z.im - 1.0).abs() < 1e-12));
+///     Ok(())
+/// })?;
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+pub fn pointwise<T, F>(value: F) -> impl Operator<T>
+where
+    T: Real,
+    F: Fn([usize; 3], Complex<T>) -> Complex<T> + Sync,
+{
+    Pointwise(value)
+}
+
+struct Pointwise<F>(F);
+
+impl<T, F> Operator<T> for Pointwise<F>
+where
+    T: Real,
+    F: Fn([usize; 3], Complex<T>) -> Complex<T> + Sync,
+{
+    fn apply(&self, modes: &mut Modes<'_, T>) {
+        for mut run in modes.runs() {
+            let (mut index, axis) = (run.first(), run.axis());
+            for mode in run.complex() {
+                *mode = (self.0)(index, *mode);
+                index[axis] += 1;
+            }
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! What comes after the transform: derivatives, inverses, filters,
+//! convolutions and power spectra.
+//!
+//! Operators that multiply each mode ([`laplacian`], [`inverse_laplacian`],
+//! [`helmholtz`], [`derivative`], [`shift()`], [`low_pass`], [`gaussian`],
+//! [`two_thirds`]) go with [`Plan::apply`](crate::Plan::apply), which fuses them with the
+//! transforms; [`Waves`] says which index is which wave number. [`Calculus`] has
+//! operators on vector fields, [`Convolution`] products with a given spectrum,
+//! [`Products`] those of fields in space, without aliases.
+//!
+//! ```
+//! use ferrier::{LayoutSpec, Plan, Problem, spectral};
+//! use std::f64::consts::TAU;
+//!
+//! // laplace(u) = f on a periodic box, where f = -14 u.
+//! let problem = Problem::r2c([12, 12, 12]).output(LayoutSpec::best()).operators(true);
+//! ferrier::ranks(2).run(|comm| {
+//!     let mut plan = Plan::<f64>::new(&comm, &problem)?;
+//!     let x = |i: usize| TAU * i as f64 / 12.0;
+//!     let exact = |[i, j, k]: [usize; 3]| (x(i) + 2.0 * x(j) + 3.0 * x(k)).sin();
+//!     let (mut f, mut u) = (plan.make_input()?, plan.make_input()?);
+//!     f.fill_real(|_, at| -14.0 * exact(at));
+//!     let waves = spectral::Waves::new(plan.recipe(), [TAU; 3])?;
+//!     plan.apply(&f, &mut u, &spectral::inverse_laplacian(&waves))?;
+//!     if let Some(at) = u.index(0, [5, 6, 7]) {
+//!         assert!((u.real()[at] - exact([5, 6, 7])).abs() < 1e-14);
+//!     }
+//!     Ok(())
+//! })?;
+//! # Ok::<(), ferrier::Error>(())
+//! ```
+
+mod convolve;
+mod power;
+mod product;
+mod scalar;
+mod vector;
+mod waves;
+
+pub use convolve::{Convolution, linear_shape};
+pub use power::{Shell, power_spectrum};
+pub use product::Products;
+pub use scalar::{
+    derivative, gaussian, helmholtz, inverse_laplacian, laplacian, low_pass, shift, two_thirds,
+};
+pub use vector::Calculus;
+pub use waves::Waves;

@@ -1,0 +1,166 @@
+//! Operators that multiply each mode by a function of its wave numbers.
+
+use num_complex::Complex;
+
+use super::Waves;
+use crate::{Modes, Operator, Real, Result, Run};
+
+/// Multiplies by a function of the sum of one number per axis, such as the
+/// square of the wave vector.
+struct OfSum<T, F> {
+    tables: [Vec<T>; 3],
+    factor: F,
+}
+
+impl<T: Real, F: Fn(T) -> T + Sync> Operator<T> for OfSum<T, F> {
+    fn apply(&self, modes: &mut Modes<'_, T>) {
+        for mut run in modes.runs() {
+            let ([a, b, c], along) = at(&self.tables, &run);
+            // Always summed in the same order, so that bits do not depend on which axis a run is along.
+            match run.axis() {
+                0 => run.scale(|i| (self.factor)(along[i] + b + c)),
+                1 => run.scale(|i| (self.factor)(a + along[i] + c)),
+                _ => run.scale(|i| (self.factor)(a + b + along[i])),
+            }
+        }
+    }
+}
+
+/// Multiplies by the product of one real number per axis.
+struct Product<T> {
+    tables: [Vec<T>; 3],
+}
+
+impl<T: Real> Operator<T> for Product<T> {
+    fn apply(&self, modes: &mut Modes<'_, T>) {
+        for mut run in modes.runs() {
+            let ([a, b, c], along) = at(&self.tables, &run);
+            match run.axis() {
+                0 => run.scale(|i| along[i] * b * c),
+                1 => run.scale(|i| a * along[i] * c),
+                _ => run.scale(|i| a * b * along[i]),
+            }
+        }
+    }
+}
+
+/// Multiplies by the product of one complex number per axis.
+struct Phases<T> {
+    tables: [Vec<Complex<T>>; 3],
+}
+
+impl<T: Real> Operator<T> for Phases<T> {
+    fn apply(&self, modes: &mut Modes<'_, T>) {
+        for mut run in modes.runs() {
+            let ([a, b, c], along) = at(&self.tables, &run);
+            let axis = run.axis();
+            for (mode, &here) in run.complex().iter_mut().zip(along) {
+                *mode = *mode
+                    * match axis {
+                        0 => here * b * c,
+                        1 => a * here * c,
+                        _ => a * b * here,
+                    };
+            }
+        }
+    }
+}
+
+/// Multiplies by i times the wave number along one axis.
+struct Derivative<T> {
+    axis: usize,
+    waves: Vec<T>,
+}
+
+impl<T: Real> Operator<T> for Derivative<T> {
+    fn apply(&self, modes: &mut Modes<'_, T>) {
+        for mut run in modes.runs() {
+            let (first, steps) = (run.first()[self.axis], run.axis() == self.axis);
+            let turn = |z: Complex<T>, k: T| Complex::new(-(z.im * k), z.re * k);
+            let modes = run.complex();
+            match steps {
+                true => modes.iter_mut().zip(&self.waves[first..]).for_each(|(z, &k)| *z = turn(*z, k)),
+                false => modes.iter_mut().for_each(|z| *z = turn(*z, self.waves[first])),
+            }
+        }
+    }
+}
+
+/// The entries of the tables for the first mode of a run, and those of its axis for all of it.
+pub(super) fn at<'t, R: Copy, T: Real>(tables: &'t [Vec<R>; 3], run: &Run<'_, T>) -> ([R; 3], &'t [R]) {
+    let (first, axis) = (run.first(), run.axis());
+    (std::array::from_fn(|a| tables[a][first[a]]), &tables[axis][first[axis]..][..run.len()])
+}
+
+fn squares<T: Real>(waves: &Waves) -> [Vec<T>; 3] {
+    std::array::from_fn(|axis| waves.table(axis, |k| T::rounded(k * k)))
+}
+
+/// The Laplacian: each mode times -k^2. On axes of every kind.
+pub fn laplacian<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
+    OfSum { tables: squares(waves), factor: |square: T| -square }
+}
+
+/// The inverse of the Laplacian: solves laplace(u) = f. A mode with k = 0, which
+/// the Laplacian of nothing has, becomes zero: the solution with mean zero (for
+/// periodic and Neumann boundaries, where f must have mean zero to have one).
+pub fn inverse_laplacian<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
+    let factor = |square: T| if square == T::zero() { T::zero() } else { -(T::one() / square) };
+    OfSum { tables: squares(waves), factor }
+}
+
+/// Solves -laplace(u) + shift u = f, for a positive shift: each mode over k^2 + shift.
+pub fn helmholtz<T: Real>(waves: &Waves, shift: f64) -> impl Operator<T> + use<T> {
+    let shift = T::rounded(shift);
+    OfSum { tables: squares(waves), factor: move |square: T| T::one() / (square + shift) }
+}
+
+/// A sharp filter: modes with |k| above `largest` become zero.
+pub fn low_pass<T: Real>(waves: &Waves, largest: f64) -> impl Operator<T> + use<T> {
+    // A little more, so that rounding does not decide about modes that lie on the sphere.
+    let square = T::rounded(largest * largest) * (T::one() + T::rounded(8.0 * T::PRECISION.epsilon()));
+    OfSum { tables: squares(waves), factor: move |k: T| if k <= square { T::one() } else { T::zero() } }
+}
+
+/// A smooth filter: convolution with a Gaussian of standard deviation `sigma`.
+pub fn gaussian<T: Real>(waves: &Waves, sigma: f64) -> impl Operator<T> + use<T> {
+    let bell = |k: f64| T::rounded((-0.5 * (k * sigma).powi(2)).exp());
+    Product { tables: std::array::from_fn(|axis| waves.table(axis, bell)) }
+}
+
+/// The 2/3 rule: on each axis modes above a third of its points become zero,
+/// so that products of two filtered fields have no aliases among the modes that are left.
+pub fn two_thirds<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
+    let table = |axis: usize| {
+        let most = waves.points(axis) as f64 / 3.0;
+        let keep = |k: f64| waves.unit(axis) == 0.0 || (k / waves.unit(axis)).abs().round() < most;
+        waves.table(axis, |k| if keep(k) { T::one() } else { T::zero() })
+    };
+    Product { tables: [table(0), table(1), table(2)] }
+}
+
+/// A shift: u(x) becomes u(x - by), by any distance, not only whole points.
+/// For complex and real axes.
+///
+/// # Errors
+/// [`Error::Problem`](crate::Error::Problem) for other kinds of axes.
+pub fn shift<T: Real>(waves: &Waves, by: [f64; 3]) -> Result<impl Operator<T> + use<T>> {
+    let table = |axis: usize| -> Result<Vec<Complex<T>>> {
+        waves.periodic(axis, "a shift")?;
+        let phase = |(i, k): (usize, f64)| {
+            let (sin, cos) = (k * by[axis]).sin_cos();
+            let sin = if waves.is_nyquist(axis, i) { 0.0 } else { sin };
+            Complex::new(T::rounded(cos), T::rounded(-sin))
+        };
+        Ok(waves.table(axis, |k| k).into_iter().enumerate().map(phase).collect())
+    };
+    Ok(Phases { tables: [table(0)?, table(1)?, table(2)?] })
+}
+
+/// The first derivative along an axis; see [`Waves`] for the Nyquist mode.
+///
+/// # Errors
+/// [`Error::Problem`](crate::Error::Problem) for an axis that is neither complex nor real.
+pub fn derivative<T: Real>(waves: &Waves, axis: usize) -> Result<impl Operator<T> + use<T>> {
+    Ok(Derivative { axis, waves: waves.odd(axis)? })
+}

@@ -1,0 +1,165 @@
+//! Gradient, divergence and curl.
+
+use num_complex::Complex;
+
+use super::Waves;
+use crate::plan::Rows;
+use crate::{Array, Comm, Data, DataMut, LayoutSpec, Modes, Operator, Plan, Planner, Problem, Real, Result};
+
+/// Vector calculus on a periodic box: gradient, divergence and curl of fields
+/// that lie like the input of a plan.
+///
+/// Every field is transformed once; derivatives, signs and sums happen when
+/// the spectra are loaded for the way back.
+///
+/// ```
+/// use ferrier::{Problem, spectral::Calculus};
+/// use std::f64::consts::TAU;
+/// ferrier::ranks(2).run(|comm| {
+///     let mut calculus = Calculus::<f64>::new(&comm, &Problem::r2c([8, 8, 8]), [TAU; 3])?;
+///     let x = |i: usize| TAU * i as f64 / 8.0;
+///     let mut f = calculus.plan().make_input()?;
+///     f.fill_real(|_, [i, j, _]| x(i).sin() * x(j).cos());
+///     let mut slopes = calculus.fields()?;
+///     calculus.gradient(&f, &mut slopes)?;
+///     let mut exact = calculus.plan().make_input()?;
+///     exact.fill_real(|_, [i, j, _]| x(i).cos() * x(j).cos());
+///     let near = |(a, b): (&f64, &f64)| (a - b).abs() < 1e-14;
+///     assert!(slopes[0].real().iter().zip(exact.real()).all(near));
+///     Ok(())
+/// })?;
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+pub struct Calculus<T: Real> {
+    plan: Plan<T>,
+    spectra: [Array<T>; 3],
+    /// Wave numbers for first derivatives.
+    odd: [Vec<T>; 3],
+    waves: Waves,
+}
+
+impl<T: Real> Calculus<T> {
+    /// For fields of this problem on a box with sides of these lengths; its
+    /// output layout does not matter, its batch is one field. Collective; allocates.
+    ///
+    /// # Errors
+    /// Those of [`Planner::draft`] and [`Waves::new`]; axes that are not periodic.
+    pub fn new(comm: &Comm, problem: &Problem, lengths: [f64; 3]) -> Result<Self> {
+        let problem = problem.clone().output(LayoutSpec::best()).batch(1).operators(true);
+        let plan = Planner::new(&problem).draft::<T>(comm)?.build()?;
+        let waves = Waves::new(plan.recipe(), lengths)?;
+        let odd = [waves.odd(0)?, waves.odd(1)?, waves.odd(2)?];
+        let spectra = [plan.make_output()?, plan.make_output()?, plan.make_output()?];
+        Ok(Calculus { plan, spectra, odd, waves })
+    }
+
+    /// The plan: arrays for fields, and operators on them.
+    pub fn plan(&mut self) -> &mut Plan<T> {
+        &mut self.plan
+    }
+
+    /// The wave numbers.
+    pub fn waves(&self) -> &Waves {
+        &self.waves
+    }
+
+    /// Three arrays for the components of a vector field. Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be had.
+    pub fn fields(&self) -> Result<[Array<T>; 3]> {
+        Ok([self.plan.make_input()?, self.plan.make_input()?, self.plan.make_input()?])
+    }
+
+    /// The gradient of a field. Collective; allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Plan::apply`].
+    pub fn gradient<I, O>(&mut self, field: &I, gradient: &mut [O; 3]) -> Result<()>
+    where
+        I: Data<T> + ?Sized,
+        O: DataMut<T>,
+    {
+        self.plan.forward(field, &mut self.spectra[0])?;
+        for (axis, slope) in gradient.iter_mut().enumerate() {
+            let slopes = Slopes { odd: &self.odd, first: Some((axis, false)), others: &[] };
+            self.plan.backward_with(&self.spectra[0], slope, &slopes)?;
+        }
+        Ok(())
+    }
+
+    /// The divergence of a vector field. Collective; allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Plan::apply`].
+    pub fn divergence<I, O>(&mut self, field: &[I; 3], divergence: &mut O) -> Result<()>
+    where
+        I: Data<T>,
+        O: DataMut<T> + ?Sized,
+    {
+        self.forward(field)?;
+        let [x, y, z] = &self.spectra;
+        let others = [(1, false, y), (2, false, z)];
+        let slopes = Slopes { odd: &self.odd, first: Some((0, false)), others: &others };
+        self.plan.backward_with(x, divergence, &slopes)
+    }
+
+    /// The curl of a vector field. Collective; allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Plan::apply`].
+    pub fn curl<I, O>(&mut self, field: &[I; 3], curl: &mut [O; 3]) -> Result<()>
+    where
+        I: Data<T>,
+        O: DataMut<T>,
+    {
+        self.forward(field)?;
+        for (a, out) in curl.iter_mut().enumerate() {
+            // (curl u)_a = d_b u_c - d_c u_b
+            let (b, c) = ((a + 1) % 3, (a + 2) % 3);
+            let others = [(c, true, &self.spectra[b])];
+            let slopes = Slopes { odd: &self.odd, first: Some((b, false)), others: &others };
+            self.plan.backward_with(&self.spectra[c], out, &slopes)?;
+        }
+        Ok(())
+    }
+
+    fn forward<I: Data<T>>(&mut self, field: &[I; 3]) -> Result<()> {
+        for (component, spectrum) in field.iter().zip(&mut self.spectra) {
+            self.plan.forward(component, spectrum)?;
+        }
+        Ok(())
+    }
+}
+
+/// A sum of first derivatives, of the spectrum that is loaded and of others:
+/// which axis, whether negative, of which spectrum.
+struct Slopes<'a, T: Real> {
+    odd: &'a [Vec<T>; 3],
+    first: Option<(usize, bool)>,
+    others: &'a [(usize, bool, &'a Array<T>)],
+}
+
+impl<T: Real> Operator<T> for Slopes<'_, T> {
+    fn apply(&self, modes: &mut Modes<'_, T>) {
+        for mut run in modes.runs() {
+            let (first, axis) = (run.first(), run.axis());
+            let wave = |of: usize, negative: bool, i: usize| {
+                let k = self.odd[of][first[of] + if of == axis { i } else { 0 }];
+                if negative { -k } else { k }
+            };
+            let turn = |z: Complex<T>, k: T| Complex::new(-(z.im * k), z.re * k);
+            let batch = run.batch();
+            let values = run.complex();
+            if let Some((of, negative)) = self.first {
+                values.iter_mut().enumerate().for_each(|(i, z)| *z = turn(*z, wave(of, negative, i)));
+            }
+            for (of, negative, spectrum) in self.others {
+                let rows = Rows::new(spectrum, batch, first, axis);
+                for (i, z) in values.iter_mut().enumerate() {
+                    *z = *z + turn(rows.get(i), wave(*of, *negative, i));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,609 @@
+//! Mixed and pruned transforms: each axis its own kind, modes that are not
+//! kept, points that are not filled, held against the oracle's whole arrays
+//! with modes dropped and zeros added.
+
+mod common;
+
+use common::{MODES, Mode, Number, any_choice, choice, exchanges, kernels, plan_of};
+use ferrier::{
+    Choice, DataMut, Keep, Kind, LayoutSpec, Order, Path, Plan, Precision, Problem, Result, Scale,
+};
+use ferrier_test::dft::indices;
+use ferrier_test::mixed::{self, Axis, Wave};
+use ferrier_test::tiling::walk;
+use ferrier_test::{Errors, Field, Rng, Tile, tolerance, watchdog};
+use num_complex::Complex;
+
+const WAVES: [Kind; 8] =
+    [Kind::Dct1, Kind::Dct2, Kind::Dct3, Kind::Dct4, Kind::Dst1, Kind::Dst2, Kind::Dst3, Kind::Dst4];
+
+/// A kind in the oracle's words.
+fn axis(kind: Kind) -> Axis {
+    match kind {
+        Kind::None => Axis::Same,
+        Kind::Complex => Axis::Complex,
+        Kind::Real => Axis::Half,
+        _ => Axis::Wave(Wave::ALL[WAVES.iter().position(|wave| *wave == kind).unwrap()]),
+    }
+}
+
+/// A problem, in words that do not come from the library.
+#[derive(Clone, Debug)]
+struct Setup {
+    shape: [usize; 3],
+    kinds: [Kind; 3],
+    keep: [Keep; 3],
+    filled: [Option<(usize, usize)>; 3],
+    complex_values: bool,
+    scale: (Scale, Scale),
+    batch: usize,
+    input: LayoutSpec,
+    output: LayoutSpec,
+}
+
+impl Setup {
+    fn new(shape: [usize; 3], kinds: [Kind; 3]) -> Setup {
+        Setup {
+            shape,
+            kinds,
+            keep: [Keep::All; 3],
+            filled: [None; 3],
+            complex_values: false,
+            scale: (Scale::None, Scale::Full),
+            batch: 1,
+            input: LayoutSpec::slabs(0),
+            output: LayoutSpec::slabs(0),
+        }
+    }
+
+    fn problem(&self) -> Problem {
+        let mut problem = Problem::mixed(self.shape, self.kinds)
+            .keep(self.keep)
+            .scale_forward(self.scale.0)
+            .scale_backward(self.scale.1)
+            .batch(self.batch)
+            .input(self.input.clone())
+            .output(self.output.clone());
+        for (axis, range) in self.filled.iter().enumerate() {
+            if let Some((from, to)) = *range {
+                problem = problem.filled(axis, from..to);
+            }
+        }
+        if self.complex_values { problem.complex_values() } else { problem }
+    }
+
+    fn real_in(&self) -> bool {
+        let has = |kind| self.kinds.contains(&kind);
+        let waves = self.kinds.iter().any(|kind| WAVES.contains(kind));
+        has(Kind::Real) || (waves && !has(Kind::Complex) && !self.complex_values)
+    }
+
+    fn real_out(&self) -> bool {
+        self.real_in() && !self.kinds.contains(&Kind::Real)
+    }
+
+    fn axes(&self) -> [Axis; 3] {
+        self.kinds.map(axis)
+    }
+
+    fn spectrum(&self) -> [usize; 3] {
+        [0, 1, 2].map(|d| axis(self.kinds[d]).modes(self.shape[d]))
+    }
+
+    /// The indices of whole axes that the arrays hold, before and after.
+    fn points(&self) -> [Vec<usize>; 3] {
+        [0, 1, 2].map(|d| self.filled[d].map_or((0..self.shape[d]).collect(), |(a, b)| (a..b).collect()))
+    }
+
+    fn modes(&self) -> [Vec<usize>; 3] {
+        [0, 1, 2].map(|d| match (self.keep[d], self.kinds[d]) {
+            (Keep::All, _) => (0..self.spectrum()[d]).collect(),
+            (Keep::Range(a, b), _) => (a..b).collect(),
+            (Keep::Lowest(m), Kind::Complex) => mixed::lowest(self.shape[d], m),
+            (Keep::Lowest(m), Kind::Real) => (0..m / 2 + 1).collect(),
+            (Keep::Lowest(m), _) => (0..m).collect(),
+        })
+    }
+
+    fn sizes(&self) -> usize {
+        (0..3).map(|d| axis(self.kinds[d]).size(self.shape[d])).product()
+    }
+
+    /// What goes in: of array `b`, forward and backward.
+    fn sources<T: Number>(&self, b: usize) -> [Vec<Complex<f64>>; 2] {
+        let field = Field::new(99, T::BITS);
+        let part = |lists: [Vec<usize>; 3], real: bool, side: usize| {
+            let shape = lists.map(|list| list.len());
+            let value = |at| match real {
+                true => Complex::new(field.real(2 * b + side, at), 0.0),
+                false => field.complex(2 * b + side, at),
+            };
+            indices(shape).map(value).collect()
+        };
+        [part(self.points(), self.real_in(), 0), part(self.modes(), self.real_out(), 1)]
+    }
+
+    /// What must come out, and how large a value of the whole array is in the mean.
+    fn wanted<T: Number>(&self, b: usize) -> [(Vec<Complex<f64>>, f64); 2] {
+        let factor = |scale: Scale| match scale {
+            Scale::None => 1.0,
+            Scale::Full => 1.0 / self.sizes() as f64,
+            Scale::Symmetric => 1.0 / (self.sizes() as f64).sqrt(),
+        };
+        let mean = |all: &[Complex<f64>]| all.iter().map(|x| x.norm_sqr()).sum::<f64>() / all.len() as f64;
+        let [x, y] = self.sources::<T>(b);
+        let (points, modes) = (self.points(), self.modes());
+        let whole = mixed::placed(&x, self.shape, &points);
+        let ortho = |scale| scale == Scale::Symmetric;
+        let (there, back) = self.scale;
+        let all = mixed::forward(&whole, self.shape, self.axes(), ortho(there), factor(there));
+        let forward = (mixed::taken(&all, self.spectrum(), &modes), mean(&all));
+        let whole = mixed::placed(&y, self.spectrum(), &modes);
+        let all = mixed::backward(&whole, self.shape, self.axes(), ortho(back), factor(back));
+        [forward, (mixed::taken(&all, self.shape, &points), mean(&all))]
+    }
+}
+
+/// A rank's part: where it lies and its values.
+type Part<T> = (Tile, [usize; 3], Vec<Complex<T>>);
+
+fn narrowed<T: Number>(x: &Complex<f64>) -> Complex<T> {
+    Complex::new(T::rounded(x.re), T::rounded(x.im))
+}
+
+/// One direction on this rank: the values of all arrays, as they lie in memory.
+fn one_way<T: Number>(plan: &mut Plan<T>, setup: &Setup, mode: Mode, forward: bool) -> Result<Part<T>> {
+    let layouts = [plan.input_layout().clone(), plan.output_layout().clone()];
+    let boxes = [plan.input_box(), plan.output_box()].map(|b| (b.lo, b.hi));
+    let reals = [setup.real_in(), setup.real_out()];
+    let (from, to) = if forward { (0, 1) } else { (1, 0) };
+    let orders = [0, 1].map(|side: usize| layouts[side].order().axes());
+    let shape = layouts[from].shape();
+    let mut values: Vec<Complex<T>> = Vec::new();
+    for b in 0..setup.batch {
+        let whole = &setup.sources::<T>(b)[from];
+        let at = |[i, j, k]: [usize; 3]| narrowed(&whole[(i * shape[1] + j) * shape[2] + k]);
+        values.extend(walk(boxes[from], orders[from]).map(at));
+    }
+    let count = setup.batch * walk(boxes[to], orders[to]).count();
+    let numbers = |values: &[Complex<T>], real: bool| -> Vec<T> {
+        values.iter().flat_map(|x| if real { vec![x.re] } else { vec![x.re, x.im] }).collect()
+    };
+    let nan = T::rounded(f64::NAN);
+    let result: Vec<T> = match mode {
+        Mode::InPlace => in_place(plan, setup, forward, &values)?,
+        Mode::Arrays => {
+            let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
+            if !forward {
+                std::mem::swap(&mut x, &mut y);
+            }
+            x.numbers_mut().copy_from_slice(&numbers(&values, reals[from]));
+            y.numbers_mut().fill(nan);
+            if forward {
+                plan.forward(&x, &mut y)?
+            } else {
+                plan.backward(&x, &mut y)?
+            }
+            y.numbers_mut().to_vec()
+        }
+        Mode::Slices => {
+            let x = numbers(&values, reals[from]);
+            let mut y = vec![nan; count * if reals[to] { 1 } else { 2 }];
+            slices(plan, (&x, reals[from]), (&mut y, reals[to]), forward)?;
+            y
+        }
+    };
+    let values = match reals[to] {
+        true => result.iter().take(count).map(|x| Complex::new(*x, T::rounded(0.0))).collect(),
+        false => result.chunks_exact(2).take(count).map(|x| Complex::new(x[0], x[1])).collect(),
+    };
+    Ok((boxes[to], orders[to], values))
+}
+
+/// Vectors of the caller's own, of the right kind.
+fn slices<T: Number>(plan: &mut Plan<T>, x: (&[T], bool), y: (&mut [T], bool), forward: bool) -> Result<()> {
+    let complex =
+        |x: &[T]| -> Vec<Complex<T>> { x.chunks_exact(2).map(|x| Complex::new(x[0], x[1])).collect() };
+    let (wide_x, mut wide_y) = (complex(x.0), complex(y.0));
+    match (x.1, y.1, forward) {
+        (true, true, true) => return plan.forward(x.0, y.0),
+        (true, true, false) => return plan.backward(x.0, y.0),
+        (false, true, true) => return plan.forward(&wide_x[..], y.0),
+        (false, true, false) => return plan.backward(&wide_x[..], y.0),
+        (true, false, true) => plan.forward(x.0, &mut wide_y[..])?,
+        (true, false, false) => plan.backward(x.0, &mut wide_y[..])?,
+        (false, false, true) => plan.forward(&wide_x[..], &mut wide_y[..])?,
+        (false, false, false) => plan.backward(&wide_x[..], &mut wide_y[..])?,
+    }
+    for (y, x) in y.0.chunks_exact_mut(2).zip(wide_y) {
+        (y[0], y[1]) = (x.re, x.im);
+    }
+    Ok(())
+}
+
+/// In place. Real rows may be padded where the other side is complex; all else lies densely.
+fn in_place<T: Number>(
+    plan: &mut Plan<T>,
+    setup: &Setup,
+    forward: bool,
+    values: &[Complex<T>],
+) -> Result<Vec<T>> {
+    let mut array = plan.make_in_place()?;
+    array.numbers_mut().fill(T::rounded(f64::NAN));
+    let (real_in, real_out) = (setup.real_in(), setup.real_out());
+    let boxes = [plan.input_box(), plan.output_box()].map(|b| (b.lo, b.hi));
+    let orders = [plan.input_layout().order().axes(), plan.output_layout().order().axes()];
+    let (from, to) = if forward { (0, 1) } else { (1, 0) };
+    // Where each number of a side lies.
+    let places = |side: usize| -> Vec<usize> {
+        let real = [real_in, real_out][side];
+        let mut places = Vec::new();
+        for b in 0..setup.batch {
+            for (i, at) in walk(boxes[side], orders[side]).enumerate() {
+                let dense = b * walk(boxes[side], orders[side]).count() + i;
+                match real {
+                    true if real_in != real_out => places.push(array.real_index(b, at).unwrap()),
+                    true => places.push(dense),
+                    false => places.extend([2 * dense, 2 * dense + 1]),
+                }
+            }
+        }
+        places
+    };
+    let (before, after) = (places(from), places(to));
+    let real = [real_in, real_out][from];
+    let numbers = values.iter().flat_map(|x| if real { vec![x.re] } else { vec![x.re, x.im] });
+    let memory = array.numbers_mut();
+    before.iter().zip(numbers).for_each(|(place, number)| memory[*place] = number);
+    if forward {
+        plan.forward_in_place(&mut array)?
+    } else {
+        plan.backward_in_place(&mut array)?
+    }
+    let memory = array.numbers_mut();
+    Ok(after.iter().map(|place| memory[*place]).collect())
+}
+
+/// How it is run.
+struct How {
+    ranks: usize,
+    nodes: usize,
+    threads: usize,
+    choice: Choice,
+    mode: Mode,
+}
+
+/// Forward and backward: the whole arrays in C order, one after the other, on every rank count.
+fn run<T: Number>(setup: &Setup, how: &How) -> [Vec<Complex<T>>; 2] {
+    let problem = setup.problem();
+    let outcome = ferrier::ranks(how.ranks).nodes(how.nodes).threads(how.threads).run(|comm| {
+        let mut plan = plan_of::<T>(&comm, &problem, &how.choice)?;
+        Ok([one_way(&mut plan, setup, how.mode, true)?, one_way(&mut plan, setup, how.mode, false)?])
+    });
+    let parts = outcome.unwrap_or_else(|error| panic!("{error}\n{setup:?}\n{:?}", how.choice));
+    [0, 1].map(|side| {
+        let lists = if side == 0 { setup.modes() } else { setup.points() };
+        let shape = lists.map(|list| list.len());
+        let volume = shape.iter().product::<usize>();
+        let mut all = vec![narrowed(&Complex::new(f64::NAN, 0.0)); volume * setup.batch];
+        for rank in &parts {
+            let (tile, order, values) = &rank[side];
+            let count = walk(*tile, *order).count();
+            for b in 0..setup.batch {
+                for ([i, j, k], x) in walk(*tile, *order).zip(&values[b * count..]) {
+                    all[b * volume + (i * shape[1] + j) * shape[2] + k] = *x;
+                }
+            }
+        }
+        all
+    })
+}
+
+/// Runs it and holds it against the oracle.
+fn check<T: Number>(setup: &Setup, how: &How) -> [Vec<Complex<T>>; 2] {
+    let got = run::<T>(setup, how);
+    for side in 0..2 {
+        let per = got[side].len() / setup.batch;
+        for b in 0..setup.batch {
+            let (want, mean) = &setup.wanted::<T>(b)[side];
+            let mut errors = Errors::default();
+            for (got, want) in got[side][b * per..][..per].iter().zip(want) {
+                errors.add(common::to_f64(*got), *want);
+            }
+            assert_eq!(errors.count, want.len());
+            // A few modes may be small by chance: what counts is the whole array they are from.
+            let error = (errors.wrong / (per as f64 * mean)).sqrt();
+            let allowed = tolerance::<T>(2 * setup.sizes());
+            assert!(
+                error <= allowed,
+                "{}: error {error:.2e}, allowed {allowed:.2e}, {} {} ranks {:?}\n{setup:?}\n{:?}",
+                ["forward", "backward"][side],
+                T::NAME,
+                how.ranks,
+                how.mode,
+                how.choice
+            );
+        }
+    }
+    got
+}
+
+fn any_keep(kind: Kind, n: usize, rng: &mut Rng) -> Keep {
+    let modes = axis(kind).modes(n);
+    match rng.below(4) {
+        _ if kind == Kind::None => Keep::All,
+        0 => Keep::All,
+        1 => {
+            let from = rng.below(modes);
+            Keep::Range(from, from + 1 + rng.below(modes - from))
+        }
+        _ => Keep::Lowest(1 + rng.below(n)),
+    }
+}
+
+fn any_layout(shape: [usize; 3], ranks: usize, rng: &mut Rng) -> LayoutSpec {
+    let spec = match rng.below(5) {
+        0 => LayoutSpec::bricks(),
+        1 => LayoutSpec::slabs(rng.below(3)),
+        2 => LayoutSpec::pencils(rng.below(3)),
+        _ => {
+            LayoutSpec::boxes(ferrier_test::tiles(shape, ranks, rng).into_iter().map(common::box3).collect())
+        }
+    };
+    spec.order(*rng.pick(&Order::ALL))
+}
+
+fn any_setup(ranks: usize, rng: &mut Rng) -> Setup {
+    let shape = [0; 3].map(|_| *rng.pick(&[1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 16, 17]));
+    // Mostly Fourier, with and without a halved axis.
+    let flavour = rng.below(4);
+    let mut kinds = [0, 1, 2].map(|d| match (flavour, rng.below(6)) {
+        (_, 0) => Kind::None,
+        (0, _) | (2, 1..=3) => Kind::Complex,
+        (1, _) => Kind::Complex,
+        _ => match *rng.pick(&WAVES) {
+            Kind::Dct1 if shape[d] == 1 => Kind::Dct2,
+            wave => wave,
+        },
+    });
+    if flavour == 1 || rng.below(4) == 0 {
+        kinds[rng.below(3)] = Kind::Real;
+    }
+    let only_waves = kinds.iter().all(|kind| !matches!(kind, Kind::Complex | Kind::Real));
+    let mut setup = Setup { complex_values: only_waves && rng.below(3) == 0, ..Setup::new(shape, kinds) };
+    for d in 0..3 {
+        if rng.below(3) > 0 {
+            setup.keep[d] = any_keep(kinds[d], shape[d], rng);
+        }
+        if rng.below(4) == 0 && kinds[d] != Kind::None {
+            let from = rng.below(shape[d]);
+            setup.filled[d] = Some((from, from + 1 + rng.below(shape[d] - from)));
+        }
+    }
+    let scales = [Scale::None, Scale::Full, Scale::Symmetric];
+    setup.scale = (*rng.pick(&scales), *rng.pick(&scales));
+    setup.batch = *rng.pick(&[1, 1, 2, 3]);
+    setup.input = any_layout(setup.points().map(|list| list.len()), ranks, rng);
+    setup.output = match rng.below(6) {
+        0 => LayoutSpec::best().order(*rng.pick(&Order::ALL)),
+        _ => any_layout(setup.modes().map(|list| list.len()), ranks, rng),
+    };
+    setup
+}
+
+#[test]
+fn random_kinds_and_modes_match_the_oracle() {
+    let _watchdog = watchdog(120);
+    let mut rng = Rng::for_test(505);
+    let count = if common::thin() { 30 } else { 400 };
+    for turn in 0..count {
+        let ranks = 1 + rng.below(8);
+        let setup = any_setup(ranks, &mut rng);
+        let exchange = exchanges()[turn % exchanges().len()];
+        let kernel = kernels()[rng.below(kernels().len())];
+        let how = How {
+            ranks,
+            nodes: common::nodes(exchange, ranks, rng.below(4)),
+            threads: 1 + rng.below(2),
+            choice: any_choice(exchange, kernel, ranks, &mut rng),
+            mode: MODES[rng.below(3)],
+        };
+        if rng.below(4) == 0 { drop(check::<f32>(&setup, &how)) } else { drop(check::<f64>(&setup, &how)) }
+    }
+}
+
+/// Every cosine and sine on every axis, over 1 to 8 ranks.
+#[test]
+fn all_waves_on_all_axes() {
+    let _watchdog = watchdog(120);
+    let mut turn = 0;
+    for wave in WAVES {
+        for ranks in 1..=8 {
+            let mut kinds = [Kind::Complex, Kind::Real, wave];
+            kinds.rotate_left(turn % 3);
+            for kinds in [[wave; 3], kinds] {
+                let setup = Setup {
+                    scale: [(Scale::None, Scale::Full), (Scale::Symmetric, Scale::Symmetric)][turn % 2],
+                    input: [LayoutSpec::slabs(0), LayoutSpec::bricks(), LayoutSpec::pencils(1)][turn % 3]
+                        .clone(),
+                    output: LayoutSpec::slabs(turn % 3),
+                    ..Setup::new([8, 9, 10], kinds)
+                };
+                let exchange = exchanges()[turn % exchanges().len()];
+                let choice = choice(exchange, kernels()[turn % kernels().len()]);
+                check::<f64>(&setup, &How { ranks, nodes: 1, threads: 1, choice, mode: MODES[turn % 3] });
+                turn += 1;
+            }
+        }
+    }
+}
+
+/// Kept modes come back as they were; all of a mixed transform does.
+#[test]
+fn there_and_back() {
+    let _watchdog = watchdog(60);
+    // Odd numbers of modes where both signs are kept: an even one has a mode without its mirror image.
+    let keep = [Keep::Lowest(5), Keep::Lowest(3), Keep::Lowest(4)];
+    let half = Setup { keep, ..Setup::new([8, 9, 10], [Kind::Complex, Kind::Complex, Kind::Real]) };
+    let waves = Setup::new([8, 9, 10], [Kind::Dct2, Kind::Complex, Kind::Dst1]);
+    for (setup, first) in [(half, false), (waves, true)] {
+        ferrier::ranks(3)
+            .run(|comm| {
+                let mut plan = Plan::<f64>::new(&comm, &setup.problem())?;
+                let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
+                let field = Field::new(4, 53);
+                let before: Vec<f64>;
+                if first {
+                    x.fill_complex(|_, at| field.complex(0, at));
+                    before = x.numbers_mut().to_vec();
+                    plan.forward(&x, &mut y)?;
+                    plan.backward(&y, &mut x)?;
+                } else {
+                    y.fill_complex(|_, at| field.complex(0, at));
+                    // Mode 0 of the halved axis must be that of real numbers.
+                    plan.backward(&y, &mut x)?;
+                    plan.forward(&x, &mut y)?;
+                    before = y.numbers_mut().to_vec();
+                    plan.backward(&y, &mut x)?;
+                    plan.forward(&x, &mut y)?;
+                }
+                let after = if first { x.numbers_mut() } else { y.numbers_mut() };
+                assert!(before.iter().zip(after).all(|(a, b)| (a - *b).abs() < 1e-14));
+                Ok(())
+            })
+            .unwrap();
+    }
+}
+
+/// With boxcut 2, one reshape between slabs carries a quarter of what it does without.
+#[test]
+fn bytes_are_those_of_the_boxes() {
+    let _watchdog = watchdog(60);
+    let wire = |problem: &Problem, choice: &Choice| {
+        ferrier::design(problem, choice, Precision::F64, 4).unwrap().wire_bytes()
+    };
+    let cube = || Problem::c2c([32, 32, 32]).input(LayoutSpec::slabs(0)).output(LayoutSpec::slabs(1));
+    let (whole, half) = (cube(), cube().keep([Keep::Lowest(16); 3]));
+    let slab = Choice { path: Some(Path::Slab), ..Choice::default() };
+    assert_eq!(wire(&whole, &slab), 32 * 32 * 32 * 16 * 3 / 4);
+    assert_eq!(wire(&whole, &slab), 4 * wire(&half, &slab));
+    assert_eq!(wire(&whole, &Choice::default()), 4 * wire(&half, &Choice::default()));
+    // Pencils: half after the first axis, a quarter after the second.
+    let pencil = Choice { path: Some(Path::Pencil), grid: Some([2, 2]), ..Choice::default() };
+    let pencils = |keep| {
+        let problem = Problem::c2c([32, 32, 32]).input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0));
+        wire(&problem.keep([keep; 3]), &pencil)
+    };
+    assert_eq!(pencils(Keep::All), 2 * 32 * 32 * 32 * 16 / 2);
+    assert_eq!(pencils(Keep::Lowest(16)), (32 * 32 * 16 + 32 * 16 * 16) * 16 / 2);
+    // What is padded with zeros is not sent either, and what was counted is what is moved.
+    let padded = half.filled(2, 0..8);
+    for exchange in exchanges().into_iter().filter(|name| *name != "direct") {
+        let choice = choice(exchange, kernels()[0]);
+        let moved = ferrier::ranks(4).nodes(4).run(|comm| {
+            let mut plan = plan_of::<f64>(&comm, &padded, &choice)?;
+            let (x, mut y) = (plan.make_input()?, plan.make_output()?);
+            plan.forward(&x, &mut y)?;
+            let reshapes = plan.profile().into_iter().filter(|step| step.name.starts_with("reshape"));
+            Ok(reshapes.map(|step| step.bytes).sum::<u64>())
+        });
+        assert_eq!(moved.unwrap().iter().sum::<u64>(), wire(&padded, &choice), "{exchange}");
+    }
+}
+
+/// The planner transforms first what shrinks most, where nothing else speaks against it.
+#[test]
+fn orders_that_shrink_early_are_preferred() {
+    let keep = [Keep::Lowest(4), Keep::All, Keep::All];
+    let problem = Problem::c2c([32, 32, 32]).keep(keep);
+    let recipe = ferrier::design(&problem, &Choice::default(), Precision::F64, 1).unwrap();
+    assert!(matches!(recipe.steps[0], ferrier::Step::Transform { axis: 0, .. }), "{recipe}");
+}
+
+/// Bits depend neither on exchange, threads and tiles nor on whose arrays they are.
+#[test]
+fn bits_of_pruned_and_mixed_transforms() {
+    let _watchdog = watchdog(60);
+    let mut rng = Rng::for_test(17);
+    let lowest = [Keep::Lowest(7), Keep::Lowest(10), Keep::Lowest(9)];
+    let kinds = [
+        [Kind::Complex; 3],
+        [Kind::Complex, Kind::Complex, Kind::Real],
+        [Kind::Dct2, Kind::Dst4, Kind::Dct3],
+        [Kind::Dct1, Kind::Real, Kind::Complex],
+    ];
+    for kinds in kinds {
+        let setup =
+            Setup { keep: lowest, filled: [None, Some((3, 11)), None], ..Setup::new([16, 20, 18], kinds) };
+        for kernel in kernels() {
+            let axes: Vec<usize> = if kinds[1] == Kind::Real { vec![1, 2, 0] } else { vec![2, 1, 0] };
+            let mut first = None;
+            for exchange in exchanges() {
+                for mode in MODES {
+                    let choice =
+                        Choice { axes: Some(axes.clone()), ..any_choice(exchange, kernel, 3, &mut rng) };
+                    let threads = 1 + rng.below(2);
+                    let got = run::<f64>(&setup, &How { ranks: 3, nodes: 1, threads, choice, mode });
+                    let want = first.get_or_insert_with(|| got.clone());
+                    assert!(got == *want, "{kinds:?} {kernel} {exchange} {mode:?}: bits differ");
+                }
+            }
+        }
+    }
+}
+
+/// The mode m/2 of an even m: the negative one of a complex axis; of a halved axis the positive one, as it stands.
+#[test]
+fn the_highest_of_an_even_number_of_modes() {
+    let wave = |sign: f64| {
+        move |_: usize, [_, _, k]: [usize; 3]| {
+            Complex::cis(sign * std::f64::consts::TAU * 2.0 * k as f64 / 8.0)
+        }
+    };
+    let complex = Problem::c2c([1, 1, 8]).keep([Keep::All, Keep::All, Keep::Lowest(4)]);
+    let real = Problem::r2c([1, 1, 8]).keep([Keep::All, Keep::All, Keep::Lowest(4)]);
+    assert_eq!(complex.kept_modes(2), [0, 1, 6, 7]);
+    assert_eq!(real.kept_modes(2), [0, 1, 2]);
+    let comm = ferrier::Comm::solo();
+    let mut plan = Plan::<f64>::new(&comm, &complex).unwrap();
+    let (mut x, mut y) = (plan.make_input().unwrap(), plan.make_output().unwrap());
+    for (sign, want) in [(1.0, 0.0), (-1.0, 8.0)] {
+        x.fill_complex(wave(sign));
+        plan.forward(&x, &mut y).unwrap();
+        assert!((y.complex()[2].re - want).abs() < 1e-14, "{sign}");
+    }
+    let mut plan = Plan::<f64>::new(&comm, &real).unwrap();
+    let (mut x, mut y) = (plan.make_input().unwrap(), plan.make_output().unwrap());
+    x.fill_real(|b, at| wave(1.0)(b, at).re);
+    plan.forward(&x, &mut y).unwrap();
+    assert!((y.complex()[2].re - 4.0).abs() < 1e-14, "neither doubled nor halved");
+    plan.backward(&y, &mut x).unwrap();
+    assert!(x.real().iter().enumerate().all(|(k, v)| (v - wave(1.0)(0, [0, 0, k]).re).abs() < 1e-15));
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let bad = |problem: Problem, words: &[&str]| {
+        let text = problem.check().expect_err("nonsense").to_string();
+        assert!(words.iter().all(|word| text.contains(word)), "{text}");
+    };
+    let real = [Kind::Real, Kind::Real, Kind::Complex];
+    bad(Problem::mixed([4, 4, 4], real), &["one axis", "2", "r2c,r2c,c2c"]);
+    bad(
+        Problem::mixed([4, 4, 4], [Kind::Real, Kind::Dct1, Kind::Dct1]).complex_values(),
+        &["real", "complex"],
+    );
+    bad(Problem::mixed([4, 1, 4], [Kind::Dct1; 3]), &["axis 1", "two points"]);
+    bad(Problem::c2c([4, 4, 4]).keep([Keep::All, Keep::Lowest(5), Keep::All]), &["axis 1", "4", "5"]);
+    bad(Problem::c2c([4, 4, 4]).keep([Keep::Lowest(0), Keep::All, Keep::All]), &["axis 0", "got 0"]);
+    bad(Problem::r2c([4, 4, 4]).keep([Keep::All, Keep::All, Keep::Range(1, 4)]), &["3 modes", "1..4"]);
+    bad(Problem::c2c([4, 4, 4]).keep([Keep::Range(2, 2), Keep::All, Keep::All]), &["2..2"]);
+    bad(
+        Problem::c2c([4, 4, 4]).axes(&[1, 2]).keep([Keep::Lowest(2), Keep::All, Keep::All]),
+        &["axis 0", "not transformed"],
+    );
+    bad(Problem::c2c([4, 4, 4]).filled(0, 2..5), &["axis 0", "2..5"]);
+    bad(Problem::c2c([4, 4, 4]).axes(&[1, 2]).filled(0, 0..2), &["axis 0", "not transformed"]);
+    let text = "dct5".parse::<Kind>().unwrap_err().to_string();
+    assert!(text.contains("dct5") && text.contains("dst4"), "{text}");
+}
