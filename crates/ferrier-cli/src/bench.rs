@@ -1,7 +1,8 @@
 //! `ferrier bench`: how fast, how close to the limit, and is it right.
 
 use ferrier::codec::RAW;
-use ferrier::{Precision, Tiling, machine};
+use ferrier::wisdom::Known;
+use ferrier::{Overlap, Precision, machine};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -14,6 +15,7 @@ use crate::contest::{self, Job};
 use crate::failure::{Failure, Outcome, fail};
 use crate::moving;
 use crate::output;
+use crate::overlap;
 use crate::peers::{self, Member, Task};
 use crate::report::{self, bytes, digits};
 use crate::session::Session;
@@ -101,9 +103,13 @@ struct Report {
     copy_gb_s: f64,
     limit_fraction: f64,
     notes: Vec<String>,
-    /// The tiles of the first reshape, where it is cut.
+    /// What reshapes go by, where they are cut.
     #[serde(skip_serializing_if = "Option::is_none")]
-    tiling: Option<Tiling>,
+    overlap: Option<Overlap>,
+    /// What the plan was made from; null where nothing was known.
+    wisdom: Option<Known>,
+    /// How long planning took, memory not counted.
+    planning_ms: f64,
     steps: Vec<StepReport>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     breakdown: Vec<Block>,
@@ -309,7 +315,7 @@ fn assemble(
     let (mut sweep, mut variants) = (Vec::new(), Vec::new());
     match job {
         Job::One(_) => {}
-        Job::Sweep(_, tilings) => sweep = sweep::points(tilings, &measured.timed, task.ndim),
+        Job::Sweep(_, tilings, _) => sweep = sweep::points(tilings, &measured.timed, task.ndim),
         Job::Variants(_, members, _) => variants = variants::reports(members, &measured.timed),
     }
     if let (Some(path), false) = (&args.svg, sweep.is_empty()) {
@@ -364,7 +370,9 @@ fn assemble(
         wire_bytes: timed.wire,
         copy_gb_s,
         notes: timed.notes.clone(),
-        tiling: timed.tiling.filter(|tiling| tiling.tile > 0),
+        overlap: Some(timed.overlap.clone()).filter(overlap::is_cut),
+        wisdom: timed.wisdom.clone(),
+        planning_ms: timed.planning_ms,
         limit_fraction: 3.0 * 2.0 * array_bytes / (copy_gb_s * 1e9) / seconds,
         steps: timed.steps.iter().map(StepReport::new).collect(),
         breakdown,
@@ -379,8 +387,8 @@ fn assemble(
 fn title(args: &BenchArgs, work: &Work<'_>, timed: &Timed) -> String {
     let kind = if work.task.real { "r2c" } else { "c2c" };
     let ranks = format!("{} rank{}", work.ranks, if work.ranks == 1 { "" } else { "s" });
-    let tiles = timed.tiling.filter(|tiling| tiling.tile > 0 && args.trace.is_some());
-    let tiles = tiles.map(|tiling| format!(", tiles of {}", crate::overlap::text(&tiling, work.task.ndim)));
+    let tiles = overlap::is_cut(&timed.overlap) && args.trace.is_some();
+    let tiles = tiles.then(|| format!(", tiles of {}", overlap::text(&timed.overlap, work.task.ndim)));
     let wire = args.problem.common.wire.map_or(String::new(), |wire| format!(" over {wire}"));
     format!(
         "{} {kind} {}, {ranks}, {}{wire}{}",
@@ -449,9 +457,11 @@ fn text(args: &BenchArgs, report: &Report) -> String {
         ("memory per rank", bytes(report.memory_bytes_per_rank)),
         ("between ranks", bytes(report.wire_bytes)),
     ]);
-    if let Some(tiling) = &report.tiling {
-        out += &report::pairs(&[("tiles", crate::overlap::text(tiling, ndim))]);
+    if let Some(overlap) = &report.overlap {
+        out += &report::pairs(&[("tiles", overlap::text(overlap, ndim))]);
     }
+    out += &report::pairs(&[("planning", format!("{} ms", digits(report.planning_ms)))]);
+    out += &crate::plan::wisdom_line(report.wisdom.as_ref());
     if args.profile {
         out.push('\n');
         out += &profile_table(report);

@@ -41,8 +41,12 @@ pub struct Timed {
     pub exchange: String,
     /// What transformed the lines.
     pub kernel: String,
-    /// The tiles of the first reshape.
-    pub tiling: Option<ferrier::Tiling>,
+    /// What reshapes go by.
+    pub overlap: ferrier::Overlap,
+    /// Whose experience the plan was made from, if any's.
+    pub wisdom: Option<ferrier::wisdom::Known>,
+    /// How long planning took, memory not counted, in milliseconds.
+    pub planning_ms: f64,
     /// What a user should know about the plan.
     pub notes: Vec<String>,
 }
@@ -119,7 +123,13 @@ impl<T: Real + Number + Into<f64>> Contender<T> {
     ///
     /// # Errors
     /// Those of the library.
-    pub fn new(comm: &Comm, draft: Draft<T>, noise: &Noise, in_place: bool) -> Outcome<Self> {
+    pub fn new(
+        comm: &Comm,
+        (draft, planning_ms): (Draft<T>, f64),
+        noise: &Noise,
+        in_place: bool,
+    ) -> Outcome<Self> {
+        let wisdom = draft.wisdom().cloned();
         let plan = draft.build()?;
         let arrays = session::agree(comm, Arrays::new(&plan, noise, in_place).map_err(Into::into))?;
         let recipe = plan.recipe();
@@ -128,7 +138,9 @@ impl<T: Real + Number + Into<f64>> Contender<T> {
             codec: recipe.codec().into(),
             exchange: recipe.exchange().into(),
             kernel: recipe.kernel().into(),
-            tiling: recipe.overlap.forward.first().copied(),
+            overlap: recipe.overlap.clone(),
+            wisdom,
+            planning_ms,
             notes: plan.notes().to_vec(),
             ..Timed::default()
         };

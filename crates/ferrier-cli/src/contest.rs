@@ -19,7 +19,7 @@ pub enum Job {
     /// Nothing: one plan.
     One(Choice),
     /// Tiles, one after the other.
-    Sweep(Choice, Vec<Tiling>),
+    Sweep(Choice, Vec<Tiling>, Vec<Overlap>),
     /// Ways to overlap, in turn.
     Variants(Choice, Vec<&'static variants::Member>, Duration),
 }
@@ -36,10 +36,10 @@ impl Job {
                 let choices = variants::choices::<T>(comm, work, given, members, *budget)?;
                 measure::<T>(comm, work, &choices)
             }
-            Job::Sweep(given, tilings) => {
+            Job::Sweep(given, _, overlaps) => {
                 let mut all = Measured::default();
-                for tiling in tilings {
-                    let choice = Choice { overlap: Some(Overlap::uniform(*tiling)), ..given.clone() };
+                for overlap in overlaps {
+                    let choice = Choice { overlap: Some(overlap.clone()), ..given.clone() };
                     let mut one = measure::<T>(comm, work, &[choice])?;
                     one.timed.splice(0..0, all.timed);
                     all = one;
@@ -66,10 +66,15 @@ pub fn job(args: &BenchArgs) -> Outcome<Job> {
         return Ok(Job::Variants(choice, members, args.budget.unwrap_or(BUDGET)));
     }
     match tilings[..] {
-        [] => Ok(Job::One(choice)),
-        [one] => Ok(Job::One(Choice { overlap: Some(Overlap::uniform(one)), ..choice })),
+        [] | [_] => {
+            let overlap = common.tiling.overlap(&args.problem.shape)?;
+            Ok(Job::One(Choice { overlap, ..choice }))
+        }
         _ if !args.against.is_empty() => fail("a sweep over --tiles goes without --against"),
-        _ => Ok(Job::Sweep(choice, tilings)),
+        _ => {
+            let overlaps = tilings.iter().map(|tiling| common.tiling.lots(*tiling)).collect();
+            Ok(Job::Sweep(choice, tilings, overlaps))
+        }
     }
     .and_then(|job| match (&job, &args.svg) {
         (Job::One(_), Some(_)) => {

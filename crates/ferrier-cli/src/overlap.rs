@@ -1,7 +1,7 @@
 //! Tiles on the command line: what is cut, and what flies.
 
-use clap::Args;
-use ferrier::{Choice, Comm, Overlap, Tiling, exchange};
+use clap::{Args, ValueEnum};
+use ferrier::{Choice, Comm, Overlap, Progress, Tiling, exchange};
 
 use crate::failure::{Outcome, fail};
 use crate::session;
@@ -29,6 +29,33 @@ pub struct TilingArgs {
         requires = "tiles"
     )]
     pub cut: Vec<isize>,
+    /// Of a batch, transform so many arrays at once, so that the others fly meanwhile [default: all]
+    #[arg(long, value_name = "N")]
+    pub arrays: Option<usize>,
+    /// Who looks after what flies: passes, or a thread of each rank, which wants a core and an MPI that
+    /// more than one thread may call
+    #[arg(long, value_enum)]
+    pub progress: Option<ProgressName>,
+    /// Lines that are transformed together where their elements lie far apart [default: the kernel's own]
+    #[arg(long, value_name = "LINES")]
+    pub block: Option<usize>,
+}
+
+/// Who looks after what flies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ProgressName {
+    Poll,
+    Thread,
+}
+
+impl ProgressName {
+    /// As the library calls it.
+    pub fn progress(self) -> Progress {
+        match self {
+            ProgressName::Poll => Progress::Poll,
+            ProgressName::Thread => Progress::Thread,
+        }
+    }
 }
 
 impl TilingArgs {
@@ -61,14 +88,19 @@ impl TilingArgs {
         Ok(all)
     }
 
+    /// These tiles, and the lots that were asked for.
+    pub fn lots(&self, tiling: Tiling) -> Overlap {
+        Overlap { arrays: self.arrays.unwrap_or(0), ..Overlap::uniform(tiling) }
+    }
+
     /// The one that was asked for, if any.
     ///
     /// # Errors
     /// Those of [`tilings`](Self::tilings), and lists.
     pub fn overlap(&self, frame: &Frame) -> Outcome<Option<Overlap>> {
         match self.tilings(frame)?[..] {
-            [] => Ok(None),
-            [one] => Ok(Some(Overlap::uniform(one))),
+            [] => Ok(self.arrays.map(|_| self.lots(Tiling::default()))),
+            [one] => Ok(Some(self.lots(one))),
             _ => fail("lists of --tiles, --window, --polls or --cut are for bench: here one of each"),
         }
     }
@@ -99,8 +131,22 @@ pub fn with_messages(comm: &Comm, choice: &Choice) -> Outcome<Choice> {
     Ok(choice)
 }
 
+/// What the reshapes of a direction go by, in words; the same for all is said once.
+pub fn text(overlap: &Overlap, ndim: usize) -> String {
+    let mut said: Vec<String> = overlap.forward.iter().map(|tiling| tiles(tiling, ndim)).collect();
+    said.dedup();
+    let lots =
+        if overlap.arrays > 0 { format!(", {} arrays at once", overlap.arrays) } else { String::new() };
+    said.join(" / ") + &lots
+}
+
+/// Is anything cut?
+pub fn is_cut(overlap: &Overlap) -> bool {
+    overlap.arrays > 0 || overlap.forward.iter().any(|tiling| tiling.tile > 0)
+}
+
 /// Tiles in words, axes counted as the user does.
-pub fn text(tiling: &Tiling, ndim: usize) -> String {
+fn tiles(tiling: &Tiling, ndim: usize) -> String {
     if tiling.tile == 0 {
         return "a single one".into();
     }

@@ -27,6 +27,8 @@ struct Report<'a> {
     /// The same, step by step.
     messages_between_nodes: &'a [u64],
     traffic: Vec<StepTraffic>,
+    /// How long planning took, memory not counted.
+    planning_ms: f64,
     /// What it was made from; null where nothing was known.
     wisdom: Option<&'a Known>,
     notes: &'a [String],
@@ -42,6 +44,7 @@ struct Drafted {
     nodes: Vec<usize>,
     notes: Vec<String>,
     wisdom: Option<Known>,
+    planning_ms: f64,
 }
 
 impl Drafted {
@@ -83,13 +86,14 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
             report::json(path, &assemble(&args.problem, drafted, &between))
         }
         (Some(drafted), None) => {
-            report::say(&(text(&args.problem, drafted) + &wisdom_line(drafted.wisdom.as_ref())))
+            let planned = format!("planned in {} ms\n", report::digits(drafted.planning_ms));
+            report::say(&(text(&args.problem, drafted) + &planned + &wisdom_line(drafted.wisdom.as_ref())))
         }
     })
 }
 
 /// Whether something was known, and how old it is.
-fn wisdom_line(known: Option<&Known>) -> String {
+pub fn wisdom_line(known: Option<&Known>) -> String {
     match known {
         Some(known) => {
             let age = crate::wisdom::age(known.age());
@@ -111,14 +115,17 @@ fn draft<T: Real>(
         Some(file) => planner.wisdom(file),
         None => planner,
     };
+    let start = std::time::Instant::now();
     let draft = planner.draft::<T>(comm);
     let draft = session::agree(comm, draft.map_err(Into::into))?;
+    let planning_ms = start.elapsed().as_secs_f64() * 1e3;
     Ok(Drafted {
         recipe: draft.recipe().clone(),
         memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
         nodes: comm.nodes().to_vec(),
         notes: draft.notes().to_vec(),
         wisdom: draft.wisdom().cloned(),
+        planning_ms,
     })
 }
 
@@ -137,6 +144,7 @@ fn assemble<'a>(args: &'a ProblemArgs, drafted: &'a Drafted, between: &'a [u64])
         traffic: recipe.traffic(),
         notes: &drafted.notes,
         wisdom: drafted.wisdom.as_ref(),
+        planning_ms: drafted.planning_ms,
         recipe,
     }
 }
@@ -195,8 +203,8 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
         ("between ranks, one forward", bytes(recipe.wire_bytes())),
         ("memory of a rank, at most", bytes(drafted.memory)),
     ];
-    if let Some(tiling) = recipe.overlap.forward.first() {
-        pairs.push(("tiles", crate::overlap::text(tiling, args.shape.ndim())));
+    if crate::overlap::is_cut(&recipe.overlap) {
+        pairs.push(("tiles", crate::overlap::text(&recipe.overlap, args.shape.ndim())));
     }
     out + &report::pairs(&pairs)
 }

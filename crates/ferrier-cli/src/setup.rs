@@ -90,12 +90,16 @@ pub fn named(common: &Common) -> Outcome<Choice> {
     if let Some(name) = &common.kernel {
         ferrier::kernel::find(name)?;
     }
+    if common.tiling.block == Some(0) || common.tiling.arrays == Some(0) {
+        return fail("--block and --arrays: at least 1");
+    }
     let compress = common.compress.map(|compress| match compress {
         CompressName::BetweenNodes => Compress::BetweenNodes,
         CompressName::BetweenRanks => Compress::BetweenRanks,
     });
     let (exchange, kernel, codec) = (common.exchange.clone(), common.kernel.clone(), common.codec.clone());
-    Ok(Choice { exchange, kernel, codec, compress, ..Choice::default() })
+    let (progress, block) = (common.tiling.progress.map(|name| name.progress()), common.tiling.block);
+    Ok(Choice { exchange, kernel, codec, compress, progress, block, ..Choice::default() })
 }
 
 /// The problem with the error that is allowed, if one is.

@@ -135,8 +135,10 @@ fn contenders<T: Real + Number + Into<f64>>(
     let mut list = Vec::new();
     for choice in choices {
         let choice = crate::overlap::with_messages(comm, choice)?;
+        let start = Instant::now();
         let draft = Planner::new(&work.problem).choice(choice).draft::<T>(comm);
         let draft = session::agree(comm, draft.map_err(Into::into))?;
+        let planning_ms = start.elapsed().as_secs_f64() * 1e3;
         let boxes = [&draft.recipe().input, &draft.recipe().output]
             .map(|layout| layout.boxes()[comm.rank()].volume());
         let numbers =
@@ -145,7 +147,7 @@ fn contenders<T: Real + Number + Into<f64>>(
         let ours = if work.in_place { numbers[1] } else { 2 * numbers[0] + numbers[1] };
         let theirs = work.peers.len() * (numbers[0] + 2 * numbers[1]);
         setup::check_room(comm, choices.len() * (draft.memory().total() + ours) + theirs)?;
-        list.push(Contender::new(comm, draft, noise, work.in_place)?);
+        list.push(Contender::new(comm, (draft, planning_ms), noise, work.in_place)?);
     }
     Ok(list)
 }

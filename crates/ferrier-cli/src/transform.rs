@@ -13,6 +13,7 @@ use crate::failure::{Failure, Outcome, fail, io_failure, io_text};
 use crate::npy::{Dtype, Header};
 use crate::output::{Naming, Output};
 use crate::parts::{self, Elements, Number, Part};
+use crate::report;
 use crate::session::{self, Session};
 use crate::setup;
 use crate::shape::{Frame, LayoutName, real_length};
@@ -223,6 +224,9 @@ fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &Progr
         [&draft.recipe().input, &draft.recipe().output].map(|layout| layout.boxes()[comm.rank()].volume());
     let numbers = boxes[0] * if job.problem.is_real() { 1 } else { 2 } + boxes[1] * 2;
     setup::check_room(comm, draft.memory().total() + numbers * size_of::<T>())?;
+    if comm.rank() == 0 && draft.wisdom().is_some() {
+        report::say(&crate::plan::wisdom_line(draft.wisdom()))?;
+    }
     let mut plan = draft.build()?;
     let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?)));
     let (input, output_array) = session::agree(comm, arrays.map_err(Into::into))?;

@@ -47,7 +47,7 @@ pub static VARIANTS: &[Member] = &[
         name: "new",
         summary: "what comes after it overlaps too, tuned",
         after: Some(true),
-        knobs: &["tile", "window", "polls", "cut"],
+        knobs: &["tile", "window", "polls", "cut", "arrays"],
     },
 ];
 
@@ -70,7 +70,7 @@ pub struct VariantReport {
     times: Times,
     #[serde(flatten)]
     split: Split,
-    tiling: Option<Tiling>,
+    overlap: Option<Overlap>,
     breakdown: Vec<blocks::Block>,
 }
 
@@ -116,7 +116,7 @@ pub fn reports(members: &[&'static Member], timed: &[Timed]) -> Vec<VariantRepor
         name: member.name,
         times: Times::new(&timed.forward),
         split: blocks::split(&timed.events, timed.typical_ms),
-        tiling: timed.tiling.filter(|tiling| tiling.tile > 0),
+        overlap: Some(timed.overlap.clone()).filter(overlap::is_cut),
         breakdown: blocks::blocks(&timed.events, timed.typical_ms),
     };
     members.iter().zip(timed).map(report).collect()
@@ -139,7 +139,7 @@ pub fn text(reports: &[VariantReport], ndim: usize) -> String {
         let Times { best_ms, median_ms } = report.times;
         let mut row = vec![report.name.to_string()];
         row.extend([best_ms, median_ms, base / median_ms, compute_ms, overlappable_ms, wait_ms].map(digits));
-        row.push(report.tiling.map_or(String::new(), |tiling| overlap::text(&tiling, ndim)));
+        row.push(report.overlap.as_ref().map_or(String::new(), |overlap| overlap::text(overlap, ndim)));
         row
     };
     let rows: Vec<_> = reports.iter().map(row).collect();

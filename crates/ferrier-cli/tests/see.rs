@@ -91,7 +91,7 @@ fn breakdowns_add_up() {
         let sum: f64 = blocks.iter().map(|block| ms(block, "mean_ms")).sum();
         let median = ms(&report["forward"], "median_ms");
         assert!((sum - median).abs() < 1e-6 * median, "{sum} {median}");
-        assert_eq!(report["tiling"]["tile"], 2);
+        assert_eq!(report["overlap"]["forward"][0]["tile"], 2);
     }
     let said = stdout(&run(&words));
     assert!(["block", "mean ms", "fft axis 0", "wait"].iter().all(|part| said.contains(part)), "{said}");
@@ -171,9 +171,9 @@ fn variants_are_tuned_and_compared() {
         assert!(ms(variant, "overlappable_ms") <= compute * 1.000_001, "{variant}");
         assert!(!list(variant, "breakdown").is_empty());
     }
-    assert!(variants[0]["tiling"].is_null(), "{variants:?}");
-    assert_eq!(variants[1]["tiling"]["tile"], 1);
-    assert_eq!(variants[1]["tiling"]["after"], false);
+    assert!(variants[0]["overlap"].is_null(), "{variants:?}");
+    assert_eq!(variants[1]["overlap"]["forward"][0]["tile"], 1);
+    assert_eq!(variants[1]["overlap"]["forward"][0]["after"], false);
     let hidden = (ms(&variants[0], "median_ms") - ms(&variants[3], "median_ms"))
         / ms(&variants[0], "overlappable_ms").min(ms(&variants[0], "wait_ms"));
     assert!((ms(&report, "hidden_fraction") - hidden).abs() <= 1e-9 * hidden.abs(), "{report}");

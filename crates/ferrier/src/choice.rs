@@ -77,6 +77,18 @@ impl Default for Tiling {
     }
 }
 
+/// Who looks after exchanges that fly.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Progress {
+    /// Passes do, now and then; see [`Tiling::polls`].
+    #[default]
+    Poll,
+    /// A thread of each rank does. It wants a core, and a transport that more
+    /// than one thread of a process may call; elsewhere passes do.
+    Thread,
+}
+
 /// The tiles of the reshapes of a plan, in the order in which each direction
 /// comes to them. A list that is too short goes on with its last entry, an
 /// empty one means a single tile.
@@ -86,12 +98,16 @@ pub struct Overlap {
     pub forward: Vec<Tiling>,
     /// Of `backward`.
     pub backward: Vec<Tiling>,
+    /// Where several arrays are transformed together, how many go at once: the
+    /// others are transformed while these fly. 0 is short for all of them.
+    #[serde(default)]
+    pub arrays: usize,
 }
 
 impl Overlap {
     /// The same for all reshapes of both directions.
     pub fn uniform(tiling: Tiling) -> Overlap {
-        Overlap { forward: vec![tiling], backward: vec![tiling] }
+        Overlap { forward: vec![tiling], backward: vec![tiling], arrays: 0 }
     }
 }
 
@@ -138,6 +154,12 @@ pub struct Choice {
     pub threads: Option<usize>,
     /// Reshapes that fly in tiles; for exchanges that send messages.
     pub overlap: Option<Overlap>,
+    /// Who looks after what flies; passes, where it is not said.
+    pub progress: Option<Progress>,
+    /// Lines that are loaded, transformed and stored together where their
+    /// elements lie far apart: the sub-tiles of the literature. By default what
+    /// the kernel does best with.
+    pub block: Option<usize>,
     /// Speed against space.
     pub memory: MemoryUse,
 }

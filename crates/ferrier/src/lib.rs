@@ -50,7 +50,7 @@ pub mod transport;
 pub mod tune;
 pub mod wisdom;
 
-pub use choice::{Choice, Compress, MemoryUse, Overlap, Path, Tiling};
+pub use choice::{Choice, Compress, MemoryUse, Overlap, Path, Progress, Tiling};
 pub use design::design;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Local, MODES, Mode, Number, choice, exchanges, kernels, plan_of, source};
-use ferrier::{Choice, Plan, Planner, Problem, Result, Workspace};
+use ferrier::{Choice, Path, Plan, Planner, Problem, Progress, Result, Wire, Workspace};
 use ferrier_test::cases::{Case, Kind, ORDERS, Scale, Split};
 use ferrier_test::dft::indices;
 use ferrier_test::{Rng, watchdog};
@@ -38,11 +38,14 @@ struct How {
     threads: usize,
     choice: Choice,
     mode: Mode,
+    wire: Option<Wire>,
 }
 
 /// Forward and backward; the results in C order of the global arrays, batch outermost.
 fn run<T: Number>(case: &Case, problem: &Problem, how: &How) -> Bits {
-    let outcome: Result<Vec<_>> = ferrier::ranks(how.ranks).threads(how.threads).run(|comm| {
+    let ranks = ferrier::ranks(how.ranks).threads(how.threads);
+    let ranks = how.wire.map_or(ranks, |wire| ranks.wire(wire));
+    let outcome: Result<Vec<_>> = ranks.run(|comm| {
         let mut plan = plan_of::<T>(&comm, problem, &how.choice)?;
         common::transform(&mut plan, case, how.mode)
     });
@@ -80,7 +83,13 @@ fn does_not_matter<T: Number>(kernel: &str) {
         // Large enough that three threads have work.
         let case = case(shape, kind, 1);
         let problem = common::problem(&case, 2, &mut Rng::new(0));
-        let how = |exchange, threads, mode| How { ranks: 2, threads, choice: choice(exchange, kernel), mode };
+        let how = |exchange, threads, mode| How {
+            ranks: 2,
+            threads,
+            choice: choice(exchange, kernel),
+            mode,
+            wire: None,
+        };
         let first = run::<T>(&case, &problem, &how(exchanges()[0], 1, Mode::Arrays));
         for exchange in exchanges() {
             for threads in 1..=3 {
@@ -114,7 +123,8 @@ fn a_batch_is_many_single_transforms() {
             let many = case([8, 7, 10], kind, 5);
             let choice = choice(exchanges()[turn % exchanges().len()], kernel);
             for ranks in [1, 3] {
-                let how = How { ranks, threads: 2, choice: choice.clone(), mode: MODES[turn % 3] };
+                let how =
+                    How { ranks, threads: 2, choice: choice.clone(), mode: MODES[turn % 3], wire: None };
                 let all = run::<f64>(&many, &common::problem(&many, ranks, &mut Rng::new(0)), &how);
                 let (n, m) = (all.0.len() / 5, all.1.len() / 5);
                 for b in 0..5 {
@@ -211,7 +221,11 @@ fn reproducible_results_do_not_depend_on_ranks_or_layouts() {
             let first = {
                 let problem = common::problem(&base, 1, &mut rng).reproducible(true);
                 let choice = choice(exchanges()[0], kernel);
-                run::<f64>(&base, &problem, &How { ranks: 1, threads: 1, choice, mode: Mode::Arrays })
+                run::<f64>(
+                    &base,
+                    &problem,
+                    &How { ranks: 1, threads: 1, choice, mode: Mode::Arrays, wire: None },
+                )
             };
             for ranks in 1..=8 {
                 for turn in 0..4 {
@@ -225,11 +239,44 @@ fn reproducible_results_do_not_depend_on_ranks_or_layouts() {
                     let problem = common::problem(&case, ranks, &mut rng).reproducible(true);
                     let exchange = exchanges()[turn % exchanges().len()];
                     let choice = common::any_choice(exchange, kernel, ranks, &mut rng);
-                    let how = How { ranks, threads: 1 + turn % 2, choice, mode: *rng.pick(&MODES) };
+                    let how =
+                        How { ranks, threads: 1 + turn % 2, choice, mode: *rng.pick(&MODES), wire: None };
                     let told = format!("{kernel} {} {ranks} ranks\n{problem:?}\n{:?}", base.line, how.choice);
                     same(&told, &first, &run::<f64>(&case, &problem, &how));
                 }
             }
+        }
+    }
+}
+
+/// Tiles, windows, cuts, lots of arrays, for all that sends messages: the bits of one tile.
+#[test]
+fn tiles_do_not_matter() {
+    let _watchdog = watchdog(120);
+    let mut rng = Rng::for_test(505);
+    let splits = [Split::Slabs(0), Split::Slabs(0), Split::Slabs(1), Split::Pencils(2), Split::Bricks];
+    for turn in 0..60 {
+        let shape = *rng.pick(&[[8, 8, 8], [6, 7, 10], [12, 5, 9]]);
+        let ranks = *rng.pick(&[2, 2, 3, 4, 6]);
+        let case = Case {
+            input: *rng.pick(&splits),
+            output: *rng.pick(&splits),
+            ..case(shape, kinds()[turn % 3], *rng.pick(&[1, 1, 2, 5]))
+        };
+        let problem = common::problem(&case, ranks, &mut rng);
+        let exchange = exchanges()[turn % exchanges().len()];
+        let fast = Wire { gbit_per_s: 50.0, latency_us: 5.0 };
+        let wire = (exchange != "direct" && rng.below(2) == 0).then_some(fast);
+        let how = |choice: Choice, mode| How { ranks, threads: 1, choice, mode, wire };
+        let path = *rng.pick(&[None, Some(Path::Slab), Some(Path::Pencil)]);
+        let base = Choice { path, ..choice(exchange, kernels()[0]) };
+        let one = How { ranks, threads: 1, choice: base.clone(), mode: Mode::Arrays, wire: None };
+        let one = run::<f64>(&case, &problem, &one);
+        for _ in 0..4 {
+            let progress = *rng.pick(&[None, None, Some(Progress::Thread)]);
+            let tiled = Choice { overlap: Some(common::any_overlap(&mut rng)), progress, ..base.clone() };
+            let told = format!("{problem:?} on {ranks} ranks\n{tiled:?}");
+            same(&told, &one, &run::<f64>(&case, &problem, &how(tiled, *rng.pick(&MODES))));
         }
     }
 }
@@ -242,7 +289,7 @@ fn another_order_of_the_axes_shows_in_the_bits() {
     let problem = common::problem(&case, 2, &mut Rng::new(0));
     let with = |axes: [usize; 3]| {
         let choice = Choice { axes: Some(axes.to_vec()), ..choice(exchanges()[0], kernels()[0]) };
-        run::<f64>(&case, &problem, &How { ranks: 2, threads: 1, choice, mode: Mode::Arrays })
+        run::<f64>(&case, &problem, &How { ranks: 2, threads: 1, choice, mode: Mode::Arrays, wire: None })
     };
     assert_ne!(with([0, 1, 2]).0, with([2, 1, 0]).0);
 }

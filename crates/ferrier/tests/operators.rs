@@ -74,7 +74,8 @@ fn trial(rng: &mut Rng) -> Trial {
         let tiling =
             |rng: &mut Rng| Tiling { tile: 1 + rng.below(4), window: 1 + rng.below(3), ..Tiling::default() };
         let list = |rng: &mut Rng| (0..rng.below(3)).map(|_| tiling(rng)).collect();
-        choice.overlap = Some(Overlap { forward: list(rng), backward: list(rng) });
+        choice.overlap =
+            Some(Overlap { forward: list(rng), backward: list(rng), arrays: *rng.pick(&[0, 0, 1, 2]) });
     }
     choice.fuse = [None, Some(true), Some(false)][rng.below(3)];
     Trial { problem: problem.operators(true), choice, ranks: 1 + rng.below(6), threads: 1 + rng.below(2) }

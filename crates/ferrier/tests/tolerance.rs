@@ -11,7 +11,7 @@ use num_complex::Complex;
 
 /// How many random problems: `FERRIER_CASES`, or a few.
 fn count() -> usize {
-    std::env::var("FERRIER_CASES").map_or(99, |text| text.parse().expect("FERRIER_CASES is a number"))
+    std::env::var("FERRIER_CASES").map_or(198, |text| text.parse().expect("FERRIER_CASES is a number"))
 }
 
 /// Random, smooth, or spiky over sixty decades; between -1 and 1 but for the last.

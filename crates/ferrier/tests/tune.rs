@@ -439,3 +439,37 @@ fn every_rank_grid_gives_right_results() {
             .check::<f64>(&oracle, &mut rng);
     }
 }
+
+/// The first transforms of a plan are trials, and right; then it settles, and remembers.
+#[test]
+fn a_plan_tunes_itself_while_it_works() {
+    let _watchdog = watchdog(120);
+    let file = std::env::temp_dir().join(format!("ferrier-online-{}.json", std::process::id()));
+    let problem = Problem::c2c([12, 10, 8]).reproducible(true);
+    let run = |effort: Effort, times: usize| {
+        ferrier::ranks(2).run(|comm| {
+            let draft = Planner::new(&problem).effort(effort).wisdom(&file).draft::<f64>(&comm)?;
+            let known = draft.wisdom().is_some();
+            let mut plan: Plan<f64> = draft.build()?;
+            let (mut x, mut y, mut back) = (plan.make_input()?, plan.make_output()?, plan.make_input()?);
+            x.fill_complex(|_, [i, j, k]| ferrier::Complex::new((i * 7 + j) as f64 % 5.0, k as f64 - 2.5));
+            let mut seen = Vec::new();
+            let began = plan.is_tuning();
+            for _ in 0..times {
+                plan.forward(&x, &mut y)?;
+                plan.backward(&y, &mut back)?;
+                seen.push((y.complex().to_vec(), back.complex().to_vec()));
+            }
+            Ok((known, began, plan.is_tuning(), seen))
+        })
+    };
+    let plain = run(Effort::Estimate, 1).unwrap();
+    let tuned = run(Effort::Online, 60).unwrap();
+    for (plain, tuned) in plain.iter().zip(&tuned) {
+        assert_eq!((tuned.0, tuned.1, tuned.2), (false, true, false), "it began to tune, and came to an end");
+        assert!(tuned.3.iter().all(|pair| *pair == plain.3[0]), "bits changed while it tuned");
+    }
+    let again = run(Effort::Online, 1).unwrap();
+    assert!(again.iter().all(|rank| rank.0 && !rank.1), "what was found is known");
+    std::fs::remove_file(&file).unwrap();
+}

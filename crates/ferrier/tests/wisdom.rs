@@ -291,3 +291,19 @@ fn choices_that_do_not_work_here_are_not_used() {
         assert!(!known && recipe.exchange() == "direct", "{wrong:?}");
     }
 }
+
+/// What was learned over a pretended wire is about another machine.
+#[test]
+fn a_wire_is_part_of_the_machine() {
+    let problem = Problem::c2c([8, 8, 8]);
+    let both = |comm: Comm| keys::<f64>(&comm, &problem, &Choice::default());
+    let wires = [None, Some("10gbit:5us"), Some("1gbit:5us")];
+    let machines = wires.map(|wire| {
+        let ranks = ferrier::ranks(2).nodes(2);
+        let ranks = wire.map_or(ranks, |wire| ranks.wire(wire.parse().unwrap()));
+        ranks.run(both).unwrap().swap_remove(0).1
+    });
+    assert_ne!(machines[0], machines[1]);
+    assert_ne!(machines[1], machines[2]);
+    assert_eq!(machines[1].transport, "threads over 10gbit:5us");
+}

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use ferrier::Comm;
-use ferrier_mpi::{Error, Found, Level, Mpi, Surroundings, find, find_in};
+use ferrier_mpi::{Error, Found, Mpi, Surroundings, find, find_in};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome, fail};
@@ -45,7 +45,7 @@ impl Launched {
     fn join() -> Outcome<Option<Launched>> {
         let wrapped = |error| Failure::new(one_line(&error));
         let Some(found) = find().map_err(wrapped)? else { return Ok(None) };
-        let mpi = Mpi::load(found, Level::Funneled).map_err(wrapped)?;
+        let mpi = Mpi::load(found, ferrier::mpi::level()?).map_err(wrapped)?;
         let world = mpi.world().map_err(wrapped)?;
         // Another launcher's library starts all the same: as many runs of one rank.
         if let Some(size) = number(&SIZES).filter(|&size| size > 1 && world.size() == 1) {

@@ -3,7 +3,7 @@
 //! lengths only their senders know go as messages.
 
 use super::fleet::Hull;
-use super::{Groups, Places, Volumes, point_to_point};
+use super::{Groups, Loans, Places, Volumes, labels, point_to_point};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -18,6 +18,11 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
     let places = Places { at, len: block * group.size() };
     let parts: Vec<Part> =
         (0..group.size()).map(|peer| Part { peer, at: peer * block, len: block }).collect();
-    let flight = group.transport().flight(Call::AllToAll, &parts, &parts)?;
-    Ok(Hull::new(places.clone(), places, Box::new(flight)))
+    let loans = || {
+        let labels = labels(&volumes.pairs);
+        let size = |label: &usize| labels.iter().filter(|other| *other == label).count();
+        let lens = labels.iter().map(|label| block * size(label)).collect();
+        Loans { at: vec![block * group.rank(); labels.len()], lens }
+    };
+    Hull::of_parts(&group, volumes, Call::AllToAll, (places.clone(), places), (&parts, &parts), loans)
 }

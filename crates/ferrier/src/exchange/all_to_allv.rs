@@ -3,7 +3,7 @@
 //! lengths only their senders know go as messages.
 
 use super::fleet::Hull;
-use super::{Groups, Volumes, packed, parts, point_to_point};
+use super::{Groups, Volumes, packed, packed_loans, parts, point_to_point};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -17,6 +17,6 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
         parts.into_iter().filter_map(|part| ranks[part.peer].map(|peer| Part { peer, ..part })).collect()
     };
     let (sent, received) = (in_group(parts(&send, &volumes.to)), in_group(parts(&recv, &volumes.from)));
-    let flight = group.transport().flight(Call::AllToAllV, &sent, &received)?;
-    Ok(Hull::new(send, recv, Box::new(flight)))
+    let loans = || packed_loans(volumes, groups.whole().rank());
+    Hull::of_parts(&group, volumes, Call::AllToAllV, (send, recv), (&sent, &received), loans)
 }

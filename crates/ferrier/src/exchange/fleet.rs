@@ -4,9 +4,9 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Coder, Mover, Places, Sharing};
-use crate::transport::{Flight, News, Transport};
-use crate::{Error, Result};
+use super::{Coder, Loans, Mover, Places, Sharing, Volumes};
+use crate::transport::{Call, Flight, News, Part, Transport};
+use crate::{Comm, Error, Result};
 
 /// What a member does to move bytes; see [`Mover`] for what holds for the buffers.
 pub(super) trait Craft: Send + Sync {
@@ -93,6 +93,7 @@ pub(super) struct Hull {
     pub send: Places,
     pub recv: Places,
     pub sharing: Option<Sharing>,
+    pub loans: Option<Loans>,
     pub window: usize,
     /// See [`Mover::codes`].
     pub codes: bool,
@@ -101,8 +102,33 @@ pub(super) struct Hull {
 }
 
 impl Hull {
+    /// One that moves these parts by this call or, where they can be loaded
+    /// where they are, only tells of them.
+    pub fn of_parts(
+        group: &Comm,
+        volumes: &Volumes,
+        call: Call,
+        (send, recv): (Places, Places),
+        (sent, received): (&[Part], &[Part]),
+        loans: impl FnOnce() -> Loans,
+    ) -> Result<Hull> {
+        let transport = group.transport();
+        // What is encoded is decoded out of a buffer of this rank's.
+        let loan = match volumes.coded {
+            None => transport.loan(sent, received)?,
+            Some(_) => None,
+        };
+        Ok(match loan {
+            Some(flight) => {
+                let nowhere = Places { at: vec![0; recv.at.len()], len: 0 };
+                Hull { loans: Some(loans()), ..Hull::new(send, nowhere, Box::new(flight)) }
+            }
+            None => Hull::new(send, recv, Box::new(transport.flight(call, sent, received)?)),
+        })
+    }
+
     pub fn new(send: Places, recv: Places, craft: Box<dyn Craft>) -> Hull {
-        Hull { send, recv, sharing: None, window: 0, codes: false, note: None, craft }
+        Hull { send, recv, sharing: None, loans: None, window: 0, codes: false, note: None, craft }
     }
 }
 
@@ -114,6 +140,9 @@ struct Fleet {
 struct Afloat {
     hull: Hull,
     aloft: AtomicBool,
+    /// A progress thread tests as well: not while a start or another test is under way, lest it
+    /// take the end of the last flight for that of the next.
+    turn: Mutex<()>,
     /// What went wrong in the air: told in every test until the next start.
     failure: Mutex<Option<Error>>,
 }
@@ -123,6 +152,10 @@ impl Afloat {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn turn(&self) -> MutexGuard<'_, ()> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// It is over.
     fn land(&self, outcome: &Result<()>) {
         *self.failure() = outcome.as_ref().err().cloned();
@@ -130,6 +163,10 @@ impl Afloat {
     }
 
     fn test(&self) -> Result<bool> {
+        if !self.aloft.load(SeqCst) {
+            return self.failure().clone().map_or(Ok(true), Err);
+        }
+        let _turn = self.turn();
         if !self.aloft.load(SeqCst) {
             return self.failure().clone().map_or(Ok(true), Err);
         }
@@ -151,7 +188,12 @@ struct Ship {
 
 /// Movers that look after each other. Rests are those of `transport`.
 pub(super) fn fleet(transport: &Arc<dyn Transport>, hulls: Vec<Hull>) -> Vec<Box<dyn Mover>> {
-    let ready = |hull| Afloat { hull, aloft: AtomicBool::new(false), failure: Mutex::default() };
+    let ready = |hull| Afloat {
+        hull,
+        aloft: AtomicBool::new(false),
+        turn: Mutex::default(),
+        failure: Mutex::default(),
+    };
     let ships = hulls.into_iter().map(ready).collect();
     let fleet = Arc::new(Fleet { transport: transport.clone(), ships });
     let ship = |number| -> Box<dyn Mover> { Box::new(Ship { fleet: fleet.clone(), number }) };
@@ -193,6 +235,10 @@ impl Mover for Ship {
         self.own().hull.sharing.as_ref()
     }
 
+    fn loans(&self) -> Option<&Loans> {
+        self.own().hull.loans.as_ref()
+    }
+
     fn window(&self) -> usize {
         self.own().hull.window
     }
@@ -210,6 +256,7 @@ impl Mover for Ship {
     }
 
     unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
+        let _turn = self.own().turn();
         self.take_off()?;
         // SAFETY: the caller's word.
         let started = unsafe { self.own().hull.craft.start(send, recv, coder) };
@@ -246,10 +293,12 @@ impl Mover for Ship {
     }
 
     unsafe fn run(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
+        let turn = self.own().turn();
         self.take_off()?;
         // SAFETY: the caller's word.
         let outcome = unsafe { self.own().hull.craft.run(send, recv) };
         self.own().land(&Ok(()));
+        drop(turn);
         match outcome {
             Some(outcome) => outcome,
             None => {

@@ -111,6 +111,15 @@ pub struct Sharing {
     pub lens: Vec<[usize; 2]>,
 }
 
+/// Where parts are that stay where their senders stored them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loans {
+    /// Where in each rank's send buffer the part for this rank begins; in bytes.
+    pub at: Vec<usize>,
+    /// The length of each rank's send buffer.
+    pub lens: Vec<usize>,
+}
+
 /// One reshape, or a part of one, ready to run. Made collectively when a plan
 /// is made. Several movers of a plan may be in flight at once; they are
 /// started in the same order on every rank, and waited for in any order. Each
@@ -124,6 +133,12 @@ pub trait Mover: Send + Sync {
     /// stored is sent when all of them have started, and when it is done what
     /// came to them may be loaded as well.
     fn sharing(&self) -> Option<&Sharing> {
+        None
+    }
+    /// For transports whose ranks load what was sent where it was stored: all
+    /// send buffers are lent for the length of a transform, and there is no
+    /// receive buffer.
+    fn loans(&self) -> Option<&Loans> {
         None
     }
     /// Bytes of a window that all movers of a plan have together.
@@ -313,6 +328,13 @@ pub(crate) fn packed(lens: &[usize]) -> Places {
     };
     let at = lens.iter().map(|&part| after(part)).collect();
     Places { at, len }
+}
+
+/// The loans of parts that every rank lays one after the other.
+pub(crate) fn packed_loans(volumes: &Volumes, rank: usize) -> Loans {
+    let places: Vec<Places> = volumes.pairs.iter().map(|lens| packed(lens)).collect();
+    let at = places.iter().map(|places| places.at[rank]).collect();
+    Loans { at, lens: places.iter().map(|places| places.len).collect() }
 }
 
 /// The parts that are not empty, as a transport wants them.

@@ -1,8 +1,8 @@
 //! Exchange `point_to_point`: a message to each peer, taken in order of
 //! arrival. Ranks that do not talk do not wait for each other.
 
-use super::fleet::{Craft, Hull, Measured};
-use super::{Groups, Volumes, packed, parts};
+use super::fleet::{Hull, Measured};
+use super::{Groups, Volumes, packed, packed_loans, parts};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -16,7 +16,10 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
         parts
     };
     let (sent, received) = (in_turn(parts(&send, &volumes.to)), in_turn(parts(&recv, &volumes.from)));
-    let flight = comm.transport().flight(Call::Messages, &sent, &received)?;
-    let craft: Box<dyn Craft> = if volumes.vary() { Box::new(Measured(flight)) } else { Box::new(flight) };
-    Ok(Hull::new(send, recv, craft))
+    if volumes.vary() {
+        let flight = comm.transport().flight(Call::Messages, &sent, &received)?;
+        return Ok(Hull::new(send, recv, Box::new(Measured(flight))));
+    }
+    let loans = || packed_loans(volumes, comm.rank());
+    Hull::of_parts(comm, volumes, Call::Messages, (send, recv), (&sent, &received), loans)
 }

@@ -70,6 +70,9 @@ impl Rank<'_> {
     /// Where the part for, or from, a rank lies: `None` where it does not travel.
     fn place(&self, tile: usize, peer: usize, side: usize) -> Option<*mut u8> {
         let mover = &self.movers[tile];
+        if let (Some(loans), 1) = (mover.loans(), side) {
+            return Some((self.all[peer][tile][0] + loans.at[peer]) as *mut u8);
+        }
         let owner = match mover.sharing() {
             Some(sharing) if sharing.nodes[peer] == sharing.nodes[self.comm.rank()] => return None,
             Some(sharing) if side == 0 => sharing.outbox[peer],

@@ -7,9 +7,10 @@ use super::coding::{Coding, Grounds, Packing};
 use super::copy::Copy;
 use super::geometry::{Geometry, width};
 use super::lower::{Areas, Site, padded_rows, volumes};
+use super::order::{self, Action, Part, Turns};
 use super::pass::BoundPass;
 use super::schedule::{Act, Direction, End, Leg, Reshape, Schedule, Side};
-use super::tiles::{self, Action, Tiles};
+use super::tiles::{self, Tiles};
 use super::tool::{Through, Tool};
 use super::trip::stages;
 use super::twiddle::Twiddle;
@@ -23,12 +24,14 @@ use crate::{Comm, Real, Recipe, Result};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Barrier,
-    /// A pass or, by (reshape, tile), a part of it; `wired`: it has messages at an end.
+    /// A part of a pass. Its ends, where they are messages: the reshape and the tile of it.
     Run {
         bound: usize,
         pass: usize,
-        tile: Option<(usize, usize)>,
-        wired: bool,
+        part: Part,
+        wires: [Option<usize>; 2],
+        /// How often it looks after what flies.
+        polls: usize,
     },
     /// What a mover will send is encoded, and what it brought decoded.
     Encode {
@@ -76,8 +79,6 @@ pub(super) struct Variant<T> {
     pub gains: Vec<f64>,
     /// The bytes that this rank sends without encoding them.
     pub plain: u64,
-    /// How often a pass looks after what flies.
-    pub polls: usize,
     pub input: Geometry,
     pub output: Geometry,
     /// Are input and output real?
@@ -165,18 +166,23 @@ pub(super) fn movers(
         for (reshape, cut) in plan.reshapes.iter().zip(*cuts) {
             let of = |tile| Volumes {
                 reshape: count,
-                ..volumes(reshape, (cut, tile), comm.rank(), recipe.batch, number, packing)
+                ..volumes(reshape, (cut, tile), comm.rank(), number, packing)
             };
-            all.extend((0..cut.count).map(of));
+            all.extend((0..cut.count()).map(of));
             count += 1;
         }
     }
     let mut made = make(comm, &all)?.into_iter();
     let share = |(_, cuts): &(&Schedule, &[Tiles])| {
-        let tiles: usize = cuts.iter().map(|cut| cut.count).sum();
+        let tiles: usize = cuts.iter().map(Tiles::count).sum();
         Arc::new(made.by_ref().take(tiles).collect())
     };
     Ok(ways.iter().map(share).collect())
+}
+
+/// Do ranks load what was sent where its sender stored it?
+pub(super) fn lends(movers: &[Box<dyn Mover>]) -> bool {
+    movers.iter().any(|mover| mover.loans().is_some())
 }
 
 /// Binds a schedule to this rank and its memory.
@@ -184,7 +190,7 @@ pub(super) fn bind<T: Real>(
     comm: &Comm,
     recipe: &Recipe,
     plan: &Schedule,
-    (direction, in_place, stream): (Direction, bool, bool),
+    (direction, in_place, stream, block): (Direction, bool, bool, Option<usize>),
     (cuts, movers): (&[Tiles], &Movers),
     wrapping: Option<&Wrapping<T>>,
     tables: &mut Tables<T>,
@@ -194,9 +200,30 @@ pub(super) fn bind<T: Real>(
     let memory = recipe.memory;
     let ranks = comm.size();
     let cuts = &tiles::fit(plan, cuts, in_place);
+    let actions = order::actions(plan, cuts);
+    let mut turns = Turns::new(plan, &actions);
+    if lends(movers) {
+        // Only at the end of a transform does a sender know that all was loaded.
+        turns.buffers[0] = plan.reshapes.len().max(1);
+    }
     let packing = wrapping.map(|wrapping| &wrapping.packing);
-    let site = Site { rank, ranks, batch, number, memory, in_place, stream, halved, cuts, movers, packing };
+    let site = Site {
+        rank,
+        ranks,
+        batch,
+        number,
+        memory,
+        in_place,
+        stream,
+        halved,
+        block,
+        cuts,
+        turns,
+        movers,
+        packing,
+    };
     let areas = site.areas(plan);
+    let most_polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
     let mut passes = Vec::new();
     let mut steps = Vec::new();
     // Members that encode while they send need no steps for it.
@@ -204,7 +231,7 @@ pub(super) fn bind<T: Real>(
         let mover = site.mover(reshape, tile);
         (packing.is_some() && !movers[mover].codes()).then_some(mover)
     };
-    for action in tiles::actions(plan, cuts) {
+    for action in actions {
         if let Action::Start { reshape, tile } = action
             && let Some(mover) = coded(reshape, tile)
         {
@@ -212,22 +239,25 @@ pub(super) fn bind<T: Real>(
         }
         steps.push(match action {
             Action::Barrier => Step::Barrier,
-            Action::Run { pass, tile } => {
+            Action::Run { pass, part } => {
                 let lines = &mut |leg: &Leg| tables.tool(leg);
-                passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], tile, lines)?);
-                let ends = [&plan.passes[pass].from, &plan.passes[pass].to];
-                let wired = ends.iter().any(|end| matches!(end, End::Wire(_)));
-                Step::Run { bound: passes.len() - 1, pass, tile, wired }
+                passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], part, lines)?);
+                let wires = [&plan.passes[pass].from, &plan.passes[pass].to].map(|end| match end {
+                    End::Wire(number) => Some(*number),
+                    _ => None,
+                });
+                let polls = wires.iter().flatten().map(|&number| cuts[number].polls).max();
+                Step::Run { bound: passes.len() - 1, pass, part, wires, polls: polls.unwrap_or(most_polls) }
             }
             // A reshape in one tile goes in the wait for it: blocking calls are the fastest then.
             Action::Start { reshape, tile } => {
                 let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
-                let run = cuts[reshape].count > 1;
+                let run = cuts[reshape].count() > 1;
                 Step::Start { mover: site.mover(reshape, tile), reshape, tile, send, recv, run }
             }
             Action::Wait { reshape, tile } => {
                 let [send, recv] = [0, 1].map(|side| site.tile_at(&areas, reshape, tile, rank, side));
-                let run = (cuts[reshape].count == 1).then_some([send, recv]);
+                let run = (cuts[reshape].count() == 1).then_some([send, recv]);
                 Step::Wait { mover: site.mover(reshape, tile), reshape, tile, run }
             }
         });
@@ -246,20 +276,20 @@ pub(super) fn bind<T: Real>(
     };
     let (input, output) = (end(&plan.input), end(&plan.output));
     let tiled = |(reshape, cut): (&Reshape, &Tiles)| -> Vec<u64> {
-        (0..cut.count).map(|tile| taken(reshape, (cut, tile), rank, batch * number)).collect()
+        (0..cut.count()).map(|tile| taken(reshape, (cut, tile), rank, number)).collect()
     };
     let by_tile: Vec<Vec<u64>> = plan.reshapes.iter().zip(cuts).map(tiled).collect();
     let named = |(reshape, bytes): (&Reshape, &Vec<u64>)| (reshape.name.clone(), bytes.iter().sum());
     let reshapes = plan.reshapes.iter().zip(&by_tile).map(named).collect();
     let taken = by_tile.concat();
     let tiles =
-        || cuts.iter().enumerate().flat_map(|(reshape, cut)| (0..cut.count).map(move |t| (reshape, t)));
+        || cuts.iter().enumerate().flat_map(|(reshape, cut)| (0..cut.count()).map(move |t| (reshape, t)));
     let reshape_of: Vec<usize> = tiles().map(|(reshape, _)| reshape).collect();
     let coding = |(reshape, tile)| {
         let Wrapping { coat, packing, grounds } = wrapping?;
         let of = &plan.reshapes[reshape];
         let sides = [0, 1].map(|side| site.staged(&areas, of, reshape, tile, side));
-        let bytes = volumes(of, (&cuts[reshape], tile), rank, batch, number, None).to;
+        let bytes = volumes(of, (&cuts[reshape], tile), rank, number, None).to;
         let plain = bytes.iter().enumerate().map(|(peer, &bytes)| match packing.is_coded(rank, peer) {
             true => 0,
             false => bytes,
@@ -269,7 +299,6 @@ pub(super) fn bind<T: Real>(
     let codings: Vec<_> = if movers.is_empty() { Vec::new() } else { tiles().map(coding).collect() };
     let plain = if wrapping.is_some() { 0 } else { sent(recipe, direction, rank) };
     let gains = gains(recipe, direction);
-    let polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
     let real = [plan.input.real, plan.output.real];
     let movers = movers.clone();
     Ok(Variant {
@@ -283,7 +312,6 @@ pub(super) fn bind<T: Real>(
         reshape_of,
         gains,
         plain,
-        polls,
         input,
         output,
         real,
@@ -305,11 +333,10 @@ fn sent(recipe: &Recipe, direction: Direction, rank: usize) -> u64 {
     bytes as u64
 }
 
-/// The bytes that a rank takes from others in a tile; `number` of them for
-/// the numbers of all arrays at one place.
+/// The bytes that a rank takes from others in a tile; a number is so many.
 fn taken(reshape: &Reshape, (cut, tile): (&Tiles, usize), rank: usize, number: usize) -> u64 {
     let own = &reshape.to.boxes()[rank];
     let others = reshape.from.boxes().iter().enumerate().filter(|(source, _)| *source != rank);
     let elements: usize = others.map(|(_, from)| cut.between(from, own, tile).volume()).sum();
-    (elements * width(reshape.real) * number) as u64
+    (elements * width(reshape.real) * cut.arrays(tile).len() * number) as u64
 }

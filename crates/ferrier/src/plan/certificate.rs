@@ -271,7 +271,7 @@ impl<T: Real> Plan<T> {
                     "an error of at most {allowed:e} was allowed, but only {reached:e} can be vouched for: {}",
                     match reached.is_finite() {
                         true => "the result is much smaller than what was sent on the way to it",
-                        false => "some values are not finite",
+                        false => "nothing is left of what was sent, or values are not finite",
                     }
                 )))
             }
@@ -359,6 +359,6 @@ mod tests {
             let (of_sum, of_root) = outcome.unwrap()[0];
             (nearest, most) = (nearest.max(of_sum), most.max(of_root));
         }
-        assert!(nearest > 0.9 && most > 1.1, "{nearest} of the sum, {most} times the root of squares");
+        assert!(nearest > 0.85 && most > 1.15, "{nearest} of the sum, {most} times the root of squares");
     }
 }

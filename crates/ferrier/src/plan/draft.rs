@@ -8,7 +8,9 @@ use super::bind::{Tables, Variant, Wrapping, bind, movers};
 use super::certificate::Ledger;
 use super::coding::{self, Grounds, Packing};
 use super::geometry::width;
+use super::online::Apprentice;
 use super::pass::{BoundPass, Hand};
+use super::progress::Lookout;
 use super::schedule::{Direction, Leg, Schedule, Terms, schedule};
 use super::tiles::{self, Tiles};
 use super::trip::tilings;
@@ -23,7 +25,9 @@ use crate::pool::Pool;
 use crate::recipe::State;
 use crate::tune::Effort;
 use crate::wisdom::{self, Advice, Known, Source};
-use crate::{Box3, Choice, Comm, Compress, Error, LayoutSpec, Problem, Real, Recipe, Result, Tiling, design};
+use crate::{
+    Box3, Choice, Comm, Compress, Error, LayoutSpec, Problem, Progress, Real, Recipe, Result, Tiling, design,
+};
 
 /// Makes plans: a problem, and what the user wants to decide himself.
 #[derive(Clone, Debug)]
@@ -97,9 +101,11 @@ impl Planner {
         let shares = comm.size() > 1 && exchange::find(&recipe.exchange)?.way_on(comm.node_count()).shares();
         // Where sharing memory was not asked for, it may fail.
         let spare = shares && !own.transport().lends_all() && self.choice.exchange.is_none();
+        let online = self.effort == Effort::Online && decision.wisdom.is_none();
+        let apprentice = online.then(|| Apprentice::new::<T>(comm, &problem, &self.choice, &self.source));
         let other = spare.then(|| Other { comm: comm.clone(), planner: self });
         match if shares { own.transport().share() } else { Ok(()) } {
-            Ok(()) => Ok(Draft { other, ..Draft::new(&own, recipe, &decision, tolerance)? }),
+            Ok(()) => Ok(Draft { other, apprentice, ..Draft::new(&own, recipe, &decision, tolerance)? }),
             Err(error) => match other {
                 Some(other) => other.draft(&recipe, &error),
                 None => Err(error),
@@ -296,6 +302,9 @@ pub struct Draft<T: Real> {
     pub(super) tolerance: Option<f64>,
     wisdom: Option<Known>,
     pub(super) notes: Vec<String>,
+    /// Is there to be a progress thread?
+    lookout: bool,
+    pub(super) apprentice: Option<Apprentice>,
     other: Option<Other>,
 }
 
@@ -347,13 +356,18 @@ impl<T: Real> Draft<T> {
             .iter()
             .filter_map(|way| Some(&plans[trips.iter().position(|trip| trip.direction == *way)?]))
             .collect();
-        let cuts: Vec<Vec<Tiles>> =
-            firsts.iter().zip(&tilings).map(|(plan, tilings)| tiles::cut(plan, tilings)).collect();
+        let lots = match recipe.overlap.arrays {
+            0 => 1,
+            arrays => recipe.batch.div_ceil(arrays).max(1),
+        };
+        let cut = |(plan, tilings): (&&Schedule, &Vec<Tiling>)| tiles::cut(plan, tilings, recipe.batch, lots);
+        let cuts: Vec<Vec<Tiles>> = firsts.iter().zip(&tilings).map(cut).collect();
         let ways: Vec<(&Schedule, &[Tiles])> =
             firsts.iter().zip(&cuts).map(|(plan, cuts)| (*plan, &cuts[..])).collect();
         let movers = movers(comm, &recipe, &ways, way, wrapped.map(|wrapped| &wrapped.packing))?;
         let mut bind = |trip: &Trip, plan: &Schedule| {
-            let (way, options) = (trip.direction as usize, (trip.direction, trip.in_place, decision.stream));
+            let way = trip.direction as usize;
+            let options = (trip.direction, trip.in_place, decision.stream, decision.choice.block);
             bind(comm, &recipe, plan, options, (&cuts[way], &movers[way]), wrapped, &mut tables)
         };
         let mut variants = Vec::with_capacity(2 * trips.len());
@@ -388,6 +402,15 @@ impl<T: Real> Draft<T> {
             .map(String::from)
             .collect();
         notes.dedup();
+        let mut lookout = decision.choice.progress == Some(Progress::Thread) && comm.size() > 1;
+        if lookout && wrapped.is_some() {
+            lookout = false;
+            notes.push("passes look after what flies, not a thread: parts are encoded on the way".into());
+        }
+        if let (true, Err(error)) = (lookout, comm.transport().may_watch()) {
+            lookout = false;
+            notes.push(format!("passes look after what flies, not a thread: {error}"));
+        }
         let wisdom = decision.wisdom.clone();
         Ok(Draft {
             comm: comm.clone(),
@@ -398,6 +421,8 @@ impl<T: Real> Draft<T> {
             memory,
             scratch,
             notes,
+            lookout,
+            apprentice: None,
             grounds,
             ledger,
             tolerance,
@@ -476,7 +501,7 @@ impl<T: Real> Draft<T> {
         self.finish(None)
     }
 
-    fn finish(self, work: Option<Buffer<T>>) -> Result<Plan<T>> {
+    pub(super) fn finish(self, work: Option<Buffer<T>>) -> Result<Plan<T>> {
         // Trips in one direction have their movers together; a third direction is the first trip of operators.
         let first = |which: &usize| [FORWARD, BACKWARD, ROUND].contains(which);
         let variants = self.variants.iter().enumerate().filter(|(which, _)| first(which));
@@ -488,7 +513,11 @@ impl<T: Real> Draft<T> {
         let passes = || self.variants.iter().flat_map(|variant| &variant.passes);
         let strips = passes().map(BoundPass::most_strips).max().unwrap_or(0);
         let hands = (0..pool.threads()).map(|_| Hand::new(strips, self.comm.size())).collect();
-        Ok(Plan::assemble(self, work, pool, hands))
+        let movers: Vec<_> = self.variants.iter().map(|variant| variant.movers.clone()).collect();
+        let flies = movers.iter().any(|movers| movers.len() > 0);
+        let lookout = (self.lookout && flies).then(|| Lookout::new(movers)).transpose();
+        let lookout = lookout.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?;
+        Ok(Plan::assemble(self, work, pool, hands, lookout))
     }
 }
 

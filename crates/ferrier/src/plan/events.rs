@@ -97,10 +97,11 @@ impl<T: Real> Plan<T> {
         let event = |(step, spell): (&Step, &Spell)| {
             let (kind, name, at, bytes) = match *step {
                 Step::Barrier => (EventKind::Barrier, "wait", None, 0),
-                Step::Run { bound, tile, .. } => {
+                Step::Run { bound, part, wires, .. } => {
                     let pass = &variant.passes[bound];
                     let kind = if pass.is_copy() { EventKind::Copy } else { EventKind::Transform };
-                    (kind, &*pass.name, tile, pass.bytes)
+                    let at = wires[0].zip(part.from).or(wires[1].zip(part.to));
+                    (kind, &*pass.name, at, pass.bytes)
                 }
                 Step::Encode { mover, reshape, tile } => {
                     let name = &*variant.reshapes[reshape].0;
@@ -124,7 +125,7 @@ impl<T: Real> Plan<T> {
                 name: name.into(),
                 reshape: at.map(|(reshape, _)| reshape),
                 tile: at.map(|(_, tile)| tile),
-                wired: matches!(step, Step::Run { wired: true, .. }),
+                wired: matches!(step, Step::Run { wires: [Some(_), _] | [_, Some(_)], .. }),
                 start_ms: since(spell.start),
                 end_ms: since(spell.end),
                 test_ms: spell.tests.as_secs_f64() * 1e3,

@@ -1,6 +1,8 @@
 //! The lines of a pass: pieces of memory cut into cells in which every line
 //! has the same strips, and cells into blocks that a kernel takes at once.
 
+use std::ops::Range;
+
 use super::lower::Piece;
 use super::tool::{Spot, Tool};
 use crate::kernel::Strip;
@@ -40,7 +42,9 @@ pub(crate) struct LineGrid<T> {
     strips: Vec<StripAt>,
     /// Lines in a block.
     block: usize,
+    /// Arrays, and the number of the first in the whole batch.
     batch: usize,
+    first_array: usize,
     pub tool: Tool<T>,
     axes: Axes,
     /// The first element of a line.
@@ -102,19 +106,21 @@ impl<T: Real> LineGrid<T> {
         (from, from_runs): Side<'_>,
         (to, to_runs): Side<'_>,
         tool: Tool<T>,
-        batch: usize,
+        (arrays, wish): (&Range<usize>, Option<usize>),
     ) -> Self {
         let both = || from.iter().chain(to);
         let lane_cuts = cuts(domain, axes.lanes, both());
         let plane_cuts = cuts(domain, axes.planes, both());
         let strided = from.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
-        let block = tool.block(strided).max(1);
+        let block = wish.filter(|_| strided).unwrap_or_else(|| tool.block(strided)).max(1);
+        let batch = arrays.len();
         let planes = (domain.lo[axes.planes], domain.hi[axes.planes]);
         let mut grid = LineGrid {
             cells: Vec::new(),
             strips: Vec::new(),
             block,
             batch,
+            first_array: arrays.start,
             tool,
             axes,
             start: domain.lo[axes.along],
@@ -241,7 +247,7 @@ impl<T: Real> LineGrid<T> {
     pub fn spot(&self, at: &BlockAt) -> Spot {
         let mut first = [self.start; 3];
         (first[self.axes.lanes], first[self.axes.planes]) = (at.lane, at.plane);
-        Spot { first, batch: at.batch, along: self.axes.along, side: self.axes.lanes }
+        Spot { first, batch: self.first_array + at.batch, along: self.axes.along, side: self.axes.lanes }
     }
 
     /// Lines in a block.

@@ -1,8 +1,11 @@
 //! From the ends of a pass to pieces of memory.
 
+use std::ops::Range;
+
 use super::coding::{Packing, Staged};
 use super::geometry::{Geometry, width};
-use super::schedule::{End, Home, Reshape, Schedule};
+use super::order::{Part, Turns};
+use super::schedule::{End, Home, Pass, Reshape, Schedule};
 use super::tiles::Tiles;
 use crate::exchange::{Mover, Volumes};
 use crate::recipe::State;
@@ -41,8 +44,11 @@ pub(crate) struct Site<'a> {
     /// Is the array so large that what is stored is better written past the caches?
     pub stream: bool,
     pub halved: Option<usize>,
-    /// How the reshapes are cut, and a mover for every tile.
+    /// Lines in a block, where somebody wants to say.
+    pub block: Option<usize>,
+    /// How the reshapes are cut, how they take turns, and a mover for every tile.
     pub cuts: &'a [Tiles],
+    pub turns: Turns,
     pub movers: &'a [Box<dyn Mover>],
     /// How parts are encoded, if they are.
     pub packing: Option<&'a Packing>,
@@ -55,13 +61,13 @@ pub(crate) struct Areas {
     /// Work arrays.
     pub slots: Vec<Vec<usize>>,
     /// What stays on a rank, or on its node: reshapes take turns, because one
-    /// is stored while the last is loaded, and in tiles also the one before it.
+    /// is stored while the last is loaded, and in tiles also those before it.
     pub keep: Vec<Vec<usize>>,
-    /// Send and receive buffers of reshapes of even and of odd number.
-    pub buffers: [[Vec<usize>; 2]; 2],
+    /// Send and receive buffers, in turns as well.
+    pub buffers: [Vec<Vec<usize>>; 2],
     /// Where this rank's values lie before they are encoded and after they were
-    /// decoded, for reshapes of even and of odd number.
-    pub stages: [[usize; 2]; 2],
+    /// decoded, in the same turns.
+    pub stages: [Vec<usize>; 2],
     /// Numbers of work arrays on this rank, and of all areas.
     pub arrays: usize,
     pub total: usize,
@@ -99,25 +105,21 @@ impl Site<'_> {
         };
         let ranks = || 0..self.ranks;
         let slots = lens.into_iter().map(&mut next).collect();
-        let turns = if self.cuts.iter().any(|cut| cut.count > 1) { 3 } else { 2 };
-        let kept = |turn: usize| ranks().map(|rank| self.kept(schedule, (turn, turns), rank)).collect();
-        let keep: Vec<_> = (0..turns).map(|turn| next(kept(turn))).collect();
+        let turns = self.turns;
+        let kept = |turn: usize| ranks().map(|rank| self.kept(schedule, (turn, turns.keep), rank)).collect();
+        let keep: Vec<_> = (0..turns.keep).map(|turn| next(kept(turn))).collect();
         let arrays = keep[0][self.rank];
-        // Reshapes in one tile are over before the next one begins: they share their buffers.
-        let parities = turns - 1;
-        let mut side = |parity: usize, side: usize| {
-            next(ranks().map(|rank| self.buffer(rank, side, parity, parities)).collect())
+        let mut side = |side: usize| -> Vec<Vec<usize>> {
+            let of = |turn, rank| self.buffer(rank, side, turn);
+            (0..turns.buffers[side]).map(|turn| next(ranks().map(|rank| of(turn, rank)).collect())).collect()
         };
-        let even = [side(0, 0), side(0, 1)];
-        let odd = if parities == 2 { [side(1, 0), side(1, 1)] } else { even.clone() };
-        let mut stage = |parity: usize, side: usize| {
-            let len = self.stage(schedule, side, parity, parities);
-            next(vec![len; self.ranks])[self.rank]
+        let buffers = [side(0), side(1)];
+        let mut stage = |side: usize| -> Vec<usize> {
+            let of = |turn: usize| vec![self.stage(schedule, side, turn); self.ranks];
+            (0..turns.buffers[side]).map(|turn| next(of(turn))[self.rank]).collect()
         };
-        let even_stages = [stage(0, 0), stage(0, 1)];
-        let odd_stages = if parities == 2 { [stage(1, 0), stage(1, 1)] } else { even_stages };
-        let stages = [even_stages, odd_stages];
-        Areas { slots, keep, buffers: [even, odd], stages, arrays, total: at[self.rank] }
+        let stages = [stage(0), stage(1)];
+        Areas { slots, keep, buffers, stages, arrays, total: at[self.rank] }
     }
 
     /// Is what goes from a rank to another encoded?
@@ -128,7 +130,9 @@ impl Site<'_> {
     /// Numbers that a tile carries from a rank to another.
     fn numbers(&self, reshape: &Reshape, number: usize, tile: usize, from: usize, to: usize) -> usize {
         let (source, target) = (&reshape.from.boxes()[from], &reshape.to.boxes()[to]);
-        self.cuts[number].between(source, target, tile).volume() * width(reshape.real) * self.batch
+        self.cuts[number].between(source, target, tile).volume()
+            * width(reshape.real)
+            * self.cuts[number].arrays(tile).len()
     }
 
     /// Numbers of the stage of a tile before (0) or after (1) the messages, up to a rank's part.
@@ -150,16 +154,16 @@ impl Site<'_> {
         (if side == 0 { cut.before } else { cut.after }) && !self.movers[self.mover(number, 0)].codes()
     }
 
-    /// Numbers of the stages for the reshapes of one parity.
-    fn stage(&self, schedule: &Schedule, side: usize, parity: usize, parities: usize) -> usize {
+    /// Numbers of the stages for the reshapes of one turn.
+    fn stage(&self, schedule: &Schedule, side: usize, turn: usize) -> usize {
         let of = |number: usize| -> usize {
             let reshape = &schedule.reshapes[number];
-            let tiles = (0..self.cuts[number].count)
+            let tiles = (0..self.cuts[number].count())
                 .map(|tile| self.stage_len(reshape, number, tile, side, self.ranks));
             if self.stage_turns(number, side) { tiles.max().unwrap_or(0) } else { tiles.sum() }
         };
         match self.packing {
-            Some(_) => (parity..self.cuts.len()).step_by(parities).map(of).max().unwrap_or(0),
+            Some(_) => (turn..self.cuts.len()).step_by(self.turns.buffers[side]).map(of).max().unwrap_or(0),
             None => 0,
         }
     }
@@ -178,7 +182,9 @@ impl Site<'_> {
             true => 0,
             false => (0..tile).map(|tile| self.stage_len(reshape, number, tile, side, self.ranks)).sum(),
         };
-        areas.stages[number % 2][side] + before + self.stage_len(reshape, number, tile, side, peer)
+        areas.stages[side][number % areas.stages[side].len()]
+            + before
+            + self.stage_len(reshape, number, tile, side, peer)
     }
 
     /// The parts of a tile that are encoded (side 0) or decoded (1).
@@ -215,32 +221,34 @@ impl Site<'_> {
 
     /// The mover of a tile.
     pub fn mover(&self, reshape: usize, tile: usize) -> usize {
-        self.cuts[..reshape].iter().map(|cut| cut.count).sum::<usize>() + tile
+        self.cuts[..reshape].iter().map(Tiles::count).sum::<usize>() + tile
     }
 
     /// Numbers of a rank's send (0) or receive (1) buffer for a tile.
     fn tile_len(&self, reshape: usize, tile: usize, rank: usize, side: usize) -> usize {
         let mover = &self.movers[self.mover(reshape, tile)];
-        let bytes = match mover.sharing() {
-            Some(sharing) => sharing.lens[rank][side],
+        let bytes = match (mover.sharing(), mover.loans()) {
+            (Some(sharing), _) => sharing.lens[rank][side],
+            (_, Some(loans)) if side == 0 => loans.lens[rank],
             // Only this rank's are known, and needed.
-            None => [mover.send().len, mover.recv().len][side],
+            _ => [mover.send().len, mover.recv().len][side],
         };
         self.lines(bytes.div_ceil(self.number))
     }
 
-    /// Numbers of a rank's send (0) or receive (1) buffers for the reshapes of one parity.
-    fn buffer(&self, rank: usize, side: usize, parity: usize, parities: usize) -> usize {
+    /// Numbers of a rank's send (0) or receive (1) buffers for the reshapes of one turn.
+    fn buffer(&self, rank: usize, side: usize, turn: usize) -> usize {
         let of = |reshape: usize| -> usize {
-            (0..self.cuts[reshape].count).map(|tile| self.tile_len(reshape, tile, rank, side)).sum()
+            (0..self.cuts[reshape].count()).map(|tile| self.tile_len(reshape, tile, rank, side)).sum()
         };
-        (parity..self.cuts.len()).step_by(parities).map(of).max().unwrap_or(0)
+        (turn..self.cuts.len()).step_by(self.turns.buffers[side]).map(of).max().unwrap_or(0)
     }
 
     /// Where the send (0) or receive (1) buffer of a tile begins.
     pub fn tile_at(&self, areas: &Areas, reshape: usize, tile: usize, rank: usize, side: usize) -> usize {
         let before: usize = (0..tile).map(|tile| self.tile_len(reshape, tile, rank, side)).sum();
-        areas.buffers[reshape % 2][side][rank] + before
+        let turns = &areas.buffers[side];
+        turns[reshape % turns.len()][rank] + before
     }
 
     /// Are these ranks on one node, as far as the mover of a reshape goes?
@@ -289,7 +297,7 @@ impl Site<'_> {
         home: Home,
         state: &State,
         rank: usize,
-        domain: &Box3,
+        (domain, arrays): (&Box3, &Range<usize>),
     ) -> Option<Piece> {
         let geometry = self.geometry(home, state, rank);
         let region = geometry.part.intersect(domain);
@@ -302,19 +310,20 @@ impl Site<'_> {
             region,
             rank,
             base,
-            offset: start + geometry.offset(region.lo),
+            offset: start + geometry.offset(region.lo) + arrays.start * geometry.volume,
             strides: geometry.strides,
             batch: geometry.volume,
         })
     }
 
-    /// Where the elements of `domain` (this rank's box there, or a tile of it) lie.
+    /// Where the elements of `domain` (this rank's box there, or a tile of it)
+    /// lie, of some arrays.
     pub fn pieces(
         &self,
         schedule: &Schedule,
         areas: &Areas,
         end: &End,
-        domain: &Box3,
+        domain: (&Box3, &Range<usize>),
         side: Wired,
     ) -> Vec<Piece> {
         match end {
@@ -326,6 +335,29 @@ impl Site<'_> {
                 .collect(),
             End::Wire(number) => self.wire_pieces(&schedule.reshapes[*number], areas, *number, side),
         }
+    }
+
+    /// What is left of a box of a pass in a part of it.
+    pub fn part_of(&self, schedule: &Schedule, pass: &Pass, part: Part, whole: &Box3) -> Box3 {
+        let mut left = *whole;
+        let mut narrow = |axis: usize, tile: Box3| {
+            left.lo[axis] = left.lo[axis].max(tile.lo[axis]);
+            left.hi[axis] = left.hi[axis].min(tile.hi[axis]);
+        };
+        if let (End::Wire(number), Some(tile)) = (&pass.from, part.from) {
+            let cut = &self.cuts[*number];
+            narrow(cut.axis, cut.taken(&schedule.reshapes[*number], self.rank, tile));
+        }
+        if let (End::Wire(number), Some(tile)) = (&pass.to, part.to) {
+            let cut = &self.cuts[*number];
+            narrow(cut.axis, cut.sent(&schedule.reshapes[*number], self.rank, tile));
+        }
+        left
+    }
+
+    /// The arrays of a lot.
+    pub fn arrays(&self, lot: usize) -> Range<usize> {
+        self.cuts.first().map_or(0..self.batch, |cut| cut.arrays_of(lot))
     }
 
     fn wire_pieces(&self, reshape: &Reshape, areas: &Areas, number: usize, side: Wired) -> Vec<Piece> {
@@ -342,11 +374,13 @@ impl Site<'_> {
                 }
             };
             if self.near(number, self.rank, peer) {
-                let offset = self.kept_at(areas, reshape, number, source, target);
-                push(from[source].intersect(&to[target]), source, offset);
+                let part = from[source].intersect(&to[target]);
+                let first = self.cuts[number].arrays_of(side.lot).start * part.volume() * width(reshape.real);
+                push(part, source, self.kept_at(areas, reshape, number, source, target) + first);
                 continue;
             }
-            let tiles = side.tile.map_or(0..self.cuts[number].count, |tile| tile..tile + 1);
+            let along = self.cuts[number].along;
+            let tiles = side.tile.map_or(side.lot * along..(side.lot + 1) * along, |tile| tile..tile + 1);
             for tile in tiles {
                 let which = usize::from(!side.sending);
                 let region = self.cuts[number].between(&from[source], &to[target], tile);
@@ -359,17 +393,25 @@ impl Site<'_> {
                 let places = if side.sending { mover.send() } else { mover.recv() };
                 let holder = self.holder(&**mover, which, peer);
                 let at = self.tile_at(areas, number, tile, holder, which);
-                push(region, holder, at + places.at[peer] / self.number);
+                match mover.loans() {
+                    // It is loaded where its sender stored it.
+                    Some(loans) if !side.sending => {
+                        let at = self.tile_at(areas, number, tile, peer, 0);
+                        push(region, peer, at + loans.at[peer] / self.number);
+                    }
+                    _ => push(region, holder, at + places.at[peer] / self.number),
+                }
             }
         }
         pieces
     }
 }
 
-/// Which end of a reshape, and which tile of it (`None`: all).
+/// Which end of a reshape, which lot of arrays, and which tile of it (`None`: all).
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Wired {
     pub sending: bool,
+    pub lot: usize,
     pub tile: Option<usize>,
 }
 
@@ -384,11 +426,10 @@ pub(crate) fn volumes(
     reshape: &Reshape,
     (cut, tile): (&Tiles, usize),
     rank: usize,
-    batch: usize,
     number: usize,
     packing: Option<&Packing>,
 ) -> Volumes {
-    let element = width(reshape.real) * batch;
+    let element = width(reshape.real) * cut.arrays(tile).len();
     let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
     let ranks = from.len();
     let table = |entry: &dyn Fn(usize, usize) -> usize| -> Vec<Vec<usize>> {

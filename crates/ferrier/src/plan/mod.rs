@@ -12,15 +12,18 @@ mod events;
 mod geometry;
 mod lines;
 mod lower;
+mod online;
 mod operator;
+mod order;
 mod pass;
+mod progress;
+mod run;
 mod schedule;
 mod tiles;
 mod tool;
 mod trip;
 mod twiddle;
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -37,17 +40,17 @@ pub use operator::{Modes, Operator, Run, pointwise};
 use crate::buffer::Buffer;
 use crate::codec::Loss;
 use crate::exchange::Way;
-use crate::machine::SendPtr;
 use crate::pool::Pool;
 use crate::transport::{LENT, Lent};
 use crate::{Comm, Error, Problem, Real, Recipe, Result};
-use bind::Step;
-use bind::Variant;
+use bind::{Variant, lends};
 use certificate::Ledger;
 use coding::Grounds;
 use events::{Spell, Tests};
 use geometry::Geometry;
-use pass::{Care, Hand};
+use online::Apprentice;
+use pass::Hand;
+use progress::Lookout;
 
 /// Bytes that a plan takes on one rank, the caller's arrays not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -135,6 +138,10 @@ pub struct Plan<T: Real> {
     tests: Tests,
     /// Movers that have started and not landed.
     flying: Vec<usize>,
+    /// Looks after them, where passes do not.
+    lookout: Option<Lookout>,
+    /// Looks for a faster way, where that was asked for.
+    apprentice: Option<Apprentice>,
     grounds: Option<Arc<Grounds<T>>>,
     ledger: Option<Ledger<T>>,
     tolerance: Option<f64>,
@@ -161,11 +168,19 @@ impl<T: Real> Plan<T> {
         Planner::new(problem).draft(comm)?.build()
     }
 
-    fn assemble(draft: Draft<T>, work: Option<Buffer<T>>, pool: Pool, hands: Vec<Hand<T>>) -> Self {
-        let Draft { comm, recipe, way, variants, private, memory, scratch, notes, .. } = draft;
+    fn assemble(
+        draft: Draft<T>,
+        work: Option<Buffer<T>>,
+        pool: Pool,
+        hands: Vec<Hand<T>>,
+        lookout: Option<Lookout>,
+    ) -> Self {
+        let Draft { comm, recipe, way, variants, private, memory, scratch, notes, apprentice, .. } = draft;
+        let apprentice = apprentice.filter(|_| work.is_some());
         let Draft { grounds, ledger, tolerance, .. } = draft;
         let reshapes = variants.iter().map(|variant| variant.gains.len()).max().unwrap_or(0);
-        let shared = comm.size() > 1 && way.shares();
+        let lends = variants.iter().any(|variant| lends(&variant.movers));
+        let shared = comm.size() > 1 && (way.shares() || lends);
         let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
         let ranks = comm.size();
         Plan {
@@ -194,6 +209,8 @@ impl<T: Real> Plan<T> {
             work,
             pool,
             hands,
+            lookout,
+            apprentice,
         }
     }
 
@@ -209,7 +226,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(FORWARD, input, output, None, None)
+        self.as_trial(FORWARD, |plan| plan.out_of_place(FORWARD, input, output, None, None))
     }
 
     /// Transforms `input`, laid out as the output of [`forward`](Self::forward), back. Collective;
@@ -222,7 +239,7 @@ impl<T: Real> Plan<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        self.out_of_place(BACKWARD, input, output, None, None)
+        self.as_trial(BACKWARD, |plan| plan.out_of_place(BACKWARD, input, output, None, None))
     }
 
     /// [`forward`](Self::forward) with the caller's workspace instead of the plan's.
@@ -266,7 +283,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn forward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(IN_PLACE + FORWARD, array, None, None)
+        self.as_trial(IN_PLACE + FORWARD, |plan| plan.in_place(IN_PLACE + FORWARD, array, None, None))
     }
 
     /// [`forward_in_place`](Self::forward_in_place) with the caller's workspace instead of the plan's.
@@ -286,7 +303,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn backward_in_place<A: DataMut<T> + ?Sized>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(IN_PLACE + BACKWARD, array, None, None)
+        self.as_trial(IN_PLACE + BACKWARD, |plan| plan.in_place(IN_PLACE + BACKWARD, array, None, None))
     }
 
     /// [`backward_in_place`](Self::backward_in_place) with the caller's workspace instead of the plan's.
@@ -452,132 +469,5 @@ impl<T: Real> Plan<T> {
         let ends = matches!(self.way, Way::Shared);
         let lent = |geometry: &Geometry, pointer| if ends && geometry.volume > 0 { pointer } else { 0 };
         [lent(&variant.input, input), lent(&variant.output, output), work]
-    }
-
-    /// # Safety
-    /// As [`execute`](Self::execute), and `lent` is that of this call.
-    unsafe fn run_passes(
-        &mut self,
-        which: usize,
-        work: *mut T,
-        operator: Option<&dyn Operator<T>>,
-    ) -> Result<()> {
-        let variant = &self.variants[which];
-        for (lent, bases) in self.lent.iter().zip(self.bases.chunks_exact_mut(LENT)) {
-            bases.iter_mut().zip(lent).for_each(|(base, address)| *base = *address as *mut T);
-        }
-        let first = (self.memory.workspace() - self.memory.scratch) / size_of::<T>();
-        for (thread, hand) in self.hands.iter_mut().enumerate() {
-            // SAFETY: the workspace was sized for a scratch for each thread.
-            let scratch = unsafe { work.add(first + thread * self.scratch) };
-            hand.set(&self.bases, scratch, self.scratch);
-        }
-        if let Some(grounds) = &self.grounds {
-            self.lent.iter().enumerate().for_each(|(rank, lent)| grounds.set(rank, lent[2] as *mut T));
-            // SAFETY: the workspace has one scratch more than there are threads.
-            grounds.set_scratch(unsafe { work.add(first + self.hands.len() * self.scratch) });
-        }
-        let hands = SendPtr(self.hands.as_mut_ptr());
-        self.flying.clear();
-        for step in &variant.steps {
-            let start = Instant::now();
-            // SAFETY: the caller's word.
-            let run = || unsafe { self.run_step(variant, step, work, hands, operator) };
-            let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
-                self.comm.transport().fail(&format!("panicked: {}", crate::pool::panic_text(&*payload)));
-                // Others may be reading what this rank sends, and it is about to go.
-                for &mover in &self.flying {
-                    let _ = variant.movers[mover].wait();
-                }
-                resume_unwind(payload)
-            });
-            match step {
-                Step::Start { mover, run: true, .. } => self.flying.push(*mover),
-                Step::Wait { mover, .. } => self.flying.retain(|flying| flying != mover),
-                _ => {}
-            }
-            if let Err(error) = outcome {
-                if matches!(error, Error::Codec { .. }) {
-                    // Only this rank knows.
-                    self.comm.transport().fail(&error.to_string());
-                }
-                // What still flies must land before anybody frees its memory.
-                for &mover in &self.flying {
-                    let _ = variant.movers[mover].wait();
-                }
-                return Err(error);
-            }
-            self.spells.push(Spell { start, end: Instant::now(), tests: self.tests.take() });
-        }
-        Ok(())
-    }
-
-    /// # Safety
-    /// As [`run_passes`](Self::run_passes); `hands` are those of the plan.
-    unsafe fn run_step(
-        &self,
-        variant: &Variant<T>,
-        step: &Step,
-        work: *mut T,
-        hands: SendPtr<Hand<T>>,
-        operator: Option<&dyn Operator<T>>,
-    ) -> Result<()> {
-        let transport = self.comm.transport();
-        match *step {
-            Step::Barrier => transport.node_barrier(),
-            Step::Run { bound, .. } => {
-                // What goes wrong in the air comes out in the wait for it.
-                let (flying, movers) = (&self.flying[..], &variant.movers);
-                let test = || flying.iter().for_each(|&mover| drop(movers[mover].test()));
-                let tests = &self.tests;
-                let look = || tests.time(test);
-                let times = if flying.is_empty() { 0 } else { variant.polls };
-                let care = Care { look: &look, times };
-                // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
-                let mut run = || unsafe { variant.passes[bound].run(&self.pool, hands, &care, operator) };
-                match self.shared {
-                    true => transport.touching(&mut run),
-                    false => {
-                        run();
-                        Ok(())
-                    }
-                }
-            }
-            Step::Encode { mover, .. } | Step::Decode { mover, .. } => {
-                let Some(coding) = &variant.codings[mover] else { return Ok(()) };
-                // SAFETY: a scratch for each thread; nothing else runs.
-                let scratch = |thread: usize| unsafe { (*hands.get().add(thread)).scratch() };
-                let mut outcome = Ok(());
-                // SAFETY: areas are laid out so that stages and bytes are this step's alone.
-                let mut run = || unsafe {
-                    match step {
-                        Step::Encode { .. } => coding.encode_all(&self.pool, &scratch),
-                        _ => outcome = coding.decode_all(&self.pool, &scratch),
-                    }
-                };
-                match self.shared {
-                    true => transport.touching(&mut run)?,
-                    false => run(),
-                }
-                outcome
-            }
-            Step::Start { run: false, .. } => Ok(()),
-            Step::Start { mover, send, recv, .. } => {
-                let coder = variant.coder(mover);
-                // SAFETY: the areas lie inside the workspace, apart from each other and from those
-                // of tiles that fly; nobody touches them before the wait for this mover.
-                unsafe {
-                    variant.movers[mover].start(work.add(send).cast(), work.add(recv).cast(), coder.as_ref())
-                }
-            }
-            Step::Wait { mover, run: Some([send, recv]), .. } => {
-                let coder = variant.coder(mover);
-                // SAFETY: as above.
-                unsafe {
-                    variant.movers[mover].run(work.add(send).cast(), work.add(recv).cast(), coder.as_ref())
-                }
-            }
-            Step::Wait { mover, .. } => variant.movers[mover].wait(),
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! Passes, ready to run: blocks of lines shared out over threads.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -8,7 +9,8 @@ use super::geometry::{Geometry, width};
 use super::lines::{Axes, BlockAt, LineGrid};
 use super::lower::{Areas, Base, Piece, Site, Wired};
 use super::operator::Operator;
-use super::schedule::{self, End, Leg, Pass, Schedule, Touch};
+use super::order::Part;
+use super::schedule::{self, Leg, Pass, Schedule, Touch};
 use super::tool::Tool;
 use crate::kernel::{Block, LineKind, Store, Strip, fence};
 use crate::machine::SendPtr;
@@ -138,18 +140,18 @@ impl<T: Real> BoundPass<T> {
         schedule: &Schedule,
         areas: &Areas,
         pass: &Pass,
-        tile: Option<(usize, usize)>,
+        part: Part,
         make: MakeLines<'_, T>,
     ) -> Result<Self> {
-        let cut = |part: &Box3| tile.map_or(*part, |(reshape, tile)| site.cuts[reshape].of(part, tile));
-        let arrive = cut(&pass.arrive.layout.boxes()[site.rank]);
-        let leave = cut(&pass.leave.layout.boxes()[site.rank]);
-        // A pass between two reshapes goes by the tiles of one of them.
-        let tile_of =
-            |end: &End| tile.filter(|(reshape, _)| *end == End::Wire(*reshape)).map(|(_, tile)| tile);
-        let side = |end: &End, sending: bool| Wired { sending, tile: tile_of(end) };
-        let from = site.pieces(schedule, areas, &pass.from, &arrive, side(&pass.from, false));
-        let to = site.pieces(schedule, areas, &pass.to, &leave, side(&pass.to, true));
+        let arrive = pass.arrive.layout.boxes()[site.rank];
+        let leave = pass.leave.layout.boxes()[site.rank];
+        let (arrive, leave) =
+            (site.part_of(schedule, pass, part, &arrive), site.part_of(schedule, pass, part, &leave));
+        let arrays = site.arrays(part.lot);
+        let side =
+            |sending: bool| Wired { sending, lot: part.lot, tile: if sending { part.to } else { part.from } };
+        let from = site.pieces(schedule, areas, &pass.from, (&arrive, &arrays), side(false));
+        let to = site.pieces(schedule, areas, &pass.to, (&leave, &arrays), side(true));
         let work = match &pass.legs[..] {
             _ if arrive.is_empty() => Work::Nothing,
             [] => {
@@ -162,22 +164,22 @@ impl<T: Real> BoundPass<T> {
                     (&from, &all),
                     (&to, &all),
                     lines,
-                    site.batch,
+                    (&arrays, None),
                 ))
             }
             [leg] => {
                 let axes = Axes::choose(leg.axis, &from, &to);
                 let sides = ((&from[..], &leg.from[..]), (&to[..], &leg.to[..]));
-                Work::Lines(LineGrid::new(axes, &arrive, sides.0, sides.1, make(leg)?, site.batch))
+                Work::Lines(LineGrid::new(axes, &arrive, sides.0, sides.1, make(leg)?, (&arrays, site.block)))
             }
-            [one, two] => planes(site, &arrive, &leave, &from, &to, [one, two], make)?,
+            [one, two] => planes(site, (&arrive, &leave, &arrays), &from, &to, [one, two], make)?,
             _ => unreachable!("a pass has at most two legs"),
         };
-        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * site.batch) as u64;
+        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
         let bytes =
             (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
         let mut now = arrive;
-        let count = |leg| flops(leg, &mut now) * site.batch as f64;
+        let count = |leg| flops(leg, &mut now) * arrays.len() as f64;
         let flops = pass.legs.iter().map(count).sum();
         let name = match &pass.legs[..] {
             [] => COPY.to_string(),
@@ -358,8 +360,7 @@ unsafe fn run_block<T: Real>(
 /// Two axes, plane by plane.
 fn planes<T: Real>(
     site: &Site<'_>,
-    arrive: &Box3,
-    leave: &Box3,
+    (arrive, leave, arrays): (&Box3, &Box3, &Range<usize>),
     from: &[Piece],
     to: &[Piece],
     legs: [&Leg; 2],
@@ -390,8 +391,8 @@ fn planes<T: Real>(
     let [one, two] = legs;
     let sides =
         [(from, &one.from[..]), (&pieces[..], &one.to[..]), (&pieces[..], &two.from[..]), (to, &two.to[..])];
-    let mut first = LineGrid::new(axes[0], arrive, sides[0], sides[1], make(one)?, site.batch);
-    let mut second = LineGrid::new(axes[1], &between, sides[2], sides[3], make(two)?, site.batch);
+    let mut first = LineGrid::new(axes[0], arrive, sides[0], sides[1], make(one)?, (arrays, site.block));
+    let mut second = LineGrid::new(axes[1], &between, sides[2], sides[3], make(two)?, (arrays, site.block));
     first.near = [false, !in_target];
     second.near = [true, in_target];
     Ok(Work::Planes { first, second, plane })

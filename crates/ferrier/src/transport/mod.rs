@@ -113,6 +113,19 @@ pub trait Transport: Send + Sync {
     /// Makes ready an exchange of at most one part for and from each rank.
     /// Collective; allocates, so that flights need not.
     fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>>;
+    /// The same, but parts stay where their senders stored them, to be loaded
+    /// there when they have come: what is sent is lent as well. `None`, on
+    /// every rank, where that cannot be. Collective; allocates.
+    fn loan(&self, _sent: &[Part], _received: &[Part]) -> Result<Option<Box<dyn Flight>>> {
+        Ok(None)
+    }
+    /// May another thread of this process test flights?
+    ///
+    /// # Errors
+    /// Why not.
+    fn may_watch(&self) -> Result<()> {
+        Ok(())
+    }
     /// Counters for the ranks of a node, zero at first. Collective; allocates.
     fn tally(&self, counters: usize) -> Result<Box<dyn Tally>>;
     /// Returns when there is news, or earlier: where flights are all there is

@@ -28,6 +28,13 @@ impl BusyThreads {
     }
 }
 
+impl BusyThreads {
+    /// Is there a core for each?
+    pub fn fit() -> bool {
+        BUSY.load(Ordering::Relaxed) <= crate::machine::cores()
+    }
+}
+
 impl Drop for BusyThreads {
     fn drop(&mut self) {
         BUSY.fetch_sub(self.0, Ordering::Relaxed);
@@ -42,7 +49,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub fn new() -> Self {
-        let spins = if BUSY.load(Ordering::Relaxed) <= crate::machine::cores() { SPINS } else { 0 };
+        let spins = if BusyThreads::fit() { SPINS } else { 0 };
         Backoff { rounds: 0, spins }
     }
 

@@ -1,10 +1,13 @@
 //! What may be tuned of a [`Choice`]: one line for each of its fields.
 
+use super::fine::{self, Fine};
 use super::space::{Parameter, Point, Space, Value};
 use crate::exchange::{EXCHANGES, Member, Way};
 use crate::kernel::KERNELS;
 use crate::layout::factor_pairs;
-use crate::{Choice, Comm, MemoryUse, Overlap, Path, Precision, Problem, Recipe, Step, Tiling, design};
+use crate::{
+    Choice, Comm, MemoryUse, Overlap, Path, Precision, Problem, Progress, Recipe, Step, Tiling, design,
+};
 
 /// What decides which values make sense.
 pub(super) struct Site<'a> {
@@ -20,6 +23,8 @@ pub(super) struct Site<'a> {
     pub nodes: usize,
     /// Where the search for tiles starts; `None` where no messages are sent.
     pub tiling: Option<Tiling>,
+    /// May a thread look after what flies?
+    pub watched: bool,
 }
 
 impl<'a> Site<'a> {
@@ -46,6 +51,7 @@ impl<'a> Site<'a> {
             exchanges,
             nodes,
             tiling: sends.then(|| tiling.unwrap_or_default()),
+            watched: comm.transport().may_watch().is_ok(),
         }
     }
 }
@@ -83,6 +89,8 @@ static KNOBS: &[Knob] = &[
     Knob { values: windows, decided: |choice| choice.overlap.is_some(), set: |choice, value| tiling(choice, |tiling| tiling.window = value.number()) },
     Knob { values: polls, decided: |choice| choice.overlap.is_some(), set: |choice, value| tiling(choice, |tiling| tiling.polls = value.number()) },
     Knob { values: cuts, decided: |choice| choice.overlap.is_some(), set: |choice, value| tiling(choice, |tiling| tiling.cut = value.name().parse().ok()) },
+    Knob { values: lots, decided: |choice| choice.overlap.is_some(), set: |choice, value| choice.overlap.get_or_insert_default().arrays = value.number() },
+    Knob { values: watches, decided: |choice| choice.progress.is_some(), set: |choice, value| choice.progress = Some(if value.name() == THREAD { Progress::Thread } else { Progress::Poll }) },
     Knob { values: threads, decided: |choice| choice.threads.is_some(), set: |choice, value| choice.threads = Some(value.number()) },
 ];
 
@@ -147,6 +155,19 @@ fn windows(site: &Site<'_>) -> Option<Parameter> {
     Some(Parameter::log_scale("window", 1, 8).from(site.tiling?.window))
 }
 
+/// How many arrays of a batch go at once.
+fn lots(site: &Site<'_>) -> Option<Parameter> {
+    let batch = site.problem.batch;
+    site.tiling.filter(|_| batch > 1).map(|_| Parameter::log_scale("arrays", 1, batch).from(batch))
+}
+
+const THREAD: &str = "thread";
+
+/// Who looks after what flies.
+fn watches(site: &Site<'_>) -> Option<Parameter> {
+    site.tiling.filter(|_| site.watched).map(|_| Parameter::category("progress", ["poll", THREAD]))
+}
+
 /// How often a pass over a tile tests those that fly.
 fn polls(site: &Site<'_>) -> Option<Parameter> {
     Some(Parameter::log_scale("polls", 0, 128).from(site.tiling?.polls))
@@ -160,7 +181,7 @@ fn cuts(site: &Site<'_>) -> Option<Parameter> {
     Some(Parameter::category("cut", names))
 }
 
-fn longest(problem: &Problem) -> usize {
+pub(super) fn longest(problem: &Problem) -> usize {
     problem.shape.into_iter().max().unwrap_or(1)
 }
 
@@ -169,7 +190,8 @@ fn tiling(choice: &mut Choice, change: impl FnOnce(&mut Tiling)) {
     let given = choice.overlap.as_ref().and_then(|overlap| overlap.forward.first().copied());
     let mut tiling = given.unwrap_or_default();
     change(&mut tiling);
-    choice.overlap = Some(Overlap::uniform(tiling));
+    let arrays = choice.overlap.as_ref().map_or(0, |overlap| overlap.arrays);
+    choice.overlap = Some(Overlap { arrays, ..Overlap::uniform(tiling) });
 }
 
 fn numbers(text: &str, separator: char) -> Option<Vec<usize>> {
@@ -192,8 +214,22 @@ fn permute(list: &mut Vec<usize>, from: usize, visit: &mut dyn FnMut(&[usize])) 
 pub(super) struct Knobs {
     given: Choice,
     space: Space,
-    /// The knob of each parameter.
-    knobs: Vec<&'static Knob>,
+    /// What sets the field of each parameter.
+    setters: Vec<Setter>,
+}
+
+enum Setter {
+    Whole(&'static Knob),
+    Fine(Fine),
+}
+
+impl Setter {
+    fn set(&self, choice: &mut Choice, value: &Value) {
+        match self {
+            Setter::Whole(knob) => (knob.set)(choice, value),
+            Setter::Fine(fine) => fine.set(choice, value),
+        }
+    }
 }
 
 impl Knobs {
@@ -203,10 +239,20 @@ impl Knobs {
             [] => !(knob.decided)(given),
             names => names.contains(&name),
         };
-        let (knobs, parameters): (Vec<_>, Vec<_>) = found
+        let (setters, parameters): (Vec<_>, Vec<_>) = found
             .filter(|(knob, parameter)| parameter.values().len() > 1 && free(knob, parameter.name()))
+            .map(|(knob, parameter)| (Setter::Whole(knob), parameter))
             .unzip();
-        Knobs { given: given.clone(), space: Space::new(parameters), knobs }
+        Knobs { given: given.clone(), space: Space::new(parameters), setters }
+    }
+
+    /// What can be told apart when a choice is nearly good: tiles, windows and
+    /// polls of each of so many reshapes in each direction, and lines in a block.
+    pub fn fine(site: &Site<'_>, given: &Choice, reshapes: usize) -> Self {
+        let found = fine::all(site, given, reshapes).into_iter().map(|(fine, p)| (Setter::Fine(fine), p));
+        let (setters, parameters): (Vec<_>, Vec<_>) =
+            found.filter(|(_, parameter)| parameter.values().len() > 1).unzip();
+        Knobs { given: given.clone(), space: Space::new(parameters), setters }
     }
 
     pub fn space(&self) -> &Space {
@@ -218,11 +264,13 @@ impl Knobs {
     pub fn choice(&self, point: &Point) -> Choice {
         let start = self.space.start();
         let mut choice = self.given.clone();
-        for (at, knob) in self.knobs.iter().enumerate().filter(|(at, _)| point.0[*at] != start.0[*at]) {
-            (knob.set)(&mut choice, &self.space.parameters()[at].values()[point.0[at]]);
+        for (at, setter) in self.setters.iter().enumerate().filter(|(at, _)| point.0[*at] != start.0[*at]) {
+            setter.set(&mut choice, &self.space.parameters()[at].values()[point.0[at]]);
         }
         // A window without tiles says nothing.
-        let tiled = |overlap: &Overlap| overlap.forward.iter().chain(&overlap.backward).any(|t| t.tile > 0);
+        let tiled = |overlap: &Overlap| {
+            overlap.arrays > 0 || overlap.forward.iter().chain(&overlap.backward).any(|t| t.tile > 0)
+        };
         if self.given.overlap.is_none() && !choice.overlap.as_ref().is_some_and(tiled) {
             choice.overlap = None;
         }
@@ -280,12 +328,21 @@ impl Judge<'_> {
         Ok(format!("{:016x} {rest:?}", recipe.digest()))
     }
 
+    /// Does anything of a choice go in tiles?
+    pub fn is_tiled(&self, choice: &Choice) -> bool {
+        self.recipe(choice).is_ok_and(|recipe| self.tiles(&recipe) > 1)
+    }
+
     /// Into how many tiles a reshape is cut at most.
     fn tiles(&self, recipe: &Recipe) -> usize {
         let sends = crate::exchange::find(&recipe.exchange).is_ok_and(|m| m.sends_messages(self.site.nodes));
         let all = recipe.overlap.forward.iter().chain(&recipe.overlap.backward);
         let sizes = all.map(|tiling| tiling.tile).filter(|&tile| sends && tile > 0);
-        sizes.map(|tile| longest(self.site.problem).div_ceil(tile)).max().unwrap_or(1)
+        let lots = match recipe.overlap.arrays {
+            arrays @ 1.. if sends => recipe.batch.div_ceil(arrays),
+            _ => 1,
+        };
+        lots * sizes.map(|tile| longest(self.site.problem).div_ceil(tile)).max().unwrap_or(1)
     }
 
     /// Seconds by a crude model: bytes past memory and between ranks.
@@ -326,7 +383,7 @@ mod tests {
 
     fn site(problem: &Problem, ranks: usize) -> Site<'_> {
         let exchanges = EXCHANGES.iter().map(|member| member.name).collect();
-        Site { problem, ranks, threads: 2, most_threads: 6, exchanges, nodes: 1, tiling: None }
+        Site { problem, ranks, threads: 2, most_threads: 6, exchanges, nodes: 1, tiling: None, watched: true }
     }
 
     fn names(knobs: &Knobs) -> Vec<&'static str> {
@@ -436,5 +493,25 @@ mod tests {
         assert_eq!(with(24, "ring"), whole);
         assert_ne!(with(23, "ring"), whole);
         assert_eq!(with(4, "direct"), with(0, "direct"));
+    }
+
+    /// A codec is the user's: no knob turns it, and it rules out exchanges that share memory.
+    #[test]
+    fn where_messages_are_encoded_there_are_messages() {
+        let given = Choice { codec: Some("f32".into()), ..Choice::default() };
+        let tolerant = Problem::c2c([8, 8, 8]).tolerance(1e-3);
+        for (problem, given) in [(Problem::c2c([8, 8, 8]), given), (tolerant, Choice::default())] {
+            let outcome = crate::ranks(2).run(|comm| {
+                let site = Site::new(&comm, &problem, &given);
+                assert_eq!(site.exchanges[0], "all_to_allv");
+                assert!(!site.exchanges.iter().any(|name| ["direct", "hierarchical"].contains(name)));
+                let knobs = Knobs::new(&site, &given, &[]);
+                let (start, sizes) = (knobs.space().start(), knobs.space().parameters());
+                let last = Point(sizes.iter().map(|parameter| parameter.values().len() - 1).collect());
+                assert!([start, last].iter().all(|point| knobs.choice(point).codec == given.codec));
+                Ok(())
+            });
+            outcome.unwrap();
+        }
     }
 }

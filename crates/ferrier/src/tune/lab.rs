@@ -5,7 +5,8 @@ use std::time::Instant;
 use serde::{Deserialize, Serialize};
 
 use super::knobs::{Judge, Knobs, Site};
-use super::session::{Bench, Progress, Session, median};
+use super::nelder_mead::Nearby;
+use super::session::{Bench, Findings, Limits, Progress, Session, median};
 use super::space::Point;
 use super::{Method, Options, Outcome};
 use crate::plan::{Array, DataMut, Workspace};
@@ -14,6 +15,8 @@ use crate::{Choice, Comm, Error, Plan, Planner, Problem, Real, Result, Scale, de
 /// A run shorter than this is repeated and the mean is taken: clocks and
 /// barriers have a grain.
 const SHORT: f64 = 2e-3;
+/// What is kept of time and trials to tell reshapes apart.
+const FINE: f64 = 0.25;
 /// The most repetitions of a short run.
 const REPEATS: f64 = 200.0;
 
@@ -68,8 +71,15 @@ fn lead<T: Real>(
     let knobs = Knobs::new(&judge.site, given, &options.only);
     let mut bench = Leader { lab, knobs: &knobs, judge };
     let search = method.searcher(options.seed);
-    let found = Session::new(knobs.space(), &mut bench, options.limits, watch).run(&*search)?;
-    let choice = knobs.choice(&found.point);
+    // Where there may be tiles, some is left to tell reshapes apart.
+    let tiles = knobs.space().parameters().iter().any(|parameter| parameter.name() == "tile");
+    let two_stages = tiles && method.refines && judge.default.reshapes() > 0;
+    let limits = if two_stages { options.limits.part(1.0 - FINE) } else { options.limits };
+    let mut found = Session::new(knobs.space(), &mut bench, limits, watch).run(&*search)?;
+    let mut choice = knobs.choice(&found.point);
+    if two_stages && judge.is_tiled(&choice) {
+        choice = refine(lab, judge, choice, options, &mut found, watch)?;
+    }
     let mut rivals = Vec::new();
     for rival in &options.rivals {
         rivals.push(match judge.identity(rival) {
@@ -91,6 +101,40 @@ fn lead<T: Real>(
         trials: found.trials,
         rivals,
     })
+}
+
+/// Looks around a choice with tiles, with what is left of time and trials:
+/// each reshape and each direction may want its own.
+fn refine<T: Real>(
+    lab: &mut Lab<T>,
+    judge: &Judge<'_>,
+    start: Choice,
+    options: &Options,
+    found: &mut Findings,
+    watch: &mut dyn FnMut(&Progress<'_>),
+) -> Result<Choice> {
+    let limits = Limits {
+        seconds: options.limits.seconds - found.seconds,
+        trials: options.limits.trials.saturating_sub(found.measured),
+        ..options.limits
+    };
+    // One trial is the start itself.
+    if limits.trials < 3 || limits.seconds < 20.0 * found.best_seconds {
+        return Ok(start);
+    }
+    let knobs = Knobs::fine(&judge.site, &start, judge.default.reshapes());
+    let mut bench = Leader { lab, knobs: &knobs, judge };
+    let (trials, seconds) = (found.measured, found.seconds);
+    let mut further = |progress: &Progress<'_>| {
+        let (trials, seconds) = (trials + progress.trials, seconds + progress.seconds);
+        watch(&Progress { trials, seconds, ..*progress });
+    };
+    let finer = Session::new(knobs.space(), &mut bench, limits, &mut further).run(&Nearby)?;
+    found.best_seconds *= finer.best_seconds / finer.default_seconds;
+    found.measured += finer.measured;
+    found.seconds += finer.seconds;
+    found.trials.extend(finer.trials.into_iter().skip(1));
+    Ok(knobs.choice(&finer.point))
 }
 
 /// The bench of a session: its trials are orders to all ranks.

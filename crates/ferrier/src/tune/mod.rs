@@ -5,11 +5,13 @@
 //! end compares the winner with the default it started from, so that what is
 //! returned is never slower. Rank 0 decides; every rank runs the same trials.
 
+mod fine;
 mod gauss;
 mod knobs;
 mod lab;
 mod model;
 mod nelder_mead;
+mod online;
 mod random;
 mod rng;
 mod search;
@@ -22,6 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use knobs::works;
 pub use lab::tune;
+pub(crate) use online::{Next, Online};
 pub use search::{Ask, Ground, METHODS, Method, Search, find};
 pub use session::{Bench, Findings, Limits, Progress, Session, Trial, Verdict};
 pub use space::{Parameter, Point, Space, Value};
@@ -38,6 +41,12 @@ pub enum Effort {
     Measure,
     /// Trials for this long.
     Patient(Duration),
+    /// The first transforms of the plan are the trials: each goes by another
+    /// choice, and is as right as any. Until [`Plan::is_tuning`](crate::Plan::is_tuning)
+    /// says no, transforms may plan anew and allocate, and what the plan tells
+    /// of itself is that of the last transform. Those that are given a
+    /// workspace are no trials.
+    Online,
 }
 
 /// Seconds of [`Effort::Measure`].
@@ -73,7 +82,7 @@ impl Options {
     pub(crate) fn of(effort: Effort) -> Option<Options> {
         let options = Options::default();
         match effort {
-            Effort::Estimate => None,
+            Effort::Estimate | Effort::Online => None,
             Effort::Measure => Some(options),
             Effort::Patient(time) => {
                 let limits = Limits { seconds: time.as_secs_f64(), trials: usize::MAX, ..options.limits };

@@ -15,6 +15,8 @@ use super::space::{Point, Space};
 const PROMISING: f64 = 1.5;
 /// How many more combinations of names get a simplex before the best is looked at closely.
 const SKETCHES: usize = 2;
+/// A name that costs this multiple of another is not tried again.
+const HOPELESS: f64 = 1.3;
 /// Smaller gains than this do not keep a simplex going: clocks are no better.
 const CLEAR: f64 = 0.99;
 
@@ -24,7 +26,7 @@ pub(super) struct NelderMead {
 
 impl Search for NelderMead {
     fn explore(&self, ground: &Ground<'_>, ask: &mut Ask<'_>) -> Option<()> {
-        let mut walk = Walk { space: ground.space, ask, known: BTreeMap::new(), done: BTreeSet::new() };
+        let mut walk = Walk::new(ground.space, ask);
         let mut rng = Rng::new(self.seed);
         let mut start = ground.space.start();
         loop {
@@ -43,6 +45,17 @@ impl Search for NelderMead {
     }
 }
 
+/// Single steps only, from where it starts: for many numbers of which each
+/// matters little.
+pub(super) struct Nearby;
+
+impl Search for Nearby {
+    fn explore(&self, ground: &Ground<'_>, ask: &mut Ask<'_>) -> Option<()> {
+        let start = ground.space.start();
+        Walk::new(ground.space, ask).neighbours(start).map(drop)
+    }
+}
+
 /// A random point that is feasible, as far as a few draws can tell.
 fn feasible(ground: &Ground<'_>, rng: &mut Rng) -> Point {
     let draws: Vec<_> = (0..32).map(|_| ground.space.random(rng)).collect();
@@ -57,6 +70,14 @@ struct Walk<'a, 'b> {
     known: BTreeMap<Point, f64>,
     /// Combinations of names that have had a simplex.
     done: BTreeSet<Vec<usize>>,
+    /// Names (parameter and rung) that were far worse than another once: not tried again.
+    hopeless: BTreeSet<(usize, usize)>,
+}
+
+impl<'a, 'b> Walk<'a, 'b> {
+    fn new(space: &'a Space, ask: &'a mut Ask<'b>) -> Self {
+        Walk { space, ask, known: BTreeMap::new(), done: BTreeSet::new(), hopeless: BTreeSet::new() }
+    }
 }
 
 impl Walk<'_, '_> {
@@ -110,11 +131,17 @@ impl Walk<'_, '_> {
             let before = here.clone();
             for axis in self.space.axes(false) {
                 let from = here.clone();
-                for rung in 0..self.space.rungs(axis) {
+                for rung in (0..self.space.rungs(axis)).filter(|rung| *rung != from.0[axis]) {
+                    if self.hopeless.contains(&(axis, rung)) {
+                        continue;
+                    }
                     let mut point = from.clone();
                     point.0[axis] = rung;
-                    if self.cost(&point)? < self.cost(&here)? {
+                    let (cost, best) = (self.cost(&point)?, self.cost(&here)?);
+                    if cost < best {
                         here = point;
+                    } else if cost > HOPELESS * best && cost.is_finite() {
+                        self.hopeless.insert((axis, rung));
                     }
                 }
             }

@@ -35,6 +35,8 @@ pub struct Method {
     /// One line for help texts.
     pub summary: &'static str,
     make: fn(seed: u64) -> Box<dyn Search>,
+    /// Does it look for the best, so that it is worth looking closer around what it found?
+    pub(super) refines: bool,
 }
 
 impl Method {
@@ -50,16 +52,19 @@ pub static METHODS: &[Method] = &[
         name: "nelder-mead",
         summary: "one name at a time, then a simplex over the numbers",
         make: |seed| Box::new(super::nelder_mead::NelderMead { seed }),
+        refines: true,
     },
     Method {
         name: "model",
         summary: "a model of the machine, corrected by what was measured",
         make: |seed| Box::new(super::model::Model { seed }),
+        refines: true,
     },
     Method {
         name: "random",
         summary: "points at random, to compare with",
         make: |seed| Box::new(super::random::Random { seed }),
+        refines: false,
     },
 ];
 

@@ -57,6 +57,17 @@ pub struct Limits {
     pub patience: f64,
 }
 
+impl Limits {
+    /// A part of the time and of the trials.
+    pub(crate) fn part(&self, part: f64) -> Limits {
+        let trials = match self.trials {
+            usize::MAX => usize::MAX,
+            trials => ((trials as f64 * part).round() as usize).max(1),
+        };
+        Limits { seconds: self.seconds * part, trials, ..*self }
+    }
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits { seconds: f64::INFINITY, trials: usize::MAX, runs: 3, patience: 2.0 }

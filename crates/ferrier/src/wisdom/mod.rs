@@ -247,11 +247,7 @@ pub(crate) fn advice<T: Real>(
         return Ok(advice.unwrap_or(Advice { choice: given, known: None }));
     }
     let outcome = tune::tune::<T>(comm, problem, &given, &options, &mut |_| ())?;
-    if let Some(path) = path {
-        let learned =
-            about::<T>(comm, problem, &given, nodes).and_then(|about| remember(&path, about, &outcome));
-        learned.unwrap_or_else(|error| warn(&format!("{error}; what was learned is not remembered")));
-    }
+    note::<T>(comm, problem, &given, &outcome, source);
     Ok(Advice { choice: outcome.choice, known: None })
 }
 
@@ -283,6 +279,20 @@ fn remember(path: &Path, (problem, machine): (ProblemKey, MachineKey), outcome: 
         found: now(),
     };
     Wisdom::update(path, |wisdom| wisdom.add(entry))
+}
+
+/// Remembers what was found, on rank 0; where that cannot be done, says so.
+pub(crate) fn note<T: Real>(
+    comm: &Comm,
+    problem: &Problem,
+    given: &Choice,
+    outcome: &Outcome,
+    source: &Source,
+) {
+    let Some(path) = source.path().filter(|_| comm.rank() == 0) else { return };
+    let about = about::<T>(comm, problem, given, comm.node_count());
+    let learned = about.and_then(|about| remember(&path, about, outcome));
+    learned.unwrap_or_else(|error| warn(&format!("{error}; what was learned is not remembered")));
 }
 
 /// The keys of a problem on these ranks, on rank 0 and the same on all.

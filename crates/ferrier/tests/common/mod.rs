@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use ferrier::{
-    Box3, Choice, Comm, LayoutSpec, MemoryUse, Order, Overlap, Path, Plan, Planner, Problem, Real, Result,
-    Scale, Tiling, exchange, kernel,
+    Box3, Choice, Comm, LayoutSpec, MemoryUse, Order, Overlap, Path, Plan, Planner, Problem, Progress, Real,
+    Result, Scale, Tiling, exchange, kernel,
 };
 use ferrier_test::dft::{Direction, dft, indices, keep_half};
 use ferrier_test::tiling::walk;
@@ -65,6 +65,8 @@ pub fn any_choice(exchange: &str, kernel: &str, ranks: usize, rng: &mut Rng) -> 
         fuse: *rng.pick(&[None, None, Some(true), Some(false)]),
         stream: *rng.pick(&[None, None, Some(true)]),
         overlap: rng.pick(&[false, false, true]).then(|| any_overlap(rng)),
+        progress: *rng.pick(&[None, None, None, Some(Progress::Thread)]),
+        block: *rng.pick(&[None, None, Some(1), Some(5), Some(100)]),
         memory: *rng.pick(&[MemoryUse::Fast, MemoryUse::Fast, MemoryUse::Small]),
         ..choice(exchange, kernel)
     }
@@ -82,7 +84,7 @@ pub fn any_overlap(rng: &mut Rng) -> Overlap {
         };
         (0..*rng.pick(&[1, 1, 2, 3])).map(|_| tiling(rng)).collect()
     };
-    Overlap { forward: tilings(), backward: tilings() }
+    Overlap { forward: tilings(), backward: tilings(), arrays: *rng.pick(&[0, 0, 1, 2]) }
 }
 
 fn spec(split: Split, order: [usize; 3], shape: [usize; 3], ranks: usize, rng: &mut Rng) -> LayoutSpec {

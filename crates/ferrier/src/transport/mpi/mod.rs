@@ -73,6 +73,15 @@ impl Transport for Member {
         "mpi"
     }
 
+    fn may_watch(&self) -> Result<()> {
+        match self.comm.mpi().level() >= ferrier_mpi::Level::Serialized {
+            true => Ok(()),
+            false => Err(Error::Transport(
+                "MPI may be called by one thread only (FERRIER_MPI_THREADS=serialized asks for more)".into(),
+            )),
+        }
+    }
+
     fn version(&self) -> String {
         let text = self.comm.mpi().library_version().unwrap_or_default();
         let first = text.lines().next().unwrap_or_default().split(',').next().unwrap_or_default();

@@ -63,6 +63,8 @@ pub(super) struct Air {
     member: Member,
     sides: Vec<Arc<Side>>,
     arrivals: Vec<Arrival>,
+    /// Are parts to be copied, or loaded where they are?
+    copies: bool,
     state: Mutex<State>,
 }
 
@@ -104,7 +106,13 @@ impl Air {
         }
         let waiting = vec![false; arrivals.len()];
         let state = State { round: 0, aloft: false, recv: std::ptr::null_mut(), waiting, left: 0 };
-        Ok(Air { member, sides, arrivals, state: Mutex::new(state) })
+        Ok(Air { member, sides, arrivals, copies: true, state: Mutex::new(state) })
+    }
+
+    /// Leaves parts where they are.
+    pub fn in_place(mut self) -> Air {
+        self.copies = false;
+        self
     }
 
     fn own(&self) -> &Side {
@@ -153,11 +161,13 @@ impl Air {
             let (part, post) = (&arrival.part, self.post(arrival));
             let data = post.data.load(SeqCst) as *const u8;
             let len = post.len.load(SeqCst).min(part.len);
-            self.member.touching(&mut || {
-                // SAFETY: the sender keeps the part until it is taken or nobody is inside
-                // `touching`; the receive buffer is this flight's until it is done.
-                unsafe { state.recv.add(part.at).copy_from_nonoverlapping(data, len) };
-            })?;
+            if self.copies {
+                self.member.touching(&mut || {
+                    // SAFETY: the sender keeps the part until it is taken or nobody is inside
+                    // `touching`; the receive buffer is this flight's until it is done.
+                    unsafe { state.recv.add(part.at).copy_from_nonoverlapping(data, len) };
+                })?;
+            }
             post.taken.store(state.round, SeqCst);
             (state.waiting[index], any) = (false, true);
             state.left -= 1;

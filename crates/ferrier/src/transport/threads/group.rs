@@ -247,6 +247,11 @@ impl Transport for Member {
         "threads"
     }
 
+    /// What is learned over a wire is of no use without it.
+    fn version(&self) -> String {
+        self.world.links.as_ref().map_or("threads".into(), |links| format!("threads over {}", links.wire()))
+    }
+
     fn rank(&self) -> usize {
         self.rank
     }
@@ -296,6 +301,16 @@ impl Transport for Member {
         Ok(Box::new(air))
     }
 
+    /// Over a wire: what travels there takes none of the ranks' time.
+    fn loan(&self, sent: &[Part], received: &[Part]) -> Result<Option<Box<dyn Flight>>> {
+        if self.world.links.is_none() {
+            return Ok(None);
+        }
+        let sides = self.gather(Arc::new(Side::new(self, sent, received)))?;
+        let air = Air::new(self.twin(), sides).inspect_err(|error| self.fail_with(error))?;
+        Ok(Some(Box::new(air.in_place())))
+    }
+
     fn tally(&self, counters: usize) -> Result<Box<dyn Tally>> {
         let own: Vec<AtomicU64> = (0..counters).map(|_| AtomicU64::new(0)).collect();
         let all = self.gather(Arc::new(own))?;
@@ -320,8 +335,8 @@ impl Transport for Member {
         self.barrier()?;
         let nodes = &self.group.nodes;
         for ((lent, slots), node) in all.iter_mut().zip(&self.group.lent).zip(nodes) {
-            // Those of other nodes are out of reach, if only because we say so.
-            let near = *node == nodes[self.rank];
+            // Those of other nodes are out of reach, if only because we say so; but see `loan`.
+            let near = *node == nodes[self.rank] || self.world.links.is_some();
             *lent = slots.each_ref().map(|slot| if near { slot.load(SeqCst) } else { 0 });
         }
         Ok(true)

@@ -111,6 +111,11 @@ impl Links {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// What the links are pretended to be.
+    pub fn wire(&self) -> Wire {
+        self.wire
+    }
+
     /// Does anything between these ranks go over the wire?
     pub fn part(&self, from: usize, to: usize) -> bool {
         self.nodes[from] != self.nodes[to]
