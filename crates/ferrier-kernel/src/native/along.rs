@@ -17,21 +17,26 @@ pub(super) struct Along<T> {
     twiddles: Vec<T>,
     /// Where those of a level begin.
     at: Vec<usize>,
+    even: bool,
 }
 
 impl<T: Real> Along<T> {
     /// None where vectors do not fit the passes.
     pub fn new<V: Vector<T = T>>(fft: &Fft<T>) -> Option<Self> {
-        let fits = |length: usize| length.is_multiple_of(V::LINES);
         let Leaf::Radix(leaf) = fft.leaf else { return None };
-        if !fits(leaf) || !fits(fft.levels.first()?.radix) {
+        let lengths = [leaf, fft.levels.first()?.radix];
+        // The last vector may overlap the one before it where no pass works in place.
+        let even = lengths.iter().all(|length| length.is_multiple_of(V::LINES));
+        let long = fft.levels.len() == 1 && lengths.iter().all(|&length| length >= V::LINES);
+        if !even && !long {
             return None;
         }
-        let mut along = Along { twiddles: vec![], at: vec![] };
+        let mut along = Along { twiddles: vec![], at: vec![], even };
         let mut done = 1;
         for level in &fft.levels {
             along.at.push(along.twiddles.len());
             for j in (0..level.m).step_by(V::LINES) {
+                let j = j.min(level.m - V::LINES);
                 for p in 1..level.radix {
                     along.push::<V>(|i| fft.twiddle(level.radix, (j + i) * done, p));
                 }
@@ -39,6 +44,11 @@ impl<T: Real> Along<T> {
             done *= level.radix;
         }
         Some(along)
+    }
+
+    /// Whether no vectors overlap, so that all can be aligned.
+    pub fn is_even(&self) -> bool {
+        self.even
     }
 
     /// The factors of a vector's elements: real parts twice, then imaginary parts.
@@ -122,7 +132,7 @@ impl<V: Vector, const R: usize> Op<V> for Pass<'_, '_, V, R> {
             let (source, target) = (self.from.line(line), self.work.line(line));
             let mut w = self.twiddles;
             for j in (0..self.m).step_by(V::LINES) {
-                let at = 2 * (block * R * self.m + j);
+                let at = 2 * (block * R * self.m + j.min(self.m - V::LINES));
                 // SAFETY: elements as the struct says; R - 1 pairs of vectors of twiddles for each step.
                 unsafe {
                     let mut x = [V::zero(); R];
@@ -165,29 +175,30 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
-        if !R.is_multiple_of(V::LINES) {
+        if R < V::LINES {
             return;
         }
         let share = self.touch.share(R);
         let apart = self.base.len() / self.first_radix;
-        let digits = self.first_radix / V::LINES;
+        let digits = self.first_radix.div_ceil(V::LINES);
         for turn in 0..self.lines * digits {
-            let (line, digit) = (turn / digits, turn % digits * V::LINES);
+            let (line, digit) = (turn / digits, (turn % digits * V::LINES).min(self.first_radix - V::LINES));
             let (work, to) = (self.work.line(line), self.to.line(line));
             for rest in 0..apart {
                 let first = digit * apart + rest;
                 // SAFETY: blocks of R elements, with a base for each.
                 unsafe {
                     let mut x = [V::zero(); R];
-                    for part in 0..R / V::LINES {
+                    for part in (0..R).step_by(V::LINES) {
+                        let part = part.min(R - V::LINES);
                         let mut square = [V::zero(); MAX_LINES];
                         for i in 0..V::LINES {
                             let block = first + i * apart;
-                            square[i] = V::load(work.add(2 * (block * R + part * V::LINES)));
+                            square[i] = V::load(work.add(2 * (block * R + part)));
                         }
                         V::transpose(&mut square);
                         for i in 0..V::LINES {
-                            x[part * V::LINES + i] = square[i];
+                            x[part + i] = square[i];
                         }
                     }
                     dft::<V, R>(&mut x);

@@ -373,6 +373,7 @@ impl<V: Vector> NativeLines<V> {
         let stream = block.store == Store::Stream
             && width == 2
             && self.along_real.is_none()
+            && along.is_even()
             && whole_cache_lines::<V>(block.to, width, block.lines, 1);
         let finish = Finish { scale: self.scale, stream };
         let mut touch = self.touch(block, false, (true, true), stream);
