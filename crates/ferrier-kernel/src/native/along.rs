@@ -25,9 +25,12 @@ impl<T: Real> Along<T> {
     pub fn new<V: Vector<T = T>>(fft: &Fft<T>) -> Option<Self> {
         let Leaf::Radix(leaf) = fft.leaf else { return None };
         let lengths = [leaf, fft.levels.first()?.radix];
-        // The last vector may overlap the one before it where no pass works in place.
         let even = lengths.iter().all(|length| length.is_multiple_of(V::LINES));
-        let long = fft.levels.len() == 1 && lengths.iter().all(|&length| length >= V::LINES);
+        // The last vector may overlap the one before it where no pass works in
+        // place, and as long as that is little work done twice.
+        let little =
+            |length: usize| length >= V::LINES && 5 * length.next_multiple_of(V::LINES) <= 7 * length;
+        let long = fft.levels.len() == 1 && lengths.into_iter().all(little);
         if !even && !long {
             return None;
         }
