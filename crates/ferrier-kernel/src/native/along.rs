@@ -200,9 +200,7 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
                             square[i] = V::load(work.add(2 * (block * R + part)));
                         }
                         V::transpose(&mut square);
-                        for i in 0..V::LINES {
-                            x[part + i] = square[i];
-                        }
+                        x[part..part + V::LINES].copy_from_slice(&square[..V::LINES]);
                     }
                     dft::<V, R>(&mut x);
                     self.store(to.add(2 * *self.base.get_unchecked(first)), self.finish.scaled(x));

@@ -350,15 +350,14 @@ impl<V: Vector> NativeLines<V> {
         }
     }
 
-    /// Lines that go one by one, if these do: all of each lies in one place.
-    fn stacks<'a>(&self, block: &Block<'a, V::T>) -> Option<(&Along<V::T>, [&'a Strip<V::T>; 2])> {
+    /// Source and target of lines that go one by one, if these do: all of each lies in one place.
+    fn stacks<'a>(&self, block: &Block<'a, V::T>) -> Option<[&'a Strip<V::T>; 2]> {
         let kind = self.spec.kind;
-        let along = self.along.as_ref()?;
         let (from, to) =
             (whole(block.from, kind.len_in(self.spec.n))?, whole(block.to, kind.len_out(self.spec.n))?);
         let dense = from.step == kind.width_in() as isize && to.step == kind.width_out() as isize;
         let real = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
-        (dense && (!real || self.along_real.is_some())).then_some((along, [from, to]))
+        (dense && (!real || self.along_real.is_some())).then_some([from, to])
     }
 
     /// Contiguous lines, one by one.
@@ -462,7 +461,7 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         if n == 0 || block.lines == 0 {
             return;
         }
-        if let Some((along, strips)) = self.stacks(block) {
+        if let (Some(along), Some(strips)) = (&self.along, self.stacks(block)) {
             // SAFETY: the caller's promises.
             return unsafe { self.along(along, block, strips, scratch) };
         }
