@@ -7,6 +7,11 @@
 //! f0 f1 f2 frequencies. Sums are compensated and the roots of unity exact to
 //! the last bit or two, so that the reference is better than any FFT. On an
 //! axis that is not longer than the number drawn all frequencies are taken.
+//!
+//! Errors need not be spread evenly: those of some codecs gather where a
+//! frequency is zero, and that one is always among those drawn. So each counts
+//! for as many as it stands for, which makes sums over the drawn ones
+//! estimates of sums over all.
 
 use ferrier::{Comm, Result};
 use num_complex::Complex;
@@ -32,6 +37,8 @@ pub struct Wanted<'a> {
 /// True values at the drawn frequencies.
 #[derive(Clone, Debug)]
 pub struct Reference {
+    /// Of the spectrum.
+    lengths: [usize; 3],
     drawn: [Vec<usize>; 3],
     values: Vec<Complex<f64>>,
 }
@@ -70,14 +77,23 @@ impl Reference {
         let flat: Vec<f64> = sums.iter().map(Sum::value).flat_map(|value| [value.re, value.im]).collect();
         let flat = comm.sum(&flat)?;
         Ok(Reference {
+            lengths: wanted.spectrum,
             drawn,
             values: flat.chunks_exact(2).map(|pair| Complex::new(pair[0], pair[1])).collect(),
         })
     }
 
+    /// For how many frequencies of an axis one that was drawn stands: the
+    /// first and the last for themselves, the others for all the rest.
+    fn weight(&self, axis: usize, frequency: usize) -> f64 {
+        let (n, drawn) = (self.lengths[axis], self.drawn[axis].len());
+        let sure = drawn == n || frequency == 0 || frequency == n - 1;
+        if sure { 1.0 } else { (n - 2) as f64 / (drawn - 2) as f64 }
+    }
+
     /// Squared distance of `got(index)` from the reference, over those
-    /// frequencies that `got` knows, and the squared norm of the reference
-    /// over all of them.
+    /// frequencies that `got` knows, and the squared norm of the reference;
+    /// both as estimated for the whole spectrum.
     pub fn distance(&self, mut got: impl FnMut([usize; 3]) -> Option<Complex<f64>>) -> (f64, f64) {
         let (mut distance, mut norm) = (0.0, 0.0);
         let mut values = self.values.iter();
@@ -85,8 +101,9 @@ impl Reference {
             for &b in &self.drawn[1] {
                 for &c in &self.drawn[2] {
                     let Some(value) = values.next() else { continue };
-                    norm += value.norm_sqr();
-                    distance += got([a, b, c]).map_or(0.0, |got| (got - value).norm_sqr());
+                    let weight = self.weight(0, a) * self.weight(1, b) * self.weight(2, c);
+                    norm += weight * value.norm_sqr();
+                    distance += got([a, b, c]).map_or(0.0, |got| weight * (got - value).norm_sqr());
                 }
             }
         }
@@ -225,6 +242,31 @@ mod tests {
             assert_eq!(drawn.len(), n.min(8));
             assert!(drawn.iter().all(|&f| f < n));
         }
+    }
+
+    /// An error that sits in a plane counts as what it is of the whole, not of what was drawn.
+    #[test]
+    fn sums_over_the_drawn_are_those_over_all() {
+        let shape = [30, 20, 40];
+        let numbers: Vec<f64> = (0..30 * 20 * 40).map(|i| f64::from(i == 0)).collect();
+        let strides = [800, 40, 1];
+        let view = View {
+            numbers: &numbers,
+            width: 1,
+            lo: [0; 3],
+            hi: shape,
+            strides,
+            array: 24000,
+            batch: 1,
+            rows: None,
+        };
+        let wanted = Wanted { shape, spectrum: shape, axes: &[0, 1, 2] };
+        let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
+        // The spectrum of an impulse is 1 everywhere; here it is 3 where the second frequency is 0.
+        let (distance, norm) =
+            reference.distance(|[_, b, _]| Some(Complex::from(if b == 0 { 3.0 } else { 1.0 })));
+        assert!((norm / 24000.0 - 1.0).abs() < 1e-12, "{norm}");
+        assert!((distance / (4.0 * 30.0 * 40.0) - 1.0).abs() < 1e-12, "{distance}");
     }
 
     /// One axis passes through, one is a shift of an impulse, one is constant.

@@ -143,23 +143,25 @@ pub(crate) fn last_level_bytes() -> usize {
 /// # Errors
 /// Where memory or threads cannot be had.
 pub fn copy_speed(threads: usize) -> Result<f64> {
-    const NUMBERS: usize = 32 << 20;
+    const MOST: usize = 32 << 20;
     const WHAT: &str = "measuring the copy speed";
     let pool = Pool::new(threads.max(1))?;
-    let (from, to) = (Buffer::<f64>::new(NUMBERS, WHAT)?, Buffer::<f64>::new(NUMBERS, WHAT)?);
+    // Where memory is short, a quarter of what is left for both.
+    let numbers = MOST.min((memory_left() / 64) as usize).max(1 << 16);
+    let (from, to) = (Buffer::<f64>::new(numbers, WHAT)?, Buffer::<f64>::new(numbers, WHAT)?);
     let (from, to) = (from.as_slice(), SendPtr(to.as_ptr()));
     let mut best = f64::INFINITY;
     for _ in 0..5 {
         let start = Instant::now();
         pool.run(&|index| {
-            let (first, last) = (NUMBERS * index / pool.threads(), NUMBERS * (index + 1) / pool.threads());
+            let (first, last) = (numbers * index / pool.threads(), numbers * (index + 1) / pool.threads());
             let part = &from[first..last];
             // SAFETY: each thread writes a part of its own.
             unsafe { part.as_ptr().copy_to_nonoverlapping(to.get().add(first), part.len()) };
         });
         best = best.min(start.elapsed().as_secs_f64());
     }
-    Ok(2.0 * (NUMBERS * size_of::<f64>()) as f64 / best / 1e9)
+    Ok(2.0 * (numbers * size_of::<f64>()) as f64 / best / 1e9)
 }
 
 /// A pointer that may go to other threads; who uses it says why that is sound.

@@ -188,7 +188,8 @@ fn the_counter_works() {
         .unwrap();
         COUNT.load(SeqCst)
     };
-    assert_eq!(count(&|| ()), 0);
+    // The test runner may still be starting.
+    assert!((0..100).any(|_| count(&|| ()) == 0));
     assert!(count(&|| drop(std::hint::black_box(Box::new(1)))) >= 2);
     assert!(
         count(&|| std::thread::scope(|s| drop(

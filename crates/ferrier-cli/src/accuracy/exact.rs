@@ -8,7 +8,7 @@ use crate::noise::Noise;
 use crate::parts::Number;
 use crate::pulse::Pulse;
 use crate::reference::{Reference, Wanted};
-use crate::view::{View, distance};
+use crate::view::{View, distance, value};
 
 /// What is transformed.
 pub enum Field {
@@ -33,16 +33,19 @@ impl Field {
     }
 }
 
-/// The exact spectrum.
+/// What a spectrum is compared with.
 pub enum Exact {
-    /// Of noise: sums over these very numbers, at some frequencies.
+    /// Of noise: the defining sums over these very numbers, at some frequencies.
     Sums(Reference),
+    /// Of noise: a transform in f64 of the same numbers, at all frequencies,
+    /// and its own error.
+    Double(Array<f64>, f64),
     /// Of the pulse: the field knows it.
     Known,
 }
 
 impl Exact {
-    /// Collective.
+    /// For the transform in f64 of `input`. Collective.
     pub fn new<T: Real + Number + Into<f64>>(
         comm: &Comm,
         work: &Work<'_>,
@@ -69,6 +72,10 @@ impl Exact {
                 // Every rank has the whole norm but only its own part of the distance.
                 let (distance, norm) = reference.distance(|index| view.at(0, index));
                 Ok((comm.sum(&[distance])?[0] / norm).sqrt())
+            }
+            (Exact::Double(double, own), _) => {
+                let (off, norm) = distance(comm, spectrum, |index| value(double, index))?;
+                Ok(off / norm + own)
             }
             (Exact::Known, Field::Smooth(pulse)) => {
                 let (off, norm) = distance(comm, spectrum, |index| complex(pulse.mode(index)))?;

@@ -1,8 +1,7 @@
 //! `-laplace(u) + shift * u = f`, on a periodic box.
 
-use std::f64::consts::TAU;
-
-use crate::{Array, Certificate, Data, DataMut, Error, Kind, Plan, Real, Result};
+use crate::spectral::{self, Waves};
+use crate::{Array, Certificate, Data, DataMut, Error, Kind, Operator, Plan, Real, Result};
 
 /// What the two transforms of a solution may have lost, and what they sent.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -22,29 +21,21 @@ pub struct Cost {
 pub struct Helmholtz<T: Real> {
     plan: Plan<T>,
     spectrum: Array<T>,
-    /// The squares of this rank's wave numbers along the axes of the
-    /// spectrum, that which is slowest in memory first.
-    squares: [Vec<f64>; 3],
+    operator: Box<dyn Operator<T> + Send>,
     shift: f64,
-    /// What undoes the scales of both directions.
-    scale: f64,
 }
 
 impl<T: Real> Helmholtz<T> {
     /// A solver on a box with sides of these `lengths`; the shape, the layouts
-    /// and what may be lost on the way are those of `plan`. The wave number of
-    /// mode k is `2 pi k / length`. Collective; allocates.
+    /// and what may be lost on the way are those of `plan`. Collective; allocates.
     ///
     /// # Errors
     /// [`Error::Problem`] where an axis of the plan is not transformed or not
-    /// periodic, where a length or the shift is not a positive number;
-    /// [`Error::Memory`].
+    /// periodic, where its scales do not cancel, where a length or the shift is
+    /// not a positive number; [`Error::Memory`].
     pub fn new(plan: Plan<T>, lengths: [f64; 3], shift: f64) -> Result<Self> {
         if !(shift > 0.0 && shift.is_finite()) {
             return Err(Error::Problem(format!("the shift must be positive, got {shift}")));
-        }
-        if let Some(length) = lengths.iter().find(|&&length| !(length > 0.0 && length.is_finite())) {
-            return Err(Error::Problem(format!("the sides of the box must be positive, got {length}")));
         }
         let recipe = plan.recipe();
         let periodic = |axis: usize| match recipe.kinds[axis] {
@@ -59,18 +50,22 @@ impl<T: Real> Helmholtz<T> {
         }
         // An axis of length 1 may be left alone, which changes nothing.
         let points = recipe.shape.iter().map(|&n| n as f64).product::<f64>();
-        let scale = 1.0 / (recipe.scale_forward * recipe.scale_backward * points);
-        let own = plan.output_box();
-        let squares = plan.output_layout().order().axes().map(|axis| {
-            let (n, own) = (recipe.shape[axis], own.lo[axis]..own.hi[axis]);
-            // Modes above the middle are the negative ones.
-            own.map(|k| (TAU * k.min(n - k) as f64 / lengths[axis]).powi(2)).collect()
-        });
+        let both = recipe.scale_forward * recipe.scale_backward * points;
+        if (both - 1.0).abs() > 1e-9 {
+            return Err(Error::Problem(format!(
+                "the scales of a solver's plan must cancel, but a round trip multiplies by {both}"
+            )));
+        }
+        let operator = Box::new(spectral::helmholtz(&Waves::new(recipe, lengths)?, shift));
         let spectrum = plan.make_output()?;
-        Ok(Helmholtz { plan, spectrum, squares, shift, scale })
+        Ok(Helmholtz { plan, spectrum, operator, shift })
     }
 
-    /// Solves for the right-hand side `f`. Collective; allocates nothing.
+    /// Solves for the right-hand side `f`. Collective.
+    ///
+    /// The modes are divided between two whole transforms and not inside of
+    /// [`Plan::apply`], because each transform certifies what it lost and an
+    /// operator in between does not.
     ///
     /// # Errors
     /// Those of [`Plan::forward`] and [`Plan::backward`].
@@ -81,7 +76,7 @@ impl<T: Real> Helmholtz<T> {
     {
         self.plan.forward(f, &mut self.spectrum)?;
         let (forward, sent) = self.certified()?;
-        self.divide();
+        self.spectrum.apply(&*self.operator, 1);
         self.plan.backward(&self.spectrum, u)?;
         let (backward, sent_back) = self.certified()?;
         Ok(Cost { forward, backward, wire_bytes: sent + sent_back })
@@ -100,22 +95,6 @@ impl<T: Real> Helmholtz<T> {
     pub fn error_bound(&self, cost: &Cost, norm_f: f64, norm_u: f64) -> f64 {
         let halves = if self.plan.recipe().is_real() { std::f64::consts::SQRT_2 } else { 1.0 };
         halves * cost.forward.bound() * norm_f / (self.shift * norm_u) + cost.backward.bound()
-    }
-
-    /// Divides every mode by its eigenvalue.
-    fn divide(&mut self) {
-        let [slow, mid, fast] = &self.squares;
-        let (scale, shift) = (self.scale, self.shift);
-        let mut rows = self.spectrum.complex_mut().chunks_exact_mut(fast.len().max(1));
-        for _ in 0..self.plan.recipe().batch {
-            for &a in slow {
-                for (&b, row) in mid.iter().zip(&mut rows) {
-                    for (value, &c) in row.iter_mut().zip(fast) {
-                        *value = *value * T::rounded(scale / (a + b + c + shift));
-                    }
-                }
-            }
-        }
     }
 
     /// The plan.
