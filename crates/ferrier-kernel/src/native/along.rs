@@ -3,7 +3,8 @@
 //! that of the passes over groups, so bits do not depend on which way a line
 //! goes; but nothing is transposed on the way in and out, only once before
 //! the last pass.
-#![allow(clippy::needless_range_loop)]
+// Indexed loops, because the compiler keeps what they touch in registers.
+#![allow(clippy::needless_range_loop, clippy::manual_memcpy)]
 
 use super::butterfly::{dft, lists, with_radix};
 use super::fft::{Fft, Leaf, Level, steps};
@@ -200,7 +201,9 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
                             square[i] = V::load(work.add(2 * (block * R + part)));
                         }
                         V::transpose(&mut square);
-                        x[part..part + V::LINES].copy_from_slice(&square[..V::LINES]);
+                        for i in 0..V::LINES {
+                            x[part + i] = square[i];
+                        }
                     }
                     dft::<V, R>(&mut x);
                     self.store(to.add(2 * *self.base.get_unchecked(first)), self.finish.scaled(x));
