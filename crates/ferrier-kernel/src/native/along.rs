@@ -131,31 +131,33 @@ impl<V: Vector, const R: usize> Op<V> for Pass<'_, '_, V, R> {
         let share = self.touch.share(R);
         let step = 2 * self.m;
         let (jump, stride) = steps::<R>(self.backward, step as isize);
-        for (line, block) in (0..self.lines).flat_map(|line| (0..self.blocks).map(move |block| (line, block)))
-        {
-            let (source, target) = (self.from.line(line), self.work.line(line));
-            let mut w = self.twiddles;
-            for j in (0..self.m).step_by(V::LINES) {
-                let at = 2 * (block * R * self.m + j.min(self.m - V::LINES));
-                // SAFETY: elements as the struct says; R - 1 pairs of vectors of twiddles for each step.
-                unsafe {
-                    let mut x = [V::zero(); R];
-                    let mut from = source.add(at);
-                    for q in 0..R {
-                        x[q] = V::load(from);
-                        from = from.wrapping_add(step);
+        for line in 0..self.lines {
+            let (mut source, mut target) = (self.from.line(line), self.work.line(line));
+            for _ in 0..self.blocks {
+                let mut w = self.twiddles;
+                for j in (0..self.m).step_by(V::LINES) {
+                    let at = 2 * j.min(self.m - V::LINES);
+                    // SAFETY: elements as the struct says; R - 1 pairs of vectors of twiddles for each step.
+                    unsafe {
+                        let mut x = [V::zero(); R];
+                        let mut from = source.add(at);
+                        for q in 0..R {
+                            x[q] = V::load(from);
+                            from = from.wrapping_add(step);
+                        }
+                        dft::<V, R>(&mut x);
+                        let mut to = target.add(at);
+                        x[0].store(to);
+                        to = to.wrapping_offset(jump);
+                        for p in 1..R {
+                            to = to.wrapping_offset(stride);
+                            x[p].times(V::load(w), V::load(w.add(V::LANES))).store(to);
+                            w = w.add(2 * V::LANES);
+                        }
                     }
-                    dft::<V, R>(&mut x);
-                    let mut to = target.add(at);
-                    x[0].store(to);
-                    to = to.wrapping_offset(jump);
-                    for p in 1..R {
-                        to = to.wrapping_offset(stride);
-                        x[p].times(V::load(w), V::load(w.add(V::LANES))).store(to);
-                        w = w.add(2 * V::LANES);
-                    }
+                    self.touch.fetch(share);
                 }
-                self.touch.fetch(share);
+                (source, target) = (source.wrapping_add(R * step), target.wrapping_add(R * step));
             }
         }
     }
@@ -184,37 +186,47 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
         }
         let share = self.touch.share(R);
         let apart = self.base.len() / self.first_radix;
-        let digits = self.first_radix.div_ceil(V::LINES);
-        for turn in 0..self.lines * digits {
-            let (line, digit) = (turn / digits, (turn % digits * V::LINES).min(self.first_radix - V::LINES));
+        for line in 0..self.lines {
             let (work, to) = (self.work.line(line), self.to.line(line));
-            for rest in 0..apart {
-                let first = digit * apart + rest;
-                // SAFETY: blocks of R elements, with a base for each.
-                unsafe {
-                    let mut x = [V::zero(); R];
-                    for part in (0..R).step_by(V::LINES) {
-                        let part = part.min(R - V::LINES);
-                        let mut square = [V::zero(); MAX_LINES];
-                        for i in 0..V::LINES {
-                            let block = first + i * apart;
-                            square[i] = V::load(work.add(2 * (block * R + part)));
-                        }
-                        V::transpose(&mut square);
-                        for i in 0..V::LINES {
-                            x[part + i] = square[i];
-                        }
+            for digit in (0..self.first_radix).step_by(V::LINES) {
+                let digit = digit.min(self.first_radix - V::LINES);
+                for first in digit * apart..(digit + 1) * apart {
+                    // SAFETY: blocks of R elements, with a base for each.
+                    unsafe {
+                        let mut x = Self::load(work.add(2 * R * first), 2 * R * apart);
+                        dft::<V, R>(&mut x);
+                        self.store(to.add(2 * *self.base.get_unchecked(first)), self.finish.scaled(x));
                     }
-                    dft::<V, R>(&mut x);
-                    self.store(to.add(2 * *self.base.get_unchecked(first)), self.finish.scaled(x));
+                    self.touch.fetch(share);
                 }
-                self.touch.fetch(share);
             }
         }
     }
 }
 
 impl<V: Vector, const R: usize> Last<'_, '_, V, R> {
+    /// Elements of blocks `apart` numbers apart, as many blocks as a vector has lines.
+    ///
+    /// # Safety
+    /// Inside [`Vector::enter`]; the blocks have R elements.
+    #[inline(always)]
+    unsafe fn load(work: *const V::T, apart: usize) -> [V; R] {
+        let mut x = [V::zero(); R];
+        for part in (0..R).step_by(V::LINES) {
+            let part = part.min(R - V::LINES);
+            let mut square = [V::zero(); MAX_LINES];
+            for i in 0..V::LINES {
+                // SAFETY: the caller's promise.
+                square[i] = unsafe { V::load(work.add(i * apart + 2 * part)) };
+            }
+            V::transpose(&mut square);
+            for i in 0..V::LINES {
+                x[part + i] = square[i];
+            }
+        }
+        x
+    }
+
     /// # Safety
     /// Inside [`Vector::enter`]; runs of places from `to` on, `stride` apart.
     #[inline(always)]

@@ -378,7 +378,8 @@ impl<V: Vector> NativeLines<V> {
         let mut touch = self.touch(block, false, (true, true), stream);
         // Apart by a cache line, so that lines of a power of two do not meet in the cache.
         let lane = 2 * self.fft.n + 64 / size_of::<V::T>();
-        let most = (HOT_BYTES / 2 / (lane * size_of::<V::T>())).clamp(1, V::LINES);
+        let hot = HOT_BYTES / 2 / (lane * size_of::<V::T>());
+        let most = hot.min(scratch.len() / (2 * lane)).max(1);
         let stack = |strip: &Strip<V::T>, first: usize| {
             let start = strip.ptr.wrapping_offset(first as isize * strip.lane);
             Stack { start, lane: strip.lane }
@@ -438,7 +439,8 @@ impl<V: Vector> NativeLines<V> {
 impl<V: Vector> Lines<V::T> for NativeLines<V> {
     fn block(&self, strided: bool) -> usize {
         if !strided {
-            return V::LANES.max(8);
+            // Enough of short lines for what a block costs to be little.
+            return V::LANES.max(8).max(2048 / self.spec.n.max(1)).min(64);
         }
         // Half a kilobyte of neighbours: enough for a memory page to be worth
         // opening. Fewer where the lines would not stay in a second-level cache.
