@@ -39,6 +39,9 @@ pub enum Command {
   ferrier transform b.npy a.npy --direction backward             numpy.fft.ifftn(b)
   ferrier transform a.npy b.npy --real --axes 0,2                numpy.fft.rfftn(a, axes=(0, 2))
   ferrier transform b.npy a.npy --direction backward --real --last 9
+  ferrier transform a.npy b.npy --kinds dct2,c2c,none            scipy.fft.dct along axis 0, fft along axis 1
+  ferrier transform a.npy b.npy --keep 64x64x64                  the lowest modes only
+  ferrier transform b.npy a.npy --direction backward --points 128x128x128
   ferrier transform a.npy b.npy --ranks 4 --in-layout bricks --in-grid 2x2x1")]
     Transform(TransformArgs),
     /// Time a transform, check it, and say how close it is to the machine's limit.
@@ -48,6 +51,7 @@ pub enum Command {
   ferrier bench 256 --against fftw,mkl --json -
   ferrier bench 128 --ranks 4 --exchange-only --svg exchanges.svg
   ferrier bench 128 --ranks 2 --tiles 4,8,16,32 --window 1,2,4 --svg tiles.svg
+  ferrier bench 256 --ranks 2 --keep 128
   ferrier bench 128 --ranks 4 --tolerance 1e-4
   ferrier bench 128 --ranks 4 --codec block:16 --exchange ring
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
@@ -193,6 +197,8 @@ pub struct Common {
     #[arg(long, value_name = "RATE:LATENCY")]
     pub wire: Option<ferrier::Wire>,
     #[command(flatten)]
+    pub modes: crate::modes::ModesArgs,
+    #[command(flatten)]
     pub tiling: crate::overlap::TilingArgs,
 }
 
@@ -235,8 +241,11 @@ pub struct TransformArgs {
     #[arg(long, value_enum, default_value_t = Direction::Forward)]
     pub direction: Direction,
     /// Real transform: real input forward (rfftn), real output backward (irfftn)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "kinds")]
     pub real: bool,
+    /// Lengths of the axes in space, such as 128x128x128, for --direction backward from modes that were kept
+    #[arg(long, value_name = "SHAPE", conflicts_with = "last")]
+    pub points: Option<Grid>,
     /// Real length of the halved axis, for --real --direction backward [default: 2 (m - 1)]
     #[arg(long, value_name = "N")]
     pub last: Option<usize>,

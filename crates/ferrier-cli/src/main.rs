@@ -12,6 +12,7 @@ mod contest;
 mod convolve;
 mod failure;
 mod info;
+mod modes;
 mod moving;
 mod noise;
 mod npy;

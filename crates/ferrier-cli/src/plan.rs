@@ -152,16 +152,17 @@ fn assemble<'a>(args: &'a ProblemArgs, drafted: &'a Drafted, between: &'a [u64])
 fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
     let Drafted { recipe, nodes, .. } = drafted;
     let several = drafted.node_count() > 1;
-    let kind = if recipe.is_real() { "r2c" } else { "c2c" };
+    let kind = recipe.kind_text();
     let batch = if args.batch == 1 { String::new() } else { format!(", batch {}", args.batch) };
     let codec = match recipe.codec() {
         ferrier::codec::RAW => String::new(),
         name => format!(", codec {name} {}", recipe.compress.name()),
     };
     let mut out = format!(
-        "{} {kind} {}{batch}, {} rank{}{}: exchange {}{codec}, kernel {}, {} in, {} out\n",
+        "{} {kind} {}{batch}{}, {} rank{}{}: exchange {}{codec}, kernel {}, {} in, {} out\n",
         args.shape,
         recipe.precision.name(),
+        recipe.modes_text(),
         nodes.len(),
         if nodes.len() == 1 { "" } else { "s" },
         if several { format!(" on {} nodes", drafted.node_count()) } else { String::new() },

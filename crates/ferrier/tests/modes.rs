@@ -35,6 +35,7 @@ struct Setup {
     keep: [Keep; 3],
     filled: [Option<(usize, usize)>; 3],
     complex_values: bool,
+    sphere: Option<[f64; 3]>,
     scale: (Scale, Scale),
     batch: usize,
     input: LayoutSpec,
@@ -49,6 +50,7 @@ impl Setup {
             keep: [Keep::All; 3],
             filled: [None; 3],
             complex_values: false,
+            sphere: None,
             scale: (Scale::None, Scale::Full),
             batch: 1,
             input: LayoutSpec::slabs(0),
@@ -62,8 +64,11 @@ impl Setup {
             .scale_forward(self.scale.0)
             .scale_backward(self.scale.1)
             .batch(self.batch)
-            .input(self.input.clone())
-            .output(self.output.clone());
+            .input(self.input.clone());
+        if let Some(radii) = self.sphere {
+            problem = problem.keep_ellipsoid(radii);
+        }
+        problem = problem.output(self.output.clone());
         for (axis, range) in self.filled.iter().enumerate() {
             if let Some((from, to)) = *range {
                 problem = problem.filled(axis, from..to);
@@ -95,7 +100,37 @@ impl Setup {
         [0, 1, 2].map(|d| self.filled[d].map_or((0..self.shape[d]).collect(), |(a, b)| (a..b).collect()))
     }
 
+    /// What each element of the spectrum is, in C order of its shape: a mode, or nothing.
+    fn held(&self) -> ([usize; 3], Vec<Option<[usize; 3]>>) {
+        let lists = self.modes();
+        let lens = [0, 1, 2].map(|d| lists[d].len());
+        let mode = |at: [usize; 3]| [0, 1, 2].map(|d| lists[d][at[d]]);
+        let Some(radii) = self.sphere else {
+            return (lens, indices(lens).map(|at| Some(mode(at))).collect());
+        };
+        let inside = |mode: [usize; 3]| {
+            let part = |d: usize| (self.frequency(d, mode[d]) / radii[d]).powi(2);
+            (0..3).map(part).sum::<f64>() <= 1.0 + 1e-12
+        };
+        let pairs = lists[2].iter().flat_map(|c| lists[1].iter().map(move |b| [0, *b, *c]));
+        let columns: Vec<[usize; 3]> = pairs.filter(|pair| inside(*pair)).collect();
+        let held = lists[0].iter().flat_map(|a| columns.iter().map(move |[_, b, c]| [*a, *b, *c]));
+        ([lens[0], columns.len(), 1], held.map(|mode| Some(mode).filter(|mode| inside(*mode))).collect())
+    }
+
+    fn frequency(&self, d: usize, mode: usize) -> f64 {
+        let n = self.shape[d];
+        if self.kinds[d] == Kind::Real { mode as f64 } else { mode.min(n - mode) as f64 }
+    }
+
     fn modes(&self) -> [Vec<usize>; 3] {
+        if let Some(radii) = self.sphere {
+            // In the order of numpy.fft.fftfreq, from 0 up, then from the lowest to -1.
+            return [0, 1, 2].map(|d| {
+                let all = (0..self.spectrum()[d]).filter(|mode| self.frequency(d, *mode) <= radii[d]);
+                all.collect()
+            });
+        }
         [0, 1, 2].map(|d| match (self.keep[d], self.kinds[d]) {
             (Keep::All, _) => (0..self.spectrum()[d]).collect(),
             (Keep::Range(a, b), _) => (a..b).collect(),
@@ -112,15 +147,17 @@ impl Setup {
     /// What goes in: of array `b`, forward and backward.
     fn sources<T: Number>(&self, b: usize) -> [Vec<Complex<f64>>; 2] {
         let field = Field::new(99, T::BITS);
-        let part = |lists: [Vec<usize>; 3], real: bool, side: usize| {
-            let shape = lists.map(|list| list.len());
+        let part = |shape: [usize; 3], real: bool, side: usize| {
             let value = |at| match real {
                 true => Complex::new(field.real(2 * b + side, at), 0.0),
                 false => field.complex(2 * b + side, at),
             };
             indices(shape).map(value).collect()
         };
-        [part(self.points(), self.real_in(), 0), part(self.modes(), self.real_out(), 1)]
+        [
+            part(self.points().map(|list| list.len()), self.real_in(), 0),
+            part(self.held().0, self.real_out(), 1),
+        ]
     }
 
     /// What must come out, and how large a value of the whole array is in the mean.
@@ -132,13 +169,19 @@ impl Setup {
         };
         let mean = |all: &[Complex<f64>]| all.iter().map(|x| x.norm_sqr()).sum::<f64>() / all.len() as f64;
         let [x, y] = self.sources::<T>(b);
-        let (points, modes) = (self.points(), self.modes());
+        let (points, held) = (self.points(), self.held().1);
+        let place = |[a, b, c]: [usize; 3]| (a * self.spectrum()[1] + b) * self.spectrum()[2] + c;
         let whole = mixed::placed(&x, self.shape, &points);
         let ortho = |scale| scale == Scale::Symmetric;
         let (there, back) = self.scale;
         let all = mixed::forward(&whole, self.shape, self.axes(), ortho(there), factor(there));
-        let forward = (mixed::taken(&all, self.spectrum(), &modes), mean(&all));
-        let whole = mixed::placed(&y, self.spectrum(), &modes);
+        let zero = Complex::new(0.0, 0.0);
+        let taken = held.iter().map(|mode| mode.map_or(zero, |mode| all[place(mode)])).collect();
+        let forward = (taken, mean(&all));
+        let mut whole = vec![zero; self.spectrum().iter().product()];
+        for (mode, value) in held.iter().zip(&y) {
+            mode.iter().for_each(|mode| whole[place(*mode)] = *value);
+        }
         let all = mixed::backward(&whole, self.shape, self.axes(), ortho(back), factor(back));
         [forward, (mixed::taken(&all, self.shape, &points), mean(&all))]
     }
@@ -282,8 +325,7 @@ fn run<T: Number>(setup: &Setup, how: &How) -> [Vec<Complex<T>>; 2] {
     });
     let parts = outcome.unwrap_or_else(|error| panic!("{error}\n{setup:?}\n{:?}", how.choice));
     [0, 1].map(|side| {
-        let lists = if side == 0 { setup.modes() } else { setup.points() };
-        let shape = lists.map(|list| list.len());
+        let shape = if side == 0 { setup.held().0 } else { setup.points().map(|list| list.len()) };
         let volume = shape.iter().product::<usize>();
         let mut all = vec![narrowed(&Complex::new(f64::NAN, 0.0)); volume * setup.batch];
         for rank in &parts {
@@ -391,11 +433,81 @@ fn any_setup(ranks: usize, rng: &mut Rng) -> Setup {
     setup
 }
 
+/// A sphere or an ellipsoid, sometimes of half a spectrum, sometimes a disc.
+fn any_sphere(ranks: usize, rng: &mut Rng) -> Setup {
+    let mut shape = [0; 3].map(|_| *rng.pick(&[2, 3, 5, 6, 8, 9, 12, 16, 17]));
+    if rng.below(6) == 0 {
+        shape[0] = 1;
+    }
+    let last = *rng.pick(&[Kind::Complex, Kind::Complex, Kind::Real]);
+    let radius = *rng.pick(&[0.5, 1.0, 2.0, 2.5, 3.0, 4.3, 6.0, 20.0]);
+    let radii = *rng.pick(&[[radius; 3], [radius, 1.5 * radius, 0.7 * radius + 0.1]]);
+    let mut setup = Setup { sphere: Some(radii), ..Setup::new(shape, [Kind::Complex, Kind::Complex, last]) };
+    if rng.below(4) == 0 {
+        let axis = rng.below(3);
+        setup.filled[axis] = Some((0, 1 + rng.below(shape[axis])));
+    }
+    setup.batch = *rng.pick(&[1, 1, 2]);
+    setup.input = any_layout(setup.points().map(|list| list.len()), ranks, rng);
+    setup.output = match rng.below(3) {
+        0 => LayoutSpec::best().order(*rng.pick(&Order::ALL)),
+        1 => LayoutSpec::slabs(1),
+        _ => any_layout(setup.held().0, ranks, rng),
+    };
+    setup
+}
+
+#[test]
+fn random_spheres_match_the_oracle() {
+    let _watchdog = watchdog(120);
+    let mut rng = Rng::for_test(606);
+    let count = if common::thin() { 20 } else { 80 };
+    for turn in 0..count {
+        let ranks = 1 + rng.below(8);
+        let setup = any_sphere(ranks, &mut rng);
+        let exchange = exchanges()[turn % exchanges().len()];
+        let kernel = kernels()[rng.below(kernels().len())];
+        let how = How {
+            ranks,
+            nodes: common::nodes(exchange, ranks, rng.below(4)),
+            threads: 1 + rng.below(2),
+            choice: any_choice(exchange, kernel, ranks, &mut rng),
+            mode: MODES[rng.below(3)],
+        };
+        if rng.below(4) == 0 { drop(check::<f32>(&setup, &how)) } else { drop(check::<f64>(&setup, &how)) }
+    }
+}
+
+/// Ranks have equal numbers of columns, and only columns are sent.
+#[test]
+fn columns_are_shared_out_evenly() {
+    let problem = Problem::c2c([32, 32, 32]).keep_sphere(8.0);
+    let places = problem.columns();
+    let disc =
+        (-8_i32..=8).flat_map(|b| (-8_i32..=8).map(move |c| b * b + c * c)).filter(|d| *d <= 64).count();
+    assert_eq!((places.len(), problem.spectrum_shape()), (disc, [17, disc, 1]));
+    assert_eq!(places[0], [0, 0]);
+    let recipe = ferrier::design(&problem, &Choice::default(), Precision::F64, 4).unwrap();
+    let counts: Vec<usize> = recipe.output.boxes().iter().map(|b| b.shape()[1]).collect();
+    assert!(counts.iter().max().unwrap() - counts.iter().min().unwrap() <= 1, "{counts:?}");
+    // One reshape: every rank keeps its quarter of its own columns.
+    let kept: usize = (0..4).map(|rank| 8 * counts[rank]).sum();
+    assert_eq!(recipe.wire_bytes() as usize, (32 * disc - kept) * 16);
+    let bad = |problem: Problem, word: &str| {
+        let text = problem.check().expect_err("nonsense").to_string();
+        assert!(text.contains(word), "{text}");
+    };
+    bad(Problem::c2c([8, 8, 8]).keep_sphere(f64::NAN), "NaN");
+    bad(Problem::r2c([8, 8, 8]).halved(0).keep_sphere(2.0), "axis 0");
+    bad(Problem::mixed([8, 8, 8], [Kind::Complex, Kind::Dct2, Kind::Complex]).keep_sphere(2.0), "dct2");
+    bad(Problem::c2c([8, 8, 8]).keep([Keep::Lowest(2); 3]).keep_sphere(2.0), "Lowest");
+}
+
 #[test]
 fn random_kinds_and_modes_match_the_oracle() {
     let _watchdog = watchdog(120);
     let mut rng = Rng::for_test(505);
-    let count = if common::thin() { 30 } else { 400 };
+    let count = if common::thin() { 30 } else { 240 };
     for turn in 0..count {
         let ranks = 1 + rng.below(8);
         let setup = any_setup(ranks, &mut rng);

@@ -352,7 +352,7 @@ mod tests {
                 batch: 1,
                 rows: None,
             };
-            let wanted = Wanted { shape: task.shape, spectrum: task.spectrum(), axes: &task.axes };
+            let wanted = Wanted::fourier(task.shape, task.spectrum(), &task.axes);
             let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
             for way in 0..peer.variants() {
                 peer.prepare::<T>(way, task);

@@ -36,7 +36,8 @@ pub struct Volumes {
     /// Bytes from each rank to each rank, by sender.
     pub pairs: Vec<Vec<usize>>,
     /// The reshape that this is, or is a part of. Parts of different ones are
-    /// seldom in flight together, so their movers may share memory.
+    /// never in flight together, so their movers may share memory; reshapes that
+    /// fly together have one number.
     pub reshape: usize,
     /// How parts are encoded, if they are.
     pub coded: Option<Coded>,

@@ -43,6 +43,12 @@ struct Guests {
     count: usize,
 }
 
+impl Guests {
+    fn admit(&self, reshape: usize) -> bool {
+        self.count == 0 || self.reshape == reshape
+    }
+}
+
 impl Ring {
     fn window(&self) -> Result<&dyn Window> {
         let window = self.window.get().map(|window| &**window);
@@ -54,8 +60,7 @@ impl Ring {
     }
 
     fn admits(&self, reshape: usize) -> bool {
-        let guests = self.guests();
-        guests.count == 0 || guests.reshape == reshape
+        self.guests().admit(reshape)
     }
 
     /// The word in which a source counts the packets of a mover that are there.
@@ -251,14 +256,15 @@ impl OneSided {
 
     /// Tells the sources that the window is free, when it is.
     fn admit(&self, window: &dyn Window, run: &mut Run) -> Result<bool> {
-        if run.admitted || !self.ring.admits(self.reshape) {
-            return Ok(false);
-        }
-        run.admitted = true;
         {
+            // Asked and entered at once: a progress thread may be doing the same for another mover.
             let mut guests = self.ring.guests();
+            if run.admitted || !guests.admit(self.reshape) {
+                return Ok(false);
+            }
             *guests = Guests { reshape: self.reshape, count: guests.count + 1 };
         }
+        run.admitted = true;
         let own = self.ring.ready(self.number, self.ring.comm.rank());
         self.received.iter().try_for_each(|part| window.signal(part.peer, own, run.number))?;
         Ok(true)

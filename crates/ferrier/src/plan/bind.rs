@@ -163,9 +163,12 @@ pub(super) fn movers(
     let mut all: Vec<Volumes> = Vec::new();
     let mut count = 0;
     for (plan, cuts) in ways {
+        // What flies together must not take turns in the same memory: two ranks could each wait
+        // for the turn that the other has.
+        let (first, together) = (count, order::fly_together(&order::actions(plan, cuts)));
         for (reshape, cut) in plan.reshapes.iter().zip(*cuts) {
             let of = |tile| Volumes {
-                reshape: count,
+                reshape: if together { first } else { count },
                 ..volumes(reshape, (cut, tile), comm.rank(), number, packing)
             };
             all.extend((0..cut.count()).map(of));

@@ -17,6 +17,7 @@ mod operator;
 mod order;
 mod pass;
 mod progress;
+mod ragged;
 mod run;
 mod schedule;
 mod tiles;

@@ -52,6 +52,23 @@ pub(crate) fn actions(schedule: &Schedule, cuts: &[Tiles]) -> Vec<Action> {
     list.actions
 }
 
+/// Are tiles of different reshapes in flight at once?
+pub(crate) fn fly_together(actions: &[Action]) -> bool {
+    let mut flying: Vec<usize> = Vec::new();
+    actions.iter().any(|action| {
+        match action {
+            Action::Start { reshape, .. } => flying.push(*reshape),
+            Action::Wait { reshape, .. } => {
+                if let Some(at) = flying.iter().position(|at| at == reshape) {
+                    flying.swap_remove(at);
+                }
+            }
+            _ => {}
+        }
+        flying.iter().any(|reshape| *reshape != flying[0])
+    })
+}
+
 struct List<'a> {
     schedule: &'a Schedule,
     cuts: &'a [Tiles],
