@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory, Parser, Subcommand, ValueEnum};
-use ferrier::{codec::CODECS, exchange::EXCHANGES, kernel::KERNELS};
+use ferrier::{Device, codec::CODECS, device::DEVICES, exchange::EXCHANGES, kernel::KERNELS};
 
 use crate::failure::Failure;
 use crate::shape::{AxisList, Frame, Grid, LayoutName};
@@ -39,6 +39,9 @@ pub enum Command {
   ferrier transform b.npy a.npy --direction backward             numpy.fft.ifftn(b)
   ferrier transform a.npy b.npy --real --axes 0,2                numpy.fft.rfftn(a, axes=(0, 2))
   ferrier transform b.npy a.npy --direction backward --real --last 9
+  ferrier transform a.npy b.npy --kinds dct2,c2c,none            scipy.fft.dct along axis 0, fft along axis 1
+  ferrier transform a.npy b.npy --keep 64x64x64                  the lowest modes only
+  ferrier transform b.npy a.npy --direction backward --points 128x128x128
   ferrier transform a.npy b.npy --ranks 4 --in-layout bricks --in-grid 2x2x1")]
     Transform(TransformArgs),
     /// Time a transform, check it, and say how close it is to the machine's limit.
@@ -46,8 +49,10 @@ pub enum Command {
   ferrier bench 128 --ranks 4
   ferrier bench 256x256x128 --kind r2c --precision f32 --profile
   ferrier bench 256 --against fftw,mkl --json -
+  ferrier bench 512 --device cuda --against cufft
   ferrier bench 128 --ranks 4 --exchange-only --svg exchanges.svg
   ferrier bench 128 --ranks 2 --tiles 4,8,16,32 --window 1,2,4 --svg tiles.svg
+  ferrier bench 256 --ranks 2 --keep 128
   ferrier bench 128 --ranks 4 --tolerance 1e-4
   ferrier bench 128 --ranks 4 --codec block:16 --exchange ring
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
@@ -170,8 +175,10 @@ pub struct Common {
     /// What is encoded [default: between-nodes where there are several, else between-ranks]
     #[arg(long, value_enum, value_name = "WHAT")]
     pub compress: Option<CompressName>,
-    #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))))]
+    #[arg(long, value_name = "NAME", help = table("What transforms the lines", KERNELS.iter().map(|m| (m.name, m.summary))) + "; on a GPU: auto, native, cufft")]
     pub kernel: Option<String>,
+    #[arg(long, value_name = "NAME", default_value_t = Device::Cpu, help = table("Where arrays live and passes run", DEVICES.iter().map(|m| (m.name, m.summary))))]
+    pub device: Device,
     /// Axes to transform, such as 0,2; negative ones count from the last. For real transforms the
     /// last one listed is halved [default: all]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
@@ -192,6 +199,8 @@ pub struct Common {
     /// would take, as 10gbit:5us or 100mbit:1ms (in-process ranks; each is then a node)
     #[arg(long, value_name = "RATE:LATENCY")]
     pub wire: Option<ferrier::Wire>,
+    #[command(flatten)]
+    pub modes: crate::modes::ModesArgs,
     #[command(flatten)]
     pub tiling: crate::overlap::TilingArgs,
 }
@@ -235,8 +244,11 @@ pub struct TransformArgs {
     #[arg(long, value_enum, default_value_t = Direction::Forward)]
     pub direction: Direction,
     /// Real transform: real input forward (rfftn), real output backward (irfftn)
-    #[arg(long)]
+    #[arg(long, conflicts_with = "kinds")]
     pub real: bool,
+    /// Lengths of the axes in space, such as 128x128x128, for --direction backward from modes that were kept
+    #[arg(long, value_name = "SHAPE", conflicts_with = "last")]
+    pub points: Option<Grid>,
     /// Real length of the halved axis, for --real --direction backward [default: 2 (m - 1)]
     #[arg(long, value_name = "N")]
     pub last: Option<usize>,

@@ -22,10 +22,10 @@ use crate::transform::{io_error, open_output};
 pub struct ConvolveArgs {
     /// The field: .npy, 1 to 3 axes, float32/64 or complex64/128, C or Fortran order
     #[arg(value_name = "A.npy")]
-    pub field: PathBuf,
+    pub first: PathBuf,
     /// The kernel: as many axes and the same precision; its origin is index 0
     #[arg(value_name = "B.npy")]
-    pub kernel: PathBuf,
+    pub second: PathBuf,
     /// Where the result goes; it appears when it is whole
     #[arg(value_name = "OUT.npy")]
     pub output: PathBuf,
@@ -87,7 +87,7 @@ fn open(path: &Path) -> Outcome<Source<'_>> {
 fn prepare<'a>(args: &'a ConvolveArgs, session: &Session) -> Outcome<Job<'a>> {
     let common = args.way.common(args.ranks);
     session.size(&common)?;
-    let (field, kernel) = (open(&args.field)?, open(&args.kernel)?);
+    let (field, kernel) = (open(&args.first)?, open(&args.second)?);
     let frame = Frame::new(&field.header.shape)?;
     let other = Frame::new(&kernel.header.shape)?;
     if frame.ndim() != other.ndim() {

@@ -17,6 +17,9 @@ struct Report {
     exchanges: Vec<&'static str>,
     kernels: Vec<&'static str>,
     mpi: About,
+    /// `null` where this program was built without it.
+    cuda: Option<crate::gpu::Info>,
+    devices: Vec<&'static str>,
 }
 
 /// Runs the command.
@@ -30,6 +33,8 @@ pub fn run(args: &InfoArgs, session: &Session) -> Outcome {
         exchanges: ferrier::exchange::EXCHANGES.iter().map(|member| member.name).collect(),
         kernels: ferrier::kernel::KERNELS.iter().map(|member| member.name).collect(),
         mpi: session.agree(About::of(session.launched()))?,
+        cuda: crate::gpu::info(),
+        devices: ferrier::device::DEVICES.iter().map(|member| member.name).collect(),
     };
     session.first(|| match args.json.as_deref() {
         Some(path) => report::json(path, &report),
@@ -53,6 +58,8 @@ fn text(report: &Report) -> String {
         ("exchanges", report.exchanges.join(", ")),
         ("kernels", report.kernels.join(", ")),
         ("MPI", report.mpi.text()),
+        ("devices", report.devices.join(", ")),
+        ("CUDA", report.cuda.as_ref().map_or("not in this build".into(), crate::gpu::text)),
         ("peers (if installed)", PEERS.iter().map(|peer| peer.name).collect::<Vec<_>>().join(", ")),
     ])
 }

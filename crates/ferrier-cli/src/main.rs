@@ -11,7 +11,13 @@ mod contender;
 mod contest;
 mod convolve;
 mod failure;
+#[cfg(feature = "cuda")]
+mod gpu;
+#[cfg(not(feature = "cuda"))]
+#[path = "gpu/none.rs"]
+mod gpu;
 mod info;
+mod modes;
 mod moving;
 mod noise;
 mod npy;

@@ -84,6 +84,7 @@ struct Work {
 /// Bad input; bytes that came out wrong (exit code 1).
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
     let common = &args.problem.common;
+    session.agree(setup::cpu_only(common, "--exchange-only"))?;
     let work = session.agree(prepare(args, session))?;
     session.first(|| {
         report::check_json(args.json.as_deref())?;

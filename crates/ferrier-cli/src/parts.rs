@@ -271,7 +271,8 @@ pub fn flat<T: Number>(both: &[Complex<T>]) -> &[T] {
     unsafe { std::slice::from_raw_parts(both.as_ptr().cast(), both.len() * 2) }
 }
 
-fn flat_mut<T: Number>(both: &mut [Complex<T>]) -> &mut [T] {
+/// Complex numbers as twice as many real ones.
+pub fn flat_mut<T: Number>(both: &mut [Complex<T>]) -> &mut [T] {
     // SAFETY: `Complex` is `repr(C)` with two `T`; the length doubles.
     unsafe { std::slice::from_raw_parts_mut(both.as_mut_ptr().cast(), both.len() * 2) }
 }

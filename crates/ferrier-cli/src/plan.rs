@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ferrier::wisdom::Known;
-use ferrier::{Comm, Planner, Precision, Real, Recipe, StepTraffic};
+use ferrier::{Comm, Device, Planner, Precision, Real, Recipe, StepTraffic};
 use serde::Serialize;
 
 use crate::args::{PlanArgs, ProblemArgs};
@@ -36,15 +36,15 @@ struct Report<'a> {
 }
 
 /// What a rank learns from a draft; the same on all.
-struct Drafted {
-    recipe: Recipe,
+pub struct Drafted {
+    pub recipe: Recipe,
     /// Bytes that the neediest rank needs.
-    memory: u64,
+    pub memory: u64,
     /// The node of each rank.
-    nodes: Vec<usize>,
-    notes: Vec<String>,
-    wisdom: Option<Known>,
-    planning_ms: f64,
+    pub nodes: Vec<usize>,
+    pub notes: Vec<String>,
+    pub wisdom: Option<Known>,
+    pub planning_ms: f64,
 }
 
 impl Drafted {
@@ -72,12 +72,10 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
     let (problem, choice) = session.agree(prepare())?;
     session.first(|| report::check_json(args.json.as_deref()))?;
     let drafted = match precision(&args.problem) {
-        Precision::F32 => {
-            session.run(common, |comm| draft::<f32>(comm, &problem, &choice, args.wisdom.as_deref()))
-        }
-        Precision::F64 => {
-            session.run(common, |comm| draft::<f64>(comm, &problem, &choice, args.wisdom.as_deref()))
-        }
+        Precision::F32 => session
+            .run(common, |comm| draft::<f32>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
+        Precision::F64 => session
+            .run(common, |comm| draft::<f64>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
     }?;
     session.first(|| match (drafted.first(), args.json.as_deref()) {
         (None, _) => fail("no rank came back"),
@@ -109,7 +107,11 @@ fn draft<T: Real>(
     problem: &ferrier::Problem,
     choice: &ferrier::Choice,
     wisdom: Option<&Path>,
+    device: Device,
 ) -> Outcome<Drafted> {
+    if device != Device::Cpu {
+        return crate::gpu::draft::<T>(comm, problem, choice, device);
+    }
     let planner = Planner::new(problem).choice(crate::overlap::with_messages(comm, choice)?);
     let planner = match wisdom {
         Some(file) => planner.wisdom(file),
@@ -152,16 +154,17 @@ fn assemble<'a>(args: &'a ProblemArgs, drafted: &'a Drafted, between: &'a [u64])
 fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
     let Drafted { recipe, nodes, .. } = drafted;
     let several = drafted.node_count() > 1;
-    let kind = if recipe.is_real() { "r2c" } else { "c2c" };
+    let kind = recipe.kind_text();
     let batch = if args.batch == 1 { String::new() } else { format!(", batch {}", args.batch) };
     let codec = match recipe.codec() {
         ferrier::codec::RAW => String::new(),
         name => format!(", codec {name} {}", recipe.compress.name()),
     };
     let mut out = format!(
-        "{} {kind} {}{batch}, {} rank{}{}: exchange {}{codec}, kernel {}, {} in, {} out\n",
+        "{} {kind} {}{batch}{}, {} rank{}{}: exchange {}{codec}, kernel {}, {} in, {} out\n",
         args.shape,
         recipe.precision.name(),
+        recipe.modes_text(),
         nodes.len(),
         if nodes.len() == 1 { "" } else { "s" },
         if several { format!(" on {} nodes", drafted.node_count()) } else { String::new() },

@@ -13,7 +13,7 @@
 //! for as many as it stands for, which makes sums over the drawn ones
 //! estimates of sums over all.
 
-use ferrier::{Comm, Result};
+use ferrier::{Comm, Kind, Problem, Result};
 use num_complex::Complex;
 
 use crate::noise::mix;
@@ -25,13 +25,50 @@ const DRAWN: [usize; 3] = [8, 8, 4];
 const LAST: usize = DRAWN[2];
 
 /// The transform of which values are wanted.
-pub struct Wanted<'a> {
-    /// Shape of the input.
+pub struct Wanted {
+    /// Lengths of the transforms.
     pub shape: [usize; 3],
-    /// Shape of the spectrum.
-    pub spectrum: [usize; 3],
-    /// Axes that are transformed.
-    pub axes: &'a [usize],
+    /// What happens to each axis.
+    pub kinds: [Kind; 3],
+    /// Which mode each index of the spectrum is.
+    pub modes: [Vec<usize>; 3],
+}
+
+impl Wanted {
+    /// A Fourier transform of some axes, the first modes of each.
+    pub fn fourier(shape: [usize; 3], spectrum: [usize; 3], axes: &[usize]) -> Wanted {
+        let kind = |axis: usize| if axes.contains(&axis) { Kind::Complex } else { Kind::None };
+        Wanted { shape, kinds: std::array::from_fn(kind), modes: spectrum.map(|n| (0..n).collect()) }
+    }
+
+    /// What a problem is to give, a sphere seen in the box around it.
+    pub fn of(problem: &Problem) -> Wanted {
+        let modes = std::array::from_fn(|axis| problem.kept_modes(axis));
+        Wanted { shape: problem.lengths(), kinds: problem.kinds(), modes }
+    }
+
+    /// The weight of point `i` of an axis in a mode.
+    fn weight(&self, axis: usize, mode: usize, i: usize) -> Complex<f64> {
+        let n = self.shape[axis];
+        let (odd, odd_mode) = (2 * i + 1, 2 * mode + 1);
+        let cos =
+            |twice: bool, f: usize, k: usize, n: usize| root(f, k, n).re * if twice { 2.0 } else { 1.0 };
+        let sin =
+            |twice: bool, f: usize, k: usize, n: usize| -root(f, k, n).im * if twice { 2.0 } else { 1.0 };
+        let real = match self.kinds[axis] {
+            Kind::None => f64::from(mode == i),
+            Kind::Dct1 => cos(i != 0 && i + 1 != n, mode, i, 2 * (n - 1)),
+            Kind::Dct2 => cos(true, mode, odd, 4 * n),
+            Kind::Dct3 => cos(i != 0, odd_mode, i, 4 * n),
+            Kind::Dct4 => cos(true, odd_mode, odd, 8 * n),
+            Kind::Dst1 => sin(true, mode + 1, i + 1, 2 * (n + 1)),
+            Kind::Dst2 => sin(true, mode + 1, odd, 4 * n),
+            Kind::Dst3 => sin(i + 1 != n, odd_mode, i + 1, 4 * n),
+            Kind::Dst4 => sin(true, odd_mode, odd, 8 * n),
+            _ => return root(mode, i, n),
+        };
+        Complex::from(real)
+    }
 }
 
 /// True values at the drawn frequencies.
@@ -48,16 +85,12 @@ impl Reference {
     ///
     /// # Errors
     /// Where a rank has failed or left.
-    pub fn new<T: Number + Into<f64>>(comm: &Comm, wanted: &Wanted<'_>, view: &View<'_, T>) -> Result<Self> {
+    pub fn new<T: Number + Into<f64>>(comm: &Comm, wanted: &Wanted, view: &View<'_, T>) -> Result<Self> {
         let drawn: [Vec<usize>; 3] =
-            std::array::from_fn(|axis| draw(wanted.spectrum[axis], DRAWN[axis], axis));
+            std::array::from_fn(|axis| draw(wanted.modes[axis].len(), DRAWN[axis], axis));
         let weights: [Vec<Vec<Complex<f64>>>; 3] = std::array::from_fn(|axis| {
             let range = view.lo[axis]..view.hi[axis];
-            let n = wanted.shape[axis];
-            let weight = |f: usize, i: usize| match wanted.axes.contains(&axis) {
-                true => root(f, i, n),
-                false => Complex::from(f64::from(f == i)),
-            };
+            let weight = |f: usize, i: usize| wanted.weight(axis, wanted.modes[axis][f], i);
             drawn[axis].iter().map(|&f| range.clone().map(|i| weight(f, i)).collect()).collect()
         });
         let planes = view.hi[0] - view.lo[0];
@@ -77,7 +110,7 @@ impl Reference {
         let flat: Vec<f64> = sums.iter().map(Sum::value).flat_map(|value| [value.re, value.im]).collect();
         let flat = comm.sum(&flat)?;
         Ok(Reference {
-            lengths: wanted.spectrum,
+            lengths: wanted.modes.each_ref().map(Vec::len),
             drawn,
             values: flat.chunks_exact(2).map(|pair| Complex::new(pair[0], pair[1])).collect(),
         })
@@ -260,7 +293,7 @@ mod tests {
             batch: 1,
             rows: None,
         };
-        let wanted = Wanted { shape, spectrum: shape, axes: &[0, 1, 2] };
+        let wanted = Wanted::fourier(shape, shape, &[0, 1, 2]);
         let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
         // The spectrum of an impulse is 1 everywhere; here it is 3 where the second frequency is 0.
         let (distance, norm) =
@@ -289,7 +322,7 @@ mod tests {
             batch: 1,
             rows: None,
         };
-        let wanted = Wanted { shape, spectrum: [3, 4, 3], axes: &[1, 2] };
+        let wanted = Wanted::fourier(shape, [3, 4, 3], &[1, 2]);
         let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
         let (distance, norm) = reference.distance(|[i, f1, f2]| {
             let along = if f2 == 0 { 5.0 } else { 0.0 };

@@ -1,6 +1,6 @@
 //! From options to what the library wants.
 
-use ferrier::{Choice, Comm, Compress, LayoutSpec, Problem};
+use ferrier::{Choice, Comm, Compress, Device, Kind, LayoutSpec, Problem};
 
 use crate::args::{Common, CompressName, KindName, ProblemArgs};
 use crate::failure::{Outcome, fail};
@@ -36,6 +36,17 @@ pub fn check_group(common: &Common) -> Outcome {
         ));
     }
     Ok(())
+}
+
+/// Refuses a GPU where only the CPU will do.
+///
+/// # Errors
+/// Another device than the CPU was asked for.
+pub fn cpu_only(common: &Common, what: &str) -> Outcome {
+    match common.device {
+        Device::Cpu => Ok(()),
+        device => fail(format!("--device {device}: {what} is for the CPU")),
+    }
 }
 
 /// The name of each rank's host. Collective.
@@ -87,7 +98,8 @@ pub fn named(common: &Common) -> Outcome<Choice> {
     if let Some(name) = &common.exchange {
         ferrier::exchange::find(name)?;
     }
-    if let Some(name) = &common.kernel {
+    // Those of a GPU are the plan's to know.
+    if let (Some(name), Device::Cpu) = (&common.kernel, common.device) {
         ferrier::kernel::find(name)?;
     }
     if common.tiling.block == Some(0) || common.tiling.arrays == Some(0) {
@@ -198,6 +210,10 @@ pub fn is_line(frame: &Frame, inward: LayoutName, outward: LayoutName, common: &
 /// Whatever does not fit.
 pub fn problem(args: &ProblemArgs, ranks: usize) -> Outcome<(Problem, Vec<usize>)> {
     let frame = &args.shape;
+    let kinds = args.common.modes.kinds(frame)?;
+    if kinds.is_some() && args.kind == KindName::R2c {
+        return fail("--kinds says all: r2c is one of them, for the axis to halve");
+    }
     let real = args.kind == KindName::R2c;
     let axes = axes(frame, &args.common, real)?;
     let (inward, outward) = layouts(frame, args.in_layout, args.out_layout, &args.common, ranks)?;
@@ -208,22 +224,27 @@ pub fn problem(args: &ProblemArgs, ranks: usize) -> Outcome<(Problem, Vec<usize>
     if bytes.and_then(|n| n.checked_mul(16)).is_none_or(|bytes| bytes > isize::MAX as usize) {
         return fail(format!("shape {frame} in a batch of {} is too large: its size overflows", args.batch));
     }
-    if !real && is_line(frame, args.in_layout, args.out_layout, &args.common) {
+    if !real && args.common.modes.is_plain() && is_line(frame, args.in_layout, args.out_layout, &args.common)
+    {
         let problem = Problem::c2c_1d(frame.shape()[2]);
         let problem =
             if args.out_layout == LayoutName::Best { problem.output(LayoutSpec::best()) } else { problem };
         let problem = problem.batch(args.batch).reproducible(args.common.reproducible);
         return Ok((allowing(problem, &args.common), axes));
     }
-    let problem = match (real, axes.last()) {
-        (true, Some(&halved)) => Problem::r2c(frame.shape()).halved(halved),
-        _ => Problem::c2c(frame.shape()),
+    let (problem, axes) = match (kinds, axes.last()) {
+        (Some(kinds), _) => {
+            let mut axes: Vec<usize> = (0..3).filter(|&axis| kinds[axis] != Kind::None).collect();
+            axes.sort_by_key(|&axis| kinds[axis] == Kind::Real);
+            (Problem::mixed(frame.shape(), kinds), axes)
+        }
+        (None, Some(&halved)) if real => (Problem::r2c(frame.shape()).halved(halved), axes),
+        _ => (Problem::c2c(frame.shape()), axes),
     };
-    let problem = problem
-        .axes(&axes)
-        .input(inward)
-        .output(outward)
-        .batch(args.batch)
-        .reproducible(args.common.reproducible);
+    let problem = problem.axes(&axes).input(inward).batch(args.batch).reproducible(args.common.reproducible);
+    let problem = args.common.modes.apply(frame, problem)?;
+    // Columns of a sphere are shared out evenly unless it is said how.
+    let columns = args.common.modes.keep_sphere.is_some() && args.out_layout == LayoutName::Same;
+    let problem = if columns { problem } else { problem.output(outward) };
     Ok((allowing(problem, &args.common), axes))
 }

@@ -38,6 +38,8 @@ pub struct Work<'a> {
     pub peers: Vec<&'static Member>,
     /// The launch that peers of several processes run on.
     pub launched: Option<&'a Launched>,
+    /// Does all of the input come back?
+    pub whole: bool,
     /// Says what is going on, on a terminal.
     pub bar: &'a ProgressBar,
 }
@@ -64,6 +66,8 @@ pub struct Measured {
     pub transport: String,
     /// The peers, in the order in which they were asked for (on rank 0).
     pub peers: Vec<PeerMeasured>,
+    /// The GPU that it ran on.
+    pub gpu: Option<String>,
 }
 
 /// What a rank does, from plans to last repetition; all choices in turn. Collective.
@@ -84,7 +88,7 @@ pub fn measure<T: Real + Number + Into<f64>>(
     work.say(comm, "warming up".into());
     let (mut once, mut pair) = (f64::INFINITY, 0.0_f64);
     for contender in &mut contenders {
-        let error = |view: &View<'_, T>| forward_error(comm, &references, view);
+        let error = |view: &View<'_, T>| forward_error(comm, &references, &work.problem, view);
         let [forward, backward] = contender.warm_up(comm, &noise, error)?;
         (once, pair) = (once.min(forward), pair.max(forward + backward));
     }
@@ -120,6 +124,7 @@ pub fn measure<T: Real + Number + Into<f64>>(
         threads: comm.threads(),
         transport: comm.transport_name().into(),
         peers: peers.into_iter().map(Turns::better).collect(),
+        gpu: None,
     })
 }
 
@@ -141,13 +146,16 @@ fn contenders<T: Real + Number + Into<f64>>(
         let planning_ms = start.elapsed().as_secs_f64() * 1e3;
         let boxes = [&draft.recipe().input, &draft.recipe().output]
             .map(|layout| layout.boxes()[comm.rank()].volume());
+        let width = |real: bool| if real { 1 } else { 2 };
         let numbers =
-            [boxes[0] * if task.real { 1 } else { 2 }, boxes[1] * 2].map(|n| n * task.batch * size_of::<T>());
+            [boxes[0] * width(work.problem.is_real()), boxes[1] * width(work.problem.has_real_spectrum())]
+                .map(|n| n * task.batch * size_of::<T>());
         // Ours: input, spectrum, what comes back, or one for all. A peer's: input, spectrum, in place.
-        let ours = if work.in_place { numbers[1] } else { 2 * numbers[0] + numbers[1] };
+        let ours = if work.in_place { numbers[0].max(numbers[1]) } else { 2 * numbers[0] + numbers[1] };
         let theirs = work.peers.len() * (numbers[0] + 2 * numbers[1]);
         setup::check_room(comm, choices.len() * (draft.memory().total() + ours) + theirs)?;
-        list.push(Contender::new(comm, (draft, planning_ms), noise, work.in_place)?);
+        let how = (work.in_place, work.whole);
+        list.push(Contender::new(comm, (draft, planning_ms), noise, how)?);
     }
     Ok(list)
 }
@@ -163,14 +171,17 @@ pub fn timed(comm: &Comm, work: impl FnOnce() -> ferrier::Result<()>) -> ferrier
     Ok(comm.max(&[start.elapsed().as_secs_f64()])?[0])
 }
 
-/// The true spectrum of the first and the last array of the batch, at some frequencies.
-fn references<T: Real + Number + Into<f64>>(
+/// The true spectrum of the first and the last array of the batch, at some frequencies. Collective.
+///
+/// # Errors
+/// Where a rank has failed or left.
+pub fn references<T: Real + Number + Into<f64>>(
     comm: &Comm,
     work: &Work<'_>,
     input: &Array<T>,
 ) -> ferrier::Result<Vec<(usize, Reference)>> {
     let task = &work.task;
-    let wanted = Wanted { shape: task.shape, spectrum: task.spectrum(), axes: &task.axes };
+    let wanted = Wanted::of(&work.problem);
     let view = View::of_input(input, task.batch);
     let lengths = work.problem.lengths();
     let view = if lengths == task.shape { view } else { view.in_line(lengths[2]) };
@@ -182,11 +193,21 @@ fn references<T: Real + Number + Into<f64>>(
 fn forward_error<T: Real + Number>(
     comm: &Comm,
     references: &[(usize, Reference)],
+    problem: &ferrier::Problem,
     spectrum: &View<'_, T>,
 ) -> ferrier::Result<f64> {
     let (mut distance, mut norm) = (0.0, 0.0);
+    let columns = problem.columns();
+    // Modes in the corners of the box around a sphere are not kept: nobody has them.
+    let inside = |index: [usize; 3]| match columns.is_empty() {
+        true => Some(index),
+        false => {
+            let column = columns.iter().position(|column| *column == [index[1], index[2]])?;
+            Some([index[0], column, 0]).filter(|_| problem.is_inside(index))
+        }
+    };
     for (b, reference) in references {
-        let part = reference.distance(|index| spectrum.at(*b, index));
+        let part = reference.distance(|index| spectrum.at(*b, inside(index)?));
         distance += part.0;
         norm += part.1;
     }

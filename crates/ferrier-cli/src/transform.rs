@@ -5,11 +5,15 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use ferrier::{Array, Box3, Comm, Layout, LayoutSpec, Order, Planner, Precision, Problem, Real, Scale};
+use ferrier::{
+    Array, Box3, Comm, Device, Kind, Layout, LayoutSpec, Order, Planner, Precision, Problem, Real, Scale,
+};
 use indicatif::{ProgressBar, ProgressStyle};
+use num_complex::Complex;
 
 use crate::args::{Direction, ScaleName, TransformArgs};
 use crate::failure::{Failure, Outcome, fail, io_failure, io_text};
+use crate::modes::{self, Cube};
 use crate::npy::{Dtype, Header};
 use crate::output::{Naming, Output};
 use crate::parts::{self, Elements, Number, Part};
@@ -22,6 +26,8 @@ use crate::shape::{Frame, LayoutName, real_length};
 struct Job<'a> {
     args: &'a TransformArgs,
     problem: Problem,
+    /// The box around the modes of a sphere.
+    cube: Option<Cube>,
     choice: ferrier::Choice,
     input: File,
     header: Header,
@@ -113,7 +119,8 @@ fn open_as(
 fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
     let ranks = session.size(&args.common)?;
     let forward = args.direction == Direction::Forward;
-    if args.last.is_some() && (forward || !args.real) {
+    let halves = args.real || args.common.modes.kinds.iter().flatten().any(|kind| *kind == Kind::Real);
+    if args.last.is_some() && (forward || !halves) {
         return fail("--last is for --real --direction backward");
     }
     let input = File::open(&args.input).map_err(|error| io_failure("read", &args.input, &error))?;
@@ -122,27 +129,21 @@ fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
         Failure::new(format!("cannot transform {}: {}", args.input.display(), failure.message))
     })?;
     check_kind(args, header.dtype)?;
-
-    let axes = setup::axes(&frame, &args.common, args.real)?;
+    let (problem, axes) = problem(args, &frame, header.dtype.complex)?;
     let choice = setup::choice(&args.common, &frame)?;
-    let halved = axes.last().copied().filter(|_| args.real);
-    let mut shape = frame.shape(); // of the real array, or of both
-    let mut out_shape = frame.shape();
-    if let Some(axis) = halved {
-        if forward {
-            out_shape[axis] = shape[axis] / 2 + 1;
-        } else {
-            shape[axis] = real_length(shape[axis], args.last)?;
-            out_shape = shape;
-        }
+    let cube = Cube::new(&problem);
+    let (space, modes) = (problem.shape(), cube.as_ref().map_or(problem.spectrum_shape(), |cube| cube.shape));
+    if !forward && modes != frame.shape() {
+        let users =
+            |shape: [usize; 3]| frame.users(shape).iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+        return fail(format!(
+            "cannot transform {}: it has {frame} modes, {} are kept",
+            args.input.display(),
+            users(modes)
+        ));
     }
-    let out_shape = frame.users(out_shape);
+    let out_shape = frame.users(if forward { modes } else { space });
     Frame::new(&out_shape)?;
-
-    let problem = match halved {
-        Some(axis) => Problem::r2c(shape).halved(axis),
-        None => Problem::c2c(shape),
-    };
     let (spec_in, spec_out) = layouts(args, &frame, header.fortran, ranks)?;
     let scale = match args.scale {
         ScaleName::Numpy if forward => Scale::None,
@@ -151,23 +152,72 @@ fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
         ScaleName::Symmetric => Scale::Symmetric,
     };
     let problem = problem.axes(&axes).reproducible(args.common.reproducible);
+    if cube.is_some() && args.out_layout != LayoutName::Slabs(0) {
+        return fail("--keep-sphere writes the box around the sphere in slabs:0, no other --out-layout");
+    }
     let problem = setup::allowing(problem, &args.common);
     let problem = if forward {
         problem.input(spec_in).output(spec_out).scale_forward(scale)
     } else {
         problem.input(spec_out).output(spec_in).scale_backward(scale)
     };
+    // Each rank has planes of the box, and of the columns.
+    let problem = if cube.is_some() { problem.output(LayoutSpec::slabs(0)) } else { problem };
 
-    let out_dtype =
-        Dtype { complex: forward || !args.real, precision: header.dtype.precision, swapped: false };
+    let real_out = if forward { problem.has_real_spectrum() } else { problem.is_real() };
+    let out_dtype = Dtype { complex: !real_out, precision: header.dtype.precision, swapped: false };
     let (out_header, head) = Header::write(out_dtype, &out_shape);
-    let mut job = Job { args, problem, choice, input, header, out_header, head };
+    let mut job = Job { args, problem, cube, choice, input, header, out_header, head };
     let in_layout = args.in_layout.unwrap_or(LayoutName::Slabs(0));
     let natural = args.out_layout != LayoutName::Best;
-    if natural && !args.real && setup::is_line(&frame, in_layout, args.out_layout, &args.common) {
-        job.lengthen(shape[2], scale, forward);
+    let plain = !args.real && args.common.modes.is_plain() && args.points.is_none();
+    if natural && plain && setup::is_line(&frame, in_layout, args.out_layout, &args.common) {
+        job.lengthen(frame.shape()[2], scale, forward);
     }
     Ok(job)
+}
+
+/// The problem but for layouts and scales, and its axes. `complex`: is the file?
+fn problem(args: &TransformArgs, frame: &Frame, complex: bool) -> Outcome<(Problem, Vec<usize>)> {
+    let forward = args.direction == Direction::Forward;
+    if forward && args.points.is_some() {
+        return fail("--points is for --direction backward: forward, the file has all points");
+    }
+    let (kinds, axes) = match args.common.modes.kinds(frame)? {
+        Some(kinds) => {
+            modes::check_file(kinds, forward, complex, if complex { "complex ones" } else { "real ones" })?;
+            (kinds, (0..3).filter(|&axis| kinds[axis] != Kind::None).collect())
+        }
+        None => {
+            let axes = setup::axes(frame, &args.common, args.real)?;
+            let halved = axes.last().copied().filter(|_| args.real);
+            let kind = |axis: usize| match axes.contains(&axis) {
+                false => Kind::None,
+                true if halved == Some(axis) => Kind::Real,
+                true => Kind::Complex,
+            };
+            (std::array::from_fn(kind), axes)
+        }
+    };
+    let halved = kinds.iter().position(|&kind| kind == Kind::Real);
+    let mut shape = frame.shape();
+    let mut keep = None;
+    if !forward {
+        if let Some((lengths, kept)) = args.common.modes.back(frame, kinds, args.points.as_ref())? {
+            (shape, keep) = (lengths, Some(kept));
+        } else if let Some(axis) = halved {
+            shape[axis] = real_length(shape[axis], args.last)?;
+        }
+    }
+    let problem = Problem::mixed(shape, kinds);
+    // Cosines and sines of a complex file are those of both parts.
+    let waves = kinds.iter().all(|kind| !matches!(kind, Kind::Complex | Kind::Real));
+    let problem = if waves && complex { problem.complex_values() } else { problem };
+    let problem = match keep {
+        Some(keep) if args.common.modes.keep_sphere.is_none() => problem.keep(keep),
+        _ => problem,
+    };
+    Ok((args.common.modes.apply(&Frame::new(&frame.users(shape))?, problem)?, axes))
 }
 
 /// Is this the kind of file that the transform takes?
@@ -217,12 +267,16 @@ fn progress_bar(bytes: u64) -> ProgressBar {
 /// What one rank does: read its box, transform, write its box.
 fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &ProgressBar) -> Outcome {
     let forward = job.args.direction == Direction::Forward;
+    if job.args.common.device != Device::Cpu {
+        return on_gpu::<T>(comm, job, output, bar);
+    }
     let choice = crate::overlap::with_messages(comm, &job.choice)?;
     let draft = Planner::new(&job.problem).choice(choice).draft::<T>(comm);
     let draft = session::agree(comm, draft.map_err(Into::into))?;
     let boxes =
         [&draft.recipe().input, &draft.recipe().output].map(|layout| layout.boxes()[comm.rank()].volume());
-    let numbers = boxes[0] * if job.problem.is_real() { 1 } else { 2 } + boxes[1] * 2;
+    let width = |real: bool| if real { 1 } else { 2 };
+    let numbers = boxes[0] * width(job.problem.is_real()) + boxes[1] * width(job.problem.has_real_spectrum());
     setup::check_room(comm, draft.memory().total() + numbers * size_of::<T>())?;
     if comm.rank() == 0 && draft.wisdom().is_some() {
         report::say(&crate::plan::wisdom_line(draft.wisdom()))?;
@@ -235,32 +289,123 @@ fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &Progr
         true => (plan.input_layout().clone(), plan.output_layout().clone()),
         false => (plan.output_layout().clone(), plan.input_layout().clone()),
     };
-    let first = comm.rank() == 0;
-    let stage = |message: &'static str| {
-        if first {
-            bar.set_message(message);
-        }
-    };
-    let moved = |bytes: u64| bar.inc(bytes);
-
-    stage("reading");
-    let part = part(&layout_in, from.get_box());
-    let read = parts::read(&job.input, &job.header, &part, elements(&mut from), &moved);
-    session::agree(comm, read.map_err(|error| io_error("read", &job.args.input, &error)))?;
-    stage("transforming");
+    read(comm, job, &layout_in, &mut from, bar)?;
+    stage(comm, bar, "transforming");
     if forward {
         plan.forward(&from, &mut to)?;
     } else {
         plan.backward(&from, &mut to)?;
     }
     drop(from);
-    stage("writing");
-    let part = self::part(&layout_out, to.get_box());
-    let written = parts::write(output, &job.out_header, &part, elements(&mut to), &moved);
+    write(comm, job, &layout_out, &mut to, (output, bar))
+}
+
+#[cfg(not(feature = "cuda"))]
+fn on_gpu<T: Real>(_: &Comm, job: &Job<'_>, _: &File, _: &ProgressBar) -> Outcome {
+    crate::gpu::refuse(job.args.common.device)
+}
+
+/// The same with arrays on a GPU: a host array is copied there and back.
+#[cfg(feature = "cuda")]
+fn on_gpu<T: Real + Number>(comm: &Comm, job: &Job<'_>, output: &File, bar: &ProgressBar) -> Outcome {
+    let forward = job.args.direction == Direction::Forward;
+    let planner = crate::gpu::planner(&job.problem, &job.choice, job.args.common.device, comm)?;
+    let draft = session::agree(comm, planner.draft::<T>(comm).map_err(Into::into))?;
+    let mut plan = draft.build()?;
+    let arrays = || -> ferrier::Result<_> {
+        let host = [plan.make_host_input()?, plan.make_host_output()?];
+        Ok((host, plan.make_input()?, plan.make_output()?))
+    };
+    let ([mut before, mut after], mut input, mut spectrum) =
+        session::agree(comm, arrays().map_err(Into::into))?;
+    let (layout_before, layout_after) = (plan.recipe().input.clone(), plan.recipe().output.clone());
+    if forward {
+        read(comm, job, &layout_before, &mut before, bar)?;
+        stage(comm, bar, "transforming");
+        input.upload(&before)?;
+        plan.forward(&input, &mut spectrum)?;
+        spectrum.download(&mut after)?;
+        write(comm, job, &layout_after, &mut after, (output, bar))
+    } else {
+        read(comm, job, &layout_after, &mut after, bar)?;
+        stage(comm, bar, "transforming");
+        spectrum.upload(&after)?;
+        plan.backward(&spectrum, &mut input)?;
+        input.download(&mut before)?;
+        write(comm, job, &layout_before, &mut before, (output, bar))
+    }
+}
+
+/// Says what is going on, on rank 0.
+fn stage(comm: &Comm, bar: &ProgressBar, message: &'static str) {
+    if comm.rank() == 0 {
+        bar.set_message(message);
+    }
+}
+
+/// Reads this rank's box. Collective.
+fn read<T: Real + Number>(
+    comm: &Comm,
+    job: &Job<'_>,
+    layout: &Layout,
+    to: &mut Array<T>,
+    bar: &ProgressBar,
+) -> Outcome {
+    stage(comm, bar, "reading");
+    let moved = |bytes: u64| bar.inc(bytes);
+    let backward = job.args.direction == Direction::Backward;
+    let read = match job.cube.as_ref().filter(|_| backward) {
+        None => {
+            let part = part(layout, own_box(to));
+            parts::read(&job.input, &job.header, &part, elements(to), &moved)
+        }
+        Some(cube) => {
+            let part = cube_part(cube, own_box(to));
+            let mut all = vec![Complex::new(T::zero(), T::zero()); part.len()];
+            let read = parts::read(&job.input, &job.header, &part, Elements::Complex(&mut all), &moved);
+            cube.take(&all, to);
+            read
+        }
+    };
+    session::agree(comm, read.map_err(|error| io_error("read", &job.args.input, &error)))
+}
+
+/// Writes this rank's box. Collective.
+fn write<T: Real + Number>(
+    comm: &Comm,
+    job: &Job<'_>,
+    layout: &Layout,
+    from: &mut Array<T>,
+    (output, bar): (&File, &ProgressBar),
+) -> Outcome {
+    stage(comm, bar, "writing");
+    let moved = |bytes: u64| bar.inc(bytes);
+    let forward = job.args.direction == Direction::Forward;
+    let written = match job.cube.as_ref().filter(|_| forward) {
+        None => {
+            let part = part(layout, own_box(from));
+            parts::write(output, &job.out_header, &part, elements(from), &moved)
+        }
+        Some(cube) => {
+            let part = cube_part(cube, own_box(from));
+            let mut all = cube.filled(from);
+            parts::write(output, &job.out_header, &part, Elements::Complex(&mut all), &moved)
+        }
+    };
     // A file of several processes: each sees to its own part. Threads share one descriptor, synced in the end.
     let written =
         written.and_then(|()| if comm.transport_name() == "mpi" { output.sync_all() } else { Ok(()) });
     session::agree(comm, written.map_err(|error| io_error("write", &job.args.output, &error)))
+}
+
+/// A rank's planes of the box around a sphere.
+fn cube_part(cube: &Cube, own: Box3) -> Part {
+    let own = cube.part(own);
+    Part { shape: cube.shape, lo: own.lo, hi: own.hi, memory: Order::C.axes() }
+}
+
+fn own_box<T: Real>(array: &Array<T>) -> Box3 {
+    if array.is_complex() { array.get_box() } else { array.real_box() }
 }
 
 /// A rank's box of an array that lies in a file.

@@ -143,6 +143,7 @@ struct Done {
 pub fn run(args: &TuneArgs, session: &Session) -> Ended {
     let common = &args.problem.common;
     let prepare = || {
+        setup::cpu_only(common, "tuning")?;
         let (problem, _) = setup::problem(&args.problem, session.size(common)?)?;
         let foreign = args.cross.as_deref().map(read_foreign).transpose()?;
         Ok((problem, setup::choice(common, &args.problem.shape)?, options(args)?, foreign))

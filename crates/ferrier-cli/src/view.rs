@@ -78,16 +78,17 @@ impl<'a, T: Real + Number> View<'a, T> {
         View { lo, hi, strides: [0, 0, 1], ..self }
     }
 
-    /// Complex numbers that fill a box without gaps.
+    /// Numbers that fill a box without gaps: complex ones, where the array can hold them.
     pub fn of_spectrum(array: &'a Array<T>, own: Box3, order: Order, batch: usize) -> Self {
-        let numbers = flat(array.complex());
+        let (numbers, width) =
+            if array.is_complex() { (flat(array.complex()), 2) } else { (array.real(), 1) };
         let extent: [usize; 3] = std::array::from_fn(|axis| own.hi[axis] - own.lo[axis]);
         let [slow, mid, fast] = order.axes();
         let mut strides = [1; 3];
         strides[mid] = extent[fast];
         strides[slow] = extent[fast] * extent[mid];
         let array = extent.iter().product();
-        View { numbers, width: 2, lo: own.lo, hi: own.hi, strides, array, batch, rows: None }
+        View { numbers, width, lo: own.lo, hi: own.hi, strides, array, batch, rows: None }
     }
 
     /// The value of array `b` at a global index, if it lies here.

@@ -112,7 +112,12 @@ fn list(entries: &[&Entry]) -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |t| t.as_secs());
     let row = |entry: &&Entry| {
         let [x, y, z] = entry.problem.shape;
-        let kind = if entry.problem.kinds.contains(&ferrier::Kind::Real) { "r2c" } else { "c2c" };
+        let kinds = entry.problem.kinds;
+        let kind = match kinds.iter().all(|kind| matches!(kind.name(), "none" | "c2c" | "r2c")) {
+            true if kinds.contains(&ferrier::Kind::Real) => "r2c".into(),
+            true => "c2c".into(),
+            false => kinds.map(ferrier::Kind::name).join(","),
+        };
         vec![
             format!("{} {x}x{y}x{z} {kind} {}", entry.id(), entry.problem.precision.name()),
             format!("{}x{} {}", entry.machine.ranks, entry.machine.threads, entry.machine.transport),

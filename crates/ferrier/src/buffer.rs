@@ -50,6 +50,30 @@ impl<T: Real> Buffer<T> {
         Ok(Buffer { start: start.cast(), len, shared: None })
     }
 
+    /// A block of `len` zeros, set by all cores: for large arrays of one rank.
+    #[cfg(feature = "cuda")]
+    pub fn by_all_cores(len: usize, what: &'static str) -> Result<Buffer<T>> {
+        let failed = || Error::Memory { bytes: len.saturating_mul(size_of::<T>()), what };
+        let request = Self::request(len).ok_or_else(failed)?;
+        if request.align() != HUGE_PAGE {
+            return Buffer::new(len, what);
+        }
+        // SAFETY: the size is not zero.
+        let start = NonNull::new(unsafe { alloc(request) }).ok_or_else(failed)?;
+        // SAFETY: the range is ours; the advice changes only its page size, and may be refused.
+        unsafe { crate::machine::advise_huge_pages(start.as_ptr(), request.size()) };
+        let share = request.size().div_ceil(crate::machine::cores()).next_multiple_of(HUGE_PAGE);
+        let base = crate::machine::SendPtr(start.as_ptr());
+        std::thread::scope(|scope| {
+            for first in (0..request.size()).step_by(share) {
+                let bytes = share.min(request.size() - first);
+                // SAFETY: parts of our range that lie apart.
+                scope.spawn(move || unsafe { base.get().add(first).write_bytes(0, bytes) });
+            }
+        });
+        Ok(Buffer { start: start.cast(), len, shared: None })
+    }
+
     /// A block of `len` zeros that can be lent to the ranks of this node.
     /// Collective.
     pub fn lendable(transport: &dyn Transport, len: usize, what: &'static str) -> Result<Buffer<T>> {

@@ -7,7 +7,7 @@
 //! bytes, messages and imbalance wins.
 
 use crate::layout::{factor_pairs, grid_boxes};
-use crate::modes::held;
+use crate::modes::{Columns, transformed};
 use crate::{
     Box3, Choice, Compress, Error, Kind, Layout, Order, Path, Precision, Problem, Recipe, Result, Scale, Step,
 };
@@ -49,6 +49,7 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         order,
         precision,
         output: output.as_ref(),
+        columns: problem.sphere_columns(),
     };
     let walk = walker.best(&input, choice.axes.as_deref())?;
     let mut recipe = Recipe {
@@ -57,6 +58,7 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         real: problem.is_real(),
         keep: problem.keep,
         filled: problem.filled,
+        sphere: problem.sphere,
         ortho: [problem.scale_forward, problem.scale_backward].map(|scale| scale == Scale::Symmetric),
         precision,
         batch: problem.batch,
@@ -87,6 +89,7 @@ struct Walker<'a> {
     order: Order,
     precision: Precision,
     output: Option<&'a Layout>,
+    columns: Option<Columns>,
 }
 
 /// A walk so far: the steps, where they lead, what they cost.
@@ -119,8 +122,11 @@ impl Walker<'_> {
     /// Orders to try, the one that takes the fastest axis in memory first
     /// ahead. The halved axis of a real transform comes before complex ones in all.
     fn axis_orders(&self, input: &Layout, forced: Option<&[usize]>) -> Result<Vec<Vec<usize>>> {
-        // A complex axis of one point is its own transform.
-        let idle = |axis: usize| self.problem.shape[axis] == 1 && self.problem.kinds()[axis] == Kind::Complex;
+        // A complex axis of one point is its own transform, but not that which makes columns.
+        let idle = |axis: usize| {
+            let single = self.problem.shape[axis] == 1 && self.problem.kinds()[axis] == Kind::Complex;
+            single && !(axis == 1 && self.columns.is_some())
+        };
         let listed = &self.problem.axes;
         let legal = |axes: &[usize]| self.problem.is_legal_order(axes);
         // The two factors of a long transform have their order.
@@ -132,6 +138,11 @@ impl Walker<'_> {
             if sorted.0 != sorted.1 {
                 return Err(Error::Choice(format!(
                     "the order of the axes must list each of {listed:?} once; got {axes:?}"
+                )));
+            }
+            if !legal(axes) && self.columns.is_some() {
+                return Err(Error::Choice(format!(
+                    "the columns of a sphere need axes 2, 1, 0 in this order; got {axes:?}"
                 )));
             }
             if !legal(axes) && long.is_some() {
@@ -151,6 +162,9 @@ impl Walker<'_> {
         let mut all = permutations(fastest_first);
         for axes in &mut all {
             axes.retain(|&axis| listed.contains(&axis) && !idle(axis));
+            if self.columns.is_some() {
+                axes.sort_unstable_by(|a, b| b.cmp(a));
+            }
             let halved = axes.iter().position(|&axis| self.problem.real && axis == self.problem.halved);
             if let Some(at) = halved.filter(|_| !legal(axes)) {
                 axes[..=at].rotate_right(1);
@@ -251,7 +265,7 @@ impl Walker<'_> {
         let kind = self.problem.kinds()[axis];
         walk.steps.push(Step::Transform { axis, kind });
         let before = self.bytes(walk.layout.largest(), walk.real);
-        walk.layout = walk.layout.with_axis(axis, held(&self.problem.modes(axis)));
+        walk.layout = transformed(&walk.layout, axis, &self.problem.modes(axis), self.columns.as_ref());
         walk.real &= kind != Kind::Real;
         // Half is read and half is written.
         walk.cost += MEMORY * (before + self.bytes(walk.layout.largest(), walk.real)) / 2.0;

@@ -87,6 +87,10 @@ pub enum Error {
     #[error("{0}")]
     Transport(String),
 
+    /// A GPU, its driver or one of its libraries that is missing or fails.
+    #[error("{0}")]
+    Device(String),
+
     /// A file of wisdom that cannot be used or written.
     #[error("{0}")]
     Wisdom(String),

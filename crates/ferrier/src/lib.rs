@@ -29,9 +29,11 @@ mod buffer;
 mod choice;
 pub mod codec;
 mod design;
+pub mod device;
 mod error;
 pub mod exchange;
 pub mod kernel;
+mod kind;
 mod layout;
 mod long;
 pub mod machine;
@@ -52,16 +54,20 @@ pub mod wisdom;
 
 pub use choice::{Choice, Compress, MemoryUse, Overlap, Path, Progress, Tiling};
 pub use design::design;
+pub use device::Device;
+#[cfg(feature = "cuda")]
+pub use device::cuda;
 pub use error::{Error, Result};
 pub use ferrier_kernel::{Precision, Real};
+pub use kind::{Kind, Scale};
 pub use layout::{Box3, Layout, LayoutSpec, Order};
-pub use modes::Keep;
+pub use modes::{Keep, Radii};
 pub use num_complex::Complex;
 pub use plan::{
     Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Modes, Operator, Plan, Planner, Run,
     StepTime, Workspace, pointwise,
 };
-pub use problem::{Kind, Problem, Scale};
+pub use problem::Problem;
 pub use recipe::{Recipe, Step, StepTraffic};
 pub use simple::{fft3, ifft3, irfft3, rfft3};
 pub use transport::{Comm, Ranks, Wire, ranks};

@@ -2,131 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use ferrier_kernel::R2r;
-
-use crate::modes::{Run, held};
-use crate::{Error, Keep, Layout, LayoutSpec, Result};
-
-/// What happens to an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-#[non_exhaustive]
-pub enum Kind {
-    /// Left as it is.
-    None,
-    /// Complex to complex.
-    Complex,
-    /// Real to complex forward (n to n/2+1), complex to real backward.
-    Real,
-    /// Cosines, type 1 (at least two points). Backward is type 1 too.
-    Dct1,
-    /// Cosines, type 2. Backward is type 3.
-    Dct2,
-    /// Cosines, type 3. Backward is type 2.
-    Dct3,
-    /// Cosines, type 4. Backward is type 4 too.
-    Dct4,
-    /// Sines, type 1. Backward is type 1 too.
-    Dst1,
-    /// Sines, type 2. Backward is type 3.
-    Dst2,
-    /// Sines, type 3. Backward is type 2.
-    Dst3,
-    /// Sines, type 4. Backward is type 4 too.
-    Dst4,
-}
-
-impl Kind {
-    /// All kinds with the names that users type.
-    pub const NAMES: [(&'static str, Kind); 11] = [
-        ("none", Kind::None),
-        ("c2c", Kind::Complex),
-        ("r2c", Kind::Real),
-        ("dct1", Kind::Dct1),
-        ("dct2", Kind::Dct2),
-        ("dct3", Kind::Dct3),
-        ("dct4", Kind::Dct4),
-        ("dst1", Kind::Dst1),
-        ("dst2", Kind::Dst2),
-        ("dst3", Kind::Dst3),
-        ("dst4", Kind::Dst4),
-    ];
-
-    /// The name that users type.
-    pub fn name(self) -> &'static str {
-        Kind::NAMES.iter().find(|(_, kind)| *kind == self).map_or("none", |(name, _)| name)
-    }
-
-    /// The cosine or sine transform that it is.
-    pub(crate) fn r2r(self) -> Option<R2r> {
-        match self {
-            Kind::None | Kind::Complex | Kind::Real => None,
-            Kind::Dct1 => Some(R2r::Dct1),
-            Kind::Dct2 => Some(R2r::Dct2),
-            Kind::Dct3 => Some(R2r::Dct3),
-            Kind::Dct4 => Some(R2r::Dct4),
-            Kind::Dst1 => Some(R2r::Dst1),
-            Kind::Dst2 => Some(R2r::Dst2),
-            Kind::Dst3 => Some(R2r::Dst3),
-            Kind::Dst4 => Some(R2r::Dst4),
-        }
-    }
-
-    /// Modes of `n` points.
-    pub fn modes(self, n: usize) -> usize {
-        if self == Kind::Real { n / 2 + 1 } else { n }
-    }
-
-    /// By what forward and backward together multiply where neither is
-    /// scaled: the length of the Fourier transform behind `n` points (1 where
-    /// there is none). For cosines and sines 2n, but 2(n-1) for
-    /// [`Kind::Dct1`] and 2(n+1) for [`Kind::Dst1`], as in `scipy.fft`.
-    pub fn size(self, n: usize) -> usize {
-        match (self, self.r2r()) {
-            (Kind::None, _) => 1,
-            (_, Some(r2r)) => r2r.size(n),
-            _ => n,
-        }
-    }
-}
-
-impl std::str::FromStr for Kind {
-    type Err = Error;
-
-    fn from_str(name: &str) -> Result<Kind> {
-        let found = Kind::NAMES.iter().find(|(known, _)| *known == name).map(|(_, kind)| *kind);
-        found.ok_or_else(|| Error::UnknownName {
-            seam: "kind",
-            name: name.into(),
-            known: Kind::NAMES.map(|(name, _)| name).join(", "),
-        })
-    }
-}
-
-/// By what a transform multiplies; N is the product of the transformed axes'
-/// [sizes](Kind::size).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Scale {
-    /// 1.
-    None,
-    /// 1/N.
-    Full,
-    /// 1/sqrt(N). Cosines and sines are orthogonal then, as with
-    /// `norm="ortho"` of `scipy.fft`: the first and last elements of types 1,
-    /// 2 and 3 get the factors that this takes.
-    Symmetric,
-}
-
-impl Scale {
-    pub(crate) fn factor(self, n: f64) -> f64 {
-        match self {
-            Scale::None => 1.0,
-            Scale::Full => 1.0 / n,
-            Scale::Symmetric => 1.0 / n.sqrt(),
-        }
-    }
-}
+use crate::kind::names;
+use crate::modes::{Columns, Radii, Run, frequency, held, modes};
+use crate::{Error, Keep, Kind, Layout, LayoutSpec, Result, Scale};
 
 /// A relative error that is allowed; compared by its bits.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -165,6 +43,7 @@ pub struct Problem {
     pub(crate) complex_values: bool,
     pub(crate) keep: [Keep; 3],
     pub(crate) filled: [Option<(usize, usize)>; 3],
+    pub(crate) sphere: Option<Radii>,
     pub(crate) input: LayoutSpec,
     pub(crate) output: LayoutSpec,
     pub(crate) scale_forward: Scale,
@@ -188,6 +67,7 @@ impl Problem {
             complex_values: false,
             keep: [Keep::All; 3],
             filled: [None; 3],
+            sphere: None,
             input: LayoutSpec::slabs(0),
             output: LayoutSpec::slabs(0),
             scale_forward: Scale::None,
@@ -288,6 +168,30 @@ impl Problem {
         self
     }
 
+    /// Keeps the modes inside a sphere: frequencies k (in whole turns over an
+    /// axis) with |k| <= `radius`, as plane-wave codes cut off their waves.
+    ///
+    /// The spectrum is made of *columns* along axis 0, one for each pair of
+    /// frequencies of the other two axes inside the disc, in the order of
+    /// [`columns`](Self::columns): its shape is the kept modes of axis 0, by
+    /// columns, by 1. Columns outside the disc are neither transformed nor
+    /// sent. By default the output lies in slabs along axis 1, so that ranks
+    /// have equal numbers of columns, and of transforms; `output` after this
+    /// changes that. Elements of a column that are outside the sphere are zero
+    /// after `forward` and taken as zero by `backward`.
+    ///
+    /// Axes are complex, axis 2 may be halved; axis 0 may be of length 1.
+    pub fn keep_sphere(self, radius: f64) -> Self {
+        self.keep_ellipsoid([radius; 3])
+    }
+
+    /// [`keep_sphere`](Self::keep_sphere) with a radius for each axis: the sum of (k/r)^2 is at most 1.
+    pub fn keep_ellipsoid(mut self, radii: [f64; 3]) -> Self {
+        self.sphere = Some(Radii::new(radii));
+        self.output = LayoutSpec::slabs(1);
+        self
+    }
+
     /// Before `forward`, only these indices of an axis are not zero, and the
     /// array holds only them; `backward` gives only them. The axis is
     /// transformed in its whole length: a linear convolution of `m` points
@@ -375,7 +279,33 @@ impl Problem {
     /// Shape of the output of `forward`: the same, but for the halved axis of
     /// a real transform and for modes that are not kept.
     pub fn spectrum_shape(&self) -> [usize; 3] {
-        std::array::from_fn(|axis| held(&self.modes(axis)))
+        match self.sphere_columns() {
+            Some(columns) => [held(&self.modes(0)), columns.count(), 1],
+            None => std::array::from_fn(|axis| held(&self.modes(axis))),
+        }
+    }
+
+    /// The columns of a [sphere](Self::keep_sphere): which mode of axis 1 and
+    /// of axis 2 each is, of those that [`kept_modes`](Self::kept_modes) lists
+    /// for these axes. None without a sphere.
+    pub fn columns(&self) -> Vec<[usize; 2]> {
+        self.sphere_columns().map_or(Vec::new(), |columns| columns.places(&self.modes(1)))
+    }
+
+    /// Is a mode inside the [sphere](Self::keep_sphere), if there is one? By
+    /// its places in the lists of [`kept_modes`](Self::kept_modes).
+    pub fn is_inside(&self, places: [usize; 3]) -> bool {
+        let Some(radii) = self.sphere else { return true };
+        let kinds = self.kinds();
+        let k = |axis: usize| {
+            let mode = self.kept_modes(axis).get(places[axis]).copied()?;
+            Some(frequency(kinds[axis], self.shape[axis], mode))
+        };
+        matches!((k(0), k(1), k(2)), (Some(a), Some(b), Some(c)) if radii.holds([a, b, c]))
+    }
+
+    pub(crate) fn sphere_columns(&self) -> Option<Columns> {
+        self.sphere.map(|radii| Columns::new(radii, self.shape, self.kinds()))
     }
 
     /// The points of an axis that the array before `forward` holds.
@@ -388,7 +318,7 @@ impl Problem {
 
     /// The modes of an axis that the array after `forward` holds.
     pub(crate) fn modes(&self, axis: usize) -> Vec<Run> {
-        self.keep[axis].runs(self.kinds()[axis], self.shape[axis])
+        modes(self.keep[axis], self.sphere, axis, self.kinds()[axis], self.shape[axis])
     }
 
     /// Which mode of the whole axis each index of the spectrum is.
@@ -417,13 +347,17 @@ impl Problem {
         })
     }
 
-    /// May the axes be transformed in this order? A halved axis comes before complex ones.
-    /// The two factors of a long axis have their order.
+    /// May the axes be transformed in this order? A halved axis comes before
+    /// complex ones; columns of a sphere are made of axes 2 and 1; the two
+    /// factors of a long axis have their order.
     pub(crate) fn is_legal_order(&self, axes: &[usize]) -> bool {
         if self.long {
             return axes == [1, 2];
         }
         let kinds = self.kinds();
+        if self.sphere.is_some() {
+            return axes.is_sorted_by(|a, b| a > b);
+        }
         let complex = axes.iter().position(|&axis| kinds[axis] == Kind::Complex);
         let halved = axes.iter().position(|&axis| kinds[axis] == Kind::Real);
         !matches!((halved, complex), (Some(halved), Some(complex)) if halved > complex)
@@ -503,6 +437,15 @@ impl Problem {
 
     fn check_modes(&self) -> std::result::Result<(), String> {
         let kinds = self.kinds();
+        if let Some(radii) = self.sphere {
+            radii.check(self.shape, kinds)?;
+            if self.operators {
+                return Err("operators do not know the columns of a sphere: forward and backward do".into());
+            }
+            if self.keep != [Keep::All; 3] {
+                return Err(format!("a sphere says all about the modes to keep; got {:?} too", self.keep));
+            }
+        }
         for (axis, kind) in kinds.into_iter().enumerate() {
             let n = self.shape[axis];
             self.keep[axis].check(axis, kind, n)?;
@@ -531,11 +474,6 @@ impl Problem {
         };
         Ok((input, output))
     }
-}
-
-/// The kinds of the axes as users type them.
-pub(crate) fn names(kinds: [Kind; 3]) -> String {
-    kinds.map(Kind::name).join(",")
 }
 
 fn prefix(side: &str, error: Error) -> Error {

@@ -4,8 +4,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::modes::{Run, held};
-use crate::problem::names;
+use crate::kind::names;
+use crate::modes::{Columns, Radii, Run, held, modes, transformed};
 use crate::{Box3, Compress, Keep, Kind, Layout, Precision};
 
 /// One step of a transform.
@@ -43,6 +43,8 @@ pub struct Recipe {
     pub keep: [Keep; 3],
     /// Points of each axis that there are before `forward`, where not all.
     pub filled: [Option<(usize, usize)>; 3],
+    /// The radii of the ellipsoid of modes that are kept, where there is one.
+    pub sphere: Option<Radii>,
     /// Are cosines and sines orthogonal forward, backward?
     pub ortho: [bool; 2],
     /// Precision of the numbers.
@@ -110,10 +112,11 @@ impl Recipe {
     pub(crate) fn states(&self) -> Vec<State> {
         let mut now = State { layout: self.input.clone(), real: self.real };
         let mut states = vec![now.clone()];
+        let columns = self.columns();
         for step in &self.steps {
             match step {
                 Step::Transform { axis, kind } => {
-                    let layout = now.layout.with_axis(*axis, held(&self.modes(*axis)));
+                    let layout = transformed(&now.layout, *axis, &self.modes(*axis), columns.as_ref());
                     now = State { layout, real: now.real && *kind != Kind::Real };
                 }
                 Step::Reshape { to, .. } => now.layout = to.clone(),
@@ -143,7 +146,12 @@ impl Recipe {
 
     /// The modes of an axis that the output of `forward` holds.
     pub(crate) fn modes(&self, axis: usize) -> Vec<Run> {
-        self.keep[axis].runs(self.kinds[axis], self.shape[axis])
+        modes(self.keep[axis], self.sphere, axis, self.kinds[axis], self.shape[axis])
+    }
+
+    /// The columns of the sphere, where there is one.
+    pub(crate) fn columns(&self) -> Option<Columns> {
+        self.sphere.map(|radii| Columns::new(radii, self.shape, self.kinds))
     }
 
     /// The axis along which real rows, padded in place, take the place of
@@ -152,7 +160,7 @@ impl Recipe {
         let axis = self.kinds.iter().position(|&kind| kind == Kind::Real)?;
         let whole = held(&self.space(axis)) == self.shape[axis]
             && held(&self.modes(axis)) == self.kinds[axis].modes(self.shape[axis]);
-        whole.then_some(axis)
+        (whole && self.sphere.is_none()).then_some(axis)
     }
 
     /// What is transformed, in words.
@@ -172,6 +180,9 @@ impl Recipe {
         let mut text = String::new();
         if self.keep != [Keep::All; 3] {
             text += &format!(", {} modes kept", by(std::array::from_fn(|axis| held(&self.modes(axis)))));
+        }
+        if let Some(columns) = self.columns() {
+            text += &format!(", a sphere of modes kept in {} columns", columns.count());
         }
         if self.filled != [None; 3] {
             text += &format!(", {} points filled", by(std::array::from_fn(|axis| held(&self.space(axis)))));

@@ -12,7 +12,7 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use common::{choice, exchanges, kernels};
-use ferrier::{Choice, LayoutSpec, Overlap, Planner, Problem, Result, Tiling};
+use ferrier::{Choice, Keep, Kind, LayoutSpec, Overlap, Planner, Problem, Result, Tiling};
 use ferrier_test::watchdog;
 use num_complex::Complex;
 
@@ -88,7 +88,12 @@ fn problems() -> Vec<(&'static str, Problem)> {
             "r2c pencils",
             Problem::r2c([7, 8, 12]).input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0)),
         ),
+        ("half of the modes", Problem::c2c([16, 12, 10]).keep([Keep::Lowest(6); 3]).filled(1, 0..7)),
+        ("mixed", Problem::mixed([8, 9, 10], [Kind::Dct2, Kind::Complex, Kind::Real])),
+        ("a sphere", Problem::c2c([12, 10, 14]).keep_sphere(4.0)),
         ("r2c halved 0, a prime", Problem::r2c([16, 4, 37]).halved(0).output(LayoutSpec::best())),
+        ("r2c with operators", Problem::r2c([12, 10, 8]).output(LayoutSpec::best()).operators(true)),
+        ("one long axis with operators", Problem::c2c_1d(360).operators(true)),
     ]
 }
 
@@ -115,6 +120,16 @@ fn nothing_is_allocated(told: &str, problem: &Problem, choice: &Choice, ranks: u
         check("first backward", &mut || plan.backward(&y, &mut z))?;
         check("second forward", &mut || plan.forward(&x, &mut y))?;
         check("second backward", &mut || plan.backward(&y, &mut z))?;
+
+        if plan.recipe().operators {
+            let twice = ferrier::pointwise(|_, mode| mode * 2.0);
+            let mut plan = common::plan_of::<f64>(&comm, problem, choice)?;
+            let mut array = plan.make_in_place()?;
+            check("first apply", &mut || plan.apply(&x, &mut z, &twice))?;
+            check("first forward with", &mut || plan.forward_with(&x, &mut y, &twice))?;
+            check("first backward with", &mut || plan.backward_with(&y, &mut z, &twice))?;
+            check("first apply in place", &mut || plan.apply_in_place(&mut array, &twice))?;
+        }
 
         let mut plan = common::plan_of::<f64>(&comm, problem, choice)?;
         let mut array = plan.make_in_place()?;
@@ -188,7 +203,8 @@ fn the_counter_works() {
         .unwrap();
         COUNT.load(SeqCst)
     };
-    assert_eq!(count(&|| ()), 0);
+    // The test runner may still be starting.
+    assert!((0..100).any(|_| count(&|| ()) == 0));
     assert!(count(&|| drop(std::hint::black_box(Box::new(1)))) >= 2);
     assert!(
         count(&|| std::thread::scope(|s| drop(

@@ -171,7 +171,7 @@ fn the_nyquist_mode() -> Result<()> {
             let waves = Waves::new(plan.recipe(), [TAU; 3])?;
             for axis in 0..3 {
                 assert!(waves.is_nyquist(axis, shape[axis] / 2) && !waves.is_nyquist(axis, 1));
-                let sign = |at: [usize; 3]| if at[axis] % 2 == 0 { 1.0 } else { -1.0 };
+                let sign = |at: [usize; 3]| if at[axis].is_multiple_of(2) { 1.0 } else { -1.0 };
                 let square = (shape[axis] as f64 / 2.0).powi(2);
                 let (mut x, mut y) = (plan.make_input()?, plan.make_input()?);
                 match real {

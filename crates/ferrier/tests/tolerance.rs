@@ -9,7 +9,7 @@ use ferrier_test::dft::{Direction, dft, indices, keep_half};
 use ferrier_test::{Rng, watchdog};
 use num_complex::Complex;
 
-/// How many random problems: `FERRIER_CASES`, or a few.
+/// How many random problems: `FERRIER_CASES`, or a few. From 1000 on other tests are larger too.
 fn count() -> usize {
     std::env::var("FERRIER_CASES").map_or(198, |text| text.parse().expect("FERRIER_CASES is a number"))
 }
@@ -234,10 +234,11 @@ fn noise(at: [usize; 3]) -> Complex<f64> {
 #[test]
 fn fewer_bytes_and_smaller_errors() {
     let _watchdog = watchdog(120);
-    let found = against_raw::<f64>(64, &["1e-4", "1e-7", "f32", "f16", "block:16"], &noise);
+    let n = if count() < 1000 { 64 } else { 128 };
+    let found = against_raw::<f64>(n, &["1e-4", "1e-7", "f32", "f16", "block:16"], &noise);
     assert!(found[0].bytes <= 0.3 && found[1].bytes <= 0.55, "{} {}", found[0].bytes, found[1].bytes);
     let [single, half, block] = [&found[2], &found[3], &found[4]];
-    let all_single = &against_raw::<f32>(64, &["raw"], &noise)[0];
+    let all_single = &against_raw::<f32>(n, &["raw"], &noise)[0];
     assert!(single.error <= all_single.error / 3.0, "{} {}", single.error, all_single.error);
     assert!(single.bytes <= 1.001 * all_single.bytes, "{} {}", single.bytes, all_single.bytes);
     assert!(block.error <= half.error / 4.0, "{} {}", block.error, half.error);

@@ -53,7 +53,7 @@ impl Exact {
     ) -> ferrier::Result<Self> {
         let Field::Noise(_) = work.field else { return Ok(Exact::Known) };
         let (shape, spectrum) = (work.problem.shape(), work.problem.spectrum_shape());
-        let wanted = Wanted { shape, spectrum, axes: &work.axes };
+        let wanted = Wanted::fourier(shape, spectrum, &work.axes);
         Ok(Exact::Sums(Reference::new(comm, &wanted, &View::of_input(input, 1))?))
     }
 

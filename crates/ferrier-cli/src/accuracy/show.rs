@@ -87,6 +87,7 @@ pub fn csv(report: &Report) -> String {
 fn family(row: &Row) -> String {
     match &*row.codec {
         "raw" => name(row),
+        "f32" | "f16" | "bf16" => "casts".into(),
         codec => codec.split([':', '=']).next().unwrap_or(codec).into(),
     }
 }

@@ -33,12 +33,19 @@ enum Make {
     /// All processes of a launch together.
     #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
     Together(fn(&Task, &Launched) -> Outcome<Peer>),
+    /// One GPU; with `--device cuda` only.
+    Gpu,
 }
 
 impl Member {
     /// Do all processes of a launch run it together?
     pub fn is_together(&self) -> bool {
-        !matches!(self.make, Make::Alone(_))
+        !matches!(self.make, Make::Alone(_) | Make::Gpu)
+    }
+
+    /// Does it run on a GPU?
+    pub fn is_on_gpu(&self) -> bool {
+        matches!(self.make, Make::Gpu)
     }
 }
 
@@ -56,6 +63,11 @@ pub static PEERS: &[Member] = &[
         name: "fftw-mpi",
         summary: "FFTW 3's own distributed transform, FFTW_MEASURE, under mpiexec only",
         make: Make::Together(fftw_mpi::make),
+    },
+    Member {
+        name: "cufft",
+        summary: "NVIDIA's cuFFT on one GPU, out of place and in place; with --device cuda only",
+        make: Make::Gpu,
     },
 ];
 
@@ -215,6 +227,7 @@ impl Peer {
     ) -> Outcome<Self> {
         let mut peer = match (&member.make, launched) {
             (Make::Alone(make), _) => make(task, Arena::new(task)?)?,
+            (Make::Gpu, _) => return fail(format!("peer {} needs --device cuda", member.name)),
             #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
             (Make::Together(make), Some(launched)) => make(task, launched)?,
             #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
@@ -352,7 +365,7 @@ mod tests {
                 batch: 1,
                 rows: None,
             };
-            let wanted = Wanted { shape: task.shape, spectrum: task.spectrum(), axes: &task.axes };
+            let wanted = Wanted::fourier(task.shape, task.spectrum(), &task.axes);
             let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
             for way in 0..peer.variants() {
                 peer.prepare::<T>(way, task);

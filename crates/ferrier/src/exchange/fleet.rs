@@ -114,9 +114,9 @@ impl Hull {
     ) -> Result<Hull> {
         let transport = group.transport();
         // What is encoded is decoded out of a buffer of this rank's.
-        let loan = match volumes.coded {
-            None => transport.loan(sent, received)?,
-            Some(_) => None,
+        let loan = match volumes.coded.is_some() || volumes.staged {
+            false => transport.loan(sent, received)?,
+            true => None,
         };
         Ok(match loan {
             Some(flight) => {

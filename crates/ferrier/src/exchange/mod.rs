@@ -41,6 +41,9 @@ pub struct Volumes {
     pub reshape: usize,
     /// How parts are encoded, if they are.
     pub coded: Option<Coded>,
+    /// Must parts be brought, because buffers only stand in for a device's
+    /// memory? Otherwise they may be loaded where they are.
+    pub staged: bool,
 }
 
 impl Volumes {

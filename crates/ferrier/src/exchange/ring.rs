@@ -550,6 +550,7 @@ mod tests {
                         pairs,
                         reshape: 0,
                         coded: None,
+                        staged: false,
                     }
                 });
                 let movers = movers_in(&comm, &all, chunk)?;

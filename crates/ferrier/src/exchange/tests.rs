@@ -26,6 +26,7 @@ fn tiles(rank: usize) -> Vec<Volumes> {
             pairs,
             reshape: tile / 3,
             coded: None,
+            staged: false,
         }
     };
     (0..TILES).map(tile).collect()

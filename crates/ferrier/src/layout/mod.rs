@@ -87,6 +87,13 @@ impl Layout {
         Layout { shape, boxes, order: self.order }
     }
 
+    /// The same ranks with other boxes, which the shape becomes too.
+    pub(crate) fn map(&self, of: impl Fn(&Box3) -> Box3) -> Layout {
+        let shape = of(&Box3::whole(self.shape)).hi;
+        let boxes = self.boxes.iter().map(of).collect();
+        Layout { shape, boxes, order: self.order }
+    }
+
     /// Elements of the largest box.
     pub(crate) fn largest(&self) -> usize {
         self.boxes.iter().map(Box3::volume).max().unwrap_or(0)

@@ -93,11 +93,14 @@ impl<T: Real> Variant<T> {
     }
 }
 
+/// Factors of a long transform, by its points, its rows and whether they are those of `backward`.
+type Twiddles<T> = ((usize, usize, bool), Arc<Twiddle<T>>);
+
 /// Kernels' tables, made once for each kind of line.
 pub(super) struct Tables<T> {
     pub kernel: String,
     pub made: Vec<(LinesSpec, Arc<dyn Lines<T>>)>,
-    pub twiddles: Vec<((usize, usize, bool), Arc<Twiddle<T>>)>,
+    pub twiddles: Vec<Twiddles<T>>,
 }
 
 impl<T: Real> Tables<T> {
@@ -139,7 +142,7 @@ impl<T: Real> Tables<T> {
     }
 }
 
-pub(super) type Movers = Arc<Vec<Box<dyn Mover>>>;
+pub(crate) type Movers = Arc<Vec<Box<dyn Mover>>>;
 
 /// What parts are encoded with, if they are.
 pub(super) struct Wrapping<T> {
@@ -149,12 +152,12 @@ pub(super) struct Wrapping<T> {
 }
 
 /// The movers of some directions (each with its cuts), in place or not: one for every tile.
-pub(super) fn movers(
+pub(crate) fn movers(
     comm: &Comm,
     recipe: &Recipe,
     ways: &[(&Schedule, &[Tiles])],
     way: Way,
-    packing: Option<&Packing>,
+    (packing, staged): (Option<&Packing>, bool),
 ) -> Result<Vec<Movers>> {
     let (Way::Messages(make) | Way::Nodes(make)) = way else {
         return Ok(vec![Movers::default(); ways.len()]);
@@ -169,6 +172,7 @@ pub(super) fn movers(
         for (reshape, cut) in plan.reshapes.iter().zip(*cuts) {
             let of = |tile| Volumes {
                 reshape: if together { first } else { count },
+                staged,
                 ..volumes(reshape, (cut, tile), comm.rank(), number, packing)
             };
             all.extend((0..cut.count()).map(of));

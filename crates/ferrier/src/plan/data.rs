@@ -87,6 +87,13 @@ pub struct Array<T: Real> {
 }
 
 impl<T: Real> Array<T> {
+    /// Room for the larger of a real and a complex array.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn new([real, complex]: [Option<Geometry>; 2], batch: usize) -> Result<Self> {
+        let most = [real, complex].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
+        Ok(Array { buffer: Buffer::by_all_cores(most * batch, "an array of a plan")?, real, complex, batch })
+    }
+
     /// Can the array hold real numbers?
     pub fn is_real(&self) -> bool {
         self.real.is_some()
@@ -261,6 +268,7 @@ impl<'a, T: Real> Rows<'a, T> {
         Rows { modes: &spectrum.complex()[at..], step: spectrum.complex_geometry().strides[axis] / 2 }
     }
 
+    #[inline]
     pub fn get(&self, i: usize) -> Complex<T> {
         self.modes[i * self.step]
     }

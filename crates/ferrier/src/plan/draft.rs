@@ -32,8 +32,8 @@ use crate::{
 /// Makes plans: a problem, and what the user wants to decide himself.
 #[derive(Clone, Debug)]
 pub struct Planner {
-    problem: Problem,
-    choice: Choice,
+    pub(crate) problem: Problem,
+    pub(crate) choice: Choice,
     effort: Effort,
     source: Source,
 }
@@ -81,6 +81,13 @@ impl Planner {
     pub fn without_wisdom(mut self) -> Self {
         self.source = Source::Nothing;
         self
+    }
+
+    /// A planner of plans whose arrays live on this GPU. Wisdom and tuning
+    /// are the CPU's; they do not matter there.
+    #[cfg(feature = "cuda")]
+    pub fn device(self, gpu: &crate::cuda::Gpu) -> crate::cuda::CudaPlanner {
+        crate::cuda::CudaPlanner::new(self, gpu)
     }
 
     /// Decides everything. Collective: every rank of `comm` must call it with
@@ -178,6 +185,17 @@ pub(crate) fn default_exchange(comm: &Comm, encodes_in_nodes: bool) -> &'static 
 /// Gathers the ranks' own boxes and compares everything else; checks the problem.
 pub(crate) fn agree<T: Real>(
     comm: &Comm,
+    problem: Problem,
+    choice: &Choice,
+    effort: Effort,
+) -> Result<Problem> {
+    agree_on::<T>(comm, "cpu", problem, choice, effort)
+}
+
+/// The same, for a device.
+pub(crate) fn agree_on<T: Real>(
+    comm: &Comm,
+    device: &str,
     mut problem: Problem,
     choice: &Choice,
     effort: Effort,
@@ -185,7 +203,7 @@ pub(crate) fn agree<T: Real>(
     for spec in [&mut problem.input, &mut problem.output] {
         gather_boxes(comm, spec)?;
     }
-    let mine = format!("{} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
+    let mine = format!("{} {device} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
     let all = comm.all_gather(mine.as_bytes())?;
     match all.iter().position(|theirs| *theirs != all[0]) {
         None => problem.check().map(|()| problem),
@@ -275,7 +293,7 @@ fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Dec
     serde_json::from_slice(&comm.all_gather(&mine)?[0]).map_err(Error::other)
 }
 
-fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
+pub(crate) fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
     let all = comm.all_gather(&recipe.digest().to_le_bytes())?;
     match all.iter().position(|digest| *digest != all[0]) {
         None => Ok(()),
@@ -364,7 +382,7 @@ impl<T: Real> Draft<T> {
         let cuts: Vec<Vec<Tiles>> = firsts.iter().zip(&tilings).map(cut).collect();
         let ways: Vec<(&Schedule, &[Tiles])> =
             firsts.iter().zip(&cuts).map(|(plan, cuts)| (*plan, &cuts[..])).collect();
-        let movers = movers(comm, &recipe, &ways, way, wrapped.map(|wrapped| &wrapped.packing))?;
+        let movers = movers(comm, &recipe, &ways, way, (wrapped.map(|wrapped| &wrapped.packing), false))?;
         let mut bind = |trip: &Trip, plan: &Schedule| {
             let way = trip.direction as usize;
             let options = (trip.direction, trip.in_place, decision.stream, decision.choice.block);

@@ -2,11 +2,13 @@
 //! has the same strips, and cells into blocks that a kernel takes at once.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use super::lower::Piece;
+use super::ragged::Rough;
 use super::tool::{Spot, Tool};
 use crate::kernel::Strip;
-use crate::modes::Run;
+use crate::modes::{Ragged, Run};
 use crate::{Box3, Real};
 
 /// A strip of a cell's first line: where it lies, and how far the lines,
@@ -55,6 +57,8 @@ pub(crate) struct LineGrid<T> {
     pub planes: (usize, usize),
     /// Do the lines come from (go to) a plane that is in cache?
     pub near: [bool; 2],
+    /// Do lines come from (go to) places that differ from line to line?
+    pub rough: [Option<Rough>; 2],
     /// Are they to be written past the caches, where they do not go back where they came from?
     pub stream: bool,
 }
@@ -63,14 +67,38 @@ pub(crate) struct LineGrid<T> {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlockAt {
     cell: usize,
-    batch: usize,
-    plane: usize,
-    lane: usize,
-    lanes: usize,
+    pub batch: usize,
+    pub plane: usize,
+    pub lane: usize,
+    pub lanes: usize,
 }
 
 /// Where lines come from or go to: pieces, and what those hold of a line.
-pub(crate) type Side<'a> = (&'a [Piece], &'a [Run]);
+#[derive(Clone, Copy)]
+pub(crate) struct Side<'a> {
+    pub pieces: &'a [Piece],
+    pub runs: &'a [Run],
+    /// Where that differs from line to line.
+    pub ragged: Option<&'a Arc<Ragged>>,
+    /// Numbers of an element.
+    pub width: usize,
+}
+
+impl<'a> Side<'a> {
+    /// Pieces that have the same of every line.
+    pub fn even(pieces: &'a [Piece], runs: &'a [Run], width: usize) -> Side<'a> {
+        Side { pieces, runs, ragged: None, width }
+    }
+
+    fn rough(&self, axes: Axes) -> Option<Rough> {
+        self.ragged.map(|ragged| Rough::new(axes, self.pieces, self.runs, ragged.clone(), self.width))
+    }
+
+    /// Those that strips are made of.
+    fn smooth(&self) -> &'a [Piece] {
+        if self.ragged.is_some() { &[] } else { self.pieces }
+    }
+}
 
 /// The axes of a grid: lines run along `along`, lie side by side along
 /// `lanes`, and planes follow each other along `planes`.
@@ -103,15 +131,16 @@ impl<T: Real> LineGrid<T> {
     pub fn new(
         axes: Axes,
         domain: &Box3,
-        (from, from_runs): Side<'_>,
-        (to, to_runs): Side<'_>,
+        from: Side<'_>,
+        to: Side<'_>,
         tool: Tool<T>,
         (arrays, wish): (&Range<usize>, Option<usize>),
     ) -> Self {
-        let both = || from.iter().chain(to);
+        let both = || from.smooth().iter().chain(to.smooth());
         let lane_cuts = cuts(domain, axes.lanes, both());
         let plane_cuts = cuts(domain, axes.planes, both());
-        let strided = from.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
+        let strided =
+            from.pieces.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
         let block = wish.filter(|_| strided).unwrap_or_else(|| tool.block(strided)).max(1);
         let batch = arrays.len();
         let planes = (domain.lo[axes.planes], domain.hi[axes.planes]);
@@ -126,13 +155,14 @@ impl<T: Real> LineGrid<T> {
             start: domain.lo[axes.along],
             blocks: 0,
             planes,
-            near: [false; 2],
+            near: [from.ragged.is_some(), to.ragged.is_some()],
+            rough: [from.rough(axes), to.rough(axes)],
             stream: false,
         };
         for planes in plane_cuts.windows(2).map(|w| (w[0], w[1])) {
             for lanes in lane_cuts.windows(2).map(|w| (w[0], w[1])) {
-                let from = grid.add_strips(axes, lanes.0, planes.0, (from, from_runs));
-                let to = grid.add_strips(axes, lanes.0, planes.0, (to, to_runs));
+                let from = grid.add_strips(axes, lanes.0, planes.0, from);
+                let to = grid.add_strips(axes, lanes.0, planes.0, to);
                 let blocks = (lanes.1 - lanes.0).div_ceil(block);
                 let first = grid.blocks;
                 grid.blocks += blocks * (planes.1 - planes.0) * batch;
@@ -143,15 +173,9 @@ impl<T: Real> LineGrid<T> {
     }
 
     /// The strips that make up the lines of a cell, in order along the line.
-    fn add_strips(
-        &mut self,
-        axes: Axes,
-        lane: usize,
-        plane: usize,
-        (pieces, runs): Side<'_>,
-    ) -> (usize, usize) {
+    fn add_strips(&mut self, axes: Axes, lane: usize, plane: usize, side: Side<'_>) -> (usize, usize) {
         let first = self.strips.len();
-        for piece in pieces {
+        for piece in side.smooth() {
             let mut corner = piece.region.lo;
             (corner[axes.lanes], corner[axes.planes]) = (lane, plane);
             if !piece.region.contains(corner) {
@@ -160,7 +184,7 @@ impl<T: Real> LineGrid<T> {
             let moved: usize = (0..3).map(|a| (corner[a] - piece.region.lo[a]) * piece.strides[a]).sum();
             let (low, high) = (piece.region.lo[axes.along], piece.region.hi[axes.along]);
             let step = piece.strides[axes.along];
-            for run in runs {
+            for run in side.runs {
                 let (from, to) = (low.max(run.at), high.min(run.at + run.len));
                 if from < to {
                     self.strips.push(StripAt {
@@ -180,18 +204,24 @@ impl<T: Real> LineGrid<T> {
         (first, self.strips.len())
     }
 
-    /// The most strips that the lines of a cell have.
+    /// The most strips that the lines of a cell have; a block in cache has two at most.
     pub fn most_strips(&self) -> usize {
         self.cells
             .iter()
             .map(|cell| (cell.from.1 - cell.from.0).max(cell.to.1 - cell.to.0))
             .max()
             .unwrap_or(0)
+            .max(2)
     }
 
     /// Numbers of scratch a thread needs.
     pub fn scratch(&self) -> usize {
-        self.tool.scratch(self.block)
+        self.rough_scratch() + self.tool.scratch(self.block)
+    }
+
+    /// Numbers of it that hold a block of lines that lie unevenly.
+    pub fn rough_scratch(&self) -> usize {
+        self.rough.iter().flatten().map(|rough| rough.area(self.block)).sum()
     }
 
     /// Block number `number` of all; the next ones follow by [`next`](Self::next).
@@ -262,7 +292,7 @@ impl<T: Real> LineGrid<T> {
 }
 
 /// Where the pieces cut the domain along an axis, both ends included.
-fn cuts<'a>(domain: &Box3, axis: usize, pieces: impl Iterator<Item = &'a Piece>) -> Vec<usize> {
+pub(crate) fn cuts<'a>(domain: &Box3, axis: usize, pieces: impl Iterator<Item = &'a Piece>) -> Vec<usize> {
     let mut cuts: Vec<usize> =
         pieces.flat_map(|piece| [piece.region.lo[axis], piece.region.hi[axis]]).collect();
     cuts.extend([domain.lo[axis], domain.hi[axis]]);

@@ -450,5 +450,6 @@ pub(crate) fn volumes(
         pairs,
         reshape: 0,
         coded: packing.map(|packing| packing.coded(&numbers)),
+        staged: false,
     }
 }

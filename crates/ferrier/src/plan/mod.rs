@@ -2,26 +2,27 @@
 
 mod apply;
 mod arrays;
-mod bind;
+pub(crate) mod bind;
 mod certificate;
-mod coding;
+pub(crate) mod coding;
 mod copy;
 mod data;
 mod draft;
 mod events;
-mod geometry;
-mod lines;
-mod lower;
+pub(crate) mod geometry;
+pub(crate) mod lines;
+pub(crate) mod lower;
 mod online;
 mod operator;
-mod order;
+pub(crate) mod order;
 mod pass;
 mod progress;
+mod ragged;
 mod run;
-mod schedule;
-mod tiles;
+pub(crate) mod schedule;
+pub(crate) mod tiles;
 mod tool;
-mod trip;
+pub(crate) mod trip;
 mod twiddle;
 
 use std::sync::Arc;
@@ -34,6 +35,8 @@ pub(crate) use data::Rows;
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
 pub(crate) use draft::{agree, default_exchange, encodes_in_nodes, threads};
+#[cfg(feature = "cuda")]
+pub(crate) use draft::{agree_on, compare};
 pub use events::{Event, EventKind};
 pub use operator::{Modes, Operator, Run, pointwise};
 

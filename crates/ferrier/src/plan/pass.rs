@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::copy::Copy;
 use super::geometry::{Geometry, width};
-use super::lines::{Axes, BlockAt, LineGrid};
+use super::lines::{Axes, BlockAt, LineGrid, Side};
 use super::lower::{Areas, Base, Piece, Site, Wired};
 use super::operator::Operator;
 use super::order::Part;
@@ -14,7 +14,7 @@ use super::schedule::{self, Leg, Pass, Schedule, Touch};
 use super::tool::Tool;
 use crate::kernel::{Block, LineKind, Store, Strip, fence};
 use crate::machine::SendPtr;
-use crate::modes::{Run, held};
+use crate::modes::Run;
 use crate::pool::Pool;
 use crate::{Box3, Order, Real, Result};
 
@@ -29,7 +29,7 @@ enum Work<T> {
     Lines(LineGrid<T>),
     /// Two axes: each plane through `first` into scratch (or straight into
     /// the target) and through `second` to its place.
-    Planes { first: LineGrid<T>, second: LineGrid<T>, plane: usize },
+    Planes { first: LineGrid<T>, second: Box<LineGrid<T>>, plane: usize },
 }
 
 impl<T> Work<T> {
@@ -158,21 +158,17 @@ impl<T: Real> BoundPass<T> {
                 let along = pass.leave.layout.order().fastest();
                 let lines = Tool::Lines(Arc::new(Copy { width: width(pass.leave.real) }));
                 let all = Run::whole(arrive.hi[along]);
-                Work::Lines(LineGrid::new(
-                    Axes::choose(along, &from, &to),
-                    &arrive,
-                    (&from, &all),
-                    (&to, &all),
-                    lines,
-                    (&arrays, None),
-                ))
+                let sides = [&from, &to].map(|pieces| Side::even(pieces, &all, width(pass.leave.real)));
+                let axes = Axes::choose(along, &from, &to);
+                Work::Lines(LineGrid::new(axes, &arrive, sides[0], sides[1], lines, (&arrays, None)))
             }
             [leg] => {
-                let axes = Axes::choose(leg.axis, &from, &to);
-                let sides = ((&from[..], &leg.from[..]), (&to[..], &leg.to[..]));
-                Work::Lines(LineGrid::new(axes, &arrive, sides.0, sides.1, make(leg)?, (&arrays, site.block)))
+                let axes = leg.axes().unwrap_or_else(|| Axes::choose(leg.axis, &from, &to));
+                let [from, to] = sides(leg, &from, &to);
+                let domain = leg.lines_in(&arrive);
+                Work::Lines(LineGrid::new(axes, &domain, from, to, make(leg)?, (&arrays, site.block)))
             }
-            [one, two] => planes(site, (&arrive, &leave, &arrays), &from, &to, [one, two], make)?,
+            [one, two] => planes(site, (&arrive, &arrays), &from, &to, [one, two], make)?,
             _ => unreachable!("a pass has at most two legs"),
         };
         let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
@@ -327,10 +323,21 @@ unsafe fn run_block<T: Real>(
     scratch: &mut [T],
     operator: Option<&dyn Operator<T>>,
 ) {
+    let (block_area, scratch) = scratch.split_at_mut(grid.rough_scratch());
+    let lanes = grid.lanes(at);
     // SAFETY: the bases are those of this call.
     unsafe {
-        grid.strips(at, false, &hand.bases, &mut hand.from);
-        grid.strips(at, true, &hand.bases, &mut hand.to);
+        match &grid.rough[0] {
+            None => grid.strips(at, false, &hand.bases, &mut hand.from),
+            Some(rough) => {
+                rough.gather(at, &hand.bases, block_area);
+                rough.strips(block_area.as_mut_ptr(), lanes, &mut hand.from);
+            }
+        }
+        match &grid.rough[1] {
+            None => grid.strips(at, true, &hand.bases, &mut hand.to),
+            Some(rough) => rough.strips(block_area.as_mut_ptr(), lanes, &mut hand.to),
+        }
     }
     // What is near needs no fetching.
     let [near_from, near_to] = grid.near;
@@ -346,7 +353,7 @@ unsafe fn run_block<T: Real>(
         () => Store::Reserve,
     };
     let block = Block {
-        lines: grid.lanes(at),
+        lines: lanes,
         from: &hand.from,
         to: &hand.to,
         ahead: &hand.ahead,
@@ -355,12 +362,25 @@ unsafe fn run_block<T: Real>(
     };
     // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
     unsafe { grid.tool.run(&block, || grid.spot(at), operator, scratch) };
+    if let Some(rough) = &grid.rough[1] {
+        // SAFETY: as for the strips.
+        unsafe { rough.scatter(at, &hand.bases, block_area) };
+    }
+}
+
+/// The two sides of a leg.
+fn sides<'a>(leg: &'a Leg, from: &'a [Piece], to: &'a [Piece]) -> [Side<'a>; 2] {
+    let (width_in, width_out) = (leg.spec.kind.width_in(), leg.spec.kind.width_out());
+    [
+        Side { pieces: from, runs: &leg.from, ragged: leg.ragged_from.as_ref(), width: width_in },
+        Side { pieces: to, runs: &leg.to, ragged: leg.ragged_to.as_ref(), width: width_out },
+    ]
 }
 
 /// Two axes, plane by plane.
 fn planes<T: Real>(
     site: &Site<'_>,
-    (arrive, leave, arrays): (&Box3, &Box3, &Range<usize>),
+    (arrive, arrays): (&Box3, &Range<usize>),
     from: &[Piece],
     to: &[Piece],
     legs: [&Leg; 2],
@@ -371,11 +391,11 @@ fn planes<T: Real>(
     let axes =
         [Axes { along: one, lanes: two, planes: across }, Axes { along: two, lanes: one, planes: across }];
     // The array between the legs: leg one is done, leg two is not.
-    let mut between = *arrive;
-    between.hi[one] = leave.hi[one];
+    let between = legs[0].after(arrive);
     // What is written past the caches cannot be the array between the legs.
     let back = matches!((from, to), ([from], [to]) if (from.rank, from.base, from.offset) == (to.rank, to.base, to.offset));
     let in_target = match to {
+        _ if legs[1].ragged_to.is_some() => false,
         [_] if site.stream && !back && !site.in_place => false,
         [target] => legs[1].spec.kind.width_in() == width(legs[1].real) && target.region == between,
         _ => false,
@@ -389,13 +409,14 @@ fn planes<T: Real>(
         (vec![piece], numbers.next_multiple_of(64 / site.number))
     };
     let [one, two] = legs;
-    let sides =
-        [(from, &one.from[..]), (&pieces[..], &one.to[..]), (&pieces[..], &two.from[..]), (to, &two.to[..])];
-    let mut first = LineGrid::new(axes[0], arrive, sides[0], sides[1], make(one)?, (arrays, site.block));
-    let mut second = LineGrid::new(axes[1], &between, sides[2], sides[3], make(two)?, (arrays, site.block));
-    first.near = [false, !in_target];
-    second.near = [true, in_target];
-    Ok(Work::Planes { first, second, plane })
+    let [before, middle] = sides(one, from, &pieces);
+    let mut first =
+        LineGrid::new(axes[0], &one.lines_in(arrive), before, middle, make(one)?, (arrays, site.block));
+    let [middle, after] = sides(two, &pieces, to);
+    let mut second = LineGrid::new(axes[1], &between, middle, after, make(two)?, (arrays, site.block));
+    first.near[1] = !in_target;
+    second.near = [true, in_target || two.ragged_to.is_some()];
+    Ok(Work::Planes { first, second: Box::new(second), plane })
 }
 
 /// A plane in a thread's scratch: rows along the first leg's axis or the
@@ -411,8 +432,9 @@ fn plane_piece(site: &Site<'_>, between: &Box3, axes: Axes, real: bool) -> Piece
 
 /// The operations of a leg on what there is now; then there is what it leaves.
 fn flops(leg: &Leg, now: &mut Box3) -> f64 {
-    let lines = now.volume() as f64 / held(&leg.from).max(1) as f64;
-    *now = now.with_axis(leg.axis, held(&leg.to));
+    let part = leg.lines_in(now);
+    let lines = part.volume() as f64 / part.shape()[leg.axis].max(1) as f64;
+    *now = leg.after(now);
     let n = leg.spec.n as f64;
     let half = match leg.spec.kind {
         LineKind::Forward | LineKind::Backward | LineKind::R2r { complex: true, .. } => 1.0,

@@ -6,12 +6,15 @@
 //! or copies unless there is nothing to transform. Pure: every rank derives
 //! the same schedule, with the others' memory in it.
 
+use std::sync::Arc;
+
+use super::lines::Axes;
 use super::trip::{Stage, stages};
 use crate::exchange::Way;
 use crate::kernel::LinesSpec;
-use crate::modes::{Run, held};
+use crate::modes::{Columns, Ragged, Run, held};
 use crate::recipe::{Recipe, State, Step, step_name};
-use crate::{Layout, Tiling};
+use crate::{Box3, Layout, Tiling};
 
 /// Which way through the steps of a recipe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,6 +80,12 @@ pub(crate) struct Leg {
     /// What arrays hold of its lines before and after; the rest is zero, or dropped.
     pub from: Vec<Run>,
     pub to: Vec<Run>,
+    /// The same where it differs from line to line: `from` or `to` is then
+    /// the box around all of them.
+    pub ragged_from: Option<Arc<Ragged>>,
+    pub ragged_to: Option<Arc<Ragged>>,
+    /// What merges lines along it into columns, or takes them apart.
+    pub columns: Option<Arc<Columns>>,
     /// Is what it leaves real?
     pub real: bool,
     /// What else is done to the lines while they are in cache.
@@ -107,6 +116,34 @@ pub(crate) enum Side {
     Before,
     After,
     Between(LinesSpec),
+}
+
+impl Leg {
+    /// What becomes of a rank's box.
+    pub fn after(&self, part: &Box3) -> Box3 {
+        match &self.columns {
+            Some(columns) if self.ragged_to.is_some() => columns.merged(part),
+            Some(columns) => columns.apart(part, held(&self.to)),
+            None => part.with_axis(self.axis, held(&self.to)),
+        }
+    }
+
+    /// Does it change what a rank has along this axis?
+    pub fn moves(&self, axis: usize) -> bool {
+        axis == self.axis || (self.columns.is_some() && axis == 2)
+    }
+
+    /// How its lines must be taken, where they lie unevenly.
+    pub fn axes(&self) -> Option<Axes> {
+        let ragged = self.ragged_from.as_ref().or(self.ragged_to.as_ref())?;
+        Some(Axes { along: self.axis, lanes: ragged.lanes, planes: 3 - self.axis - ragged.lanes })
+    }
+
+    /// Of what there is before and after, that in which lines along the axis lie side by side.
+    pub fn lines_in(&self, part: &Box3) -> Box3 {
+        let apart = self.columns.is_some() && self.ragged_from.is_some();
+        if apart { self.after(part) } else { *part }
+    }
 }
 
 /// One pass over memory: load, transform along up to two axes, store.
@@ -347,8 +384,11 @@ impl Maker<'_> {
         let fits = |first: usize| {
             let pair = &legs[first..first + 2];
             let planes = 3 - pair[0].axis - pair[1].axis;
+            // Columns are made of planes of the axes that they are not along.
+            let ragged = pair.iter().any(|leg| leg.ragged_from.is_some() || leg.ragged_to.is_some());
             // The planes of the pair must lie apart in memory.
-            (legs.len() == 2 || planes == slowest)
+            !(ragged && planes != 0)
+                && (legs.len() == 2 || planes == slowest)
                 && !pair.iter().any(|leg| cuts.contains(&leg.axis))
                 && (self.terms.fuse)(pair, &group.leave)
         };
@@ -393,7 +433,7 @@ fn after(group: &Group, done: usize) -> State {
     let mut layout = group.arrive.layout.clone().with_order(group.leave.layout.order());
     let mut real = group.arrive.real;
     for leg in &group.legs[..done] {
-        layout = layout.with_axis(leg.axis, held(&leg.to));
+        layout = layout.map(|part| leg.after(part));
         real = leg.real;
     }
     State { layout, real }

@@ -292,7 +292,7 @@ impl<'a> Chain<'a> {
 }
 
 fn transforms(pass: &Pass, axis: usize) -> bool {
-    pass.legs.iter().any(|leg| leg.axis == axis)
+    pass.legs.iter().any(|leg| leg.moves(axis))
 }
 
 /// May the pass after a reshape go by its tiles?

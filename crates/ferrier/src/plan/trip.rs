@@ -1,6 +1,8 @@
 //! The steps of a recipe in the order in which one direction takes them:
 //! forward, backward, or there and back with an operator in the middle.
 
+use std::sync::Arc;
+
 use super::schedule::{Act, Direction, Leg, Side, Touch};
 use crate::kernel::{LineKind, LinesSpec};
 use crate::recipe::{Recipe, State, Step, step_name};
@@ -107,7 +109,16 @@ fn leg(recipe: &Recipe, step: &Step, forward: bool, scale: f64, real: [bool; 2])
     let (from, to) = if forward { (space, modes) } else { (modes, space) };
     let spec = LinesSpec { n: recipe.shape[*axis], kind, scale };
     let name = step_name(step, real[0]);
-    Some(Leg { axis: *axis, spec, name, from, to, real: real[1], touch: twiddles })
+    let columns = recipe.columns();
+    let ragged = columns.as_ref().and_then(|columns| match axis {
+        0 => Some(Arc::new(columns.along.clone())),
+        1 => Some(Arc::new(columns.across.clone())),
+        _ => None,
+    });
+    let (ragged_from, ragged_to) = if forward { (None, ragged) } else { (ragged, None) };
+    let columns = columns.filter(|_| *axis == 1).map(Arc::new);
+    let (axis, real, touch) = (*axis, real[1], twiddles);
+    Some(Leg { axis, spec, name, from, to, ragged_from, ragged_to, columns, real, touch })
 }
 
 /// What a line of an axis goes through.
@@ -123,7 +134,7 @@ fn line_kind(recipe: &Recipe, kind: Kind, forward: bool, complex: bool) -> LineK
 }
 
 /// What is asked for the reshapes of a direction, in the order in which it comes to them.
-pub(super) fn tilings(recipe: &Recipe, direction: Direction) -> Vec<Tiling> {
+pub(crate) fn tilings(recipe: &Recipe, direction: Direction) -> Vec<Tiling> {
     let overlap = &recipe.overlap;
     match direction {
         Direction::Forward => overlap.forward.clone(),

@@ -140,7 +140,7 @@ impl Axis {
             _ => unit * (m as f64 + first),
         };
         let both_signs = |&m: &usize| match (kind, recipe.keep[axis]) {
-            (Kind::Complex, Keep::Lowest(kept)) if kept % 2 == 0 => m == n - kept / 2,
+            (Kind::Complex, Keep::Lowest(kept)) if kept.is_multiple_of(2) => m == n - kept / 2,
             (Kind::Complex | Kind::Real, _) => 2 * m == n,
             _ => false,
         };

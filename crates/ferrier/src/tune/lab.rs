@@ -9,7 +9,7 @@ use super::nelder_mead::Nearby;
 use super::session::{Bench, Findings, Limits, Progress, Session, median};
 use super::space::Point;
 use super::{Method, Options, Outcome};
-use crate::plan::{Array, DataMut, Workspace};
+use crate::plan::{Array, DataMut, Modes, Operator, Workspace};
 use crate::{Choice, Comm, Error, Plan, Planner, Problem, Real, Result, Scale, design};
 
 /// A run shorter than this is repeated and the mean is taken: clocks and
@@ -290,13 +290,21 @@ impl<T: Real> Lab<T> {
         Ok(Some(Contestant { plan, arrays: None }))
     }
 
-    /// Seconds of a transform: half of a forward and a backward one, the mean
-    /// of some, on the slowest rank.
+    /// Seconds of a transform: half of a forward and a backward one (of a trip
+    /// there and back where operators are wanted), the mean of some, on the slowest rank.
     fn seconds(&mut self, contestant: &mut Contestant<T>, repeats: usize) -> Result<f64> {
         self.comm.barrier()?;
         let start = Instant::now();
         for _ in 0..repeats {
             match (&mut self.common, &mut contestant.arrays) {
+                (_, Some([input, output])) if self.problem.operators => {
+                    contestant.plan.apply(input, output, &Same)?;
+                }
+                (Some(Common { arrays: Some([input, output]), work, .. }), None)
+                    if self.problem.operators =>
+                {
+                    contestant.plan.apply_using(input, output, &Same, work)?;
+                }
                 (_, Some([input, output])) => {
                     contestant.plan.forward(input, output)?;
                     contestant.plan.backward(output, input)?;
@@ -317,6 +325,13 @@ fn repeats(seconds: f64) -> usize {
     (SHORT / seconds.max(1e-9)).clamp(1.0, REPEATS).ceil() as usize
 }
 
+/// The operator that does nothing.
+struct Same;
+
+impl<T: Real> Operator<T> for Same {
+    fn apply(&self, _: &mut Modes<'_, T>) {}
+}
+
 /// Input and output of a plan, filled with something.
 fn arrays<T: Real>(plan: &Plan<T>) -> Result<[Array<T>; 2]> {
     let mut input = plan.make_input()?;
@@ -325,5 +340,6 @@ fn arrays<T: Real>(plan: &Plan<T>) -> Result<[Array<T>; 2]> {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         *number = T::rounded(f64::from(state >> 8) / f64::from(1 << 23) - 1.0);
     }
-    Ok([input, plan.make_output()?])
+    let output = if plan.recipe().operators { plan.make_input()? } else { plan.make_output()? };
+    Ok([input, output])
 }

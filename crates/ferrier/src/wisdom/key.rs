@@ -76,6 +76,9 @@ fn modes_text(problem: &Problem) -> String {
     if problem.filled != [None; 3] {
         words.push(format!("filled {:?}", problem.filled));
     }
+    if let Some(radii) = problem.sphere {
+        words.push(format!("sphere {radii:?}"));
+    }
     if problem.complex_values {
         words.push("complex".into());
     }

@@ -1,0 +1,412 @@
+//! Binding: a schedule becomes launches, step by step, on memory of a GPU.
+
+use std::sync::Arc;
+
+use super::codec::{Chunks, Lengths, table};
+use super::fft::{Cufft, Shape};
+use super::gpu::Gpu;
+use super::tables::{LineTable, MoveTable};
+use super::tuning::{Cut, Wish};
+use super::upload::Tables;
+use crate::exchange::Coder;
+use crate::kernel::LineKind;
+use crate::modes::{Run, held};
+use crate::plan::bind::Movers;
+use crate::plan::coding::Packing;
+use crate::plan::geometry::{Geometry, width};
+use crate::plan::lines::Axes;
+use crate::plan::lower::{Areas, Base, Piece, Site, Wired, padded_rows, volumes};
+use crate::plan::order::{self, Action, Part, Turns};
+use crate::plan::schedule::{Leg, Pass, Schedule};
+use crate::plan::tiles::{self, Tiles};
+use crate::recipe::State;
+use crate::{Box3, Order, Real, Recipe, Result};
+
+/// A launch of the kernel of lines.
+pub(super) struct Lines {
+    pub wish: Wish,
+    pub cut: Cut,
+    /// Strips of a line before and after; 0: one that holds all of it.
+    pub strips: [usize; 2],
+    pub cells: usize,
+    pub count: usize,
+    pub strips_at: usize,
+    pub roots: usize,
+    pub blocks: u64,
+    pub scale: f64,
+}
+
+/// A launch of the kernel of moves.
+pub(super) struct Moves {
+    pub unit: usize,
+    pub turn: bool,
+    pub at: usize,
+    pub count: usize,
+    pub blocks: u64,
+    pub scale: f64,
+}
+
+/// Lines gathered into scratch, transformed there by cuFFT, and scattered.
+pub(super) struct Batch {
+    /// Bytes of scratch that must be zero first, because lines are not whole.
+    pub clear: usize,
+    pub gather: Moves,
+    pub fft: Cufft,
+    /// Into a second scratch, or where they are?
+    pub apart: bool,
+    pub scatter: Moves,
+}
+
+/// The work of a pass.
+pub(super) enum Work {
+    Nothing,
+    Lines(Lines),
+    Moves(Moves),
+    Batch(Batch),
+    /// The whole array, or batches of its planes or rows, from the input to
+    /// the output; then, maybe, times a factor where it lies.
+    Whole(Cufft, Option<Moves>),
+}
+
+/// A pass of one rank.
+pub(super) struct BoundPass {
+    pub name: String,
+    /// Bytes loaded and stored, as a pass over memory counts them.
+    pub bytes: u64,
+    pub flops: f64,
+    pub work: Work,
+}
+
+/// What a rank does, in order.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    Barrier,
+    Run(usize),
+    /// A tile of a reshape: to main memory and off. Where there is only one,
+    /// it goes in the wait for it.
+    Start(Flight),
+    Wait(Flight),
+    /// Values of a reshape's tile to bytes before it starts, and back after it has come.
+    Encode(Chunks),
+    Decode(Chunks),
+}
+
+/// A tile of a reshape; places in bytes of the workspace.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flight {
+    pub mover: usize,
+    pub reshape: usize,
+    pub send: (usize, usize),
+    pub recv: (usize, usize),
+    /// Does it fly on its own?
+    pub tiled: bool,
+}
+
+/// One direction, out of place or in place, bound to this rank.
+pub(super) struct Variant {
+    pub passes: Vec<BoundPass>,
+    pub steps: Vec<Step>,
+    pub areas: Areas,
+    pub movers: Movers,
+    pub reshapes: Vec<String>,
+    /// How long the parts of each mover are, where they are encoded.
+    pub coders: Vec<Option<Arc<dyn Coder>>>,
+    pub input: Geometry,
+    pub output: Geometry,
+    /// Where the pointers of a call go, among the tables; a few sets of them.
+    pub bases: usize,
+}
+
+/// What all variants of a plan share.
+pub(super) struct Binder<'a, T> {
+    pub gpu: &'a Gpu,
+    pub recipe: &'a Recipe,
+    pub rank: usize,
+    pub engine: Engine,
+    /// How parts are encoded.
+    pub packing: Option<&'a Packing>,
+    pub tables: Tables,
+    /// Arrays of the pass that is being bound.
+    pub arrays: usize,
+    /// Bytes of the two scratches of [`Batch`]es.
+    pub scratch: [usize; 2],
+    /// Bytes of cuFFT's work area.
+    pub cufft: usize,
+    pub number: std::marker::PhantomData<T>,
+}
+
+/// What transforms: names that [`Choice::kernel`](crate::Choice::kernel) takes on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Engine {
+    /// The faster one.
+    Auto,
+    /// Our own kernel wherever it has the length.
+    Native,
+    /// cuFFT everywhere.
+    Cufft,
+}
+
+/// Sets of pointers that are kept on the GPU, so that callers may change arrays.
+pub(super) const SETS: usize = 8;
+
+/// Pointers of a set.
+pub(super) fn set_len(ranks: usize) -> usize {
+    (ranks + 1) * crate::transport::LENT
+}
+
+impl<T: Real> Binder<'_, T> {
+    /// Binds a schedule to this rank and its memory.
+    pub fn variant(
+        &mut self,
+        plan: &Schedule,
+        in_place: bool,
+        (cuts, movers): (&[Tiles], &Movers),
+    ) -> Result<Variant> {
+        let recipe = self.recipe;
+        let halved = recipe.padded_axis();
+        let cuts = &tiles::fit(plan, cuts, in_place);
+        let actions = order::actions(plan, cuts);
+        let site = Site {
+            rank: self.rank,
+            ranks: recipe.ranks(),
+            batch: recipe.batch,
+            number: size_of::<T>(),
+            memory: crate::MemoryUse::Small,
+            in_place,
+            stream: false,
+            halved,
+            block: None,
+            cuts,
+            turns: Turns::new(plan, &actions),
+            movers,
+            packing: self.packing,
+        };
+        let end = |state: &State| {
+            let (part, order) = (state.layout.boxes()[self.rank], state.layout.order());
+            match in_place && state.real && padded_rows(state, halved) {
+                true => Geometry::padded_real(part, order),
+                false => Geometry::dense(part, order, state.real),
+            }
+        };
+        let (input, output) = (end(&plan.input), end(&plan.output));
+        let areas = site.areas(plan);
+        let bases = self.tables.room(SETS * set_len(recipe.ranks()));
+        let mut variant = Variant {
+            passes: Vec::new(),
+            steps: Vec::new(),
+            areas,
+            movers: movers.clone(),
+            reshapes: plan.reshapes.iter().map(|reshape| reshape.name.clone()).collect(),
+            coders: Vec::new(),
+            input,
+            output,
+            bases,
+        };
+        if let Some(pass) = self.whole(plan, &site, [&input, &output])? {
+            variant.steps.push(Step::Run(0));
+            variant.passes.push(pass);
+            // Nothing waits between passes.
+            (variant.areas.arrays, variant.areas.total) = (0, 0);
+            return Ok(variant);
+        }
+        variant.coders = self.coders(plan, &site);
+        for action in actions {
+            if let Action::Start { reshape, tile } = action {
+                let encode = self.chunks(plan, &site, &variant.areas, (reshape, tile), 0);
+                variant.steps.extend(encode.map(Step::Encode));
+            }
+            let flight = |reshape: usize, tile: usize, areas: &Areas| {
+                let mover = site.mover(reshape, tile);
+                let at = [0, 1].map(|side| site.tile_at(areas, reshape, tile, site.rank, side) * site.number);
+                let (send, recv) = (movers[mover].send().len, movers[mover].recv().len);
+                let tiled = cuts[reshape].count() > 1;
+                Flight { mover, reshape, send: (at[0], send), recv: (at[1], recv), tiled }
+            };
+            variant.steps.push(match action {
+                Action::Barrier => Step::Barrier,
+                Action::Run { pass, part } => {
+                    let bound = self.pass(plan, &site, &variant.areas, &plan.passes[pass], part)?;
+                    variant.passes.push(bound);
+                    Step::Run(variant.passes.len() - 1)
+                }
+                Action::Start { reshape, tile } => Step::Start(flight(reshape, tile, &variant.areas)),
+                Action::Wait { reshape, tile } => Step::Wait(flight(reshape, tile, &variant.areas)),
+            });
+            if let Action::Wait { reshape, tile } = action {
+                let decode = self.chunks(plan, &site, &variant.areas, (reshape, tile), 1);
+                variant.steps.extend(decode.map(Step::Decode));
+            }
+        }
+        Ok(variant)
+    }
+
+    /// What is encoded before a tile flies (side 0), or decoded after it (1).
+    fn chunks(
+        &mut self,
+        plan: &Schedule,
+        site: &Site<'_>,
+        areas: &Areas,
+        (reshape, tile): (usize, usize),
+        side: usize,
+    ) -> Option<Chunks> {
+        self.packing?;
+        let parts = site.staged(areas, &plan.reshapes[reshape], reshape, tile, side);
+        let (parts, chunks) = table(parts.iter().map(|part| (part.numbers, part.stage, part.bytes)));
+        (chunks > 0).then(|| Chunks { at: self.tables.push(&parts), count: parts.len(), chunks })
+    }
+
+    /// The lengths of encoded parts, by mover.
+    fn coders(&self, plan: &Schedule, site: &Site<'_>) -> Vec<Option<Arc<dyn Coder>>> {
+        let of = |(reshape, tile): (usize, usize)| -> Option<Arc<dyn Coder>> {
+            let packing = self.packing?;
+            let number = size_of::<T>();
+            let cut = (&site.cuts[reshape], tile);
+            let plain = volumes(&plan.reshapes[reshape], cut, self.rank, number, None).to;
+            let len = |(peer, &bytes): (usize, &usize)| match packing.is_coded(self.rank, peer) {
+                true => packing.part(bytes / number),
+                false => bytes,
+            };
+            Some(Arc::new(Lengths(plain.iter().enumerate().map(len).collect())))
+        };
+        let tiles = |(reshape, cut): (usize, &Tiles)| {
+            (0..cut.count()).map(move |tile| (reshape, tile)).collect::<Vec<_>>()
+        };
+        site.cuts.iter().enumerate().flat_map(tiles).map(of).collect()
+    }
+
+    fn pass(
+        &mut self,
+        schedule: &Schedule,
+        site: &Site<'_>,
+        areas: &Areas,
+        pass: &Pass,
+        part: Part,
+    ) -> Result<BoundPass> {
+        let [arrive, leave] = [&pass.arrive, &pass.leave]
+            .map(|state| site.part_of(schedule, pass, part, &state.layout.boxes()[site.rank]));
+        let arrays = site.arrays(part.lot);
+        self.arrays = arrays.len();
+        let side = |sending: bool| {
+            let tile = if sending { part.to } else { part.from };
+            Wired { sending, lot: part.lot, tile }
+        };
+        let from = site.pieces(schedule, areas, &pass.from, (&arrive, &arrays), side(false));
+        let to = site.pieces(schedule, areas, &pass.to, (&leave, &arrays), side(true));
+        let work = match &pass.legs[..] {
+            _ if arrive.is_empty() => Work::Nothing,
+            [] => Work::Moves(self.moves(&from, &to, width(pass.leave.real), 1.0)),
+            [leg] => self.lines(leg, [&arrive, &leave], &from, &to)?,
+            _ => unreachable!("passes on a GPU are not fused"),
+        };
+        let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
+        let bytes =
+            (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
+        let flops = pass.legs.iter().map(|leg| flops(leg, &leave) * arrays.len() as f64).sum();
+        let name = pass.legs.first().map_or("copy".into(), |leg| leg.name.clone());
+        Ok(BoundPass { name, bytes, flops, work })
+    }
+
+    /// A launch that moves all pieces.
+    pub(super) fn moves(&mut self, from: &[Piece], to: &[Piece], width: usize, scale: f64) -> Moves {
+        let table = MoveTable::new(from, to, self.arrays, width, size_of::<T>());
+        let at = self.tables.push(&table.moves);
+        let MoveTable { unit, turn, blocks, .. } = table;
+        Moves { unit, turn, at, count: table.moves.len(), blocks, scale }
+    }
+
+    /// The lines of a pass: by our kernel where it has the length, else by cuFFT.
+    fn lines(&mut self, leg: &Leg, domain: [&Box3; 2], from: &[Piece], to: &[Piece]) -> Result<Work> {
+        let (axes, spec) = (Axes::choose(leg.axis, from, to), leg.spec);
+        let (from, to) = (&unrolled(from, &leg.from, leg.axis)[..], &unrolled(to, &leg.to, leg.axis)[..]);
+        let dense = |pieces: &[Piece]| {
+            pieces.first().is_some_and(|piece| (0..3).all(|a| piece.strides[leg.axis] <= piece.strides[a]))
+        };
+        let lanes = domain[0].shape()[axes.lanes];
+        let (rows, rows_after) = (dense(from), dense(to));
+        let lens = [spec.kind.len_in(spec.n), spec.kind.len_out(spec.n)];
+        let whole =
+            |pieces: &[Piece], len: usize| pieces.len() == 1 && pieces[0].region.shape()[leg.axis] == len;
+        let one = [whole(from, lens[0]), whole(to, lens[1])];
+        let wish = Wish {
+            points: spec.n,
+            kind: spec.kind,
+            precision: T::PRECISION,
+            rows,
+            turn: rows != rows_after,
+            scattered: one.contains(&false),
+            lanes,
+        };
+        let cut = match self.engine {
+            Engine::Cufft => None,
+            _ => Cut::new(&wish, self.gpu.shared_bytes()),
+        };
+        let Some(cut) = cut else { return self.batch(leg, domain, from, to).map(Work::Batch) };
+        let table = LineTable::new(axes, domain[0], from, to, cut.lines, self.arrays);
+        // Powers of two: fewer kernels to compile.
+        let strips = [0, 1].map(|side| if one[side] { 0 } else { table.most[side].next_power_of_two() });
+        Ok(Work::Lines(Lines {
+            wish,
+            cut,
+            strips,
+            cells: self.tables.push(&table.cells),
+            count: table.cells.len(),
+            strips_at: self.tables.push(&table.strips),
+            roots: self.tables.roots::<T>(spec.n),
+            blocks: table.blocks,
+            scale: spec.scale,
+        }))
+    }
+
+    /// Lines by cuFFT, by way of scratch.
+    fn batch(&mut self, leg: &Leg, domain: [&Box3; 2], from: &[Piece], to: &[Piece]) -> Result<Batch> {
+        let (spec, number) = (leg.spec, size_of::<T>());
+        let (others, kind) = ([1, 2].map(|a| (leg.axis + a) % 3), spec.kind);
+        let order = Order::new([others[0], others[1], leg.axis])?;
+        let scratch = |part: &Box3, real: bool, base: Base| {
+            let geometry = Geometry::dense(*part, order, real);
+            let (strides, batch) = (geometry.strides, geometry.volume);
+            Piece { region: *part, rank: self.recipe.ranks(), base, offset: 0, strides, batch }
+        };
+        let apart = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
+        // Scratch has whole lines, whatever the arrays hold of them.
+        let lens = [kind.len_in(spec.n), kind.len_out(spec.n)];
+        let whole = [0, 1].map(|side| domain[side].with_axis(leg.axis, lens[side]));
+        let first = scratch(&whole[0], kind == LineKind::RealForward, Base::In);
+        let second =
+            scratch(&whole[1], kind == LineKind::RealBackward, if apart { Base::Out } else { Base::In });
+        let batch = self.arrays;
+        let lines = domain[0].volume() / domain[0].shape()[leg.axis].max(1) * batch;
+        let shape = Shape { n: vec![spec.n], kind, batch: lines, real_row: spec.n };
+        let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
+        self.cufft = self.cufft.max(fft.work);
+        self.scratch[0] = self.scratch[0].max(first.batch * batch * number);
+        self.scratch[usize::from(apart)] =
+            self.scratch[usize::from(apart)].max(second.batch * batch * number);
+        let clear = if held(&leg.from) == lens[0] { 0 } else { first.batch * batch * number };
+        let gather = self.moves(from, &[first], kind.width_in(), 1.0);
+        let scatter = self.moves(&[second], to, kind.width_out(), spec.scale);
+        Ok(Batch { clear, gather, fft, apart, scatter })
+    }
+}
+
+/// Pieces along an axis as the transformed lines count it: what an array
+/// holds of a line lies in runs.
+fn unrolled(pieces: &[Piece], runs: &[Run], axis: usize) -> Vec<Piece> {
+    let part = |(piece, run): (&Piece, &Run)| {
+        let (low, high) = (piece.region.lo[axis].max(run.at), piece.region.hi[axis].min(run.at + run.len));
+        let mut region = piece.region;
+        (region.lo[axis], region.hi[axis]) =
+            (run.line + low - run.at.min(low), run.line + high - run.at.min(high));
+        let offset = piece.offset + (low - piece.region.lo[axis]) * piece.strides[axis];
+        (low < high).then(|| Piece { region, offset, ..piece.clone() })
+    };
+    pieces.iter().flat_map(|piece| runs.iter().map(move |run| (piece, run))).filter_map(part).collect()
+}
+
+/// 5 n log2 n a line, half of it for real ones.
+pub(super) fn flops(leg: &Leg, part: &Box3) -> f64 {
+    let n = leg.spec.n as f64;
+    let lines = part.volume() / part.shape()[leg.axis].max(1);
+    let real = leg.spec.kind.width_in() != leg.spec.kind.width_out();
+    lines as f64 * 5.0 * n * n.log2() * if real { 0.5 } else { 1.0 }
+}

@@ -1,0 +1,288 @@
+//! Codecs on a GPU: the fixed-rate ones, bit for bit as on the CPU.
+
+use std::ffi::c_void;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
+
+use super::gpu::{Function, Gpu, Grid};
+use super::launch::{COMMON, place, real};
+use super::memory::{Block, Stream};
+use crate::codec::{CHUNK, Coat};
+use crate::exchange::Coder;
+use crate::{Error, Precision, Real, Result};
+
+const CODEC: &str = include_str!("kernels/codec.cu");
+
+/// Threads of a block of `codec.cu`.
+const WORKERS: u32 = 256;
+/// Room for bytes that do not begin on 16, and for reading past their end.
+const SLACK: usize = 48;
+
+/// A run of numbers and the bytes of its chunks; as in `codec.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Part {
+    first: u64,
+    numbers: u64,
+    stage: u64,
+    bytes: u64,
+}
+
+/// Chunks that are encoded or decoded in one launch, among the tables of a plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chunks {
+    pub at: usize,
+    pub count: usize,
+    pub chunks: usize,
+}
+
+impl Chunks {
+    /// Bytes of the numbers, at most.
+    pub fn bytes<T>(&self) -> u64 {
+        (self.chunks * CHUNK * size_of::<T>()) as u64
+    }
+}
+
+/// The table of some parts: (numbers, place of the first, place of the first byte).
+pub(super) fn table(parts: impl Iterator<Item = (usize, usize, usize)>) -> (Vec<Part>, usize) {
+    let mut chunks = 0;
+    let part = |(numbers, stage, bytes): (usize, usize, usize)| {
+        let first = chunks as u64;
+        chunks += numbers.div_ceil(CHUNK);
+        Part { first, numbers: numbers as u64, stage: stage as u64, bytes: bytes as u64 }
+    };
+    let parts = parts.map(part).collect();
+    (parts, chunks)
+}
+
+/// How a codec writes a number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Format {
+    /// Do 16 numbers share an exponent?
+    block: bool,
+    /// Bits of a number.
+    width: usize,
+    /// Bits of its mantissa, where it has an exponent of its own.
+    small: usize,
+}
+
+impl Format {
+    fn find(name: &str) -> Option<Format> {
+        let (first, bits) = name.split_once(':').unwrap_or((name, "0"));
+        let bits: usize = bits.parse().ok()?;
+        let own = |width, small| Some(Format { block: false, width, small });
+        match first {
+            "f32" => own(32, 23),
+            "f16" => own(16, 10),
+            "bf16" => own(16, 7),
+            "trim" => own(9 + bits, bits),
+            "block" => Some(Format { block: true, width: bits, small: 0 }),
+            _ => None,
+        }
+    }
+}
+
+/// A codec with its kernels: chunks of 4096 numbers on a GPU to bytes there
+/// and back, as [`crate::codec`] writes and reads them.
+pub struct DeviceCodec<T> {
+    gpu: Gpu,
+    coat: Coat<T>,
+    slot: usize,
+    encode: (Function, Grid),
+    decode: (Function, Grid),
+    /// The table of one part of so many numbers, as it was wanted last.
+    whole: Mutex<Option<(usize, Block)>>,
+}
+
+impl<T: Real> DeviceCodec<T> {
+    /// The codec called `name`, such as `block:16`, compiled for a GPU.
+    ///
+    /// # Errors
+    /// [`Error::Choice`] where there is no such codec, or none on a GPU.
+    pub fn new(gpu: &Gpu, name: &str) -> Result<Self> {
+        let coat = Coat::<T>::new(name)?;
+        let f64 = T::PRECISION == Precision::F64;
+        let format = Format::find(name).filter(|format| f64 || format.width < 32 || format.block).ok_or_else(|| {
+            Error::Choice(format!(
+                "codec `{name}` does not run on a GPU in {}: there are f32 (of f64), f16, bf16, trim:B, block:B and raw",
+                T::PRECISION.name()
+            ))
+        })?;
+        let slot = coat.codec.max_bytes(CHUNK);
+        let bits = 8 * size_of::<T>();
+        let pick = |double: &str, single: &str| if f64 { double } else { single }.to_string();
+        let macros = [
+            ("REAL", real::<T>()),
+            ("WORD", pick("Word", "unsigned")),
+            ("BITS", bits.to_string()),
+            ("MANTISSA", pick("52", "23")),
+            ("EXPONENT", pick("11", "8")),
+            ("LOW", pick("512", "64")),
+            ("LIFT", pick("512", "64")),
+            ("PRODUCT", pick("__dmul_rn", "__fmul_rn")),
+            ("BLOCK", u8::from(format.block).to_string()),
+            ("WIDTH", format.width.to_string()),
+            ("SMALL", format.small.to_string()),
+            ("CHUNK", CHUNK.to_string()),
+            ("SLOT", slot.to_string()),
+        ];
+        let kernel = |name: &str, shared: usize| -> Result<(Function, Grid)> {
+            let function = gpu.kernel(name, &[COMMON, CODEC], &macros, shared)?;
+            Ok((function, Grid { blocks: 0, threads: WORKERS, shared: shared as u32 }))
+        };
+        let encode = kernel("encode_chunks", CHUNK * size_of::<T>() + slot + SLACK)?;
+        let decode = kernel("decode_chunks", slot + SLACK)?;
+        Ok(DeviceCodec { gpu: gpu.clone(), coat, slot, encode, decode, whole: Mutex::default() })
+    }
+
+    /// Bytes of a run of numbers: its chunks one after the other.
+    pub fn bytes(&self, numbers: usize) -> usize {
+        numbers / CHUNK * self.slot + self.coat.codec.max_bytes(numbers % CHUNK)
+    }
+
+    pub(super) fn coat(&self) -> &Coat<T> {
+        &self.coat
+    }
+
+    /// Enqueues encoding all numbers of a slice. The first time for a length
+    /// it waits for the GPU.
+    ///
+    /// # Errors
+    /// [`Error::Array`] where `bytes` has not [`bytes`](Self::bytes) bytes; where the driver refuses.
+    pub fn encode(
+        &self,
+        stream: &Arc<CudaStream>,
+        values: &CudaSlice<T>,
+        bytes: &mut CudaSlice<u8>,
+    ) -> Result<()> {
+        self.fits(values.len(), bytes.len())?;
+        let table = self.whole(values.len())?;
+        let (from, _read) = values.device_ptr(stream);
+        let (to, _written) = bytes.device_ptr_mut(stream);
+        let chunks = values.len().div_ceil(CHUNK);
+        let stream = Stream::of_user(&self.gpu, stream);
+        // SAFETY: lengths were checked; a table goes only when the GPU is done.
+        unsafe { launch(self.encode, (table, 1, chunks), [from, to], &stream) }
+    }
+
+    /// Enqueues decoding to all numbers of a slice.
+    ///
+    /// # Errors
+    /// As [`encode`](Self::encode).
+    pub fn decode(
+        &self,
+        stream: &Arc<CudaStream>,
+        bytes: &CudaSlice<u8>,
+        values: &mut CudaSlice<T>,
+    ) -> Result<()> {
+        self.fits(values.len(), bytes.len())?;
+        let table = self.whole(values.len())?;
+        let chunks = values.len().div_ceil(CHUNK);
+        let (from, _read) = bytes.device_ptr(stream);
+        let (to, _written) = values.device_ptr_mut(stream);
+        let stream = Stream::of_user(&self.gpu, stream);
+        // SAFETY: as above.
+        unsafe { launch(self.decode, (table, 1, chunks), [to, from], &stream) }
+    }
+
+    fn fits(&self, numbers: usize, bytes: usize) -> Result<()> {
+        match self.bytes(numbers) == bytes {
+            true => Ok(()),
+            false => Err(Error::Array(format!(
+                "{numbers} numbers in codec {} are {} bytes, got room for {bytes}",
+                self.coat.codec.name(),
+                self.bytes(numbers)
+            ))),
+        }
+    }
+
+    /// Where the table of one part of so many numbers lies.
+    fn whole(&self, numbers: usize) -> Result<u64> {
+        let mut known = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some((_, block)) = known.as_ref().filter(|(of, _)| *of == numbers) {
+            return Ok(block.start());
+        }
+        let (parts, _) = table(std::iter::once((numbers, 0, 0)));
+        let block = Block::new(&self.gpu, size_of_val(&parts[..]), "the table of a codec")?;
+        block.upload(0, &parts)?;
+        let start = block.start();
+        *known = Some((numbers, block));
+        Ok(start)
+    }
+
+    /// Enqueues a launch of a plan: encodes or decodes what lies in a workspace.
+    ///
+    /// # Safety
+    /// The table at `tables` is that of `chunks`, its places lie in the
+    /// workspace, and nobody touches them until it has run.
+    pub(super) unsafe fn run(
+        &self,
+        encode: bool,
+        chunks: &Chunks,
+        tables: u64,
+        work: u64,
+        stream: &Stream,
+    ) -> Result<()> {
+        let kernel = if encode { self.encode } else { self.decode };
+        // SAFETY: the caller's word.
+        unsafe {
+            launch(kernel, (tables + chunks.at as u64, chunks.count, chunks.chunks), [work, work], stream)
+        }
+    }
+}
+
+/// # Safety
+/// As [`DeviceCodec::run`]; `values` and `bytes` are what places count from.
+unsafe fn launch(
+    (function, grid): (Function, Grid),
+    (mut table, count, chunks): (u64, usize, usize),
+    [mut values, mut bytes]: [u64; 2],
+    stream: &Stream,
+) -> Result<()> {
+    let mut count = count as i32;
+    let mut arguments: [*mut c_void; 4] =
+        [place(&mut table), place(&mut count), place(&mut values), place(&mut bytes)];
+    // SAFETY: the arguments are those of `codec.cu`; the caller's word for the memory.
+    unsafe { function.launch(Grid { blocks: chunks as u32, ..grid }, stream.raw(), &mut arguments) }
+}
+
+/// Tells movers how long encoded parts are; the GPU has encoded them before.
+pub(super) struct Lengths(pub Vec<usize>);
+
+impl Coder for Lengths {
+    fn len(&self, peer: usize) -> usize {
+        self.0[peer]
+    }
+
+    fn encode(&self, _peer: usize, _chunks: Range<usize>) -> usize {
+        unreachable!("members that encode themselves are refused on a GPU")
+    }
+
+    fn size(&self, _peer: usize, _chunk: usize) -> usize {
+        unreachable!("members that encode themselves are refused on a GPU")
+    }
+
+    fn decode(&self, _peer: usize, _chunk: usize, _bytes: Range<usize>) -> Result<()> {
+        unreachable!("members that encode themselves are refused on a GPU")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_rate_codecs_have_a_format() {
+        let width = |name| Format::find(name).map(|format| format.width);
+        assert_eq!(["f32", "f16", "bf16", "trim:12", "block:16"].map(width), [32, 16, 16, 21, 16].map(Some));
+        assert_eq!(["raw", "zfp:rate=8", "within:1e-4", "lossless"].map(width), [None; 4]);
+    }
+
+    #[test]
+    fn chunks_are_counted_over_parts() {
+        let (parts, chunks) = table([(5000, 0, 0), (4096, 9, 7), (1, 3, 2)].into_iter());
+        assert_eq!((parts.iter().map(|part| part.first).collect::<Vec<_>>(), chunks), (vec![0, 2, 3], 4));
+    }
+}

@@ -1,0 +1,296 @@
+//! Drafts of plans on GPUs: everything is decided, no memory is taken yet.
+
+use std::marker::PhantomData;
+
+use serde::Serialize;
+
+use super::bind::{Binder, Engine, Variant};
+use super::codec::DeviceCodec;
+use super::gpu::Gpu;
+use super::plan::Plan;
+use super::upload::Tables;
+use crate::exchange::{self, Way};
+use crate::plan::bind::movers;
+use crate::plan::coding::Packing;
+use crate::plan::schedule::{Direction, Leg, Schedule, Terms, schedule};
+use crate::plan::trip::tilings;
+use crate::plan::{agree_on, compare, tiles};
+use crate::recipe::State;
+use crate::{Choice, Comm, Error, Overlap, Planner, Problem, Real, Recipe, Result, Tiling, design};
+
+/// Makes plans whose arrays live on a GPU; see [`Planner::device`].
+#[derive(Clone, Debug)]
+pub struct CudaPlanner {
+    planner: Planner,
+    gpu: Gpu,
+}
+
+/// Bytes that a plan takes on one rank, the caller's arrays not counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct CudaMemory {
+    /// Arrays between passes, on the GPU.
+    pub arrays: usize,
+    /// Send and receive buffers, on the GPU.
+    pub messages: usize,
+    /// Lines on their way to cuFFT and back.
+    pub scratch: usize,
+    /// cuFFT's work area.
+    pub cufft: usize,
+    /// Tables of the kernels.
+    pub tables: usize,
+    /// Main memory that messages are staged in; on the CPU, not on the GPU.
+    pub staging: usize,
+}
+
+impl CudaMemory {
+    /// All of it that is on the GPU.
+    pub fn total(&self) -> usize {
+        self.arrays + self.messages + self.scratch + self.cufft + self.tables
+    }
+}
+
+/// The variants of a plan, in order: direction, in place.
+const KINDS: [(Direction, bool); 4] = [
+    (Direction::Forward, false),
+    (Direction::Backward, false),
+    (Direction::Forward, true),
+    (Direction::Backward, true),
+];
+
+/// What lies on the GPU begins at multiples of this.
+pub(super) const ALIGN: usize = 256;
+
+/// Tiles of a reshape that is staged through main memory, so that it flies while others are transformed.
+const STAGED_TILES: usize = 4;
+
+impl CudaPlanner {
+    pub(crate) fn new(planner: Planner, gpu: &Gpu) -> Self {
+        CudaPlanner { planner, gpu: gpu.clone() }
+    }
+
+    /// Decides everything. Collective: every rank of `comm` must call it with
+    /// the same problem and choice (own boxes aside), each with its own GPU.
+    ///
+    /// [`Choice::kernel`] may be `native` (our own kernel wherever it has the
+    /// length) or `cufft`; by default the faster one.
+    ///
+    /// # Errors
+    /// As [`Planner::draft`]; and for exchanges that need memory which ranks cannot share.
+    pub fn draft<T: Real>(self, comm: &Comm) -> Result<CudaDraft<T>> {
+        let Planner { problem, choice, .. } = self.planner;
+        let problem = agree_on::<T>(comm, "cuda", problem, &choice, crate::Effort::Estimate)?;
+        let (engine, choice) = decide(comm, &problem, choice)?;
+        let mut recipe = design(&problem, &choice, T::PRECISION, comm.size())?;
+        recipe.kernel = engine.name().into();
+        if recipe.sphere.is_some() {
+            return Err(Error::Problem("a sphere of modes has no plan on a GPU; boxes of modes have".into()));
+        }
+        if let Some(axis) = (0..3).find(|&axis| recipe.kinds[axis].r2r().is_some()) {
+            return Err(Error::Problem(format!(
+                "axes on a GPU are complex, real or left alone; axis {axis} is {}",
+                recipe.kinds[axis].name()
+            )));
+        }
+        compare(comm, &recipe)?;
+        let own = comm.duplicate()?;
+        let way = exchange::find(&recipe.exchange)?.way_on(comm.node_count());
+        if comm.size() > 1 && way.shares() {
+            own.transport().share()?;
+        }
+        CudaDraft::new(own, self.gpu, recipe, way, engine)
+    }
+}
+
+impl Engine {
+    fn find(name: Option<&str>) -> Result<Engine> {
+        match name {
+            None | Some("auto") => Ok(Engine::Auto),
+            Some("native") => Ok(Engine::Native),
+            Some("cufft") => Ok(Engine::Cufft),
+            Some(other) => Err(Error::UnknownName {
+                seam: "kernel",
+                name: other.into(),
+                known: "auto, native, cufft (on a GPU)".into(),
+            }),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Engine::Auto => "auto",
+            Engine::Native => "native",
+            Engine::Cufft => "cufft",
+        }
+    }
+}
+
+/// What is left open: ranks of this process reach each other's GPUs, others send messages.
+fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<(Engine, Choice)> {
+    let engine = Engine::find(choice.kernel.take().as_deref())?;
+    // What is allowed to be lost need not be.
+    let coded = choice.codec.get_or_insert_with(|| crate::codec::RAW.into()) != crate::codec::RAW;
+    (choice.fuse, choice.memory) = (Some(false), crate::MemoryUse::Small);
+    let near = comm.transport_name() == "threads" && comm.node_count() == 1;
+    let name = choice.exchange.get_or_insert_with(|| {
+        if (near && !coded) || comm.size() == 1 { exchange::EXCHANGES[0].name } else { "all_to_allv" }.into()
+    });
+    let member = exchange::find(name)?;
+    let shares = member.way_on(comm.node_count()).shares();
+    if comm.size() > 1 && shares && !near {
+        return Err(Error::Choice(format!(
+            "exchange `{name}` on GPUs needs ranks that are threads of one process on one node; others send \
+             messages"
+        )));
+    }
+    if coded && comm.size() > 1 && (shares || name == "ring") {
+        return Err(Error::Choice(format!(
+            "exchange `{name}` encodes nothing on a GPU; those that send whole messages do, such as `all_to_allv`"
+        )));
+    }
+    if !shares && comm.size() > 1 {
+        let longest = problem.shape().into_iter().max().unwrap_or(1);
+        let tile = longest.div_ceil(STAGED_TILES);
+        choice
+            .overlap
+            .get_or_insert_with(|| Overlap::uniform(Tiling { tile, polls: 0, ..Tiling::default() }));
+    }
+    Ok((engine, choice))
+}
+
+/// A plan on a GPU without its memory: says what it will do and what it will need.
+pub struct CudaDraft<T: Real> {
+    pub(super) comm: Comm,
+    pub(super) gpu: Gpu,
+    pub(super) recipe: Recipe,
+    pub(super) way: Way,
+    pub(super) variants: Vec<Variant>,
+    pub(super) tables: Tables,
+    pub(super) memory: CudaMemory,
+    /// Where the two scratches and cuFFT's work area begin in the workspace.
+    pub(super) scratch: [usize; 2],
+    pub(super) cufft: usize,
+    pub(super) codec: Option<DeviceCodec<T>>,
+}
+
+impl<T: Real> CudaDraft<T> {
+    fn new(comm: Comm, gpu: Gpu, recipe: Recipe, way: Way, engine: Engine) -> Result<Self> {
+        let tilings = [0, 1].map(|way| tilings(&recipe, KINDS[way].0));
+        let plans = [0, 1, 2, 3].map(|kind| {
+            let ((direction, in_place), tilings) = (KINDS[kind], &tilings[kind % 2][..]);
+            let (operated, lent_ends, fuse) = (false, true, &|_: &[Leg], _: &State| false);
+            schedule(&recipe, Terms { direction, in_place, operated, way, lent_ends, tilings, fuse })
+        });
+        let touched =
+            |plan: &Schedule| plan.passes.iter().flat_map(|pass| &pass.legs).any(|leg| leg.touch.is_some());
+        if plans.iter().any(touched) {
+            return Err(Error::Problem(
+                "one long axis that is transformed in two halves has no plan on a GPU".into(),
+            ));
+        }
+        let lots = match recipe.overlap.arrays {
+            0 => 1,
+            arrays => recipe.batch.div_ceil(arrays).max(1),
+        };
+        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], &tilings[way], recipe.batch, lots));
+        let codec = match recipe.codec == crate::codec::RAW || comm.size() == 1 || way.shares() {
+            true => None,
+            false => Some(DeviceCodec::<T>::new(&gpu, &recipe.codec)?),
+        };
+        let packing = codec.as_ref().map(|codec| Packing::new(codec.coat(), None));
+        let ways = [0, 1].map(|way| (&plans[way], &cuts[way][..]));
+        let movers = movers(&comm, &recipe, &ways, way, (packing.as_ref(), true))?;
+        let mut binder = Binder::<T> {
+            gpu: &gpu,
+            recipe: &recipe,
+            rank: comm.rank(),
+            engine,
+            packing: packing.as_ref(),
+            tables: Tables::default(),
+            arrays: recipe.batch,
+            scratch: [0; 2],
+            cufft: 0,
+            number: PhantomData,
+        };
+        let mut variants = Vec::with_capacity(KINDS.len());
+        for (i, plan) in plans.iter().enumerate() {
+            variants.push(binder.variant(plan, KINDS[i].1, (&cuts[i % 2], &movers[i % 2]))?);
+        }
+        let Binder { tables, scratch, cufft, .. } = binder;
+        let most = |of: fn(&Variant) -> usize| variants.iter().map(of).max().unwrap_or(0) * size_of::<T>();
+        let arrays = most(|variant| variant.areas.arrays);
+        let total = most(|variant| variant.areas.total).next_multiple_of(ALIGN);
+        let [first, second] = scratch.map(|bytes| bytes.next_multiple_of(ALIGN));
+        let messages = most(|variant| variant.areas.total - variant.areas.arrays);
+        let memory = CudaMemory {
+            arrays: total - messages.min(total),
+            messages,
+            scratch: first + second,
+            cufft,
+            tables: tables.bytes.len(),
+            staging: if matches!(way, Way::Shared) { 0 } else { total },
+        };
+        debug_assert!(arrays <= total);
+        let places = [total, total + first];
+        let cufft = total + first + second;
+        Ok(CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch: places, cufft, codec })
+    }
+
+    /// What the plan will do.
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// What the plan will take on this rank.
+    pub fn memory(&self) -> CudaMemory {
+        self.memory
+    }
+
+    /// The GPU of this rank.
+    pub fn gpu(&self) -> &Gpu {
+        &self.gpu
+    }
+
+    /// Takes the memory and compiles the kernels. Collective.
+    ///
+    /// # Errors
+    /// On every rank, and before any memory is taken, where a GPU has not
+    /// enough of it for all ranks that share it; where a kernel does not compile.
+    pub fn build(self) -> Result<Plan<T>> {
+        self.room()?;
+        let comm = self.comm.clone();
+        Plan::build(self).inspect_err(|error| {
+            if comm.size() > 1 {
+                comm.transport().fail(&error.to_string());
+            }
+        })
+    }
+
+    /// Is there room on every GPU for the plans of all its ranks?
+    fn room(&self) -> Result<()> {
+        let (free, _) = self.gpu.memory()?;
+        let mine = [self.memory.total(), free, self.gpu.index()].map(|value| value as u64);
+        let mine: Vec<u8> = mine.iter().flat_map(|value| value.to_le_bytes()).collect();
+        let all: Vec<[u64; 3]> = self
+            .comm
+            .all_gather(&mine)?
+            .iter()
+            .map(|bytes| {
+                let words = bytes.as_chunks::<8>().0;
+                std::array::from_fn(|i| words.get(i).map_or(0, |word| u64::from_le_bytes(*word)))
+            })
+            .collect();
+        let nodes = self.comm.nodes();
+        for (rank, [_, free, gpu]) in all.iter().enumerate() {
+            let shares = |other: &usize| nodes[*other] == nodes[rank] && all[*other][2] == *gpu;
+            let needed: u64 = (0..all.len()).filter(shares).map(|other| all[other][0]).sum();
+            if needed > *free {
+                return Err(Error::Device(format!(
+                    "out of memory: the plan needs {needed} bytes on GPU {gpu} for its {} ranks there, {free} are \
+                     free",
+                    (0..all.len()).filter(shares).count()
+                )));
+            }
+        }
+        Ok(())
+    }
+}

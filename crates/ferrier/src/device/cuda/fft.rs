@@ -1,0 +1,162 @@
+//! Transforms by cuFFT: whole arrays, or batches of lines that lie densely.
+
+use std::ffi::c_longlong;
+
+use cudarc::cufft::{result as cufft, sys};
+
+use super::gpu::Gpu;
+use super::memory::Stream;
+use crate::kernel::LineKind;
+use crate::{Error, Precision, Result};
+
+/// What is transformed: up to three axes of `batch` arrays, the fastest last.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Shape {
+    /// Points of each transformed axis.
+    pub n: Vec<usize>,
+    pub kind: LineKind,
+    pub batch: usize,
+    /// Numbers of a row of a real array, where it is padded.
+    pub real_row: usize,
+}
+
+impl Shape {
+    /// Elements of one array of a batch, before and after; `real`: of the real side.
+    fn elements(&self, real: bool, complex: bool) -> Vec<c_longlong> {
+        let mut embed: Vec<c_longlong> = self.n.iter().map(|&n| n as c_longlong).collect();
+        if let (Some(last), Some(row)) = (embed.last_mut(), self.n.last()) {
+            *last = match (real, complex) {
+                (true, _) => self.real_row as c_longlong,
+                _ => (row / 2 + 1) as c_longlong,
+            };
+        }
+        embed
+    }
+}
+
+/// A plan of cuFFT; its work area is ours.
+pub(super) struct Cufft {
+    gpu: Gpu,
+    handle: sys::cufftHandle,
+    kind: LineKind,
+    precision: Precision,
+    /// Bytes of its work area.
+    pub work: usize,
+}
+
+// SAFETY: a plan may be used from any thread, by one at a time; we hold it mutably or behind a plan that is.
+unsafe impl Send for Cufft {}
+// SAFETY: as above.
+unsafe impl Sync for Cufft {}
+
+fn failed(what: &str) -> impl FnOnce(cufft::CufftError) -> Error + '_ {
+    move |error| Error::Device(format!("cuFFT {what}: {error:?}"))
+}
+
+impl Cufft {
+    pub fn new(gpu: &Gpu, shape: &Shape, precision: Precision) -> Result<Cufft> {
+        gpu.enter()?;
+        let handle = cufft::create().map_err(failed("makes no plan"))?;
+        let mut plan = Cufft { gpu: gpu.clone(), handle, kind: shape.kind, precision, work: 0 };
+        let kind = match (shape.kind, precision) {
+            (LineKind::Forward | LineKind::Backward, Precision::F32) => sys::cufftType::CUFFT_C2C,
+            (LineKind::Forward | LineKind::Backward, Precision::F64) => sys::cufftType::CUFFT_Z2Z,
+            (LineKind::RealForward, Precision::F32) => sys::cufftType::CUFFT_R2C,
+            (LineKind::RealForward, Precision::F64) => sys::cufftType::CUFFT_D2Z,
+            (LineKind::RealBackward, Precision::F32) => sys::cufftType::CUFFT_C2R,
+            (LineKind::RealBackward, Precision::F64) => sys::cufftType::CUFFT_Z2D,
+            (LineKind::R2r { .. }, _) => return Err(Error::Device("cuFFT has no cosines and sines".into())),
+        };
+        let mut n: Vec<c_longlong> = shape.n.iter().map(|&n| n as c_longlong).collect();
+        let whole = n.clone();
+        let side = |real: bool, complex: bool| match real || complex {
+            true => shape.elements(real, complex),
+            false => whole.clone(),
+        };
+        let real = |kind: LineKind| shape.kind == kind;
+        let mut before = side(real(LineKind::RealForward), real(LineKind::RealBackward));
+        let mut after = side(real(LineKind::RealBackward), real(LineKind::RealForward));
+        let volume = |embed: &[c_longlong]| embed.iter().product::<c_longlong>();
+        let (apart_before, apart_after) = (volume(&before), volume(&after));
+        // SAFETY: the handle is new; the lists have as many entries as there are axes.
+        let made = unsafe {
+            cufft::set_auto_allocation(handle, false).and_then(|()| {
+                cufft::make_plan_many64(
+                    handle,
+                    n.len() as i32,
+                    n.as_mut_ptr(),
+                    before.as_mut_ptr(),
+                    1,
+                    apart_before,
+                    after.as_mut_ptr(),
+                    1,
+                    apart_after,
+                    kind,
+                    shape.batch as c_longlong,
+                )
+            })
+        };
+        plan.work = made.map_err(|error| {
+            Error::Device(format!("cuFFT makes no plan for {:?}, {} times: {error:?}", shape.n, shape.batch))
+        })?;
+        Ok(plan)
+    }
+
+    /// Where it works and in what order; `work` has [`work`](Self::work) bytes.
+    ///
+    /// # Safety
+    /// The stream and the memory live as long as the plan is used.
+    pub unsafe fn bind(&self, stream: &Stream, work: u64) -> Result<()> {
+        self.gpu.enter()?;
+        // SAFETY: the caller's word.
+        unsafe {
+            cufft::set_stream(self.handle, stream.raw().cast()).map_err(failed("takes no stream"))?;
+            if self.work > 0 {
+                cufft::set_work_area(self.handle, work as *mut _).map_err(failed("takes no work area"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Enqueues it. Not scaled.
+    ///
+    /// # Safety
+    /// Both arrays are as large as the shape says and live until it has run.
+    pub unsafe fn run(&self, from: u64, to: u64) -> Result<()> {
+        let sign = if self.kind == LineKind::Backward { 1 } else { -1 };
+        // SAFETY: the caller's word.
+        unsafe {
+            match (self.kind, self.precision) {
+                (LineKind::Forward | LineKind::Backward, Precision::F32) => {
+                    cufft::exec_c2c(self.handle, from as *mut _, to as *mut _, sign)
+                }
+                (LineKind::Forward | LineKind::Backward, Precision::F64) => {
+                    cufft::exec_z2z(self.handle, from as *mut _, to as *mut _, sign)
+                }
+                (LineKind::RealForward, Precision::F32) => {
+                    cufft::exec_r2c(self.handle, from as *mut _, to as *mut _)
+                }
+                (LineKind::RealForward, Precision::F64) => {
+                    cufft::exec_d2z(self.handle, from as *mut _, to as *mut _)
+                }
+                (LineKind::RealBackward, Precision::F32) => {
+                    cufft::exec_c2r(self.handle, from as *mut _, to as *mut _)
+                }
+                (LineKind::RealBackward, Precision::F64) => {
+                    cufft::exec_z2d(self.handle, from as *mut _, to as *mut _)
+                }
+                (LineKind::R2r { .. }, _) => Err(cufft::CufftError(sys::cufftResult::CUFFT_INVALID_TYPE)),
+            }
+        }
+        .map_err(failed("failed"))
+    }
+}
+
+impl Drop for Cufft {
+    fn drop(&mut self) {
+        if self.gpu.enter().is_ok() {
+            // SAFETY: made by `new`.
+            let _ = unsafe { cufft::destroy(self.handle) };
+        }
+    }
+}

@@ -1,0 +1,288 @@
+// Lines along one axis: loaded from wherever they lie, transformed in
+// registers and shared memory, stored wherever they are wanted. Packing,
+// unpacking, transposing and scaling are its loads and stores.
+//
+// POINTS    of a line          RADICES  whose product is POINTS, STAGES of them
+// THREADS   on a line          LINES    of a block
+// KIND      0 complex, 1 real to complex, 2 complex to real
+// ROWS      1: neighbouring threads have neighbouring points (lines lie densely);
+//           0: neighbouring threads have neighbouring lines
+// TURN      1: stored the other way
+// FROM, TO  the most strips of a line before and after; 0: one that holds all of it
+// BLOCKS    that should fit on a multiprocessor
+
+// Lines side by side in neighbouring planes, all with the same strips.
+struct Cell {
+    Word first;  // Blocks of all cells before.
+    unsigned lanes, planes, blocks;
+    unsigned from, from_end, to, to_end, pad;
+};
+
+// A run of a line of a cell; distances in numbers.
+struct Strip {
+    Word offset, step, lane, plane, batch;
+    unsigned base, at, end, pad;
+};
+
+// A strip of this block's first line.
+struct Run {
+    REAL *start;
+    long long step, lane;
+    int at, end;
+};
+
+constexpr int OUT = KIND == 1 ? POINTS / 2 + 1 : POINTS;
+constexpr int HALF = POINTS / 2;
+constexpr int SIZE = THREADS * LINES;
+
+template <int S> __host__ __device__ constexpr int radix() {
+    constexpr int all[] = {RADICES};
+    return all[S];
+}
+
+template <int S> __host__ __device__ constexpr int rounds() {
+    return (POINTS / radix<S>() + THREADS - 1) / THREADS;
+}
+
+template <int S = 0> __host__ __device__ constexpr int most() {
+    constexpr int here = rounds<S>() * radix<S>();
+    if constexpr (S + 1 < STAGES)
+        return here > most<S + 1>() ? here : most<S + 1>();
+    else
+        return here;
+}
+
+// Where element k of line l waits between two stages: no two threads of a
+// quarter warp meet in a bank.
+constexpr int PAD = 128 / sizeof(Pair);
+constexpr int PITCH = (POINTS + POINTS / PAD) | 1;
+INLINE unsigned place(unsigned l, unsigned k) { return ROWS ? l * PITCH + k + k / PAD : k * (LINES + TURN) + l; }
+
+// Element k + t * STEP, where that of k is at `first`.
+template <int STEP> INLINE unsigned further(unsigned first, unsigned l, unsigned k, unsigned t) {
+    if constexpr (!ROWS) return first + t * (STEP * (LINES + TURN));
+    if constexpr (STEP % PAD == 0) return first + t * (STEP + STEP / PAD);
+    return place(l, k + t * STEP);
+}
+
+struct Job {
+    Run from[FROM ? FROM : 1], to[TO ? TO : 1];
+    int strips_in, strips_out, lanes;
+};
+
+// Where element k of line l lies, or nowhere. Without branches: threads look in parallel.
+template <int MOST> INLINE REAL *find(const Run (&runs)[MOST], int count, int l, int k) {
+    REAL *found = nullptr;
+#pragma unroll
+    for (int s = 0; s < MOST; s++) {
+        bool here = s < count && k >= runs[s].at && k < runs[s].end;
+        REAL *there = runs[s].start + (k - runs[s].at) * runs[s].step + l * runs[s].lane;
+        found = here ? there : found;
+    }
+    return found;
+}
+
+// One side of a line: elements k, k + STEP, k + 2 STEP, ... of line l.
+template <bool WHOLE, int STEP, int MOST> struct Side {
+    const Run (&runs)[MOST];
+    int count, l, k;
+    REAL *first;
+    long long jump;
+
+    INLINE Side(const Run (&runs)[MOST], int count, int l, int k) : runs(runs), count(count), l(l), k(k) {
+        if constexpr (WHOLE) {
+            first = runs[0].start + k * runs[0].step + l * runs[0].lane;
+            jump = STEP * runs[0].step;
+        }
+    }
+    INLINE REAL *operator[](int t) const {
+        if constexpr (WHOLE) return first + t * jump;
+        return find(runs, count, l, k + t * STEP);
+    }
+};
+
+INLINE Pair load(const REAL *from, bool swap) {
+    Pair value = {0, 0};
+    if (FROM == 0 || from) {
+        if constexpr (KIND == 1)
+            value.x = *from;
+        else
+            value = *reinterpret_cast<const Pair *>(from);
+    }
+    return swap ? swapped(value) : value;
+}
+
+INLINE void store(REAL *to, Pair value, bool swap, REAL scale) {
+    if (TO != 0 && !to) return;
+    Pair turned = swap ? swapped(value) : value;
+    turned = {turned.x * scale, turned.y * scale};
+    if constexpr (KIND == 2)
+        *to = turned.x;
+    else
+        *reinterpret_cast<Pair *>(to) = turned;
+}
+
+// The first registers of a thread.
+INLINE void fetch(Pair (&x)[most()], const Job &job, int p, int l, bool swap) {
+    constexpr int R = radix<0>(), M = POINTS / R;
+    // A block that is not full loads its last line more than once.
+    int line = l < job.lanes ? l : job.lanes - 1;
+#pragma unroll
+    for (int c = 0; c < rounds<0>(); c++) {
+        int j = p + c * THREADS;
+        bool used = M % THREADS == 0 || j < M;
+        if constexpr (KIND == 2) {
+#pragma unroll
+            for (int t = 0; t < R; t++) {
+                int k = used ? j + t * M : 0;
+                Side<FROM == 0, 1, FROM ? FROM : 1> side(job.from, job.strips_in, line, k > HALF ? POINTS - k : k);
+                Pair value = load(side[0], false);
+                if (k > HALF) value.y = -value.y;
+                if (k == 0 || 2 * k == POINTS) value.y = 0;
+                x[c * R + t] = swapped(value);
+            }
+        } else {
+            Side<FROM == 0, M, FROM ? FROM : 1> side(job.from, job.strips_in, line, used ? j : 0);
+#pragma unroll
+            for (int t = 0; t < R; t++) x[c * R + t] = load(side[t], swap);
+        }
+    }
+}
+
+// Where output 0 of butterfly j of stage S belongs; the others follow NS apart.
+template <int S, int NS> INLINE unsigned target(unsigned j) { return (j / NS) * (NS * radix<S>()) + j % NS; }
+
+// From the registers of stage S to shared memory.
+template <int S, int NS> INLINE void put(const Pair (&x)[most()], Pair *shared, unsigned p, unsigned l) {
+    constexpr int R = radix<S>(), M = POINTS / R;
+#pragma unroll
+    for (int c = 0; c < rounds<S>(); c++) {
+        unsigned j = p + c * THREADS;
+        if (M % THREADS == 0 || j < M) {
+            unsigned k = target<S, NS>(j), first = place(l, k);
+#pragma unroll
+            for (int t = 0; t < R; t++) shared[further<NS>(first, l, k, t)] = x[c * R + t];
+        }
+    }
+}
+
+// From shared memory to the registers of stage S.
+template <int S> INLINE void get(Pair (&x)[most()], const Pair *shared, unsigned p, unsigned l) {
+    constexpr int R = radix<S>(), M = POINTS / R;
+#pragma unroll
+    for (int c = 0; c < rounds<S>(); c++) {
+        unsigned j = p + c * THREADS;
+        if (M % THREADS == 0 || j < M) {
+            unsigned first = place(l, j);
+#pragma unroll
+            for (int t = 0; t < R; t++) x[c * R + t] = shared[further<M>(first, l, j, t)];
+        }
+    }
+}
+
+// Multiplies input t by the root to the power t: powers of two are looked up,
+// the others are products of two.
+template <int R> INLINE void twiddle(Pair (&part)[R], const Pair *__restrict__ roots, unsigned k) {
+    Pair power[R];
+#pragma unroll
+    for (int t = 1; t < R; t++) {
+        int top = 1;
+        while (2 * top <= t) top *= 2;
+        power[t] = t == top ? roots[k * t] : power[top] * power[t - top];
+        part[t] = part[t] * power[t];
+    }
+}
+
+// Stage S and all after it; NS is the product of the radices before it.
+template <int S, int NS>
+INLINE void stages(Pair (&x)[most()], Pair *shared, unsigned p, unsigned l, const Pair *__restrict__ roots) {
+    constexpr int R = radix<S>(), M = POINTS / R;
+#pragma unroll
+    for (int c = 0; c < rounds<S>(); c++) {
+        unsigned j = p + c * THREADS;
+        Pair part[R];
+#pragma unroll
+        for (int t = 0; t < R; t++) part[t] = x[c * R + t];
+        if constexpr (NS > 1) twiddle<R>(part, roots, (M % THREADS == 0 || j < M ? j % NS : 0) * (POINTS / (NS * R)));
+        dft<R>(part);
+#pragma unroll
+        for (int t = 0; t < R; t++) x[c * R + t] = part[t];
+    }
+    if constexpr (S + 1 < STAGES) {
+        if (S > 0) __syncthreads();
+        put<S, NS>(x, shared, p, l);
+        __syncthreads();
+        get<S + 1>(x, shared, p, l);
+        stages<S + 1, NS * R>(x, shared, p, l, roots);
+    }
+}
+
+// This block's lines: its cell by bisection, then the strips of its first line.
+INLINE void prepare(Job &job, const Cell *cells, int count, const Strip *strips, REAL *const *bases) {
+    Word block = blockIdx.x;
+    int low = 0, high = count;
+    while (high - low > 1) {
+        int mid = (low + high) / 2;
+        if (cells[mid].first <= block)
+            low = mid;
+        else
+            high = mid;
+    }
+    Cell cell = cells[low];
+    unsigned inside = unsigned(block - cell.first), lane = inside % cell.blocks * LINES, rest = inside / cell.blocks;
+    unsigned plane = rest % cell.planes, batch = rest / cell.planes;
+    auto fill = [&](Run *runs, unsigned first, unsigned last) {
+        for (unsigned s = first + threadIdx.x; s < last; s += blockDim.x) {
+            Strip strip = strips[s];
+            Word offset = strip.offset + lane * strip.lane + plane * strip.plane + batch * strip.batch;
+            runs[s - first] = {bases[strip.base] + offset, (long long)strip.step, (long long)strip.lane,
+                               int(strip.at), int(strip.end)};
+        }
+    };
+    fill(job.from, cell.from, cell.from_end);
+    fill(job.to, cell.to, cell.to_end);
+    if (threadIdx.x == 0) {
+        job.strips_in = cell.from_end - cell.from;
+        job.strips_out = cell.to_end - cell.to;
+        job.lanes = cell.lanes - lane < LINES ? cell.lanes - lane : LINES;
+    }
+    __syncthreads();
+}
+
+extern "C" __global__ void __launch_bounds__(SIZE, BLOCKS)
+    lines(const Cell *cells, int count, const Strip *strips, REAL *const *bases, const Pair *__restrict__ roots,
+          REAL scale, int swap) {
+    extern __shared__ __align__(16) unsigned char raw[];
+    __shared__ Job job;
+    Pair *shared = reinterpret_cast<Pair *>(raw);
+    prepare(job, cells, count, strips, bases);
+    int p = ROWS ? threadIdx.x % THREADS : threadIdx.x / LINES;
+    int l = ROWS ? threadIdx.x / THREADS : threadIdx.x % LINES;
+    constexpr int R = radix<STAGES - 1>(), M = POINTS / R;
+    Pair x[most()];
+    fetch(x, job, p, l, swap);
+    stages<0, 1>(x, shared, p, l, roots);
+#if TURN
+    // Through shared memory once more, so that stores are as dense as loads.
+    if (STAGES > 1) __syncthreads();
+    put<STAGES - 1, M>(x, shared, p, l);
+    __syncthreads();
+    for (int i = threadIdx.x; i < OUT * LINES; i += SIZE) {
+        int line = ROWS ? i % LINES : i / OUT, k = ROWS ? i / LINES : i % OUT;
+        Side<TO == 0, 1, TO ? TO : 1> side(job.to, job.strips_out, line, k);
+        if (line < job.lanes) store(side[0], shared[place(line, k)], swap, scale);
+    }
+#else
+    if (l >= job.lanes) return;
+#pragma unroll
+    for (int c = 0; c < rounds<STAGES - 1>(); c++) {
+        int j = p + c * THREADS;
+        if (M % THREADS == 0 || j < M) {
+            Side<TO == 0, M, TO ? TO : 1> side(job.to, job.strips_out, l, j);
+#pragma unroll
+            for (int t = 0; t < R; t++)
+                if (KIND != 1 || j + t * M < OUT) store(side[t], x[c * R + t], swap, scale);
+        }
+    }
+#endif
+}

@@ -1,0 +1,182 @@
+//! The launches of passes: kernels, compiled for this GPU, with their arguments.
+
+use std::ffi::c_void;
+
+use super::bind::{BoundPass, Lines, Moves, Work};
+use super::gpu::{Function, Gpu, Grid};
+use super::memory::Stream;
+use crate::kernel::LineKind;
+use crate::{Error, Precision, Real, Result};
+
+pub(super) const COMMON: &str = include_str!("kernels/common.cuh");
+const DFT: &str = include_str!("kernels/dft.cuh");
+const LINES: &str = include_str!("kernels/lines.cu");
+const MOVE: &str = include_str!("kernels/move.cu");
+
+/// Threads of a block of `move.cu`.
+const MOVE_THREADS: u32 = 256;
+
+/// The name of a number in C.
+pub(super) fn real<T: Real>() -> String {
+    match T::PRECISION {
+        Precision::F32 => "float".into(),
+        Precision::F64 => "double".into(),
+    }
+}
+
+/// The kernel of a launch of lines.
+pub(super) fn lines_kernel<T: Real>(gpu: &Gpu, lines: &Lines) -> Result<Function> {
+    let (wish, cut) = (&lines.wish, &lines.cut);
+    let kind = match wish.kind {
+        LineKind::Forward | LineKind::Backward => 0,
+        LineKind::RealForward => 1,
+        LineKind::RealBackward => 2,
+        LineKind::R2r { .. } => {
+            return Err(Error::Device("cosines and sines have no kernel on a GPU".into()));
+        }
+    };
+    let radices: Vec<String> = cut.radices.iter().map(usize::to_string).collect();
+    let macros = [
+        ("REAL", real::<T>()),
+        ("POINTS", wish.points.to_string()),
+        ("RADICES", radices.join(",")),
+        ("STAGES", radices.len().to_string()),
+        ("THREADS", cut.threads.to_string()),
+        ("LINES", cut.lines.to_string()),
+        ("KIND", kind.to_string()),
+        ("ROWS", u8::from(wish.rows).to_string()),
+        ("TURN", u8::from(wish.turn).to_string()),
+        ("FROM", lines.strips[0].to_string()),
+        ("TO", lines.strips[1].to_string()),
+        ("BLOCKS", cut.blocks.to_string()),
+    ];
+    gpu.kernel("lines", &[COMMON, DFT, LINES], &macros, cut.shared)
+}
+
+/// The kernel of a launch of moves.
+pub(super) fn moves_kernel<T: Real>(gpu: &Gpu, moves: &Moves) -> Result<Function> {
+    let macros = [
+        ("REAL", real::<T>()),
+        ("UNIT", moves.unit.max(1).to_string()),
+        ("NUMBERS", (moves.unit / size_of::<T>()).max(1).to_string()),
+        ("TURN", u8::from(moves.turn).to_string()),
+        ("SCALED", u8::from(moves.scale != 1.0).to_string()),
+    ];
+    gpu.kernel("move", &[COMMON, MOVE], &macros, 0)
+}
+
+/// The kernels of a pass.
+pub(super) fn kernels<T: Real>(gpu: &Gpu, pass: &BoundPass) -> Result<Vec<Function>> {
+    match &pass.work {
+        Work::Nothing | Work::Whole(_, None) => Ok(Vec::new()),
+        Work::Lines(lines) => Ok(vec![lines_kernel::<T>(gpu, lines)?]),
+        Work::Moves(moves) | Work::Whole(_, Some(moves)) => Ok(vec![moves_kernel::<T>(gpu, moves)?]),
+        Work::Batch(batch) => {
+            Ok(vec![moves_kernel::<T>(gpu, &batch.gather)?, moves_kernel::<T>(gpu, &batch.scatter)?])
+        }
+    }
+}
+
+/// Where things are in one call.
+#[derive(Clone, Copy)]
+pub(super) struct Places {
+    /// The tables.
+    pub tables: u64,
+    /// The pointers of this call, on the GPU.
+    pub bases: u64,
+    pub input: u64,
+    pub output: u64,
+    pub scratch: [u64; 2],
+}
+
+/// Enqueues a pass.
+///
+/// # Safety
+/// The functions are those of [`kernels`]; the tables hold what the pass was
+/// bound to, and the pointers are those of arrays that are large enough, live
+/// until it has run, and are not touched by others meanwhile.
+pub(super) unsafe fn run<T: Real>(
+    pass: &BoundPass,
+    functions: &[Function],
+    places: &Places,
+    stream: &Stream,
+) -> Result<()> {
+    // SAFETY: the caller's word, for each of them.
+    unsafe {
+        match &pass.work {
+            Work::Nothing => Ok(()),
+            Work::Lines(lines) => run_lines::<T>(lines, functions[0], places, stream),
+            Work::Moves(moves) => run_moves::<T>(moves, functions[0], places, stream),
+            Work::Batch(batch) => {
+                let [first, second] = places.scratch;
+                stream.clear(first, batch.clear)?;
+                run_moves::<T>(&batch.gather, functions[0], places, stream)?;
+                batch.fft.run(first, if batch.apart { second } else { first })?;
+                run_moves::<T>(&batch.scatter, functions[1], places, stream)
+            }
+            Work::Whole(fft, scaling) => {
+                fft.run(places.input, places.output)?;
+                match scaling {
+                    Some(moves) => run_moves::<T>(moves, functions[0], places, stream),
+                    None => Ok(()),
+                }
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As [`run`].
+unsafe fn run_lines<T: Real>(
+    lines: &Lines,
+    function: Function,
+    places: &Places,
+    stream: &Stream,
+) -> Result<()> {
+    let mut cells = places.tables + lines.cells as u64;
+    let mut count = lines.count as i32;
+    let mut strips = places.tables + lines.strips_at as u64;
+    let mut bases = places.bases;
+    let mut roots = places.tables + lines.roots as u64;
+    let mut scale = T::rounded(lines.scale);
+    let mut swap = i32::from(matches!(lines.wish.kind, LineKind::Backward | LineKind::RealBackward));
+    let mut arguments = [
+        place(&mut cells),
+        place(&mut count),
+        place(&mut strips),
+        place(&mut bases),
+        place(&mut roots),
+        place(&mut scale),
+        place(&mut swap),
+    ];
+    let grid = Grid {
+        blocks: lines.blocks as u32,
+        threads: (lines.cut.threads * lines.cut.lines) as u32,
+        shared: lines.cut.shared as u32,
+    };
+    // SAFETY: the arguments are those of `lines.cu`; the caller's word for the memory.
+    unsafe { function.launch(grid, stream.raw(), &mut arguments) }
+}
+
+/// # Safety
+/// As [`run`].
+unsafe fn run_moves<T: Real>(
+    moves: &Moves,
+    function: Function,
+    places: &Places,
+    stream: &Stream,
+) -> Result<()> {
+    let mut table = places.tables + moves.at as u64;
+    let mut count = moves.count as i32;
+    let mut bases = places.bases;
+    let mut scale = T::rounded(moves.scale);
+    let mut arguments = [place(&mut table), place(&mut count), place(&mut bases), place(&mut scale)];
+    let grid = Grid { blocks: moves.blocks as u32, threads: MOVE_THREADS, shared: 0 };
+    // SAFETY: the arguments are those of `move.cu`; the caller's word for the memory.
+    unsafe { function.launch(grid, stream.raw(), &mut arguments) }
+}
+
+/// An argument, by its place: the driver copies it at the launch.
+pub(super) fn place<A>(argument: &mut A) -> *mut c_void {
+    std::ptr::from_mut(argument).cast()
+}

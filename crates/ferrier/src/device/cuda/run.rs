@@ -1,0 +1,229 @@
+//! What a call of a plan does: launches, barriers, flights.
+
+use super::bind::{SETS, Step, set_len};
+use super::gpu::Gpu;
+use super::launch::{self, Places};
+use super::memory::Event;
+use super::plan::Plan;
+use crate::transport::Lent;
+use crate::{Comm, Real, Result, StepTime};
+
+impl<T: Real> Plan<T> {
+    /// # Safety
+    /// The arrays are as long as the variant's geometries say, and live and
+    /// are not touched by others until what is enqueued has run.
+    pub(super) unsafe fn execute(&mut self, which: usize, input: u64, output: u64) -> Result<()> {
+        self.gpu.enter()?;
+        self.last = which;
+        let own = [input, output, self.work.start()].map(|address| address as usize);
+        let rank = self.comm.rank();
+        if !self.shared {
+            self.lent[rank] = own;
+            // SAFETY: the caller's word.
+            return unsafe { self.run_steps(which, own) };
+        }
+        let transport = self.comm.transport().clone();
+        // What was enqueued before comes before what neighbours do to our arrays.
+        self.mark()?;
+        let outcome = transport.lend(own, &mut self.lent).and_then(|_| {
+            self.wait_for_peers()?;
+            // SAFETY: the caller's word, on every rank; all have come here.
+            unsafe { self.run_steps(which, own) }?;
+            // And what is enqueued after this call comes after it.
+            self.mark()
+        });
+        if let Err(error) = &outcome {
+            transport.fail(&error.to_string());
+        }
+        let given = transport.give_back();
+        outcome.and(given)?;
+        self.wait_for_peers()
+    }
+
+    /// Notes where this rank's stream is.
+    fn mark(&mut self) -> Result<()> {
+        self.marks[self.turn % 2].record(&self.stream)
+    }
+
+    /// This rank's stream waits until those of the others are where they were
+    /// noted last; all have noted it.
+    fn wait_for_peers(&mut self) -> Result<()> {
+        let rank = self.comm.rank();
+        for (_, marks) in self.peers.iter().enumerate().filter(|(peer, _)| *peer != rank) {
+            // SAFETY: an event of a rank of this process that is in this call too.
+            unsafe { self.stream.wait(marks[self.turn % 2] as *mut _)? };
+        }
+        self.turn += 1;
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`execute`](Self::execute), and `lent` is that of this call.
+    unsafe fn run_steps(&mut self, which: usize, [input, output, work]: Lent) -> Result<()> {
+        let places = Places {
+            tables: self.tables.start(),
+            bases: self.bases(which)?,
+            input: input as u64,
+            output: output as u64,
+            scratch: self.scratch,
+        };
+        self.tick(0)?;
+        for number in 0..self.variants[which].steps.len() {
+            // SAFETY: the caller's word.
+            unsafe { self.run_step(which, number, &places, work as u64)? };
+            self.tick(number + 1)?;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As [`run_steps`](Self::run_steps).
+    unsafe fn run_step(&mut self, which: usize, number: usize, places: &Places, work: u64) -> Result<()> {
+        let variant = &self.variants[which];
+        match variant.steps[number] {
+            Step::Barrier => {
+                self.mark()?;
+                self.comm.transport().node_barrier()?;
+                self.wait_for_peers()
+            }
+            Step::Run(pass) => {
+                let (pass, functions) = (&variant.passes[pass], &self.functions[which][pass]);
+                let mut outcome = Ok(());
+                // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
+                let mut run = || outcome = unsafe { launch::run::<T>(pass, functions, places, &self.stream) };
+                match self.shared {
+                    true => self.comm.transport().touching(&mut run)?,
+                    false => run(),
+                }
+                outcome
+            }
+            Step::Start(flight) if !flight.tiled => Ok(()),
+            Step::Encode(chunks) => {
+                let Some(codec) = &self.codec else { return Ok(()) };
+                // SAFETY: the caller's word; the table is the variant's.
+                unsafe { codec.run(true, &chunks, places.tables, work, &self.stream) }
+            }
+            Step::Decode(chunks) => {
+                let Some(codec) = &self.codec else { return Ok(()) };
+                // SAFETY: as above.
+                unsafe { codec.run(false, &chunks, places.tables, work, &self.stream) }
+            }
+            Step::Start(flight) => {
+                let mover = &variant.movers[flight.mover];
+                let coder = variant.coders[flight.mover].as_ref();
+                // SAFETY: the areas lie in the workspace and its twin in main memory, apart from those of
+                // tiles that fly; nobody touches them before the wait.
+                unsafe {
+                    self.stream.download(
+                        work + flight.send.0 as u64,
+                        self.staging.at(flight.send.0),
+                        flight.send.1,
+                    )?;
+                    self.stream.synchronize()?;
+                    mover.start(self.staging.at(flight.send.0), self.staging.at(flight.recv.0), coder)
+                }
+            }
+            Step::Wait(flight) => {
+                let mover = &variant.movers[flight.mover];
+                let coder = variant.coders[flight.mover].as_ref();
+                let (send, recv) = (self.staging.at(flight.send.0), self.staging.at(flight.recv.0));
+                // SAFETY: as above.
+                unsafe {
+                    if flight.tiled {
+                        mover.wait()?;
+                    } else {
+                        self.stream.download(work + flight.send.0 as u64, send, flight.send.1)?;
+                        self.stream.synchronize()?;
+                        mover.run(send, recv, coder)?;
+                    }
+                    self.stream.upload(recv, work + flight.recv.0 as u64, flight.recv.1)
+                }
+            }
+        }
+    }
+
+    /// The pointers of this call on the GPU: a set that is there already, or a
+    /// new one in the place of the oldest.
+    fn bases(&mut self, which: usize) -> Result<u64> {
+        let lent = self.lent.iter().flatten().map(|&address| address as u64);
+        let (sets, next) = &mut self.sets[which];
+        let scratch = self.scratch.into_iter().chain([0]);
+        let at = self.variants[which].bases;
+        let bytes = set_len(self.lent.len()) * size_of::<u64>();
+        let place = |set: usize| self.tables.start() + (at + set * bytes) as u64;
+        if let Some(known) =
+            sets.iter().position(|set| set.iter().copied().eq(lent.clone().chain(scratch.clone())))
+        {
+            return Ok(place(known));
+        }
+        let set: Vec<u64> = lent.chain(scratch).collect();
+        let slot = *next % SETS;
+        // Kernels that still use the oldest set end first.
+        self.stream.synchronize()?;
+        self.tables.upload(at + slot * bytes, &set)?;
+        match sets.get_mut(slot) {
+            Some(old) => *old = set,
+            None => sets.push(set),
+        }
+        *next += 1;
+        Ok(place(slot))
+    }
+
+    fn tick(&self, number: usize) -> Result<()> {
+        match &self.clock {
+            Some(clock) => clock[number].record(&self.stream),
+            None => Ok(()),
+        }
+    }
+
+    /// Times every step of the calls to come, for [`profile`](Self::profile).
+    ///
+    /// # Errors
+    /// Where the driver has no more events.
+    pub fn time_steps(&mut self) -> Result<()> {
+        let most = self.variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
+        self.clock = Some((0..=most).map(|_| Event::new(&self.gpu)).collect::<Result<_>>()?);
+        Ok(())
+    }
+
+    /// How long each step of the last transform took on this rank's stream,
+    /// where [`time_steps`](Self::time_steps) was asked for. Waits for the GPU.
+    ///
+    /// # Errors
+    /// Where the GPU failed.
+    pub fn profile(&self) -> Result<Vec<StepTime>> {
+        self.synchronize()?;
+        let Some(clock) = &self.clock else { return Ok(Vec::new()) };
+        let variant = &self.variants[self.last];
+        let time = |(number, step): (usize, &Step)| -> Result<StepTime> {
+            let ms = clock[number + 1].ms_since(&clock[number])?;
+            let (name, bytes, flops) = match *step {
+                Step::Barrier => ("wait".into(), 0, 0.0),
+                Step::Run(pass) => {
+                    let pass = &variant.passes[pass];
+                    (pass.name.clone(), pass.bytes, pass.flops)
+                }
+                Step::Encode(chunks) => ("encode".into(), chunks.bytes::<T>(), 0.0),
+                Step::Decode(chunks) => ("decode".into(), chunks.bytes::<T>(), 0.0),
+                Step::Start(flight) => (variant.reshapes[flight.reshape].clone(), flight.send.1 as u64, 0.0),
+                Step::Wait(flight) => (variant.reshapes[flight.reshape].clone(), flight.recv.1 as u64, 0.0),
+            };
+            Ok(StepTime { name, ms, bytes, flops })
+        };
+        variant.steps.iter().enumerate().map(time).collect()
+    }
+}
+
+/// Learns the events of all ranks, and reaches their GPUs' memory. Collective.
+pub(super) fn meet(comm: &Comm, gpu: &Gpu, marks: &[Event; 2]) -> Result<Vec<[usize; 2]>> {
+    let mine = [marks[0].raw() as usize, marks[1].raw() as usize, gpu.index()];
+    let mine: Vec<u8> = mine.iter().flat_map(|value| value.to_le_bytes()).collect();
+    let mut peers = Vec::with_capacity(comm.size());
+    for theirs in comm.all_gather(&mine)? {
+        let words: Vec<usize> =
+            theirs.as_chunks::<8>().0.iter().map(|word| usize::from_le_bytes(*word)).collect();
+        gpu.reach(words[2])?;
+        peers.push([words[0], words[1]]);
+    }
+    Ok(peers)
+}
