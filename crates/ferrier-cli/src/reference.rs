@@ -110,7 +110,7 @@ impl Reference {
         let flat: Vec<f64> = sums.iter().map(Sum::value).flat_map(|value| [value.re, value.im]).collect();
         let flat = comm.sum(&flat)?;
         Ok(Reference {
-            lengths: std::array::from_fn(|axis| wanted.modes[axis].len()),
+            lengths: wanted.modes.each_ref().map(Vec::len),
             drawn,
             values: flat.chunks_exact(2).map(|pair| Complex::new(pair[0], pair[1])).collect(),
         })
@@ -293,7 +293,7 @@ mod tests {
             batch: 1,
             rows: None,
         };
-        let wanted = Wanted { shape, spectrum: shape, axes: &[0, 1, 2] };
+        let wanted = Wanted::fourier(shape, shape, &[0, 1, 2]);
         let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
         // The spectrum of an impulse is 1 everywhere; here it is 3 where the second frequency is 0.
         let (distance, norm) =

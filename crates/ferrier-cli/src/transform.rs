@@ -119,7 +119,8 @@ fn open_as(
 fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
     let ranks = session.size(&args.common)?;
     let forward = args.direction == Direction::Forward;
-    if args.last.is_some() && (forward || !args.real) {
+    let halves = args.real || args.common.modes.kinds.iter().flatten().any(|kind| *kind == Kind::Real);
+    if args.last.is_some() && (forward || !halves) {
         return fail("--last is for --real --direction backward");
     }
     let input = File::open(&args.input).map_err(|error| io_failure("read", &args.input, &error))?;

@@ -9,9 +9,9 @@ use crate::peers::{Peer, Task};
 use crate::reference::Reference;
 use crate::timing::{median, timed};
 
-/// Time for threads that still spin to go to sleep before another's turn. (Those of GNU's OpenMP spin longer, but with
-/// more our own threads sleep too deeply: at 64^3 waking them took several times as long as the transform.)
-pub const SETTLE: Duration = Duration::from_millis(2);
+/// Time for threads that still spin to go to sleep before another's turn: ours do so after four milliseconds at most.
+/// (Those of GNU's OpenMP spin longer.) What is quick runs once untimed to wake them.
+pub const SETTLE: Duration = Duration::from_millis(6);
 
 /// What came out for a peer: its better way.
 pub struct PeerMeasured {

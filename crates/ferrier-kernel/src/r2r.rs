@@ -208,7 +208,7 @@ fn dct4_even(n: usize) -> Design {
         }
     };
     let result = |i: usize| {
-        let k = if i % 2 == 0 { i / 2 } else { (n - 1 - i) / 2 };
+        let k = if i.is_multiple_of(2) { i / 2 } else { (n - 1 - i) / 2 };
         let (cos, sin) = roots.get(4 * k);
         match i % 2 {
             0 => [(2 * k, 2.0 * cos), (2 * k + 1, 2.0 * sin)],

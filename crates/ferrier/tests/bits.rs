@@ -255,7 +255,7 @@ fn tiles_do_not_matter() {
     let _watchdog = watchdog(120);
     let mut rng = Rng::for_test(505);
     let splits = [Split::Slabs(0), Split::Slabs(0), Split::Slabs(1), Split::Pencils(2), Split::Bricks];
-    for turn in 0..60 {
+    for turn in 0..36 {
         let shape = *rng.pick(&[[8, 8, 8], [6, 7, 10], [12, 5, 9]]);
         let ranks = *rng.pick(&[2, 2, 3, 4, 6]);
         let case = Case {
@@ -272,7 +272,7 @@ fn tiles_do_not_matter() {
         let base = Choice { path, ..choice(exchange, kernels()[0]) };
         let one = How { ranks, threads: 1, choice: base.clone(), mode: Mode::Arrays, wire: None };
         let one = run::<f64>(&case, &problem, &one);
-        for _ in 0..4 {
+        for _ in 0..3 {
             let progress = *rng.pick(&[None, None, Some(Progress::Thread)]);
             let tiled = Choice { overlap: Some(common::any_overlap(&mut rng)), progress, ..base.clone() };
             let told = format!("{problem:?} on {ranks} ranks\n{tiled:?}");

@@ -4,16 +4,19 @@
 //! scratch and leaves independent blocks; the last one stores its results
 //! where they belong, so the digit reversal costs no pass of its own. Large
 //! lines go depth first, so that a block stays in the cache until it is done.
+//!
+//! Indexed loops: the compiler unrolls them, iterators over arrays it does not always.
+#![allow(clippy::needless_range_loop)]
 
 use std::marker::PhantomData;
 
 use super::butterfly::{dft, lists, with_radix};
 use super::factor::{Radices, factors};
-use super::ports::{Area, Scrambled, Sink, Source};
+use super::ports::{Even, Port};
 use super::prime::{Bluestein, Rader};
 use super::roots::Roots;
 use super::touch::Touch;
-use super::vector::{Op, Pair, Vector};
+use super::vector::{FACTOR, Op, Vector, factor};
 use crate::Real;
 
 /// Blocks below this go through their passes one after the other: half a
@@ -21,15 +24,15 @@ use crate::Real;
 const HOT_BYTES: usize = 24 << 10;
 
 /// A pass that leaves blocks of `m` elements.
-struct Level {
-    radix: usize,
-    m: usize,
+pub(super) struct Level {
+    pub radix: usize,
+    pub m: usize,
     /// Where its twiddles begin.
     at: usize,
 }
 
 /// The last pass.
-enum Leaf<T> {
+pub(super) enum Leaf<T> {
     Radix(usize),
     Rader(Box<Rader<T>>),
     Bluestein(Box<Bluestein<T>>),
@@ -38,23 +41,25 @@ enum Leaf<T> {
 /// Tables for lines of `n` points.
 pub(super) struct Fft<T> {
     pub n: usize,
-    levels: Vec<Level>,
-    leaf: Leaf<T>,
+    pub levels: Vec<Level>,
+    pub leaf: Leaf<T>,
     leaf_len: usize,
     /// Place of the first result of each block of the last pass, and from one
     /// result of a block to the next.
-    base: Vec<usize>,
-    stride: isize,
+    pub base: Vec<usize>,
+    pub stride: isize,
+    pub backward: bool,
     /// The same for results left where they are.
     identity: Vec<usize>,
     twiddles: Vec<T>,
+    roots: Roots,
 }
 
 impl<T: Real> Fft<T> {
     /// Tables for lines of `n` points, made of passes of these `radices`.
     ///
-    /// Sign +1 is sign -1 with its results in reverse: a `backward` transform
-    /// puts element `k` in place `k`, but element 0 in place `n`.
+    /// Sign +1 of a `backward` transform is, in every butterfly, sign -1 with
+    /// its results but the first in reverse; twiddles are conjugate.
     pub fn new(n: usize, radices: Radices, backward: bool) -> Self {
         let (mut passes, rest) = factors(n, radices);
         let (leaf, leaf_len) = if rest > 1 {
@@ -76,44 +81,46 @@ impl<T: Real> Fft<T> {
             leaf_len,
             base: vec![0],
             stride: (n / leaf_len) as isize,
+            backward,
             twiddles: vec![],
+            roots: Roots::new(n),
         };
-        let roots = Roots::new(n);
         let (mut len, mut done) = (n, 1);
         for radix in passes {
             let m = len / radix;
             fft.levels.push(Level { radix, m, at: fft.twiddles.len() });
             for j in 0..m {
                 for p in 1..radix {
-                    let (cos, sin) = roots.get(j * p * done);
-                    fft.twiddles.extend([T::rounded(cos), T::rounded(-sin)]);
+                    let (re, im) = fft.twiddle(radix, j * done, p);
+                    fft.twiddles.extend(factor::<T>(re, im));
                 }
             }
             fft.base = fft.base.iter().flat_map(|&b| (0..radix).map(move |p| b + p * done)).collect();
             (len, done) = (m, done * radix);
         }
-        if backward {
-            fft.base.iter_mut().for_each(|base| *base = n - *base);
-            fft.stride = -fft.stride;
-        }
         fft
     }
 
-    /// Where [`scramble`](Fft::scramble) leaves each element, and element 0
-    /// once more; none where the last pass cannot work in place.
+    /// Where [`scramble`](Fft::scramble) leaves each element; none where the
+    /// last pass cannot work in place.
     pub fn places(&self) -> Option<Vec<usize>> {
         if !matches!(self.leaf, Leaf::Radix(_)) {
             return None;
         }
-        let mut places = vec![0; self.n + 1];
+        let mut places = vec![0; self.n];
         for (&base, &place) in self.base.iter().zip(&self.identity) {
             for p in 0..self.leaf_len {
                 places[base.wrapping_add_signed(p as isize * self.stride)] = place + p;
             }
         }
-        let first = if self.stride < 0 { self.n } else { 0 };
-        (places[0], places[self.n]) = (places[first], places[first]);
         Some(places)
+    }
+
+    /// The twiddle of result `p` of a butterfly, as `dft` counts them, at turn `j`.
+    pub fn twiddle(&self, radix: usize, j: usize, p: usize) -> (f64, f64) {
+        let place = if self.backward { radix - p } else { p };
+        let (cos, sin) = self.roots.get(j * place);
+        (cos, if self.backward { sin } else { -sin })
     }
 
     /// How many passes there are.
@@ -130,214 +137,289 @@ impl<T: Real> Fft<T> {
         }
     }
 
-    /// Transforms from `from` through `work` (`n` elements; may be where
-    /// `from` takes from) to `to`.
+    /// Transforms the groups of lines on the desk from `from` (which may be
+    /// where the desk works) to `to`.
     ///
     /// # Safety
     /// The processor has `V`'s instruction set; ports and areas have the
-    /// lengths stated; `to` does not overlap `work` or `spare`.
-    pub unsafe fn run<V: Vector<T = T>, S: Source<V>, D: Sink<V>>(
+    /// lengths stated; `to` does not overlap the desk.
+    pub unsafe fn run<V: Vector<T = T>, S: Port<V>, D: Port<V>>(
         &self,
         from: S,
-        work: *mut T,
         to: D,
-        spare: *mut T,
-        touch: &mut Touch<'_, T>,
+        desk: &mut Desk<'_, '_, T>,
     ) {
         // SAFETY: the caller's promises; the levels' lengths multiply to n.
         unsafe {
             if self.levels.is_empty() {
-                V::enter(Copy { from, work, n: self.n, lanes: PhantomData::<V> });
-                self.last::<V, D>(work, 0, 1, to, spare, touch);
+                let (work, n, groups) = (desk.work, self.n, desk.groups);
+                V::enter(Copy { from, work, n, groups, lanes: PhantomData::<V> });
+                self.last::<V, D>(0, 1, to, desk);
             } else {
-                self.pass::<V, S>(0, from, work, 0, 1, touch);
-                self.descend::<V, D>(1, work, 0, self.levels[0].radix, to, spare, touch);
+                self.pass::<V, S>(0, from, (0, 1), (desk.work, desk.groups), desk.touch);
+                self.descend::<V, D>(1, 0, self.levels[0].radix, to, desk);
             }
         }
     }
 
-    /// Transforms `work` in place and leaves the results as
-    /// [`places`](Fft::places) says: half the scratch to keep in cache.
+    /// Transforms in place and leaves the results as [`places`](Fft::places)
+    /// says: half the scratch to keep in cache.
     ///
     /// # Safety
     /// As [`run`](Fft::run); there are places.
-    pub unsafe fn scramble<V: Vector<T = T>>(&self, work: *mut T, touch: &mut Touch<'_, T>) {
+    pub unsafe fn scramble<V: Vector<T = T>>(&self, desk: &mut Desk<'_, '_, T>) {
+        let work = desk.work;
+        desk.scrambled = true;
         // SAFETY: a butterfly reads all its elements before it stores the first.
-        unsafe { self.run::<V, _, _>(Area(work), work, Scrambled(work), std::ptr::null_mut(), touch) }
+        unsafe { self.run::<V, _, _>(work, work, desk) }
     }
 
     /// All passes from `level` on, for `blocks` blocks that the level before
     /// it left from element `start` on.
-    #[allow(clippy::too_many_arguments)]
-    unsafe fn descend<V: Vector<T = T>, D: Sink<V>>(
+    unsafe fn descend<V: Vector<T = T>, D: Port<V>>(
         &self,
         level: usize,
-        work: *mut T,
         start: usize,
         mut blocks: usize,
         to: D,
-        spare: *mut T,
-        touch: &mut Touch<'_, T>,
+        desk: &mut Desk<'_, '_, T>,
     ) {
         // SAFETY: blocks and levels nest, so all stay within n elements.
         unsafe {
             for next in level..self.levels.len() {
                 let len = self.levels[next - 1].m;
-                if blocks > 1 && blocks * len * 2 * V::LANES * size_of::<T>() > HOT_BYTES {
+                if blocks > 1 && blocks * len * V::LANES * size_of::<T>() > HOT_BYTES {
                     for b in 0..blocks {
-                        self.descend::<V, D>(next, work, start + b * len, 1, to, spare, touch);
+                        self.descend::<V, D>(next, start + b * len, 1, to, desk);
                     }
                     return;
                 }
-                self.pass::<V, Area<T>>(next, Area(work), work, start, blocks, touch);
+                for g in 0..desk.groups {
+                    let area = desk.work.of_group(g);
+                    self.pass::<V, Even<T>>(next, area, (start, blocks), (area, 1), desk.touch);
+                }
                 blocks *= self.levels[next].radix;
             }
-            self.last::<V, D>(work, start / self.leaf_len, blocks, to, spare, touch);
+            self.last::<V, D>(start / self.leaf_len, blocks, to, desk);
         }
     }
 
     #[inline]
-    unsafe fn pass<V: Vector<T = T>, S: Source<V>>(
+    unsafe fn pass<V: Vector<T = T>, S: Port<V>>(
         &self,
         level: usize,
         from: S,
-        work: *mut T,
-        start: usize,
-        blocks: usize,
+        (start, blocks): (usize, usize),
+        (work, groups): (Even<T>, usize),
         touch: &mut Touch<'_, T>,
     ) {
         let Level { radix, m, at } = self.levels[level];
         let twiddles = self.twiddles[at..].as_ptr();
         // SAFETY: the caller's promises.
         unsafe {
-            with_radix!(radix, V, R => V::enter(Pass::<V, S, R> { from, work, start, blocks, m, twiddles, touch }));
+            with_radix!(radix, V, R => V::enter(Pass::<V, S, R> {
+                from, work, groups, start, blocks, m, twiddles, backward: self.backward, touch,
+            }));
         }
     }
 
-    unsafe fn last<V: Vector<T = T>, D: Sink<V>>(
+    unsafe fn last<V: Vector<T = T>, D: Port<V>>(
         &self,
-        work: *mut T,
         first: usize,
         blocks: usize,
         to: D,
-        spare: *mut T,
-        touch: &mut Touch<'_, T>,
+        desk: &mut Desk<'_, '_, T>,
     ) {
-        let (base, stride) = if D::SCRAMBLED { (&self.identity, 1) } else { (&self.base, self.stride) };
+        let (base, stride) = if desk.scrambled { (&self.identity, 1) } else { (&self.base, self.stride) };
         let base = &base[first..first + blocks];
+        let (groups, spare) = (desk.groups, desk.spare);
+        let start = desk.work.start.wrapping_add(first * self.leaf_len * V::LANES);
+        let work = Even { start, ..desk.work };
+        let touch = &mut *desk.touch;
         // SAFETY: the caller's promises; bases and strides stay within the places.
         unsafe {
-            let work = work.add(first * self.leaf_len * 2 * V::LANES);
-            match &self.leaf {
-                Leaf::Radix(radix) => {
-                    with_radix!(*radix, V, R => V::enter(Last::<V, D, R> {
-                        work, base, stride, to, touch, lanes: PhantomData,
-                    }));
-                }
-                Leaf::Rader(rader) => {
-                    for (b, &base) in base.iter().enumerate() {
-                        let block = work.add(b * self.leaf_len * 2 * V::LANES);
-                        rader.run::<V, D>(block, base, stride, to, spare, touch);
-                    }
-                }
-                Leaf::Bluestein(bluestein) => {
-                    for (b, &base) in base.iter().enumerate() {
-                        let block = work.add(b * self.leaf_len * 2 * V::LANES);
-                        bluestein.run::<V, D>(block, base, stride, to, spare, touch);
+            if let Leaf::Radix(radix) = &self.leaf {
+                return with_radix!(*radix, V, R => V::enter(Last::<V, D, R> {
+                    work, groups, base, stride, backward: self.backward, to, touch, lanes: PhantomData,
+                }));
+            }
+            for g in 0..groups {
+                for (b, &base) in base.iter().enumerate() {
+                    let block = work.group(g).add(b * self.leaf_len * V::LANES);
+                    let len = if self.backward { self.leaf_len } else { 0 };
+                    let places = Places { base, stride, len, group: g, to };
+                    match &self.leaf {
+                        Leaf::Radix(_) => unreachable!("done above"),
+                        Leaf::Rader(rader) => rader.run::<V, D>(block, places, spare, touch),
+                        Leaf::Bluestein(bluestein) => bluestein.run::<V, D>(block, places, spare, touch),
                     }
                 }
             }
         }
+    }
+}
+
+/// Where a transform works: areas of `n` elements for each of some groups of
+/// lines, spare scratch, and the walk that goes along.
+pub(super) struct Desk<'a, 'b, T> {
+    pub work: Even<T>,
+    pub groups: usize,
+    /// Whether results stay where the last pass found them.
+    pub scrambled: bool,
+    pub spare: *mut T,
+    pub touch: &'a mut Touch<'b, T>,
+}
+
+/// The places of one block's results: the first, from one to the next, how
+/// many where they go in reverse, and whose.
+#[derive(Clone, Copy)]
+pub(super) struct Places<D> {
+    base: usize,
+    stride: isize,
+    len: usize,
+    group: usize,
+    to: D,
+}
+
+impl<D> Places<D> {
+    /// # Safety
+    /// Inside [`Vector::enter`]; there is a result `k`.
+    #[inline(always)]
+    pub unsafe fn put<V: Vector>(&self, k: usize, x: V)
+    where
+        D: Port<V>,
+    {
+        let k = if k == 0 { 0 } else { self.len.abs_diff(k) };
+        // SAFETY: the caller's promise.
+        unsafe { self.to.put(self.base.wrapping_add_signed(k as isize * self.stride), self.group, x) };
     }
 }
 
 /// Elements from a source into scratch.
 struct Copy<V: Vector, S> {
     from: S,
-    work: *mut V::T,
+    work: Even<V::T>,
     n: usize,
+    groups: usize,
     lanes: PhantomData<V>,
 }
 
-impl<V: Vector, S: Source<V>> Op<V> for Copy<V, S> {
+impl<V: Vector, S: Port<V>> Op<V> for Copy<V, S> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
         for k in 0..self.n {
-            // SAFETY: source and scratch have n elements.
-            unsafe { self.from.get(k).store(self.work, k) };
-        }
-    }
-}
-
-/// Butterflies of `R` elements `m` apart, then twiddles, in `blocks` blocks.
-struct Pass<'a, 'b, V: Vector, S, const R: usize> {
-    from: S,
-    work: *mut V::T,
-    start: usize,
-    blocks: usize,
-    m: usize,
-    twiddles: *const V::T,
-    touch: &'a mut Touch<'b, V::T>,
-}
-
-impl<V: Vector, S: Source<V>, const R: usize> Op<V> for Pass<'_, '_, V, S, R> {
-    type Out = ();
-    #[inline(always)]
-    unsafe fn run(self) {
-        let share = self.touch.share(R);
-        for block in 0..self.blocks {
-            let start = self.start + block * R * self.m;
-            let mut w = self.twiddles;
-            for j in start..start + self.m {
-                // SAFETY: blocks and elements as the struct says; R - 1 twiddles for each j.
+            for g in 0..self.groups {
+                // SAFETY: source and scratch have n elements of every group.
                 unsafe {
-                    let mut x = [Pair::zero(); R];
-                    for (q, x) in x.iter_mut().enumerate() {
-                        *x = self.from.get(j + q * self.m);
-                    }
-                    dft::<V, R>(&mut x);
-                    x[0].store(self.work, j);
-                    for (p, x) in x.iter().enumerate().skip(1) {
-                        let (wr, wi) = (V::splat(*w.add(2 * p - 2)), V::splat(*w.add(2 * p - 1)));
-                        x.times(wr, wi).store(self.work, j + p * self.m);
-                    }
-                    w = w.add(2 * (R - 1));
+                    let x = self.from.read::<1>(k, 0, g)[0];
+                    x.put(self.work.group(g), k);
                 }
-                self.touch.fetch(share);
             }
         }
     }
 }
 
+/// Butterflies of `R` elements `m` apart, then twiddles, in `blocks` blocks
+/// of every group. Groups take turns at each butterfly: what they share
+/// (twiddles, rows of memory) is still there.
+struct Pass<'a, 'b, V: Vector, S, const R: usize> {
+    from: S,
+    work: Even<V::T>,
+    groups: usize,
+    start: usize,
+    blocks: usize,
+    m: usize,
+    twiddles: *const V::T,
+    backward: bool,
+    touch: &'a mut Touch<'b, V::T>,
+}
+
+impl<V: Vector, S: Port<V>, const R: usize> Op<V> for Pass<'_, '_, V, S, R> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run(self) {
+        let share = self.touch.share(R);
+        let (m, step) = (self.m, self.m as isize);
+        let (jump, stride) = steps::<R>(self.backward, step * V::LANES as isize);
+        for block in 0..self.blocks {
+            let start = self.start + block * R * m;
+            let mut w = self.twiddles;
+            for j in start..start + m {
+                for g in 0..self.groups {
+                    // SAFETY: blocks and elements as the struct says; R - 1 twiddles for each j.
+                    unsafe {
+                        let mut x = self.from.read::<R>(j, step, g);
+                        // What comes next takes the places in cache of what was just read.
+                        if S::FAR && j + 1 < start + m {
+                            self.from.fetch::<R>(j + 1, step, g, false);
+                        } else if S::FAR
+                            && let Some(next) = self.from.next()
+                        {
+                            next.fetch::<R>(0, step, g, false);
+                        }
+                        dft::<V, R>(&mut x);
+                        let mut to = self.work.group(g).add(j * V::LANES);
+                        x[0].store(to);
+                        to = to.wrapping_offset(jump);
+                        for p in 1..R {
+                            to = to.wrapping_offset(stride);
+                            x[p].times_factor(w.add(FACTOR * (p - 1))).store(to);
+                        }
+                    }
+                    self.touch.fetch(share);
+                }
+                w = w.wrapping_add(FACTOR * (R - 1));
+            }
+        }
+    }
+}
+
+/// How far results are apart that belong `step` apart: what is added after
+/// the first, and before each of the others.
+#[inline(always)]
+pub(super) fn steps<const R: usize>(backward: bool, step: isize) -> (isize, isize) {
+    if backward { (R as isize * step, -step) } else { (0, step) }
+}
+
 /// Butterflies of `R` neighbours, stored where they belong.
 struct Last<'a, 'b, V: Vector, D, const R: usize> {
-    work: *const V::T,
+    work: Even<V::T>,
+    groups: usize,
     base: &'a [usize],
     stride: isize,
+    backward: bool,
     to: D,
     touch: &'a mut Touch<'b, V::T>,
     lanes: PhantomData<V>,
 }
 
-impl<V: Vector, D: Sink<V>, const R: usize> Op<V> for Last<'_, '_, V, D, R> {
+impl<V: Vector, D: Port<V>, const R: usize> Op<V> for Last<'_, '_, V, D, R> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
         let share = self.touch.share(R);
+        let (jump, stride) = steps::<R>(self.backward, self.stride);
         for (block, &base) in self.base.iter().enumerate() {
-            // SAFETY: one block of R elements for every base.
-            unsafe {
-                let mut x = [Pair::zero(); R];
-                for (q, x) in x.iter_mut().enumerate() {
-                    *x = Pair::load(self.work, block * R + q);
+            let next = self.base.get(block + 1);
+            for g in 0..self.groups {
+                // SAFETY: one block of R elements for every base and group.
+                unsafe {
+                    let work = self.work.group(g).add(block * R * V::LANES);
+                    let mut x = [V::zero(); R];
+                    for q in 0..R {
+                        x[q] = V::get(work, q);
+                    }
+                    dft::<V, R>(&mut x);
+                    self.to.write::<R>(base, base.wrapping_add_signed(jump), stride, g, x);
+                    if D::FAR
+                        && let Some(&next) = next
+                    {
+                        self.to.fetch::<R>(next, self.stride, g, true);
+                    }
                 }
-                dft::<V, R>(&mut x);
-                for (p, x) in x.iter().enumerate() {
-                    self.to.put(base.wrapping_add_signed(p as isize * self.stride), *x);
-                }
+                self.touch.fetch(share);
             }
-            self.touch.fetch(share);
         }
     }
 }

@@ -1,13 +1,15 @@
-//! Kernel `native`: many lines at once, one in each SIMD lane.
+//! Kernel `native`: many lines at once, side by side in SIMD vectors.
 //!
-//! A group of lines as large as a vector goes through its passes together:
-//! element `k` of all lines is one vector of real and one of imaginary parts.
-//! So a strided axis costs no shuffles, every length runs the same code, and
-//! a line's result does not depend on its neighbours: lanes without a line
-//! are computed and thrown away.
+//! A group of as many lines as a vector has complex numbers goes through its
+//! passes together: element `k` of all lines is one vector. So a strided axis
+//! costs no shuffles, every length runs the same code, and a line's result
+//! does not depend on its neighbours: places without a line are computed and
+//! thrown away.
 //!
-//! Backward transforms run forward and store their elements in reverse order.
+//! Backward butterflies run forward and hand out their results in reverse order.
 
+mod along;
+mod along_real;
 mod butterfly;
 mod factor;
 mod fft;
@@ -30,7 +32,6 @@ mod x86;
 use lines::NativeLines;
 use portable::Portable;
 pub(crate) use roots::Roots;
-use vector::MAX_LANES;
 
 use crate::{Lines, LinesSpec};
 
@@ -93,14 +94,3 @@ macro_rules! constructors {
 
 constructors!(f32, lines_f32, lines_f32_on, Z32, Y32, N32);
 constructors!(f64, lines_f64, lines_f64_on, Z64, Y64, N64);
-
-/// Lane `i` holds line `i`.
-const fn natural_order() -> [usize; MAX_LANES] {
-    let mut order = [0; MAX_LANES];
-    let mut i = 0;
-    while i < MAX_LANES {
-        order[i] = i;
-        i += 1;
-    }
-    order
-}

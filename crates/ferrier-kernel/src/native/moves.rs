@@ -2,25 +2,32 @@
 //! into the passes: contiguous lines, partly filled groups, odd strides, reals.
 //!
 //! No closures in what runs inside `enter`: they would be compiled without
-//! the instructions. Indexed loops, because a lane indexes several arrays.
+//! the instructions. Indexed loops, because a line indexes several arrays.
 #![allow(clippy::needless_range_loop)]
 
 use super::touch::Touch;
-use super::vector::{MAX_LANES, Op, Pair, Vector};
+use super::vector::{MAX_LANES, MAX_LINES, Op, Vector};
 use crate::Strip;
+
+/// What the numbers of the caller's lines are to scratch.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Form {
+    /// Complex elements.
+    Complex,
+    /// Reals, of which two make an element.
+    Pairs,
+    /// Reals, each the real part of an element.
+    Singles,
+}
 
 /// A strip of a group of lines and its place in scratch.
 pub(super) struct Move<'a, V: Vector> {
     pub strip: &'a Strip<V::T>,
-    /// First line of the group, and how many there are (at most `LANES`).
+    /// First line of the group, and how many there are (at most `LINES`).
     pub first: usize,
     pub lines: usize,
-    /// Numbers per element.
-    pub width: usize,
+    pub form: Form,
     pub area: *mut V::T,
-    /// Vector `m` of scratch holds number `m` of every line; otherwise the
-    /// numbers are the real parts of complex ones, in every other vector.
-    pub paired: bool,
     /// Whether to store past the caches.
     pub stream: bool,
     /// Where the elements of scratch are, if not in order.
@@ -29,38 +36,43 @@ pub(super) struct Move<'a, V: Vector> {
 
 /// How the lines of a strip lie.
 enum Shape<T> {
-    /// Neighbouring lines side by side, from here.
+    /// Neighbouring complex lines side by side, from here.
     Rows(*mut T),
-    /// Each line's numbers one after the other, and enough of them.
-    Columns,
+    /// Each line's elements one after the other, and enough of them: this
+    /// many, from this one on.
+    Columns(usize, usize),
     Sparse,
 }
 
 impl<V: Vector> Move<'_, V> {
+    /// Numbers per element of the caller's memory.
+    #[inline(always)]
+    fn width(&self) -> usize {
+        if self.form == Form::Complex { 2 } else { 1 }
+    }
+
     #[inline(always)]
     fn shape(&self) -> Shape<V::T> {
-        let width = self.width as isize;
-        if self.strip.lane == width {
-            Shape::Rows(self.strip.ptr.wrapping_offset(self.first as isize * self.strip.lane))
-        } else if self.strip.step == width && self.numbers() >= V::LANES {
-            Shape::Columns
-        } else {
-            Shape::Sparse
+        let (at, len) = (self.strip.at, self.strip.len);
+        let columns = self.strip.step == self.width() as isize;
+        match self.form {
+            Form::Complex if self.strip.lane == 2 => {
+                Shape::Rows(self.strip.ptr.wrapping_offset(self.first as isize * self.strip.lane))
+            }
+            Form::Complex if columns && len >= V::LINES => Shape::Columns(len, at),
+            Form::Pairs if columns && at % 2 == 0 && len % 2 == 0 && len >= V::LANES => {
+                Shape::Columns(len / 2, at / 2)
+            }
+            _ => Shape::Sparse,
         }
     }
 
-    /// Numbers of a line in this strip.
+    /// Where each line begins. Places without a line share the last one.
     #[inline(always)]
-    fn numbers(&self) -> usize {
-        self.strip.len * self.width
-    }
-
-    /// Where each lane's line begins. Lanes without a line share the last one.
-    #[inline(always)]
-    fn starts(&self) -> [*mut V::T; MAX_LANES] {
-        let mut starts = [self.strip.ptr; MAX_LANES];
-        for i in 0..V::LANES {
-            let line = self.first + V::ORDER[i].min(self.lines - 1);
+    fn starts(&self) -> [*mut V::T; MAX_LINES] {
+        let mut starts = [self.strip.ptr; MAX_LINES];
+        for i in 0..V::LINES {
+            let line = self.first + i.min(self.lines - 1);
             starts[i] = self.strip.ptr.wrapping_offset(line as isize * self.strip.lane);
         }
         starts
@@ -69,30 +81,31 @@ impl<V: Vector> Move<'_, V> {
     /// From the start of a line to number `m` of this strip.
     #[inline(always)]
     fn offset(&self, m: usize) -> isize {
-        (m / self.width) as isize * self.strip.step + (m % self.width) as isize
+        (m / self.width()) as isize * self.strip.step + (m % self.width()) as isize
     }
 
-    /// The vector of number `m` of this strip, for scattering.
+    /// The element of scratch and the part of it (0: real) that number `m` of this strip is.
+    #[inline(always)]
+    fn element(&self, m: usize) -> (usize, usize) {
+        let m = self.strip.at * self.width() + m;
+        match self.form {
+            Form::Singles => (m, 0),
+            Form::Complex | Form::Pairs => (m / 2, m % 2),
+        }
+    }
+
+    /// Where element `k` is, for scattering.
     ///
     /// # Safety
-    /// The strip has a number `m`.
+    /// There is an element `k`.
     #[inline(always)]
-    unsafe fn vector(&self, m: usize) -> *const V::T {
-        let m = self.strip.at * self.width + m;
-        let vector = match self.places {
+    unsafe fn vector(&self, k: usize) -> *const V::T {
+        let place = match self.places {
             // SAFETY: there is a place for every element; a check would cost a tenth of the scatter.
-            Some(places) => 2 * unsafe { *places.get_unchecked(m / 2) } + m % 2,
-            None if self.paired => m,
-            None => 2 * m,
+            Some(places) => unsafe { *places.get_unchecked(k) },
+            None => k,
         };
-        self.area.wrapping_add(vector * V::LANES)
-    }
-
-    /// The vector of the strip's first number, and from one vector to the next.
-    #[inline(always)]
-    fn vectors(&self) -> (*mut V::T, usize) {
-        let pitch = if self.paired { V::LANES } else { 2 * V::LANES };
-        (self.area.wrapping_add(self.strip.at * self.width * pitch), pitch)
+        self.area.wrapping_add(place * V::LANES)
     }
 }
 
@@ -104,11 +117,11 @@ impl<V: Vector> Op<V> for Gather<'_, '_, V> {
     #[inline(always)]
     unsafe fn run(self) {
         let it = &self.0;
-        // SAFETY: the strip's lines can be read, scratch has a vector for each number.
+        // SAFETY: the strip's lines can be read, scratch has a vector for each element.
         unsafe {
             match it.shape() {
                 Shape::Rows(start) => load_rows(it, start),
-                Shape::Columns => load_columns(it, self.1),
+                Shape::Columns(len, at) => load_columns(it, len, at, self.1),
                 Shape::Sparse => load_sparse(it),
             }
         }
@@ -119,21 +132,16 @@ impl<V: Vector> Op<V> for Gather<'_, '_, V> {
 /// As for [`Gather`].
 #[inline(always)]
 unsafe fn load_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T) {
-    let (area, pitch) = it.vectors();
-    let mut copy = [V::T::default(); 2 * MAX_LANES];
+    let mut copy = [V::T::default(); MAX_LANES];
     for k in 0..it.strip.len {
         let mut row = start.wrapping_offset(k as isize * it.strip.step);
         // SAFETY: a full group's row, or a copy of what there is of it.
         unsafe {
-            if it.lines < V::LANES {
-                std::ptr::copy_nonoverlapping(row, copy.as_mut_ptr(), it.lines * it.width);
+            if it.lines < V::LINES {
+                std::ptr::copy_nonoverlapping(row, copy.as_mut_ptr(), it.lines * 2);
                 row = copy.as_mut_ptr();
             }
-            if it.width == 2 {
-                V::load_pairs(row).store(area, k);
-            } else {
-                V::load_row(row).store(area.add(k * pitch));
-            }
+            V::load(row).put(it.area, it.strip.at + k);
         }
     }
 }
@@ -141,26 +149,28 @@ unsafe fn load_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T) {
 /// # Safety
 /// As for [`Gather`].
 #[inline(always)]
-unsafe fn load_columns<V: Vector>(it: &Move<'_, V>, touch: &mut Touch<'_, V::T>) {
-    let share = touch.share(V::LANES / 2);
-    let (area, pitch) = it.vectors();
-    let starts = it.starts();
-    let numbers = it.numbers();
-    let mut m = 0;
+unsafe fn load_columns<V: Vector>(it: &Move<'_, V>, len: usize, at: usize, touch: &mut Touch<'_, V::T>) {
+    let share = touch.share(V::LINES);
+    let (area, starts) = (it.area.wrapping_add(at * V::LANES), it.starts());
+    let mut k = 0;
     loop {
-        // SAFETY: the lines have LANES numbers from m on.
+        // SAFETY: the lines have LINES elements from k on.
         unsafe {
-            let columns = V::load_square(&starts, m);
-            for i in 0..V::LANES {
-                columns[i].store(area.add((m + i) * pitch));
+            let mut square = [V::zero(); MAX_LINES];
+            for i in 0..V::LINES {
+                square[i] = V::load(starts[i].add(2 * k));
+            }
+            V::transpose(&mut square);
+            for i in 0..V::LINES {
+                square[i].put(area, k + i);
             }
         }
         touch.fetch(share);
-        // The last block may overlap the one before it.
-        if m + V::LANES == numbers {
+        // The last square may overlap the one before it.
+        if k + V::LINES == len {
             return;
         }
-        m = (m + V::LANES).min(numbers - V::LANES);
+        k = (k + V::LINES).min(len - V::LINES);
     }
 }
 
@@ -168,13 +178,18 @@ unsafe fn load_columns<V: Vector>(it: &Move<'_, V>, touch: &mut Touch<'_, V::T>)
 /// As for [`Gather`].
 #[inline(always)]
 unsafe fn load_sparse<V: Vector>(it: &Move<'_, V>) {
-    let (area, pitch) = it.vectors();
     let starts = it.starts();
-    for m in 0..it.numbers() {
-        let offset = it.offset(m);
-        for i in 0..V::LANES {
-            // SAFETY: number m of lane i's line.
-            unsafe { *area.add(m * pitch + i) = *starts[i].offset(offset) };
+    for m in 0..it.strip.len * it.width() {
+        let (offset, (k, part)) = (it.offset(m), it.element(m));
+        for i in 0..V::LINES {
+            // SAFETY: number m of line i; scratch has element k.
+            unsafe {
+                let place = it.area.add(k * V::LANES + 2 * i);
+                *place.add(part) = *starts[i].offset(offset);
+                if it.form == Form::Singles {
+                    *place.add(1) = V::T::default();
+                }
+            }
         }
     }
 }
@@ -187,11 +202,11 @@ impl<V: Vector> Op<V> for Scatter<'_, '_, V> {
     #[inline(always)]
     unsafe fn run(self) {
         let (it, scale) = (&self.0, V::splat(self.1));
-        // SAFETY: the strip's lines can be written, scratch has a vector for each number.
+        // SAFETY: the strip's lines can be written, scratch has a vector for each element.
         unsafe {
             match it.shape() {
                 Shape::Rows(start) => store_rows(it, start, scale),
-                Shape::Columns => store_columns(it, scale, self.2),
+                Shape::Columns(len, at) => store_columns(it, len, at, scale, self.2),
                 Shape::Sparse => store_sparse(it, scale),
             }
         }
@@ -202,25 +217,19 @@ impl<V: Vector> Op<V> for Scatter<'_, '_, V> {
 /// As for [`Scatter`].
 #[inline(always)]
 unsafe fn store_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T, scale: V) {
-    let mut copy = [V::T::default(); 2 * MAX_LANES];
+    let mut copy = [V::T::default(); MAX_LANES];
     for k in 0..it.strip.len {
         let row = start.wrapping_offset(k as isize * it.strip.step);
         // SAFETY: a full group's row, or as much of a copy as there is of it.
         unsafe {
-            let to = if it.lines < V::LANES { copy.as_mut_ptr() } else { row };
-            if it.width == 2 {
-                let x =
-                    Pair { re: V::load(it.vector(2 * k)), im: V::load(it.vector(2 * k + 1)) }.scaled(scale);
-                if it.stream && it.lines == V::LANES {
-                    V::stream_pairs(to, x);
-                } else {
-                    V::store_pairs(to, x);
-                }
+            let x = V::load(it.vector(it.strip.at + k)).mul(scale);
+            if it.lines < V::LINES {
+                x.store(copy.as_mut_ptr());
+                std::ptr::copy_nonoverlapping(copy.as_ptr(), row, it.lines * 2);
+            } else if it.stream {
+                x.stream(row);
             } else {
-                V::load(it.vector(k)).mul(scale).store_row(to);
-            }
-            if it.lines < V::LANES {
-                std::ptr::copy_nonoverlapping(to, row, it.lines * it.width);
+                x.store(row);
             }
         }
     }
@@ -229,42 +238,44 @@ unsafe fn store_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T, scale: V) {
 /// # Safety
 /// As for [`Scatter`].
 #[inline(always)]
-unsafe fn store_columns<V: Vector>(it: &Move<'_, V>, scale: V, touch: &mut Touch<'_, V::T>) {
-    let share = touch.share(V::LANES / 2);
+unsafe fn store_columns<V: Vector>(
+    it: &Move<'_, V>,
+    len: usize,
+    at: usize,
+    scale: V,
+    touch: &mut Touch<'_, V::T>,
+) {
+    let share = touch.share(V::LINES);
     // Copies of what the loop needs: what it stores might alias the original.
-    let (area, pitch) = it.vectors();
-    let (starts, numbers, lines) = (it.starts(), it.numbers(), it.lines);
-    let places = it.places.map(|places| (it.area, places[it.strip.at..].as_ptr()));
-    let mut m = 0;
+    let (starts, lines, stream) = (it.starts(), it.lines, it.stream);
+    let (area, places) = (it.area, it.places.map(|places| places[at..].as_ptr()));
+    let mut k = 0;
     loop {
-        // SAFETY: the lines have LANES numbers from m on; lanes without a line are left out.
+        // SAFETY: the lines have LINES elements from k on; places without a line are left out.
         unsafe {
-            let mut columns = [scale; MAX_LANES];
-            for i in (0..V::LANES).step_by(2) {
-                let (pair, pitch) = match places {
-                    Some((area, places)) => (area.add(*places.add((m + i) / 2) * 2 * V::LANES), V::LANES),
-                    None => (area.add((m + i) * pitch), pitch),
-                };
-                columns[i] = V::load(pair).mul(scale);
-                columns[i + 1] = V::load(pair.add(pitch)).mul(scale);
+            let mut square = [scale; MAX_LINES];
+            for i in 0..V::LINES {
+                let place = places.map_or(at + k + i, |places| *places.add(k + i));
+                square[i] = V::get(area, place).mul(scale);
             }
-            if lines == V::LANES {
-                V::store_square(columns, &starts, m, it.stream);
-            } else {
-                V::transpose(&mut columns);
-                for i in 0..V::LANES {
-                    if V::ORDER[i] < lines {
-                        columns[i].store(starts[i].add(m));
-                    }
+            V::transpose(&mut square);
+            for i in 0..V::LINES {
+                let to = starts[i].add(2 * k);
+                if i >= lines {
+                    break;
+                } else if stream {
+                    square[i].stream(to);
+                } else {
+                    square[i].store(to);
                 }
             }
         }
         touch.fetch(share);
-        // The last block may overlap the one before it.
-        if m + V::LANES == numbers {
+        // The last square may overlap the one before it.
+        if k + V::LINES == len {
             return;
         }
-        m = (m + V::LANES).min(numbers - V::LANES);
+        k = (k + V::LINES).min(len - V::LINES);
     }
 }
 
@@ -273,16 +284,14 @@ unsafe fn store_columns<V: Vector>(it: &Move<'_, V>, scale: V, touch: &mut Touch
 #[inline(always)]
 unsafe fn store_sparse<V: Vector>(it: &Move<'_, V>, scale: V) {
     let starts = it.starts();
-    for m in 0..it.numbers() {
-        let offset = it.offset(m);
+    for m in 0..it.strip.len * it.width() {
+        let (offset, (k, part)) = (it.offset(m), it.element(m));
         let mut numbers = [V::T::default(); MAX_LANES];
-        // SAFETY: number m of lane i's line.
+        // SAFETY: number m of line i; scratch has element k.
         unsafe {
-            V::load(it.vector(m)).mul(scale).store(numbers.as_mut_ptr());
-            for i in 0..V::LANES {
-                if V::ORDER[i] < it.lines {
-                    *starts[i].offset(offset) = numbers[i];
-                }
+            V::load(it.vector(k)).mul(scale).store(numbers.as_mut_ptr());
+            for i in 0..it.lines {
+                *starts[i].offset(offset) = numbers[2 * i + part];
             }
         }
     }

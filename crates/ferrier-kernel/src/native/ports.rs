@@ -1,91 +1,239 @@
 //! Where passes take elements from and put them: scratch, or rows of the
 //! caller's memory in which neighbouring lines lie side by side.
+//!
+//! Indexed loops: the compiler unrolls them, iterators over arrays it does not always.
+#![allow(clippy::needless_range_loop)]
 
-use super::vector::{Pair, Vector};
-use crate::Strip;
+use super::touch::{prefetch_far, prefetch_to_write};
+use super::vector::Vector;
+use crate::{Real, Strip};
 
-/// Elements of a group of lines, by their number.
-pub(super) trait Source<V: Vector>: Copy {
+/// Elements of neighbouring groups of lines: where they come from or go to.
+pub(super) trait Port<V: Vector>: Copy {
+    /// Whether caches have no room for the elements: they are
+    /// [fetched](Port::fetch) shortly before their use.
+    const FAR: bool;
+
+    /// The elements `first`, `first + step`, ... of group `g`.
+    ///
     /// # Safety
-    /// Inside [`Vector::enter`]; the source has an element `k`.
-    unsafe fn get(&self, k: usize) -> Pair<V>;
-}
+    /// Inside [`Vector::enter`]; the port has them.
+    unsafe fn read<const R: usize>(&self, first: usize, step: isize, g: usize) -> [V; R];
 
-/// Places for elements of a group of lines.
-pub(super) trait Sink<V: Vector>: Copy {
-    /// Whether elements stay where the last pass found them.
-    const SCRAMBLED: bool = false;
+    /// Stores elements `first`, `first + step`, ... of group `g`, but the
+    /// first of them as element `head`.
+    ///
+    /// # Safety
+    /// As for [`read`](Port::read).
+    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, g: usize, x: [V; R]);
+
+    /// Fetches them, to be read or to be written.
+    ///
+    /// # Safety
+    /// As for [`read`](Port::read).
+    unsafe fn fetch<const R: usize>(&self, first: usize, step: isize, g: usize, write: bool);
+
+    /// Where elements come from the next time.
+    fn next(&self) -> Option<Self> {
+        None
+    }
 
     /// # Safety
-    /// Inside [`Vector::enter`]; the sink has a place `k`.
-    unsafe fn put(&self, k: usize, x: Pair<V>);
+    /// As for [`read`](Port::read).
+    #[inline(always)]
+    unsafe fn get(&self, k: usize) -> V {
+        // SAFETY: the caller's promise.
+        unsafe { self.read::<1>(k, 0, 0)[0] }
+    }
+
+    /// # Safety
+    /// As for [`read`](Port::read).
+    #[inline(always)]
+    unsafe fn put(&self, k: usize, g: usize, x: V) {
+        // SAFETY: the caller's promise.
+        unsafe { self.write::<1>(k, k, 0, g, [x]) };
+    }
 }
 
-/// An area of scratch, vector after vector.
+/// How elements are stored.
 #[derive(Clone, Copy)]
-pub(super) struct Area<T>(pub *mut T);
+pub(super) struct Finish<T> {
+    /// What they are multiplied by.
+    pub scale: T,
+    /// Whether they go past the caches.
+    pub stream: bool,
+}
 
-impl<V: Vector> Source<V> for Area<V::T> {
+impl<T: Real> Finish<T> {
+    /// As they are.
+    pub fn plain() -> Self {
+        Finish { scale: T::rounded(1.0), stream: false }
+    }
+
+    /// Products with one change no bit.
     #[inline(always)]
-    unsafe fn get(&self, k: usize) -> Pair<V> {
-        // SAFETY: the caller's promise.
-        unsafe { Pair::load(self.0, k) }
+    pub fn scaled<V: Vector<T = T>, const R: usize>(&self, mut x: [V; R]) -> [V; R] {
+        if self.scale != T::rounded(1.0) {
+            for x in &mut x {
+                *x = x.mul(V::splat(self.scale));
+            }
+        }
+        x
     }
 }
 
-impl<V: Vector> Sink<V> for Area<V::T> {
-    #[inline(always)]
-    unsafe fn put(&self, k: usize, x: Pair<V>) {
-        // SAFETY: the caller's promise.
-        unsafe { x.store(self.0, k) };
-    }
-}
-
-/// The area in which the passes work, left in their order.
+/// Elements at even distances: in scratch, or in one piece of memory.
 #[derive(Clone, Copy)]
-pub(super) struct Scrambled<T>(pub *mut T);
+pub(super) struct Even<T> {
+    pub start: *mut T,
+    /// Numbers from one element to the next.
+    pub step: isize,
+    /// Numbers from one group to the next.
+    pub pitch: usize,
+    pub finish: Finish<T>,
+}
 
-impl<V: Vector> Sink<V> for Scrambled<V::T> {
-    const SCRAMBLED: bool = true;
+impl<T: Real> Even<T> {
+    /// Areas of scratch, one for each group, vector after vector.
+    pub fn areas<V: Vector<T = T>>(start: *mut T, pitch: usize) -> Self {
+        Even { start, step: V::LANES as isize, pitch, finish: Finish::plain() }
+    }
 
+    /// The elements of group `g`.
     #[inline(always)]
-    unsafe fn put(&self, k: usize, x: Pair<V>) {
-        // SAFETY: the caller's promise.
-        unsafe { x.store(self.0, k) };
+    pub fn group(&self, g: usize) -> *mut T {
+        self.start.wrapping_add(g * self.pitch)
+    }
+
+    /// Those of group `g` alone.
+    pub fn of_group(&self, g: usize) -> Self {
+        Even { start: self.group(g), ..*self }
     }
 }
 
-/// Complex rows of a full group: `table[k] + at` is element `k` of its first line.
+impl<V: Vector> Port<V> for Even<V::T> {
+    const FAR: bool = false;
+
+    #[inline(always)]
+    unsafe fn read<const R: usize>(&self, first: usize, step: isize, g: usize) -> [V; R] {
+        let mut x = [V::zero(); R];
+        let mut from = self.group(g).wrapping_offset(first as isize * self.step);
+        for x in &mut x {
+            // SAFETY: the caller's promise.
+            *x = unsafe { V::load(from) };
+            from = from.wrapping_offset(step * self.step);
+        }
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, g: usize, x: [V; R]) {
+        let x = self.finish.scaled(x);
+        let group = self.group(g);
+        let head = group.wrapping_offset(head as isize * self.step);
+        let mut to = group.wrapping_offset(first as isize * self.step);
+        let step = step * self.step;
+        // SAFETY: the caller's promise.
+        unsafe {
+            if self.finish.stream {
+                x[0].stream(head);
+                for k in 1..R {
+                    to = to.wrapping_offset(step);
+                    x[k].stream(to);
+                }
+            } else {
+                x[0].store(head);
+                for k in 1..R {
+                    to = to.wrapping_offset(step);
+                    x[k].store(to);
+                }
+            }
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn fetch<const R: usize>(&self, _: usize, _: isize, _: usize, _: bool) {}
+}
+
+/// Complex rows in several pieces of memory, or far apart: `table[k] + at` is
+/// element `k` of the first line.
 #[derive(Clone, Copy)]
 pub(super) struct Rows<T> {
     pub table: *const *mut T,
     pub at: usize,
-    /// What is stored is multiplied by this. (One changes no bit.)
-    pub scale: T,
-    /// Whether it is stored past the caches.
-    pub stream: bool,
+    pub finish: Finish<T>,
+    /// Whether what is to be written is worth fetching.
+    pub reserve: bool,
+    /// The rows of the next block, or null.
+    pub ahead: *const *mut T,
 }
 
-impl<V: Vector> Source<V> for Rows<V::T> {
-    #[inline(always)]
-    unsafe fn get(&self, k: usize) -> Pair<V> {
-        // SAFETY: the caller's promise.
-        unsafe { V::load_pairs((*self.table.add(k)).add(self.at)) }
+impl<T: Copy> Rows<T> {
+    /// Those of group `g` alone.
+    pub fn of_group<V: Vector<T = T>>(&self, g: usize) -> Self {
+        Rows { at: self.at + g * V::LANES, ..*self }
     }
 }
 
-impl<V: Vector> Sink<V> for Rows<V::T> {
+impl<V: Vector> Port<V> for Rows<V::T> {
+    const FAR: bool = true;
+
     #[inline(always)]
-    unsafe fn put(&self, k: usize, x: Pair<V>) {
+    unsafe fn read<const R: usize>(&self, first: usize, step: isize, g: usize) -> [V; R] {
+        let mut x = [V::zero(); R];
+        let (mut row, at) = (self.table.wrapping_add(first), self.at + g * V::LANES);
+        for x in &mut x {
+            // SAFETY: the caller's promise.
+            *x = unsafe { V::load((*row).add(at)) };
+            row = row.wrapping_offset(step);
+        }
+        x
+    }
+
+    #[inline(always)]
+    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, g: usize, x: [V; R]) {
+        let x = self.finish.scaled(x);
+        let (mut row, at) = (self.table.wrapping_add(first), self.at + g * V::LANES);
         // SAFETY: the caller's promise.
         unsafe {
-            let (place, x) = ((*self.table.add(k)).add(self.at), x.scaled(V::splat(self.scale)));
-            if self.stream {
-                V::stream_pairs(place, x);
+            let head = (*self.table.add(head)).add(at);
+            if self.finish.stream {
+                x[0].stream(head);
+                for k in 1..R {
+                    row = row.wrapping_offset(step);
+                    x[k].stream((*row).add(at));
+                }
             } else {
-                V::store_pairs(place, x);
+                x[0].store(head);
+                for k in 1..R {
+                    row = row.wrapping_offset(step);
+                    x[k].store((*row).add(at));
+                }
             }
         }
+    }
+
+    #[inline(always)]
+    unsafe fn fetch<const R: usize>(&self, first: usize, step: isize, g: usize, write: bool) {
+        if write && !self.reserve {
+            return;
+        }
+        let (mut row, at) = (self.table.wrapping_add(first), self.at + g * V::LANES);
+        for _ in 0..R {
+            // SAFETY: the caller's promise.
+            let place = unsafe { *row }.wrapping_add(at).cast_const().cast();
+            if write {
+                prefetch_to_write(place);
+            } else {
+                prefetch_far(place);
+            }
+            row = row.wrapping_offset(step);
+        }
+    }
+
+    #[inline(always)]
+    fn next(&self) -> Option<Self> {
+        (!self.ahead.is_null()).then_some(Rows { table: self.ahead, ..*self })
     }
 }
 
@@ -96,12 +244,19 @@ pub(super) fn gaps<T>(strips: &[Strip<T>], len: usize) -> impl Iterator<Item = (
     ends.zip(starts).filter(|(end, start)| end < start)
 }
 
+/// The one strip that has the whole line of `len` elements, if there is one.
+pub(super) fn whole<T>(strips: &[Strip<T>], len: usize) -> Option<&Strip<T>> {
+    match strips {
+        [strip] if strip.len == len => Some(strip),
+        _ => None,
+    }
+}
+
 /// Writes the address of every row of a line of `len` elements into `table`,
-/// `spare` for those that no strip has, and that of row 0 once more at the
-/// end, where backward transforms look for it.
+/// `spare` for those that no strip has.
 ///
 /// # Safety
-/// `table` has room for one more than `len`.
+/// `table` has room for `len`.
 pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], len: usize, spare: *mut T, table: *mut *mut T) {
     for (from, to) in gaps(strips, len) {
         for k in from..to {
@@ -110,30 +265,30 @@ pub(super) unsafe fn list_rows<T>(strips: &[Strip<T>], len: usize, spare: *mut T
         }
     }
     for strip in strips {
-        // SAFETY: strips lie within the line.
-        let mut place = unsafe { table.add(strip.at) };
         for k in 0..strip.len {
-            // SAFETY: the caller's promise.
-            unsafe {
-                *place = strip.ptr.wrapping_offset(k as isize * strip.step);
-                place = place.add(1);
-            }
+            // SAFETY: the caller's promise; strips lie within the line.
+            unsafe { *table.add(strip.at + k) = strip.ptr.wrapping_offset(k as isize * strip.step) };
         }
     }
-    // SAFETY: the caller's promise; the table is not empty.
-    unsafe { *table.add(len) = *table };
 }
 
-/// Whether groups of lines fill whole cache lines, row by row (neighbouring
-/// lines side by side) or line by line.
-pub(super) fn whole_cache_lines<V: Vector>(strips: &[Strip<V::T>], width: usize) -> bool {
-    const LINE: isize = 64;
-    let size = size_of::<V::T>() as isize;
+/// Whether the lines of a block fill whole cache lines, row by row
+/// (neighbouring lines side by side, `groups` vectors at a time) or line by line.
+pub(super) fn whole_cache_lines<V: Vector>(
+    strips: &[Strip<V::T>],
+    width: usize,
+    lines: usize,
+    groups: usize,
+) -> bool {
+    const LINE: usize = 64;
+    let size = size_of::<V::T>();
+    let whole = |numbers: usize| (numbers * size).is_multiple_of(LINE);
+    let rows_fill = whole(groups * V::LANES) && whole(lines * width);
     strips.iter().all(|strip| {
-        let aligned = (strip.ptr as isize) % LINE == 0;
-        let rows = strip.lane == width as isize && strip.step * size % LINE == 0;
+        let aligned = (strip.ptr as usize).is_multiple_of(LINE);
+        let rows = strip.lane == 2 && width == 2 && rows_fill && whole(strip.step.unsigned_abs());
         let columns = strip.step == width as isize
-            && strip.lane * size % LINE == 0
+            && whole(strip.lane.unsigned_abs())
             && (strip.len * width).is_multiple_of(V::LANES);
         V::STREAMS && aligned && (rows || columns)
     })
@@ -142,4 +297,10 @@ pub(super) fn whole_cache_lines<V: Vector>(strips: &[Strip<V::T>], width: usize)
 /// Whether neighbouring lines lie side by side in every strip.
 pub(super) fn are_rows<T>(strips: &[Strip<T>], width: usize) -> bool {
     strips.iter().all(|strip| strip.lane == width as isize)
+}
+
+/// Whether rows lie so that few of them fit a cache: at multiples of a page.
+pub(super) fn are_aliases<T>(strips: &[Strip<T>]) -> bool {
+    const PAGE: usize = 4096;
+    strips.iter().any(|strip| (strip.step.unsigned_abs() * size_of::<T>()).is_multiple_of(PAGE))
 }

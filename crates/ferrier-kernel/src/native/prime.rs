@@ -4,12 +4,12 @@
 use std::marker::PhantomData;
 
 use super::factor::{Radices, factors, is_prime, power, primitive_root, smooth_from};
-use super::fft::Fft;
+use super::fft::{Desk, Fft, Places};
 use super::portable::Portable;
-use super::ports::{Area, Sink};
+use super::ports::{Even, Port};
 use super::roots::Roots;
 use super::touch::Touch;
-use super::vector::{Op, Pair, Vector};
+use super::vector::{FACTOR, Op, Vector, factor};
 use crate::Real;
 
 /// The spectrum of a convolution's kernel, over its length: in double
@@ -19,19 +19,20 @@ fn spectrum<T: Real>(kernel: impl Iterator<Item = (f64, f64)>) -> Vec<T> {
     let kernel: Vec<_> = kernel.collect();
     let n = kernel.len();
     let fft = Fft::<f64>::new(n, V::RADICES, false);
-    let mut work = vec![0.0; (2 * n + fft.spare()) * 2 * V::LANES];
+    let mut work = vec![0.0; (2 * n + fft.spare()) * V::LANES];
     for (k, x) in kernel.iter().enumerate() {
-        (work[2 * k * V::LANES], work[(2 * k + 1) * V::LANES]) = *x;
+        (work[k * V::LANES], work[k * V::LANES + 1]) = *x;
     }
     let a = work.as_mut_ptr();
     // SAFETY: two areas of n elements and the spare one; plain arrays need no instruction set.
     unsafe {
-        let b = a.add(n * 2 * V::LANES);
-        let spare = b.add(n * 2 * V::LANES);
-        fft.run::<V, _, _>(Area(a), a, Area(b), spare, &mut Touch::nothing());
+        let b = a.add(n * V::LANES);
+        let spare = b.add(n * V::LANES);
+        let (one, two, touch) = (Even::areas::<V>(a, 0), Even::areas::<V>(b, 0), &mut Touch::nothing());
+        fft.run::<V, _, _>(one, two, &mut Desk { work: one, groups: 1, scrambled: false, spare, touch });
     }
-    let lane = work[n * 2 * V::LANES..].iter().step_by(V::LANES).take(2 * n);
-    lane.map(|x| T::rounded(x / n as f64)).collect()
+    let elements = work[n * V::LANES..].chunks_exact(V::LANES).take(n);
+    elements.flat_map(|x| factor(x[0] / n as f64, x[1] / n as f64)).collect()
 }
 
 /// Rader: but for element 0, a transform of a prime length is a cyclic
@@ -71,25 +72,26 @@ impl<T: Real> Rader<T> {
     }
 
     /// # Safety
-    /// As [`Fft::run`]; `to` has places for the p results, `stride` apart from `base`.
-    pub unsafe fn run<V: Vector<T = T>, D: Sink<V>>(
+    /// As [`Fft::run`]; `to` has places for the p results.
+    pub unsafe fn run<V: Vector<T = T>, D: Port<V>>(
         &self,
         block: *mut T,
-        base: usize,
-        stride: isize,
-        to: D,
+        to: Places<D>,
         spare: *mut T,
         touch: &mut Touch<'_, T>,
     ) {
-        let size = (self.p - 1) * 2 * V::LANES;
+        let size = (self.p - 1) * V::LANES;
         // SAFETY: the spare area holds two lines of p - 1, and the inner transform's own.
         unsafe {
             let (a, b, rest) = (spare, spare.add(size), spare.add(2 * size));
             V::enter(Reorder::<V> { from: block, order: &self.order_in, to: a });
-            self.inner.run::<V, _, _>(Area(a), a, Area(b), rest, touch);
+            let (one, two) = (Even::areas::<V>(a, 0), Even::areas::<V>(b, 0));
+            let mut desk = Desk { work: one, groups: 1, scrambled: false, spare: rest, touch };
+            self.inner.run::<V, _, _>(one, two, &mut desk);
             V::enter(RaderMiddle::<V> { block, area: b, spectrum: &self.spectrum });
-            self.inner.run::<V, _, _>(Area(b), b, Area(a), rest, touch);
-            V::enter(RaderEnd::<V, D> { block, area: a, order: &self.order_out, base, stride, to });
+            desk.work = two;
+            self.inner.run::<V, _, _>(two, one, &mut desk);
+            V::enter(RaderEnd::<V, D> { block, area: a, order: &self.order_out, to });
         }
     }
 }
@@ -106,7 +108,7 @@ impl<V: Vector> Op<V> for Reorder<'_, V> {
     unsafe fn run(self) {
         for (q, &k) in self.order.iter().enumerate() {
             // SAFETY: the order's entries lie within the block.
-            unsafe { Pair::<V>::load(self.from, k).store(self.to, q) };
+            unsafe { V::get(self.from, k).put(self.to, q) };
         }
     }
 }
@@ -125,13 +127,13 @@ impl<V: Vector> Op<V> for RaderMiddle<'_, V> {
     unsafe fn run(self) {
         // SAFETY: the area is as long as the spectrum, the block one longer.
         unsafe {
-            let first = Pair::<V>::load(self.block, 0);
-            let sum = Pair::<V>::load(self.area, 0);
-            for (q, w) in self.spectrum.chunks_exact(2).enumerate() {
-                Pair::<V>::load(self.area, q).times(V::splat(w[0]), V::splat(w[1])).store(self.area, q);
+            let first = V::get(self.block, 0);
+            let sum = V::get(self.area, 0);
+            for (q, w) in self.spectrum.chunks_exact(FACTOR).enumerate() {
+                V::get(self.area, q).times_factor(w.as_ptr()).put(self.area, q);
             }
-            Pair::load(self.area, 0).add(first).store(self.area, 0);
-            first.add(sum).store(self.block, 0);
+            V::get(self.area, 0).add(first).put(self.area, 0);
+            first.add(sum).put(self.block, 0);
         }
     }
 }
@@ -140,21 +142,18 @@ struct RaderEnd<'a, V: Vector, D> {
     block: *const V::T,
     area: *const V::T,
     order: &'a [usize],
-    base: usize,
-    stride: isize,
-    to: D,
+    to: Places<D>,
 }
 
-impl<V: Vector, D: Sink<V>> Op<V> for RaderEnd<'_, V, D> {
+impl<V: Vector, D: Port<V>> Op<V> for RaderEnd<'_, V, D> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
         // SAFETY: the order's entries lie within the line.
         unsafe {
-            self.to.put(self.base, Pair::load(self.block, 0));
+            self.to.put(0, V::get(self.block, 0));
             for (q, &k) in self.order.iter().enumerate() {
-                self.to
-                    .put(self.base.wrapping_add_signed(k as isize * self.stride), Pair::load(self.area, q));
+                self.to.put(k, V::get(self.area, q));
             }
         }
     }
@@ -179,7 +178,7 @@ impl<T: Real> Bluestein<T> {
         Bluestein {
             inner: Fft::new(len, radices, false),
             spectrum: spectrum(kernel),
-            chirp: (0..n).map(chirp).flat_map(|(cos, sin)| [T::rounded(cos), T::rounded(-sin)]).collect(),
+            chirp: (0..n).map(chirp).flat_map(|(cos, sin)| factor(cos, -sin)).collect(),
         }
     }
 
@@ -188,27 +187,28 @@ impl<T: Real> Bluestein<T> {
     }
 
     /// # Safety
-    /// As [`Fft::run`]; `to` has places for the n results, `stride` apart from `base`.
-    pub unsafe fn run<V: Vector<T = T>, D: Sink<V>>(
+    /// As [`Fft::run`]; `to` has places for the n results.
+    pub unsafe fn run<V: Vector<T = T>, D: Port<V>>(
         &self,
         block: *mut T,
-        base: usize,
-        stride: isize,
-        to: D,
+        to: Places<D>,
         spare: *mut T,
         touch: &mut Touch<'_, T>,
     ) {
         let len = self.inner.n;
-        let size = len * 2 * V::LANES;
+        let size = len * V::LANES;
         // SAFETY: the spare area holds two lines of len, and the inner transform's own.
         unsafe {
             let (a, b, rest) = (spare, spare.add(size), spare.add(2 * size));
             V::enter(Times::<V> { from: block, by: &self.chirp, to: a, len });
-            self.inner.run::<V, _, _>(Area(a), a, Area(b), rest, touch);
+            let (one, two) = (Even::areas::<V>(a, 0), Even::areas::<V>(b, 0));
+            let mut desk = Desk { work: one, groups: 1, scrambled: false, spare: rest, touch };
+            self.inner.run::<V, _, _>(one, two, &mut desk);
             V::enter(Times::<V> { from: b, by: &self.spectrum, to: b, len });
-            self.inner.run::<V, _, _>(Area(b), b, Area(a), rest, touch);
+            desk.work = two;
+            self.inner.run::<V, _, _>(two, one, &mut desk);
             let lanes = PhantomData::<V>;
-            V::enter(BluesteinEnd { area: a, chirp: &self.chirp, len, base, stride, to, lanes });
+            V::enter(BluesteinEnd { area: a, chirp: &self.chirp, len, to, lanes });
         }
     }
 }
@@ -227,11 +227,11 @@ impl<V: Vector> Op<V> for Times<'_, V> {
     unsafe fn run(self) {
         // SAFETY: `from` is as long as `by`, `to` has len elements.
         unsafe {
-            for (k, w) in self.by.chunks_exact(2).enumerate() {
-                Pair::<V>::load(self.from, k).times(V::splat(w[0]), V::splat(w[1])).store(self.to, k);
+            for (k, w) in self.by.chunks_exact(FACTOR).enumerate() {
+                V::get(self.from, k).times_factor(w.as_ptr()).put(self.to, k);
             }
-            for k in self.by.len() / 2..self.len {
-                Pair::<V>::zero().store(self.to, k);
+            for k in self.by.len() / FACTOR..self.len {
+                V::zero().put(self.to, k);
             }
         }
     }
@@ -241,23 +241,21 @@ struct BluesteinEnd<'a, V: Vector, D> {
     area: *const V::T,
     chirp: &'a [V::T],
     len: usize,
-    base: usize,
-    stride: isize,
-    to: D,
+    to: Places<D>,
     lanes: PhantomData<V>,
 }
 
-impl<V: Vector, D: Sink<V>> Op<V> for BluesteinEnd<'_, V, D> {
+impl<V: Vector, D: Port<V>> Op<V> for BluesteinEnd<'_, V, D> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
-        for (k, w) in self.chirp.chunks_exact(2).enumerate() {
+        for (k, w) in self.chirp.chunks_exact(FACTOR).enumerate() {
             // The second transform ran forward too, so its results come in reverse.
             let from = if k == 0 { 0 } else { self.len - k };
             // SAFETY: the area has len elements, `to` the places.
             unsafe {
-                let x = Pair::<V>::load(self.area, from).times(V::splat(w[0]), V::splat(w[1]));
-                self.to.put(self.base.wrapping_add_signed(k as isize * self.stride), x);
+                let x = V::get(self.area, from).times_factor(w.as_ptr());
+                self.to.put(k, x);
             }
         }
     }

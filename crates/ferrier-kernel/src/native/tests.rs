@@ -115,8 +115,10 @@ enum Shape {
     WholeRows,
     /// Columns likewise.
     WholeColumns,
+    /// Rows a multiple of a page apart, of which few fit a cache.
+    PageRows,
 }
-const SHAPES: [Shape; 8] = [
+const SHAPES: [Shape; 9] = [
     Shape::Rows,
     Shape::RowPieces,
     Shape::Columns,
@@ -125,6 +127,7 @@ const SHAPES: [Shape; 8] = [
     Shape::Backwards,
     Shape::WholeRows,
     Shape::WholeColumns,
+    Shape::PageRows,
 ];
 
 /// Strips over one buffer, and the buffer's length.
@@ -143,9 +146,11 @@ fn strips<T>(shape: Shape, lines: usize, len: usize, width: usize) -> (Vec<(usiz
         // 16 numbers are a cache line, or two.
         Shape::WholeRows => ((w * (l + 3) + 15) / 16 * 16, w),
         Shape::WholeColumns => (w, (w * n + 20) / 16 * 16),
+        Shape::PageRows => (1024, w),
     };
     let mut strips = vec![];
-    let mut offset = if matches!(shape, Shape::WholeRows | Shape::WholeColumns) { 16 } else { 7 };
+    let mut offset =
+        if matches!(shape, Shape::WholeRows | Shape::WholeColumns | Shape::PageRows) { 16 } else { 7 };
     for cut in cuts.windows(2) {
         let pieces = cut[1] - cut[0];
         let first = if lane < 0 { (l - 1) * w } else { 0 };
@@ -301,7 +306,11 @@ fn every_small_length() {
 #[test]
 fn larger_lengths() {
     for n in [144, 243, 250, 256, 289, 360, 384, 500, 512, 1000, 1001, 1009, 1024, 2021, 2048, 2187] {
-        check_all(n, 9, &[Shape::Rows, Shape::ColumnPieces, Shape::WholeRows, Shape::WholeColumns]);
+        check_all(
+            n,
+            9,
+            &[Shape::Rows, Shape::ColumnPieces, Shape::WholeRows, Shape::WholeColumns, Shape::PageRows],
+        );
     }
 }
 
@@ -321,7 +330,7 @@ fn a_line_depends_on_itself_alone() {
         let bits = |line: &[T]| line.iter().map(|x| x.bits()).collect::<Vec<_>>();
         let full = run(&*lines, &spec, &input, (Shape::Rows, Shape::Rows), false);
         for count in 1..=33 {
-            let shapes = (SHAPES[count % 6], SHAPES[count / 6 % 6]);
+            let shapes = (SHAPES[count % 9], SHAPES[count / 4 % 9]);
             // Other places in the block, too.
             let from = (7 * count) % (34 - count);
             let part = run(&*lines, &spec, &input[from..from + count], shapes, false);
@@ -332,7 +341,7 @@ fn a_line_depends_on_itself_alone() {
     }
     for isa in Isa::available() {
         for kind in KINDS {
-            for n in [1, 2, 16, 30, 37, 45, 60, 128, 143] {
+            for n in [1, 2, 16, 24, 25, 27, 30, 37, 45, 60, 64, 128, 143, 192] {
                 check::<f32>(n, kind, isa);
                 check::<f64>(n, kind, isa);
             }

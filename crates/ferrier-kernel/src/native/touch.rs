@@ -146,12 +146,25 @@ fn prefetch(p: *const u8) {
 
 /// Fetches a cache line as its owner, so that the store does not have to wait.
 #[inline(always)]
-fn prefetch_to_write(p: *const u8) {
+pub(super) fn prefetch_to_write(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: a prefetch of any address is harmless; processors without the instruction do nothing.
     unsafe {
         std::arch::asm!("prefetchw [{0}]", in(reg) p, options(nostack, preserves_flags, readonly))
     };
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = p;
+}
+
+/// Fetches a cache line into the second-level cache: the first has fewer places.
+#[inline(always)]
+pub(super) fn prefetch_far(p: *const u8) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        // SAFETY: a prefetch of any address is harmless, and SSE is always there.
+        unsafe { _mm_prefetch::<_MM_HINT_T1>(p.cast()) };
+    }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = p;
 }

@@ -1,24 +1,26 @@
-//! What the passes need of a vector of lanes, and complex numbers made of two.
+//! What the passes need of a vector: complex numbers of several lines.
 
 use super::factor::Radices;
 use crate::Real;
 
-/// The widest vector there is, in lanes.
+/// The widest vector there is: its numbers, and the lines it carries.
 pub(super) const MAX_LANES: usize = 16;
+pub(super) const MAX_LINES: usize = MAX_LANES / 2;
 
-/// A vector with one number of each of `LANES` lines.
+/// A vector with one complex number of each of `LINES` lines, imaginary parts
+/// next to real ones, as they lie in the caller's memory. So a row of
+/// neighbouring lines is loaded as it is, and a number takes one register.
 ///
 /// Values may exist only inside [`Vector::enter`], which is where the
 /// instructions behind them are known to be there: that is what makes the
 /// arithmetic safe to call.
 pub(super) trait Vector: Copy + 'static {
-    /// The number in a lane.
+    /// The numbers in it.
     type T: Real;
-    /// How many lines.
+    /// How many numbers.
     const LANES: usize;
-    /// Lane `i` holds line `ORDER[i]` of the group: the order in which
-    /// [`load_pairs`](Vector::load_pairs) is cheapest.
-    const ORDER: [usize; MAX_LANES];
+    /// How many lines.
+    const LINES: usize = Self::LANES / 2;
     /// Radices worth a pass of their own and what it costs: large ones save trips
     /// to the cache, but only where there are registers for them.
     const RADICES: Radices;
@@ -30,19 +32,26 @@ pub(super) trait Vector: Copy + 'static {
     unsafe fn enter<O: Op<Self>>(op: O) -> O::Out;
 
     fn splat(x: Self::T) -> Self;
+    /// `re + i im` in every line.
+    fn twin(re: Self::T, im: Self::T) -> Self;
+    /// The two numbers at `p`, in every line.
+    /// # Safety
+    /// Two numbers can be read.
+    unsafe fn load_twin(p: *const Self::T) -> Self;
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
+    /// Number by number, not complex; likewise below.
     fn mul(self, b: Self) -> Self;
-    #[inline(always)]
-    fn negated(self) -> Self {
-        Self::splat(Self::T::rounded(-0.0)).sub(self)
-    }
     /// `self * b + c`
     fn mul_add(self, b: Self, c: Self) -> Self;
-    /// `self * b - c`
-    fn mul_sub(self, b: Self, c: Self) -> Self;
     /// `c - self * b`
     fn neg_mul_add(self, b: Self, c: Self) -> Self;
+    /// Real and imaginary parts in each other's place.
+    fn swap(self) -> Self;
+    /// The real part in the place of both.
+    fn reals(self) -> Self;
+    /// The complex numbers in reverse order.
+    fn reverse(self) -> Self;
 
     /// # Safety
     /// `LANES` numbers can be read.
@@ -50,20 +59,6 @@ pub(super) trait Vector: Copy + 'static {
     /// # Safety
     /// `LANES` numbers can be written.
     unsafe fn store(self, p: *mut Self::T);
-    /// Numbers of neighbouring lines, in line order in memory.
-    /// # Safety
-    /// `LANES` numbers can be read.
-    unsafe fn load_row(p: *const Self::T) -> Self;
-    /// # Safety
-    /// `LANES` numbers can be written.
-    unsafe fn store_row(self, p: *mut Self::T);
-    /// Complex numbers of neighbouring lines, in line order in memory.
-    /// # Safety
-    /// `2 * LANES` numbers can be read.
-    unsafe fn load_pairs(p: *const Self::T) -> Pair<Self>;
-    /// # Safety
-    /// `2 * LANES` numbers can be written.
-    unsafe fn store_pairs(p: *mut Self::T, c: Pair<Self>);
     /// Whether there are stores that go past the caches.
     const STREAMS: bool = false;
     /// [`store`](Vector::store) past the caches where that can be.
@@ -74,53 +69,85 @@ pub(super) trait Vector: Copy + 'static {
         // SAFETY: the caller's promise.
         unsafe { self.store(p) };
     }
-    /// [`store_pairs`](Vector::store_pairs) past the caches where that can be.
-    /// # Safety
-    /// `2 * LANES` numbers can be written, aligned to the vector's size.
+    /// Turns the first `LINES` rows of complex numbers into columns.
+    fn transpose(rows: &mut [Self; MAX_LINES]);
+
     #[inline(always)]
-    unsafe fn stream_pairs(p: *mut Self::T, c: Pair<Self>) {
+    fn zero() -> Self {
+        Self::splat(Self::T::default())
+    }
+
+    /// `self + i b`. Products with one change no bit.
+    #[inline(always)]
+    fn add_i(self, b: Self) -> Self {
+        b.swap().mul_add(Self::twin(Self::T::rounded(-1.0), Self::T::rounded(1.0)), self)
+    }
+
+    /// `self - i b`
+    #[inline(always)]
+    fn sub_i(self, b: Self) -> Self {
+        b.swap().neg_mul_add(Self::twin(Self::T::rounded(-1.0), Self::T::rounded(1.0)), self)
+    }
+
+    /// `self + conj(b)`
+    #[inline(always)]
+    fn add_conj(self, b: Self) -> Self {
+        b.mul_add(Self::twin(Self::T::rounded(1.0), Self::T::rounded(-1.0)), self)
+    }
+
+    /// `self - conj(b)`
+    #[inline(always)]
+    fn sub_conj(self, b: Self) -> Self {
+        b.neg_mul_add(Self::twin(Self::T::rounded(1.0), Self::T::rounded(-1.0)), self)
+    }
+
+    #[inline(always)]
+    fn conj(self) -> Self {
+        self.mul(Self::twin(Self::T::rounded(1.0), Self::T::rounded(-1.0)))
+    }
+
+    /// The complex product with `re + i im`, which come as `re` everywhere
+    /// and as `-im` and `im` in the places of real and imaginary parts.
+    #[inline(always)]
+    fn times(self, re: Self, im: Self) -> Self {
+        self.mul_add(re, self.swap().mul(im))
+    }
+
+    /// The complex product with a [`factor`].
+    ///
+    /// # Safety
+    /// Three numbers can be read.
+    #[inline(always)]
+    unsafe fn times_factor(self, w: *const Self::T) -> Self {
         // SAFETY: the caller's promise.
-        unsafe { Self::store_pairs(p, c) };
-    }
-    /// Turns the first `LANES` rows into columns.
-    fn transpose(rows: &mut [Self; MAX_LANES]);
-
-    /// `LANES` numbers of each lane's line, from number `m` on, one vector for each number.
-    /// # Safety
-    /// They can be read.
-    #[inline(always)]
-    unsafe fn load_square(lines: &[*mut Self::T; MAX_LANES], m: usize) -> [Self; MAX_LANES] {
-        let mut rows = [Self::splat(Self::T::default()); MAX_LANES];
-        for i in 0..Self::LANES {
-            // SAFETY: the caller's promise.
-            rows[i] = unsafe { Self::load(lines[i].add(m)) };
-        }
-        Self::transpose(&mut rows);
-        rows
+        unsafe { self.times(Self::splat(*w), Self::load_twin(w.add(1))) }
     }
 
-    /// The way back.
+    /// Element `k` of an area of scratch, vector after vector.
+    ///
     /// # Safety
-    /// They can be written, and are aligned to the vector's size for `stream`.
+    /// The area reaches that far.
     #[inline(always)]
-    unsafe fn store_square(
-        mut columns: [Self; MAX_LANES],
-        lines: &[*mut Self::T; MAX_LANES],
-        m: usize,
-        stream: bool,
-    ) {
-        Self::transpose(&mut columns);
-        for i in 0..Self::LANES {
-            // SAFETY: the caller's promise.
-            unsafe {
-                if stream {
-                    columns[i].stream(lines[i].add(m));
-                } else {
-                    columns[i].store(lines[i].add(m));
-                }
-            }
-        }
+    unsafe fn get(area: *const Self::T, k: usize) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe { Self::load(area.add(Self::LANES * k)) }
     }
+
+    /// # Safety
+    /// The area reaches as far as element `k`.
+    #[inline(always)]
+    unsafe fn put(self, area: *mut Self::T, k: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { self.store(area.add(Self::LANES * k)) };
+    }
+}
+
+/// Numbers of a [`factor`].
+pub(super) const FACTOR: usize = 3;
+
+/// A complex factor as tables hold it, ready for [`Vector::times_factor`].
+pub(super) fn factor<T: Real>(re: f64, im: f64) -> [T; FACTOR] {
+    [T::rounded(re), T::rounded(-im), T::rounded(im)]
 }
 
 /// Work that runs inside [`Vector::enter`].
@@ -131,77 +158,4 @@ pub(super) trait Op<V: Vector> {
     /// # Safety
     /// Called through [`Vector::enter`]; the pointers that the op holds are good.
     unsafe fn run(self) -> Self::Out;
-}
-
-/// A complex number of each of `LANES` lines.
-#[derive(Clone, Copy)]
-pub(super) struct Pair<V> {
-    pub re: V,
-    pub im: V,
-}
-
-impl<V: Vector> Pair<V> {
-    #[inline(always)]
-    pub fn zero() -> Self {
-        let zero = V::splat(<V::T as Default>::default());
-        Pair { re: zero, im: zero }
-    }
-
-    #[inline(always)]
-    pub fn add(self, b: Self) -> Self {
-        Pair { re: self.re.add(b.re), im: self.im.add(b.im) }
-    }
-
-    #[inline(always)]
-    pub fn sub(self, b: Self) -> Self {
-        Pair { re: self.re.sub(b.re), im: self.im.sub(b.im) }
-    }
-
-    /// `self + i b`
-    #[inline(always)]
-    pub fn add_i(self, b: Self) -> Self {
-        Pair { re: self.re.sub(b.im), im: self.im.add(b.re) }
-    }
-
-    /// `self - i b`
-    #[inline(always)]
-    pub fn sub_i(self, b: Self) -> Self {
-        Pair { re: self.re.add(b.im), im: self.im.sub(b.re) }
-    }
-
-    #[inline(always)]
-    pub fn times(self, wr: V, wi: V) -> Self {
-        Pair { re: self.re.mul_sub(wr, self.im.mul(wi)), im: self.re.mul_add(wi, self.im.mul(wr)) }
-    }
-
-    #[inline(always)]
-    pub fn scaled(self, s: V) -> Self {
-        Pair { re: self.re.mul(s), im: self.im.mul(s) }
-    }
-
-    /// Element `k` of an area of scratch, where the real parts of all lanes
-    /// are followed by their imaginary parts.
-    ///
-    /// # Safety
-    /// The area reaches that far.
-    #[inline(always)]
-    pub unsafe fn load(area: *const V::T, k: usize) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let p = area.add(2 * V::LANES * k);
-            Pair { re: V::load(p), im: V::load(p.add(V::LANES)) }
-        }
-    }
-
-    /// # Safety
-    /// The area reaches as far as element `k`.
-    #[inline(always)]
-    pub unsafe fn store(self, area: *mut V::T, k: usize) {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let p = area.add(2 * V::LANES * k);
-            self.re.store(p);
-            self.im.store(p.add(V::LANES));
-        }
-    }
 }

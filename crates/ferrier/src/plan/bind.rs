@@ -93,11 +93,14 @@ impl<T: Real> Variant<T> {
     }
 }
 
+/// Factors of a long transform, by its points, its rows and whether they are those of `backward`.
+type Twiddles<T> = ((usize, usize, bool), Arc<Twiddle<T>>);
+
 /// Kernels' tables, made once for each kind of line.
 pub(super) struct Tables<T> {
     pub kernel: String,
     pub made: Vec<(LinesSpec, Arc<dyn Lines<T>>)>,
-    pub twiddles: Vec<((usize, usize, bool), Arc<Twiddle<T>>)>,
+    pub twiddles: Vec<Twiddles<T>>,
 }
 
 impl<T: Real> Tables<T> {

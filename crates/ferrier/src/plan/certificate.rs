@@ -266,7 +266,7 @@ impl<T: Real> Plan<T> {
         self.certificate = Some(certificate);
         let reached = certificate.loss + self.recipe.rounding_promised();
         match self.tolerance {
-            Some(allowed) if !(reached <= allowed) && self.ledger.is_some() => {
+            Some(allowed) if self.ledger.is_some() && (reached.is_nan() || reached > allowed) => {
                 Err(Error::Tolerance(format!(
                     "an error of at most {allowed:e} was allowed, but only {reached:e} can be vouched for: {}",
                     match reached.is_finite() {

@@ -347,7 +347,7 @@ impl<T: Real> Coding<T> {
 
     /// # Safety
     /// As much memory as [`scratch`] says, for one thread alone.
-    unsafe fn scratch(&self, start: *mut T) -> &mut [u64] {
+    unsafe fn scratch<'a>(&self, start: *mut T) -> &'a mut [u64] {
         let words = self.codec.scratch(CHUNK);
         match words {
             0 => &mut [],
@@ -453,7 +453,7 @@ impl<T: Real> Coding<T> {
     ///
     /// # Safety
     /// For that thread alone.
-    unsafe fn own_scratch(&self) -> &mut [u64] {
+    unsafe fn own_scratch<'a>(&self) -> &'a mut [u64] {
         // SAFETY: the plan set it for this call.
         unsafe { self.scratch(self.grounds.scratch.load(Relaxed)) }
     }

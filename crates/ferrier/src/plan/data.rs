@@ -268,6 +268,7 @@ impl<'a, T: Real> Rows<'a, T> {
         Rows { modes: &spectrum.complex()[at..], step: spectrum.complex_geometry().strides[axis] / 2 }
     }
 
+    #[inline]
     pub fn get(&self, i: usize) -> Complex<T> {
         self.modes[i * self.step]
     }

@@ -532,7 +532,7 @@ impl<T: Real> Draft<T> {
         let strips = passes().map(BoundPass::most_strips).max().unwrap_or(0);
         let hands = (0..pool.threads()).map(|_| Hand::new(strips, self.comm.size())).collect();
         let movers: Vec<_> = self.variants.iter().map(|variant| variant.movers.clone()).collect();
-        let flies = movers.iter().any(|movers| movers.len() > 0);
+        let flies = movers.iter().any(|movers| !movers.is_empty());
         let lookout = (self.lookout && flies).then(|| Lookout::new(movers)).transpose();
         let lookout = lookout.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?;
         Ok(Plan::assemble(self, work, pool, hands, lookout))

@@ -28,7 +28,7 @@ pub(super) struct Apprentice {
 #[derive(Serialize, Deserialize)]
 enum Told {
     Stay,
-    Try(Choice),
+    Try(Box<Choice>),
     Keep(Box<Outcome>),
 }
 
@@ -72,7 +72,7 @@ impl Apprentice {
         };
         match serde_json::from_slice(&self.comm.all_gather(&told)?[0]).map_err(Error::other)? {
             Told::Stay => {}
-            Told::Try(choice) => self.pending = Some(choice),
+            Told::Try(choice) => self.pending = Some(*choice),
             Told::Keep(outcome) => {
                 wisdom::note::<T>(&self.comm, &self.problem, &self.given, &outcome, &self.source);
                 (self.pending, self.over) = (Some(outcome.choice), true);

@@ -43,6 +43,7 @@ pub struct Modes<'a, T> {
 
 impl<T: Real> Modes<'_, T> {
     /// The runs of the block, one by one.
+    #[inline]
     pub fn runs(&mut self) -> impl Iterator<Item = Run<'_, T>> {
         let (first, batch, along, axis) = (self.first, self.batch, self.along, self.side);
         let (len, width) = (self.len, self.width);
@@ -66,31 +67,37 @@ pub struct Run<'a, T> {
 impl<T: Real> Run<'_, T> {
     /// Global index, in the spectrum, of the first mode. For each complex
     /// axis of n points indices are those of `numpy.fft.fftfreq(n)`.
+    #[inline]
     pub fn first(&self) -> [usize; 3] {
         self.first
     }
 
     /// The axis along which the others follow.
+    #[inline]
     pub fn axis(&self) -> usize {
         self.axis
     }
 
     /// Which array of the batch they belong to.
+    #[inline]
     pub fn batch(&self) -> usize {
         self.batch
     }
 
     /// How many modes.
+    #[inline]
     pub fn len(&self) -> usize {
         self.numbers.len() / self.width
     }
 
     /// Are there none? (There never are.)
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.numbers.is_empty()
     }
 
     /// Are the modes real numbers, as those of cosine and sine transforms are?
+    #[inline]
     pub fn is_real(&self) -> bool {
         self.width == 1
     }
@@ -99,6 +106,7 @@ impl<T: Real> Run<'_, T> {
     ///
     /// # Panics
     /// If they are real.
+    #[inline]
     pub fn complex(&mut self) -> &mut [Complex<T>] {
         assert!(self.width == 2, "the modes of this spectrum are real numbers");
         // SAFETY: pairs of T are Complex<T>.
@@ -109,22 +117,22 @@ impl<T: Real> Run<'_, T> {
     ///
     /// # Panics
     /// If they are complex.
+    #[inline]
     pub fn real(&mut self) -> &mut [T] {
         assert!(self.width == 1, "the modes of this spectrum are complex numbers");
         self.numbers
     }
 
     /// Multiplies each mode, complex or real, by a real factor.
+    #[inline]
     pub fn scale(&mut self, factor: impl Fn(usize) -> T) {
-        match self.width {
-            1 => self.numbers.iter_mut().enumerate().for_each(|(i, number)| *number *= factor(i)),
-            _ => {
-                for (i, pair) in self.numbers.chunks_exact_mut(2).enumerate() {
-                    let factor = factor(i);
-                    pair[0] *= factor;
-                    pair[1] *= factor;
-                }
-            }
+        if self.width == 1 {
+            self.numbers.iter_mut().enumerate().for_each(|(i, number)| *number *= factor(i));
+            return;
+        }
+        for (i, mode) in self.complex().iter_mut().enumerate() {
+            let factor = factor(i);
+            *mode = Complex::new(mode.re * factor, mode.im * factor);
         }
     }
 }

@@ -179,7 +179,7 @@ impl List<'_> {
         let Some(pass) = self.schedule.passes.iter().position(|pass| pass.from == End::Wire(reshape)) else {
             return;
         };
-        let (lot, last) = (tile / along, (tile + 1) % along == 0);
+        let (lot, last) = (tile / along, (tile + 1).is_multiple_of(along));
         if held {
             if last && lot + 1 == self.lots {
                 self.all_of(pass, 0..self.lots);

@@ -29,7 +29,7 @@ enum Work<T> {
     Lines(LineGrid<T>),
     /// Two axes: each plane through `first` into scratch (or straight into
     /// the target) and through `second` to its place.
-    Planes { first: LineGrid<T>, second: LineGrid<T>, plane: usize },
+    Planes { first: LineGrid<T>, second: Box<LineGrid<T>>, plane: usize },
 }
 
 impl<T> Work<T> {
@@ -416,7 +416,7 @@ fn planes<T: Real>(
     let mut second = LineGrid::new(axes[1], &between, middle, after, make(two)?, (arrays, site.block));
     first.near[1] = !in_target;
     second.near = [true, in_target || two.ragged_to.is_some()];
-    Ok(Work::Planes { first, second, plane })
+    Ok(Work::Planes { first, second: Box::new(second), plane })
 }
 
 /// A plane in a thread's scratch: rows along the first leg's axis or the

@@ -87,6 +87,7 @@ impl<T: Real> Operator<T> for Derivative<T> {
 }
 
 /// The entries of the tables for the first mode of a run, and those of its axis for all of it.
+#[inline]
 pub(super) fn at<'t, R: Copy, T: Real>(tables: &'t [Vec<R>; 3], run: &Run<'_, T>) -> ([R; 3], &'t [R]) {
     let (first, axis) = (run.first(), run.axis());
     (std::array::from_fn(|a| tables[a][first[a]]), &tables[axis][first[axis]..][..run.len()])

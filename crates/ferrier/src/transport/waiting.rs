@@ -9,6 +9,10 @@ const NAP: Duration = Duration::from_millis(20);
 /// How late a sleeper may wake.
 const LATE: Duration = Duration::from_micros(120);
 
+/// Rounds of spinning, some milliseconds: who transforms small arrays in turn with other work of his own should not wait
+/// for threads to wake, which takes as long as a transform of 64^3.
+const SPINS: u32 = 80_000;
+
 /// Threads of this process that may be busy at once; above the number of
 /// cores spinning only takes time from the one that is waited for.
 static BUSY: AtomicUsize = AtomicUsize::new(1);
@@ -45,7 +49,7 @@ pub(crate) struct Backoff {
 
 impl Backoff {
     pub fn new() -> Self {
-        let spins = if BusyThreads::fit() { 20_000 } else { 0 };
+        let spins = if BusyThreads::fit() { SPINS } else { 0 };
         Backoff { rounds: 0, spins }
     }
 

@@ -45,9 +45,9 @@ pub(super) fn all(site: &Site<'_>, given: &Choice, reshapes: usize) -> Vec<(Fine
     let mut list = Vec::new();
     let of = reshapes.min(NAMES[0].len());
     for backward in [false, true] {
-        for number in 0..of {
+        for (number, names) in NAMES[usize::from(backward)].iter().enumerate().take(of) {
             let here = tiling(given, backward, number);
-            let [tile, window, polls] = NAMES[usize::from(backward)][number];
+            let [tile, window, polls] = *names;
             let longest = longest(site.problem);
             let start = if here.tile == 0 { longest } else { here.tile };
             let fine = |field| Fine::Reshape { backward, number, of, field };

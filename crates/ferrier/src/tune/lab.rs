@@ -24,9 +24,9 @@ const REPEATS: f64 = 200.0;
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
     /// Run a choice; stop after a run that takes longer than `limit` (none: never).
-    Trial { choice: Choice, runs: usize, limit: Option<f64> },
+    Trial { choice: Box<Choice>, runs: usize, limit: Option<f64> },
     /// Run two in turn.
-    Duel { one: Choice, other: Choice, rounds: usize },
+    Duel { one: Box<Choice>, other: Box<Choice>, rounds: usize },
     /// It is over.
     Done(Box<Outcome>),
 }
@@ -84,7 +84,8 @@ fn lead<T: Real>(
     for rival in &options.rivals {
         rivals.push(match judge.identity(rival) {
             Ok(_) => {
-                let order = Order::Duel { one: choice.clone(), other: rival.clone(), rounds: 9 };
+                let order =
+                    Order::Duel { one: Box::new(choice.clone()), other: Box::new(rival.clone()), rounds: 9 };
                 let times = lab.order(order)?;
                 Some([median(&times[0]) * 1e3, median(&times[1]) * 1e3])
             }
@@ -147,12 +148,13 @@ struct Leader<'a, T: Real> {
 impl<T: Real> Bench for Leader<'_, T> {
     fn trial(&mut self, point: &Point, runs: usize, limit: f64) -> Result<Vec<f64>> {
         let limit = limit.is_finite().then_some(limit);
-        let times = self.lab.order(Order::Trial { choice: self.knobs.choice(point), runs, limit })?;
+        let times =
+            self.lab.order(Order::Trial { choice: Box::new(self.knobs.choice(point)), runs, limit })?;
         Ok(times.into_iter().next().unwrap_or_default())
     }
 
     fn duel(&mut self, one: &Point, other: &Point, rounds: usize) -> Result<[Vec<f64>; 2]> {
-        let (one, other) = (self.knobs.choice(one), self.knobs.choice(other));
+        let [one, other] = [one, other].map(|point| Box::new(self.knobs.choice(point)));
         let mut times = self.lab.order(Order::Duel { one, other, rounds })?.into_iter();
         Ok([times.next().unwrap_or_default(), times.next().unwrap_or_default()])
     }

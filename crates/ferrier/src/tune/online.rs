@@ -34,7 +34,7 @@ pub(crate) enum Next {
     /// Go on as it is.
     Stay,
     /// The next transforms are to go by this choice.
-    Try(Choice),
+    Try(Box<Choice>),
     /// The search is over; from now on by what is kept.
     Keep(Box<Outcome>),
 }
@@ -142,7 +142,7 @@ impl Online {
             }
             Phase::Winner => {
                 self.phase = Phase::Again { winner: ratio };
-                Next::Try(self.given.clone())
+                Next::Try(Box::new(self.given.clone()))
             }
             Phase::Again { winner } => self.keep(winner < CLEAR * ratio, winner / ratio),
             Phase::Over => Next::Stay,
@@ -174,12 +174,12 @@ impl Online {
             Some(point) => {
                 let choice = knobs.choice(&point);
                 self.phase = Phase::Trial(point);
-                Next::Try(choice)
+                Next::Try(Box::new(choice))
             }
             None if self.best.0 == knobs.space().start() => self.keep(false, 1.0),
             None => {
                 self.phase = Phase::Winner;
-                Next::Try(knobs.choice(&self.best.0))
+                Next::Try(Box::new(knobs.choice(&self.best.0)))
             }
         }
     }

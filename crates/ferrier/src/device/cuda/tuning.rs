@@ -145,7 +145,7 @@ fn products(n: usize) -> Vec<Vec<usize>> {
         if list.len() == 6 {
             return;
         }
-        for radix in (2..=largest.min(left)).rev().filter(|r| left % r == 0 && smooth(*r)) {
+        for radix in (2..=largest.min(left)).rev().filter(|r| left.is_multiple_of(*r) && smooth(*r)) {
             list.push(radix);
             extend(left / radix, radix, list, all);
             list.pop();
