@@ -390,7 +390,7 @@ fn wild<T: Number>(count: usize) -> Vec<T> {
         }
     }
     let tiny = T::rounded(if T::NAME == "f64" { 1e-290 } else { 1e-36 });
-    numbers.iter_mut().skip(2 * 4096).take(4096).for_each(|x| *x = *x * tiny);
+    numbers.iter_mut().skip(2 * 4096).take(4096).for_each(|x| *x *= tiny);
     numbers.iter_mut().skip(3 * 4096).take(4096).for_each(|x| *x = T::rounded(0.0));
     numbers
 }
