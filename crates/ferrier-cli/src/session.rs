@@ -198,10 +198,11 @@ impl Session {
 fn same_words(one: &[u8], other: &[u8]) -> bool {
     let words = |text| <[u8]>::split(text, |&byte| byte == 0).enumerate();
     let input = |number: usize| number == 1 && one.starts_with(b"transform\0");
-    let equal = |((number, a), (_, b)): ((usize, &[u8]), (usize, &[u8]))| {
-        a == b || input(number) && !a.starts_with(b"-") && !b.starts_with(b"-")
-    };
-    words(one).count() == words(other).count() && words(one).zip(words(other)).all(equal)
+    let mut pairs = words(one).zip(words(other));
+    words(one).count() == words(other).count()
+        && pairs.all(|((number, a), (_, b))| {
+            a == b || input(number) && !a.starts_with(b"-") && !b.starts_with(b"-")
+        })
 }
 
 /// The same outcome on every rank. Collective.

@@ -91,9 +91,9 @@ impl Flow {
         let force = self.modes.complex();
         for (i, (k, square)) in self.waves.iter().enumerate() {
             let along = (force[i] * k[0] + force[m + i] * k[1] + force[2 * m + i] * k[2]) / square.max(1.0);
-            for c in 0..3 {
+            for (c, k) in k.iter().enumerate() {
                 let at = c * m + i;
-                slope[at] = force[at] - along * k[c] - modes[at] * (self.viscosity * square);
+                slope[at] = force[at] - along * k - modes[at] * (self.viscosity * square);
             }
         }
         Ok(())

@@ -39,7 +39,8 @@ fn check<T: Number>(n: usize, ranks: usize, transposed: bool, rng: &mut Rng) -> 
     let wanted = dft(&input, [1, 1, n], &[2], Direction::Forward, 1.0);
     let problem = Problem::c2c_1d(n);
     let problem = if transposed { problem.output(LayoutSpec::slabs(1)) } else { problem };
-    let choice = choice(*rng.pick(&exchanges()), *rng.pick(&kernels()));
+    let [exchange, kernel] = [*rng.pick(&exchanges()), *rng.pick(&kernels())];
+    let choice = choice(exchange, kernel);
     let told = format!("{n} points, {ranks} ranks, transposed {transposed}, {choice:?}");
     let found = ferrier::ranks(ranks).threads(1 + rng.below(2)).run(|comm| {
         let mut plan = plan_of::<T>(&comm, &problem, &choice)?;

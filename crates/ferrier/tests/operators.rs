@@ -69,7 +69,8 @@ fn trial(rng: &mut Rng) -> Trial {
     let problem = if rng.below(2) == 0 { prune(problem, rng) } else { problem };
     let output = if rng.below(2) == 0 { LayoutSpec::best() } else { layout(rng) };
     let problem = problem.input(layout(rng)).output(output).batch(1 + rng.below(3));
-    let mut choice = choice(*rng.pick(&exchanges()), *rng.pick(&kernels()));
+    let [exchange, kernel] = [*rng.pick(&exchanges()), *rng.pick(&kernels())];
+    let mut choice = choice(exchange, kernel);
     if rng.below(2) == 0 {
         let tiling =
             |rng: &mut Rng| Tiling { tile: 1 + rng.below(4), window: 1 + rng.below(3), ..Tiling::default() };

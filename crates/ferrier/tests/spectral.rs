@@ -76,7 +76,8 @@ fn each(
     for _ in 0..turns {
         let shape = [9 + rng.below(4), 9 + rng.below(4), 9 + rng.below(4)];
         let problem = problem(shape, &mut rng);
-        let choice = choice(*rng.pick(&exchanges()), *rng.pick(&kernels()));
+        let [exchange, kernel] = [*rng.pick(&exchanges()), *rng.pick(&kernels())];
+        let choice = choice(exchange, kernel);
         ferrier::ranks(1 + rng.below(5)).run(|comm| {
             let mut plan = Planner::new(&problem).choice(choice.clone()).draft::<f64>(&comm)?.build()?;
             let waves = Waves::new(plan.recipe(), LENGTHS)?;

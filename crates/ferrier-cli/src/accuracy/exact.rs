@@ -13,14 +13,14 @@ use crate::view::{View, distance, value};
 /// What is transformed.
 pub enum Field {
     Noise(Noise),
-    Smooth(Pulse),
+    Smooth(Box<Pulse>),
 }
 
 impl Field {
     pub fn new(name: DataName, shape: [usize; 3]) -> Self {
         match name {
             DataName::Noise => Field::Noise(Noise::new(shape, 1)),
-            DataName::Smooth => Field::Smooth(Pulse::new(shape)),
+            DataName::Smooth => Field::Smooth(Box::new(Pulse::new(shape))),
         }
     }
 
