@@ -509,7 +509,7 @@ fn text(args: &BenchArgs, report: &Report) -> String {
             format!("{:.0} % (3 passes at {} GB/s)", 100.0 * report.limit_fraction, digits(report.copy_gb_s)),
         ),
         ("error, round trip", error_text(report.error_l2)),
-        ("error, spectrum", format!("{:.2e} (at most {:.1e})", report.error_forward, report.error_bound)),
+        ("error, spectrum", spectrum_error(report)),
         ("memory per rank", bytes(report.memory_bytes_per_rank)),
         ("between ranks", bytes(report.wire_bytes)),
     ]);
@@ -527,6 +527,15 @@ fn text(args: &BenchArgs, report: &Report) -> String {
         out += &blocks::table(&report.breakdown);
     }
     out
+}
+
+/// The error of the spectrum, and where it is known, what it may be at most.
+fn spectrum_error(report: &Report) -> String {
+    let bound = match report.error_bound > 0.0 {
+        true => format!(" (at most {:.1e})", report.error_bound),
+        false => String::new(),
+    };
+    format!("{:.2e}{bound}", report.error_forward)
 }
 
 /// Per step: time, bytes, speed, fraction of the copy speed, GFlop/s.

@@ -241,3 +241,18 @@ fn copies_of_a_one_rank_run_under_a_launcher_are_refused() {
     assert!(other.status.code() == Some(2) && other.stderr.is_empty() && other.stdout.is_empty());
     assert!(under("off", "1").status.success());
 }
+
+#[test]
+fn devices_that_are_not_there_or_do_not_fit() {
+    assert_refused(&run(&["bench", "8", "--device", "abacus"]), "known are: cpu, cuda");
+    assert_refused(&run(&["bench", "8", "--against", "cufft"]), "peer cufft and --device cpu do not go together");
+    assert_refused(&run(&["bench", "8", "--device", "cuda", "--against", "fftw"]), "do not go together");
+    assert_refused(&run(&["tune", "8", "--device", "cuda"]), "tuning is for the CPU");
+    // Where there is a GPU, there is none of such a number.
+    for words in [&["bench", "8"][..], &["plan", "8"]] {
+        let output = run(&[words, &["--device", "cuda:4711"]].concat());
+        let told = String::from_utf8_lossy(&output.stderr);
+        let part = if told.contains("4711") { "there is no GPU 4711" } else { "CUDA" };
+        assert_refused(&output, part);
+    }
+}
