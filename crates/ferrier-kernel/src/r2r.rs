@@ -192,7 +192,7 @@ fn dct3(n: usize) -> Design {
         before: (0..2 * (n / 2 + 1)).map(number).collect(),
         engine: LineKind::RealBackward,
         n,
-        after: (0..n).map(|k| one(if k.is_multiple_of(2) { k / 2 } else { n - 1 - k / 2 }, 1.0)).collect(),
+        after: (0..n).map(|k| one(if k % 2 == 0 { k / 2 } else { n - 1 - k / 2 }, 1.0)).collect(),
     }
 }
 
