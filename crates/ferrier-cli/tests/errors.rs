@@ -245,7 +245,10 @@ fn copies_of_a_one_rank_run_under_a_launcher_are_refused() {
 #[test]
 fn devices_that_are_not_there_or_do_not_fit() {
     assert_refused(&run(&["bench", "8", "--device", "abacus"]), "known are: cpu, cuda");
-    assert_refused(&run(&["bench", "8", "--against", "cufft"]), "peer cufft and --device cpu do not go together");
+    assert_refused(
+        &run(&["bench", "8", "--against", "cufft"]),
+        "peer cufft and --device cpu do not go together",
+    );
     assert_refused(&run(&["bench", "8", "--device", "cuda", "--against", "fftw"]), "do not go together");
     assert_refused(&run(&["tune", "8", "--device", "cuda"]), "tuning is for the CPU");
     // Where there is a GPU, there is none of such a number.

@@ -14,6 +14,13 @@ mod rustfft;
 
 use serde::{Deserialize, Serialize};
 
+/// For the tests of this crate alone, which would otherwise compile all of it
+/// once more: the kernel on each instruction set.
+#[doc(hidden)]
+pub mod inside {
+    pub use crate::native::{Isa, Roots, lines_f32_on, lines_f64_on};
+}
+
 pub use r2r::R2r;
 pub use real::{Precision, Real};
 

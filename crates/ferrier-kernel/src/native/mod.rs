@@ -22,8 +22,6 @@ mod ports;
 mod prime;
 mod real;
 mod roots;
-#[cfg(test)]
-mod tests;
 mod touch;
 mod vector;
 #[cfg(target_arch = "x86_64")]
@@ -31,13 +29,14 @@ mod x86;
 
 use lines::NativeLines;
 use portable::Portable;
-pub(crate) use roots::Roots;
+pub use roots::Roots;
 
 use crate::{Lines, LinesSpec};
 
 /// An instruction set.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Isa {
+#[allow(missing_docs)]
+pub enum Isa {
     #[cfg(target_arch = "x86_64")]
     Avx512,
     #[cfg(target_arch = "x86_64")]
@@ -49,7 +48,7 @@ enum Isa {
 
 impl Isa {
     /// Those that this processor has, best first.
-    fn available() -> Vec<Isa> {
+    pub fn available() -> Vec<Isa> {
         let mut found = vec![];
         #[cfg(target_arch = "x86_64")]
         {
@@ -78,7 +77,8 @@ macro_rules! constructors {
             $on(Isa::available()[0], spec)
         }
 
-        fn $on(isa: Isa, spec: &LinesSpec) -> Box<dyn Lines<$t>> {
+        /// On an instruction set that this processor must have.
+        pub fn $on(isa: Isa, spec: &LinesSpec) -> Box<dyn Lines<$t>> {
             match isa {
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx512 => Box::new(NativeLines::<x86::$avx512>::new(spec)),

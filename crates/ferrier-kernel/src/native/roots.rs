@@ -69,7 +69,7 @@ fn series(x: Double) -> (Double, Double) {
 }
 
 /// The `n`-th roots of unity.
-pub(crate) struct Roots {
+pub struct Roots {
     n: usize,
     /// Angles of `i * 2 pi / 8n`, and of multiples of that by the length of
     /// `fine`: one product gives any angle of the first octant.
@@ -78,6 +78,7 @@ pub(crate) struct Roots {
 }
 
 impl Roots {
+    /// Those of 1.
     pub fn new(n: usize) -> Self {
         let step = ((n + 1) as f64).sqrt().ceil() as usize;
         let angle = |t: usize| series(TWO_PI.times(Double(t as f64, 0.0)).over(8.0 * n as f64));

@@ -221,7 +221,7 @@ impl<'a> Chain<'a> {
         let before = cut && self.may_send(reshape, &tiles, sender);
         let after = cut && !tiles.only_before && may_take(reshape, &tiles, &self.schedule.passes[taker]);
         let pipelined = before && after;
-        let since = self.since(sender, pipelined || tiles.lots() > 1);
+        let since = self.since([number, sender], &tiles, pipelined || tiles.lots() > 1);
         // What the passes after it store, those before it may have yet to load.
         let clash = |tiled: bool| {
             let later = &self.schedule.passes[taker..];
@@ -235,10 +235,12 @@ impl<'a> Chain<'a> {
         Tiles { before, after: after && !held, held, ..idle }
     }
 
-    /// The first pass that may still run when the reshape after `sender` feeds
-    /// another, if any may.
-    fn since(&self, sender: usize, open: bool) -> Option<usize> {
-        open.then(|| self.since[sender])
+    /// The first pass that may still run when a reshape, after `sender`, feeds
+    /// another, if any may. Lots go one by one through all that comes before
+    /// the first reshape.
+    fn since(&self, [number, sender]: [usize; 2], tiles: &Tiles, open: bool) -> Option<usize> {
+        let first = number == 0 && tiles.lots() > 1;
+        open.then(|| if first { 0 } else { self.since[sender] })
     }
 
     /// May the pass before a reshape go by its tiles?
@@ -264,7 +266,7 @@ impl<'a> Chain<'a> {
         self.fed[taker] =
             tiles.after.then_some(if own { tiles } else { Tiles { axis: usize::MAX, ..tiles } });
         let open = tiles.before && tiles.after || tiles.lots() > 1;
-        let first = self.since(sender, open && !tiles.held).unwrap_or(taker);
+        let first = self.since([number, sender], &tiles, open && !tiles.held).unwrap_or(taker);
         let last = self.schedule.passes[taker..].iter().position(|pass| matches!(pass.to, End::Wire(_)));
         let end = last.map_or(self.schedule.passes.len(), |last| taker + last + 1);
         for pass in taker..end {

@@ -1,8 +1,7 @@
 //! The kernel against sums taken term by term.
 
-use super::*;
-use crate::Real;
-use crate::{Block, LineKind, Store, Strip};
+use ferrier_kernel::inside::{Isa, Roots, lines_f32_on, lines_f64_on};
+use ferrier_kernel::{Block, LineKind, Lines, LinesSpec, Real, Store, Strip};
 
 const KINDS: [LineKind; 4] =
     [LineKind::Forward, LineKind::Backward, LineKind::RealForward, LineKind::RealBackward];
@@ -383,12 +382,12 @@ fn a_scale_of_a_power_of_two_changes_no_digit() {
 
 #[test]
 fn roots_are_right_to_the_last_bit() {
-    let roots = roots::Roots::new(360);
+    let roots = Roots::new(360);
     assert_eq!(roots.get(0), (1.0, 0.0));
     assert_eq!(roots.get(90), (0.0, 1.0));
     assert_eq!(roots.get(180), (-1.0, 0.0));
     assert_eq!(roots.get(60), (0.5, 0.866_025_403_784_438_6));
     assert_eq!(roots.get(315), (std::f64::consts::FRAC_1_SQRT_2, -std::f64::consts::FRAC_1_SQRT_2));
     assert_eq!(roots.get(72), (0.309_016_994_374_947_45, 0.951_056_516_295_153_5));
-    assert_eq!(roots::Roots::new(11).get(4), (-0.654_860_733_945_285_1, 0.755_749_574_354_258_3));
+    assert_eq!(Roots::new(11).get(4), (-0.654_860_733_945_285_1, 0.755_749_574_354_258_3));
 }
