@@ -62,6 +62,7 @@ use session::Session;
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 fn main() -> ExitCode {
+    signals::outlive_limits();
     // A panic is a bug of ours; the user still gets one line, not a backtrace.
     panic::set_hook(Box::new(|info| {
         let mut first = PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

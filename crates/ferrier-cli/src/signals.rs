@@ -91,8 +91,12 @@ fn install() {
             }
         }
     }
-    // SAFETY: plain call. A file grown past `ulimit -f` is then an error of
-    // the write, which cleans up, and not a death that does not.
+}
+
+/// A file grown past `ulimit -f` is from now on an error of the write, which
+/// says so and cleans up, and not a death that does neither.
+pub fn outlive_limits() {
+    // SAFETY: plain call.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
     }

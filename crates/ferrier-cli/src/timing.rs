@@ -181,10 +181,13 @@ pub fn references<T: Real + Number + Into<f64>>(
     input: &Array<T>,
 ) -> ferrier::Result<Vec<(usize, Reference)>> {
     let task = &work.task;
-    let wanted = Wanted::of(&work.problem);
     let view = View::of_input(input, task.batch);
+    // A long axis lies in rows.
     let lengths = work.problem.lengths();
-    let view = if lengths == task.shape { view } else { view.in_line(lengths[2]) };
+    let (wanted, view) = match lengths == task.shape {
+        true => (Wanted::of(&work.problem), view),
+        false => (Wanted::fourier(task.shape, task.spectrum(), &task.axes), view.in_line(lengths[2])),
+    };
     let mut arrays = vec![0, task.batch - 1];
     arrays.dedup();
     arrays.into_iter().map(|b| Ok((b, Reference::new(comm, &wanted, &view.of_batch(b))?))).collect()

@@ -203,10 +203,13 @@ fn shapes_and_options_of_bench_and_plan() {
     assert_refused(&run(&[&alone[..], &["--against", "fftw"]].concat()), "--against");
     assert_refused(&run(&[&alone[..], &["--svg", "/no/such/folder/x.svg"]].concat()), "no folder");
     assert_refused(&run(&["bench", "8", "--svg", "x.svg"]), "--exchange-only");
-    assert_refused(&run(&[]), "commands are: transform, bench, plan, tune, accuracy, solve, wisdom, info");
+    assert_refused(
+        &run(&[]),
+        "commands are: transform, bench, plan, tune, accuracy, spectrum, convolve, solve, wisdom, info",
+    );
     assert_refused(
         &run(&["dance"]),
-        "commands are: transform, bench, plan, tune, accuracy, solve, wisdom, info",
+        "commands are: transform, bench, plan, tune, accuracy, spectrum, convolve, solve, wisdom, info",
     );
 }
 

@@ -41,7 +41,7 @@ fn cases() -> Vec<Value> {
             let id = cases.len();
             let (one, two) = types[id % types.len()];
             let lengths: Option<Vec<f64>> =
-                (id % 2 == 1).then(|| (0..a.len()).map(|i| 1.0 + 0.3 * i as f64).collect());
+                (id % 2 == 1).then(|| (0..a.len()).map(|i| 1.0 + 0.2718 * i as f64).collect());
             cases.push(json!({
                 "id": id, "a": a, "b": b, "dtype_a": one, "dtype_b": two, "way": way, "fortran": turn == number % 3,
                 "lengths": lengths, "ranks": 1 + id % 5,

@@ -345,7 +345,12 @@ mod tests {
         let mut peer = match Peer::new::<T>(member, task, None, |b, index| rounded(noise.at(b, index))) {
             Ok(peer) => peer,
             Err(failure) => {
-                let known = ["was not found", "only transforms of all", "start ferrier with mpiexec"];
+                let known = [
+                    "was not found",
+                    "only transforms of all",
+                    "start ferrier with mpiexec",
+                    "needs --device",
+                ];
                 assert!(known.iter().any(|part| failure.message.contains(part)), "{}", failure.message);
                 println!("{}", failure.message);
                 return;
