@@ -211,8 +211,8 @@ impl<T: Real> Plan<T> {
     ///     plan.forward(&wave, &mut modes)?;
     ///     let certificate = plan.certificate().expect("after a transform");
     ///     assert!(certificate.loss > 0.0 && certificate.bound() <= 1e-4);
-    ///     // Rank 0 sends half of its complex numbers to rank 1: in less than a third of their bytes.
-    ///     assert!(plan.wire_bytes() < 8 * 16 * 8 * 16 / 3);
+    ///     // Half of a rank's complex numbers go to the other one, and back: in less than a third of their bytes.
+    ///     assert!(plan.wire_bytes() < 2 * (8 * 8 * 16) * 16 / 3);
     ///     Ok(())
     /// })?;
     /// # Ok::<(), ferrier::Error>(())
