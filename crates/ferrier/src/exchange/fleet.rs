@@ -267,7 +267,13 @@ impl Mover for Ship {
     }
 
     fn test(&self) -> Result<bool> {
-        self.own().test()
+        let was_aloft = self.own().aloft.load(SeqCst);
+        let outcome = self.own().test();
+        if was_aloft && !self.own().aloft.load(SeqCst) {
+            // Its rank may be asleep in the wait for it, where this is a progress thread.
+            self.fleet.transport.nudge();
+        }
+        outcome
     }
 
     fn wait(&self) -> Result<()> {
@@ -287,7 +293,11 @@ impl Mover for Ship {
                 settled?;
             }
             let soonest = || fleet.aloft().map(|ship| ship.hull.craft.news()).min();
-            fleet.transport.rest(&mut || soonest().unwrap_or(News::Now));
+            // A progress thread may land it at any moment: what the others wait for may then be us.
+            fleet.transport.rest(&mut || match own.aloft.load(SeqCst) {
+                true => soonest().unwrap_or(News::Now),
+                false => News::Now,
+            });
         }
         Ok(())
     }
@@ -307,5 +317,55 @@ impl Mover for Ship {
                 self.wait()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicUsize;
+    use std::time::Duration;
+
+    /// Done when it is looked at so many times.
+    struct Looks(AtomicUsize);
+
+    impl Craft for Looks {
+        unsafe fn start(&self, _: *const u8, _: *mut u8, _: Option<&Arc<dyn Coder>>) -> Result<()> {
+            Ok(())
+        }
+
+        fn advance(&self) -> Result<bool> {
+            let left = self.0.load(SeqCst);
+            self.0.store(left.saturating_sub(1), SeqCst);
+            Ok(left == 0)
+        }
+
+        fn news(&self) -> News {
+            News::Nothing
+        }
+    }
+
+    /// A rank that rests in the wait for one goes on when a progress thread
+    /// has landed it, though another one, which may wait for this rank, still flies.
+    #[test]
+    fn what_a_progress_thread_lands_is_not_waited_for() {
+        let _watchdog = ferrier_test::watchdog(20);
+        let comm = Comm::solo();
+        let hull = |looks: usize| {
+            let nowhere = || Places { at: vec![0], len: 0 };
+            Hull::new(nowhere(), nowhere(), Box::new(Looks(AtomicUsize::new(looks))))
+        };
+        let movers = fleet(comm.transport(), vec![hull(1), hull(usize::MAX)]);
+        for mover in &movers {
+            // SAFETY: nothing is moved.
+            unsafe { mover.start(std::ptr::null(), std::ptr::null_mut(), None).unwrap() };
+        }
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                std::thread::sleep(Duration::from_millis(50));
+                while !movers[0].test().unwrap() {}
+            });
+            movers[0].wait().unwrap();
+        });
     }
 }

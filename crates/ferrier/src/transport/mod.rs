@@ -131,6 +131,9 @@ pub trait Transport: Send + Sync {
     /// Returns when there is news, or earlier: where flights are all there is
     /// to do. Not collective.
     fn rest(&self, news: &mut dyn FnMut() -> News);
+    /// Ends a [`rest`](Transport::rest) of this rank that another of its
+    /// threads has news for.
+    fn nudge(&self) {}
     /// Makes ready to [`lend`](Transport::lend): called once, when a plan is
     /// made. An error, on every rank, where ranks of a node share no memory.
     fn share(&self) -> Result<()> {

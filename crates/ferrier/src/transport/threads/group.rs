@@ -319,6 +319,10 @@ impl Transport for Member {
         Ok(Box::new(Counters { member: self.twin(), all: all[first].clone() }))
     }
 
+    fn nudge(&self) {
+        self.world.bell.ring();
+    }
+
     fn rest(&self, news: &mut dyn FnMut() -> News) {
         self.world.bell.wait_for(|| match news() {
             News::Now => Ok(()),
