@@ -1,7 +1,6 @@
 //! `ferrier solve helmholtz`: -laplace(u) + u = f, with a solution that is known.
 
 use std::f64::consts::TAU;
-use std::path::PathBuf;
 
 use clap::Args;
 use ferrier::solve::{Helmholtz, estimate_discretisation};
@@ -9,7 +8,7 @@ use ferrier::{Array, Choice, Comm, LayoutSpec, Planner, Problem};
 use num_complex::Complex;
 use serde::Serialize;
 
-use crate::args::WayArgs;
+use super::RunArgs;
 use crate::failure::{Outcome, fail};
 use crate::pulse::Pulse;
 use crate::report::{self, bytes, digits};
@@ -28,17 +27,8 @@ pub struct HelmholtzArgs {
     /// Relative L2 errors that each of the two transforms may make
     #[arg(long, value_name = "E,..", value_delimiter = ',', default_values_t = [1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12])]
     pub tolerance: Vec<f64>,
-    /// Number of ranks, threads of this process; under mpiexec its processes are the ranks [default: 1]
-    #[arg(long, value_name = "R")]
-    pub ranks: Option<usize>,
-    /// Timed repetitions
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub repeat: usize,
-    /// Write the result as JSON; `-` is stdout, which then carries nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub json: Option<PathBuf>,
     #[command(flatten)]
-    pub way: WayArgs,
+    pub run: RunArgs,
 }
 
 /// What a tolerance costs and gives; the keys are part of the contract.
@@ -92,22 +82,22 @@ struct Work {
 /// # Errors
 /// Bad input.
 pub fn run(args: &HelmholtzArgs, session: &Session) -> Outcome {
-    let common = args.way.common(args.ranks);
+    let common = args.run.way.common(args.run.ranks);
     let prepare = || {
         session.size(&common)?;
         let frame = Frame::new(&[args.n; 3])?;
-        if args.repeat == 0 {
+        if args.run.repeat == 0 {
             return fail("--repeat 0: at least 1 repetition is needed");
         }
         let tolerances = args.tolerance.clone();
-        Ok(Work { n: args.n, tolerances, repeat: args.repeat, choice: setup::choice(&common, &frame)? })
+        Ok(Work { n: args.n, tolerances, repeat: args.run.repeat, choice: setup::choice(&common, &frame)? })
     };
     let work = session.agree(prepare())?;
-    session.first(|| report::check_json(args.json.as_deref()))?;
+    session.first(|| report::check_json(args.run.json.as_deref()))?;
     let reports = session.run(&common, |comm| sweep(comm, &work))?;
     session.first(|| {
         let Some(report) = reports.first() else { return fail("no rank came back") };
-        match args.json.as_deref() {
+        match args.run.json.as_deref() {
             Some(path) if path.as_os_str() == "-" => report::json(path, report),
             path => {
                 path.map_or(Ok(()), |path| report::json(path, report))?;

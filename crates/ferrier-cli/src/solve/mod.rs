@@ -3,8 +3,11 @@
 mod helmholtz;
 mod poisson;
 
+use std::path::PathBuf;
+
 use clap::{Args, Subcommand};
 
+use crate::args::WayArgs;
 use crate::failure::Outcome;
 use crate::session::Session;
 
@@ -14,6 +17,22 @@ pub struct SolveArgs {
     /// Which equation.
     #[command(subcommand)]
     pub what: Equation,
+}
+
+/// What all equations take.
+#[derive(Args, Debug)]
+pub struct RunArgs {
+    /// Number of ranks, threads of this process; under mpiexec its processes are the ranks [default: 1]
+    #[arg(long, value_name = "R")]
+    pub ranks: Option<usize>,
+    /// Timed repetitions
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub repeat: usize,
+    /// Write the result as JSON; `-` is stdout, which then carries nothing else
+    #[arg(long, value_name = "FILE|-")]
+    pub json: Option<PathBuf>,
+    #[command(flatten)]
+    pub way: WayArgs,
 }
 
 /// Equations.

@@ -1,14 +1,13 @@
 //! `ferrier solve poisson`: laplace(u) = f between walls of every kind, with a solution that is known.
 
 use std::f64::consts::{PI, TAU};
-use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use ferrier::spectral::{Waves, inverse_laplacian};
 use ferrier::{Choice, Comm, Data, Kind, LayoutSpec, Planner, Problem};
 use serde::Serialize;
 
-use crate::args::WayArgs;
+use super::RunArgs;
 use crate::failure::{Outcome, fail};
 use crate::report::{self, bytes, digits};
 use crate::session::{self, Session};
@@ -37,17 +36,8 @@ pub struct PoissonArgs {
     /// Points of the cube along each side; a list, such as 16,32,64, is a table
     #[arg(long, value_name = "N,..", value_delimiter = ',', required = true)]
     pub n: Vec<usize>,
-    /// Number of ranks, threads of this process; under mpiexec its processes are the ranks [default: 1]
-    #[arg(long, value_name = "R")]
-    pub ranks: Option<usize>,
-    /// Timed repetitions
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub repeat: usize,
-    /// Write the result as JSON; `-` is stdout, which then carries nothing else
-    #[arg(long, value_name = "FILE|-")]
-    pub json: Option<PathBuf>,
     #[command(flatten)]
-    pub way: WayArgs,
+    pub run: RunArgs,
 }
 
 /// One grid; the keys are part of the contract.
@@ -111,13 +101,13 @@ fn kinds(walls: [Walls; 3]) -> [Kind; 3] {
 /// # Errors
 /// Bad input.
 pub fn run(args: &PoissonArgs, session: &Session) -> Outcome {
-    let common = args.way.common(args.ranks);
+    let common = args.run.way.common(args.run.ranks);
     let work = session.agree(prepare(args, session))?;
-    session.first(|| report::check_json(args.json.as_deref()))?;
+    session.first(|| report::check_json(args.run.json.as_deref()))?;
     let reports = session.run(&common, |comm| table(comm, &work))?;
     session.first(|| {
         let Some(report) = reports.first() else { return fail("no rank came back") };
-        match args.json.as_deref() {
+        match args.run.json.as_deref() {
             Some(path) if path.as_os_str() == "-" => report::json(path, report),
             path => {
                 path.map_or(Ok(()), |path| report::json(path, report))?;
@@ -128,19 +118,24 @@ pub fn run(args: &PoissonArgs, session: &Session) -> Outcome {
 }
 
 fn prepare(args: &PoissonArgs, session: &Session) -> Outcome<Work> {
-    let common = args.way.common(args.ranks);
+    let common = args.run.way.common(args.run.ranks);
     session.size(&common)?;
     let walls = match args.bc[..] {
         [all] => [all; 3],
         [x, y, z] => [x, y, z],
         _ => return fail(format!("--bc has {} kinds of walls; 1 or 3 are needed", args.bc.len())),
     };
-    if args.repeat == 0 {
+    if args.run.repeat == 0 {
         return fail("--repeat 0: at least 1 repetition is needed");
     }
     let mut frames = args.n.iter().map(|&n| Frame::new(&[n; 3])).collect::<Outcome<Vec<_>>>()?;
     let Some(frame) = frames.pop() else { return fail("--n: at least one grid is needed") };
-    Ok(Work { grids: args.n.clone(), walls, repeat: args.repeat, choice: setup::choice(&common, &frame)? })
+    Ok(Work {
+        grids: args.n.clone(),
+        walls,
+        repeat: args.run.repeat,
+        choice: setup::choice(&common, &frame)?,
+    })
 }
 
 /// What every rank does. Collective.
