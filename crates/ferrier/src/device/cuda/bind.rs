@@ -15,7 +15,7 @@ use crate::plan::bind::Movers;
 use crate::plan::coding::Packing;
 use crate::plan::geometry::{Geometry, width};
 use crate::plan::lines::Axes;
-use crate::plan::lower::{Areas, Base, Piece, Site, Wired, padded_rows, volumes};
+use crate::plan::lower::{Areas, Base, Handling, Piece, Site, Wired, padded_rows, volumes};
 use crate::plan::order::{self, Action, Part, Turns};
 use crate::plan::schedule::{Leg, Pass, Schedule};
 use crate::plan::tiles::{self, Tiles};
@@ -173,9 +173,8 @@ impl<T: Real> Binder<'_, T> {
             number: size_of::<T>(),
             memory: crate::MemoryUse::Small,
             in_place,
-            stream: false,
+            handling: Handling::default(),
             halved,
-            block: None,
             cuts,
             turns: Turns::new(plan, &actions),
             movers,
