@@ -8,13 +8,15 @@ use super::bind::{Binder, Engine, Variant};
 use super::codec::DeviceCodec;
 use super::gpu::Gpu;
 use super::plan::Plan;
+use super::touch::Room;
 use super::upload::Tables;
 use crate::exchange::{self, Way};
 use crate::plan::bind::movers;
 use crate::plan::coding::Packing;
 use crate::plan::schedule::{Direction, Leg, Schedule, Terms, schedule};
 use crate::plan::trip::tilings;
-use crate::plan::{agree_on, compare, tiles};
+use crate::plan::tiles::{self, Tiles};
+use crate::plan::{agree_on, compare};
 use crate::recipe::State;
 use crate::{Choice, Comm, Error, Overlap, Planner, Problem, Real, Recipe, Result, Tiling, design};
 
@@ -49,13 +51,20 @@ impl CudaMemory {
     }
 }
 
-/// The variants of a plan, in order: direction, in place.
-const KINDS: [(Direction, bool); 4] = [
-    (Direction::Forward, false),
-    (Direction::Backward, false),
-    (Direction::Forward, true),
-    (Direction::Backward, true),
+/// The variants of a plan, in order: direction, in place, with an operator. Those after the fourth are for operators.
+const KINDS: [(Direction, bool, bool); 8] = [
+    (Direction::Forward, false, false),
+    (Direction::Backward, false, false),
+    (Direction::Forward, true, false),
+    (Direction::Backward, true, false),
+    (Direction::Round, false, true),
+    (Direction::Round, true, true),
+    (Direction::Forward, false, true),
+    (Direction::Backward, false, true),
 ];
+
+/// Directions, and the first variant of each.
+const WAYS: [(Direction, usize); 3] = [(Direction::Forward, 0), (Direction::Backward, 1), (Direction::Round, 4)];
 
 /// What lies on the GPU begins at multiples of this.
 pub(super) const ALIGN: usize = 256;
@@ -170,34 +179,35 @@ pub struct CudaDraft<T: Real> {
     pub(super) scratch: [usize; 2],
     pub(super) cufft: usize,
     pub(super) codec: Option<DeviceCodec<T>>,
+    /// Where tables of formulas go.
+    pub(super) room: Room,
 }
 
 impl<T: Real> CudaDraft<T> {
     fn new(comm: Comm, gpu: Gpu, recipe: Recipe, way: Way, engine: Engine) -> Result<Self> {
-        let tilings = [0, 1].map(|way| tilings(&recipe, KINDS[way].0));
-        let plans = [0, 1, 2, 3].map(|kind| {
-            let ((direction, in_place), tilings) = (KINDS[kind], &tilings[kind % 2][..]);
-            let (operated, lent_ends, fuse) = (false, true, &|_: &[Leg], _: &State| false);
+        let kinds = &KINDS[..if recipe.operators { 8 } else { 4 }];
+        let directions = &WAYS[..if recipe.operators { 3 } else { 2 }];
+        let tilings: Vec<_> = directions.iter().map(|(direction, _)| tilings(&recipe, *direction)).collect();
+        let plan = |&(direction, in_place, operated): &(Direction, bool, bool)| {
+            let (tilings, lent_ends, fuse) = (&tilings[direction as usize][..], true, &|_: &[Leg], _: &State| false);
             schedule(&recipe, Terms { direction, in_place, operated, way, lent_ends, tilings, fuse })
-        });
-        let touched =
-            |plan: &Schedule| plan.passes.iter().flat_map(|pass| &pass.legs).any(|leg| leg.touch.is_some());
-        if plans.iter().any(touched) {
-            return Err(Error::Problem(
-                "one long axis that is transformed in two halves has no plan on a GPU".into(),
-            ));
-        }
+        };
+        let plans: Vec<Schedule> = kinds.iter().map(plan).collect();
         let lots = match recipe.overlap.arrays {
             0 => 1,
             arrays => recipe.batch.div_ceil(arrays).max(1),
         };
-        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], &tilings[way], recipe.batch, lots));
+        let cut = |(way, &(_, first)): (usize, &(Direction, usize))| {
+            tiles::cut(&plans[first], &tilings[way], recipe.batch, lots)
+        };
+        let cuts: Vec<Vec<Tiles>> = directions.iter().enumerate().map(cut).collect();
         let codec = match recipe.codec == crate::codec::RAW || comm.size() == 1 || way.shares() {
             true => None,
             false => Some(DeviceCodec::<T>::new(&gpu, &recipe.codec)?),
         };
         let packing = codec.as_ref().map(|codec| Packing::new(codec.coat(), None));
-        let ways = [0, 1].map(|way| (&plans[way], &cuts[way][..]));
+        let ways: Vec<(&Schedule, &[Tiles])> =
+            directions.iter().zip(&cuts).map(|((_, first), cuts)| (&plans[*first], &cuts[..])).collect();
         let movers = movers(&comm, &recipe, &ways, way, (packing.as_ref(), true))?;
         let mut binder = Binder::<T> {
             gpu: &gpu,
@@ -211,10 +221,12 @@ impl<T: Real> CudaDraft<T> {
             cufft: 0,
             number: PhantomData,
         };
-        let mut variants = Vec::with_capacity(KINDS.len());
-        for (i, plan) in plans.iter().enumerate() {
-            variants.push(binder.variant(plan, KINDS[i].1, (&cuts[i % 2], &movers[i % 2]))?);
+        let mut variants = Vec::with_capacity(kinds.len());
+        for ((direction, in_place, _), plan) in kinds.iter().zip(&plans) {
+            let way = *direction as usize;
+            variants.push(binder.variant(plan, *in_place, (&cuts[way], &movers[way]))?);
         }
+        let room = if recipe.operators { binder.formula_room() } else { Room::default() };
         let Binder { tables, scratch, cufft, .. } = binder;
         let most = |of: fn(&Variant) -> usize| variants.iter().map(of).max().unwrap_or(0) * size_of::<T>();
         let arrays = most(|variant| variant.areas.arrays);
@@ -232,7 +244,7 @@ impl<T: Real> CudaDraft<T> {
         debug_assert!(arrays <= total);
         let places = [total, total + first];
         let cufft = total + first + second;
-        Ok(CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch: places, cufft, codec })
+        Ok(CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch: places, cufft, codec, room })
     }
 
     /// What the plan will do.

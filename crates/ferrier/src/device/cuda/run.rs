@@ -89,8 +89,11 @@ impl<T: Real> Plan<T> {
             Step::Run(pass) => {
                 let (pass, functions) = (&variant.passes[pass], &self.functions[which][pass]);
                 let mut outcome = Ok(());
-                // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
-                let mut run = || outcome = unsafe { launch::run::<T>(pass, functions, places, &self.stream) };
+                let mut run = || {
+                    let operand = &self.formulas.operand;
+                    // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
+                    outcome = unsafe { launch::run::<T>(pass, functions, places, operand, &self.stream) };
+                };
                 match self.shared {
                     true => self.comm.transport().touching(&mut run)?,
                     false => run(),
