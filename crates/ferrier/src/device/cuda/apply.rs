@@ -162,9 +162,8 @@ impl<T: Real> Plan<T> {
         }
         let len = |axis: usize| room.lens[axis] * entry;
         let zeros = |axis: usize| len(axis) - tables[axis].len();
-        let numbers = (0..3).flat_map(|axis| {
-            tables[axis].iter().copied().chain(std::iter::repeat_n(T::zero(), zeros(axis)))
-        });
+        let numbers = (0..3)
+            .flat_map(|axis| tables[axis].iter().copied().chain(std::iter::repeat_n(T::zero(), zeros(axis))));
         let same = |set: &Vec<T>| set.len() == room.numbers(entry) && set.iter().copied().eq(numbers.clone());
         let known = self.formulas.sets.iter().position(same);
         let set = match known {

@@ -196,7 +196,8 @@ unsafe fn run_field<T: Real>(
 ) -> Result<()> {
     let mut modes = places.scratch[usize::from(field.second)];
     let mut count = field.count() as u64;
-    let mut sizes = [field.len, field.rows, field.lanes, field.low[1], field.low[0], field.edges].map(|n| n as u32);
+    let mut sizes =
+        [field.len, field.rows, field.lanes, field.low[1], field.low[0], field.edges].map(|n| n as u32);
     let mut handed = field.touching.handed(operand);
     let [len, rows, lanes, low_row, low_lane, edges] = &mut sizes;
     let mut arguments = [

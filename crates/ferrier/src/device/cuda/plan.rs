@@ -13,7 +13,6 @@ use super::launch;
 use super::memory::{Block, Event, Pinned, Stream};
 use super::run::meet;
 use super::touch::Code;
-use crate::exchange::Way;
 use crate::plan::geometry::{Geometry, width};
 use crate::transport::{LENT, Lent};
 use crate::{Array, Box3, Comm, Error, Layout, Real, Recipe, Result};
@@ -53,6 +52,8 @@ pub struct Plan<T: Real> {
     pub(super) work: Block,
     pub(super) tables: Block,
     pub(super) staging: Pinned,
+    /// Movers that were started and not waited for.
+    pub(super) aloft: Vec<usize>,
     /// Two moments of this rank, in turn, and those of all ranks.
     pub(super) marks: [Event; 2],
     pub(super) peers: Vec<[usize; 2]>,
@@ -82,7 +83,8 @@ const ALIGNMENT: u64 = 16;
 
 impl<T: Real> Plan<T> {
     pub(super) fn build(draft: CudaDraft<T>) -> Result<Self> {
-        let CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch, cufft, codec, room } = draft;
+        let CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch, cufft, codec, room } =
+            draft;
         let work = Block::new(&gpu, memory.total() - memory.tables, "the buffers of a plan")?;
         let table_block = Block::new(&gpu, memory.tables, "the tables of a plan")?;
         table_block.upload(0, &tables.bytes)?;
@@ -101,12 +103,12 @@ impl<T: Real> Plan<T> {
         for variant in [FORWARD, BACKWARD, ROUND].iter().filter_map(|&first| variants.get(first)) {
             variant.movers.iter().try_for_each(|mover| mover.open())?;
         }
-        let staging = if matches!(way, Way::Shared) { 0 } else { memory.staging };
         let at = |offset: usize| work.start() + offset as u64;
         let plan = Plan {
             scratch: scratch.map(at),
-            staging: Pinned::new(&gpu, staging)?,
+            staging: Pinned::new(&gpu, memory.staging)?,
             lent: vec![[0; LENT]; comm.size()],
+            aloft: Vec::with_capacity(variants.iter().map(|variant| variant.movers.len()).max().unwrap_or(0)),
             sets: variants.iter().map(|_| (Vec::with_capacity(SETS), 0)).collect(),
             codec,
             formulas: Formulas::new(room, variants.len()),

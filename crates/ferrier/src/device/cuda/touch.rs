@@ -238,6 +238,9 @@ mod tests {
     fn formulas_say_what_their_entries_are() {
         let constants = [0.0; 4];
         let code = |tables| Code::of(&Formula::<f64> { code: "return z;", tables, constants }).entry;
-        assert_eq!([code(Tables::None), code(Tables::Real([&[]; 3])), code(Tables::Complex([&[]; 3]))], [0, 1, 2]);
+        assert_eq!(
+            [code(Tables::None), code(Tables::Real([&[]; 3])), code(Tables::Complex([&[]; 3]))],
+            [0, 1, 2]
+        );
     }
 }
