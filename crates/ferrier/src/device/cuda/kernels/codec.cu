@@ -73,6 +73,10 @@ INLINE REAL product(REAL a, REAL b) { return PRODUCT(a, b); }
 INLINE WORD integer(REAL x) { return word(x + number(MAGIC)) - MAGIC; }
 INLINE REAL of_integer(WORD q) { return number(MAGIC + q) - number(MAGIC); }
 
+// The upper half of a magnitude: its exponent, and more of it than decides which exponent is largest.
+constexpr int UPPER = MANTISSA - (BITS - 32);
+INLINE unsigned upper(REAL x) { return unsigned(word(x) >> (BITS - 32)) & 0x7fffffff; }
+
 // The header of a chunk: an exponent field and two marks.
 struct Head {
     int field;
@@ -100,19 +104,37 @@ INLINE WORD special_code(REAL x, const Head &head, REAL lift) {
     return code | sign;
 }
 
+// What a group may be below the largest of its chunk.
+INLINE int deepest(const Head &head) {
+    int depth = head.field - WIDTH;
+    return depth < 0 ? 0 : depth > 254 ? 254 : depth;
+}
+
 // The code of a number of a group whose largest magnitude is `top`, and the depth of the group.
-template <bool PLAIN> INLINE WORD encode(REAL x, WORD top, const Head &head, REAL lift, int &depth) {
-    if (!PLAIN && top >= INFINITE) {
+INLINE WORD encode(REAL x, WORD top, const Head &head, REAL lift, int &depth) {
+    if (top >= INFINITE) {
         depth = SPECIAL_GROUP;
         return special_code(x, head, lift);
     }
-    int field = int((PLAIN ? top : word(product(number(top), lift))) >> MANTISSA), deepest = head.field - WIDTH;
-    deepest = deepest < 0 ? 0 : deepest > 254 ? 254 : deepest;
-    depth = head.field - field < deepest ? head.field - field : deepest;
-    WORD bits = word(x);
-    REAL size = number(bits & MAGNITUDE);
-    WORD nearest = integer(product(PLAIN ? size : product(size, lift), power(-unit(head, depth))));
+    int field = int(word(product(number(top), lift)) >> MANTISSA);
+    depth = min(head.field - field, deepest(head));
+    WORD bits = word(x), nearest = integer(product(product(number(bits & MAGNITUDE), lift), power(-unit(head, depth))));
     return (nearest < MOST ? nearest : MOST) | (bits >> (BITS - 1)) << (WIDTH - 1);
+}
+
+// The same in a chunk that is plain, where the largest of the group has this exponent: powers of two are ordinary ones.
+INLINE WORD encode_plain(REAL x, int field, const Head &head, int &depth) {
+    depth = min(head.field - field, deepest(head));
+    WORD bits = word(x);
+    REAL factor = number(WORD(unsigned(BIAS - unit(head, depth))) << MANTISSA);
+    WORD shifted = word(product(number(bits & MAGNITUDE), factor) + number(MAGIC));
+    if constexpr (WIDTH <= 32) {
+        unsigned nearest = unsigned(shifted) - unsigned(MAGIC), most = unsigned(MOST);
+        return WORD((nearest < most ? nearest : most) | unsigned(bits >> (BITS - 1)) << (WIDTH - 1));
+    } else {
+        WORD nearest = shifted - MAGIC;
+        return (nearest < MOST ? nearest : MOST) | (bits >> (BITS - 1)) << (WIDTH - 1);
+    }
 }
 
 INLINE REAL decode(WORD code, int depth, const Head &head, REAL lower) {
@@ -135,7 +157,7 @@ template <bool PLAIN> INLINE WORD encode(REAL x, const Head &head, REAL lift) {
     WORD bits = word(x), size = bits & MAGNITUDE, sign = (bits >> (BITS - 1)) << (WIDTH - 1);
     if (!PLAIN && size >= INFINITE) return SPECIAL | WORD(size > INFINITE) << (SMALL - 1) | sign;
     WORD a = PLAIN ? size : word(product(number(size), lift));
-    a = a < LARGEST ? a : LARGEST;
+    if (!PLAIN) a = a < LARGEST ? a : LARGEST;
     // Without a base the codes are the number's own leading bits, its subnormals included.
     if (head.field > 0 && a < WORD(head.field + 1) << MANTISSA)
         return integer(product(number(a), power(scale(head)))) | sign;
@@ -260,39 +282,84 @@ INLINE WORD largest_near(WORD size, bool lifted) {
     return size;
 }
 
-// The codes of a chunk; PLAIN: all are finite, and none is so small that it is lifted.
-template <bool FULL, bool PLAIN>
+// A code to where its bits belong, or to where it waits for the others of its lane.
+template <bool FULL> INLINE void keep(WORD code, unsigned at, Code *codes, unsigned char *packed) {
+    if constexpr (FULL && PIECES) {
+#pragma unroll
+        for (int p = 0; p < WIDTH / 16; p++)
+            *reinterpret_cast<unsigned short *>(packed + piece(at % ROW, at / ROW * (WIDTH / 16) + p)) =
+                (unsigned short)(code >> (16 * p));
+    } else {
+        codes[at] = Code(code);
+    }
+}
+
+// The codes of a chunk.
+template <bool FULL>
 INLINE void write_codes(const REAL (&x)[EACH], const Layout &layout, const Head &head, REAL lift, Code *codes,
                         unsigned char *image) {
-    unsigned char *packed = image + layout.packed;
 #pragma unroll
     for (int i = 0; i < EACH; i++) {
         unsigned at = i * WORKERS + threadIdx.x;
 #if BLOCK
         int depth;
-        WORD code = encode<PLAIN>(x[i], largest_near(word(x[i]) & MAGNITUDE, !PLAIN && head.lifted), head, lift, depth);
+        WORD code = encode(x[i], largest_near(word(x[i]) & MAGNITUDE, head.lifted), head, lift, depth);
         if (at % ROW == 0 && (FULL || at < layout.count)) image[2 + at / ROW] = (unsigned char)(depth);
 #else
-        WORD code = encode<PLAIN>(x[i], head, lift);
+        WORD code = encode<false>(x[i], head, lift);
 #endif
-        if constexpr (FULL && PIECES) {
-#pragma unroll
-            for (int p = 0; p < WIDTH / 16; p++)
-                *reinterpret_cast<unsigned short *>(packed + piece(at % ROW, at / ROW * (WIDTH / 16) + p)) =
-                    (unsigned short)(code >> (16 * p));
-        } else {
-            codes[at] = Code(code);
-        }
+        keep<FULL>(code, at, codes, image + layout.packed);
     }
 }
 
+// The same for a whole chunk that is plain: all numbers are finite, the largest
+// is neither so small that it is lifted nor so large that it may be rounded up to infinity.
+INLINE void write_plain(const REAL (&x)[EACH], const Layout &layout, const Head &head, Code *codes, unsigned char *image) {
+#if BLOCK
+    // Two exponents at a time.
+#pragma unroll
+    for (int i = 0; i < EACH; i += 2) {
+        unsigned both = upper(x[i]) >> UPPER | upper(x[i + 1]) >> UPPER << 16;
+#pragma unroll
+        for (int far = 8; far > 0; far /= 2) both = __vmaxu2(both, __shfl_xor_sync(0xffffffff, both, far));
+#pragma unroll
+        for (int side = 0; side < 2; side++) {
+            unsigned at = (i + side) * WORKERS + threadIdx.x;
+            int depth;
+            WORD code = encode_plain(x[i + side], int(side ? both >> 16 : both & 0xffff), head, depth);
+            if (at % ROW == 0) image[2 + at / ROW] = (unsigned char)(depth);
+            keep<true>(code, at, codes, image + layout.packed);
+        }
+    }
+#else
+#pragma unroll
+    for (int i = 0; i < EACH; i++)
+        keep<true>(encode<true>(x[i], head, REAL(1)), i * WORKERS + threadIdx.x, codes, image + layout.packed);
+#endif
+}
+
+// The base of a chunk whose largest magnitude has this exponent.
+INLINE int base_of(int field) {
+#if BLOCK
+    return field;
+#else
+    constexpr int last = (1 << SMALL_EXPONENT) - 3;
+    return SMALL_EXPONENT == EXPONENT || field < last ? 0 : field - last;
+#endif
+}
+
+INLINE void write_head(const Head &head, unsigned char *image) {
+    if (threadIdx.x < 2) {
+        unsigned bits = unsigned(head.field) | unsigned(head.lifted) << 14 | unsigned(head.special) << 15;
+        image[threadIdx.x] = (unsigned char)(bits >> (8 * threadIdx.x));
+    }
+}
+
+// Looks at every number once more, and encodes what is not plain. Rare, so it takes no registers from the others.
 template <bool FULL>
-INLINE void encode_chunk(const REAL *from, unsigned char *to, unsigned count, unsigned char *raw, WORD *tops,
-                         unsigned &odd_threads) {
+__device__ __noinline__ void write_any(const REAL *from, unsigned count, Code *codes, unsigned char *image, WORD *tops,
+                                       unsigned *odd_threads) {
     const Layout layout = layout_of<FULL>(count);
-    unsigned phase = unsigned(reinterpret_cast<Word>(to) % 16);
-    Code *codes = reinterpret_cast<Code *>(raw);
-    unsigned char *image = raw + CHUNK * sizeof(Code) + phase, *packed = image + layout.packed;
     REAL x[EACH];
     WORD top = 0;
     bool odd = false;
@@ -309,27 +376,49 @@ INLINE void encode_chunk(const REAL *from, unsigned char *to, unsigned count, un
         WORD other = __shfl_xor_sync(0xffffffff, top, far);
         top = other > top ? other : top;
     }
+    // The others have seen what was there.
+    __syncthreads();
     if (threadIdx.x % 32 == 0) tops[threadIdx.x / 32] = top;
-    if (odd) odd_threads = 1;
+    if (odd) *odd_threads = 1;
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < WORKERS / 32; i++) top = tops[i] > top ? tops[i] : top;
     bool lifted = top > 0 && top < WORD(LOW) << MANTISSA;
     REAL lift = power(lifted ? LIFT : 0);
     int field = top == 0 ? BIAS : int(word(product(number(top), lift)) >> MANTISSA);
-#if !BLOCK
-    int last = (1 << SMALL_EXPONENT) - 3;
-    field = SMALL_EXPONENT == EXPONENT || field < last ? 0 : field - last;
-#endif
-    Head head = {field, lifted, odd_threads != 0};
-    if (threadIdx.x < 2) {
-        unsigned bits = unsigned(head.field) | unsigned(head.lifted) << 14 | unsigned(head.special) << 15;
-        image[threadIdx.x] = (unsigned char)(bits >> (8 * threadIdx.x));
+    Head head = {base_of(field), lifted, *odd_threads != 0};
+    write_head(head, image);
+    write_codes<FULL>(x, layout, head, lift, codes, image);
+}
+
+template <bool FULL>
+INLINE void encode_chunk(const REAL *from, unsigned char *to, unsigned count, unsigned char *raw, WORD *tops,
+                         unsigned &odd_threads) {
+    const Layout layout = layout_of<FULL>(count);
+    unsigned phase = unsigned(reinterpret_cast<Word>(to) % 16);
+    Code *codes = reinterpret_cast<Code *>(raw);
+    unsigned char *image = raw + CHUNK * sizeof(Code) + phase, *packed = image + layout.packed;
+    REAL x[EACH];
+    unsigned most = 0;
+    if constexpr (FULL) {
+#pragma unroll
+        for (int i = 0; i < EACH; i++) x[i] = from[i * WORKERS + threadIdx.x];
+#pragma unroll
+        for (int i = 0; i < EACH; i++) most = max(most, upper(x[i]));
+        most = __reduce_max_sync(0xffffffff, most);
+        if (threadIdx.x % 32 == 0) tops[threadIdx.x / 32] = most;
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < WORKERS / 32; i++) most = max(most, unsigned(tops[i]));
     }
-    if (FULL && !head.lifted && !head.special)
-        write_codes<FULL, true>(x, layout, head, lift, codes, image);
-    else
-        write_codes<FULL, false>(x, layout, head, lift, codes, image);
+    int field = int(most >> UPPER);
+    if (FULL && field >= LOW && field < (1 << EXPONENT) - 2) {
+        Head head = {base_of(field), false, false};
+        write_head(head, image);
+        write_plain(x, layout, head, codes, image);
+    } else {
+        write_any<FULL>(from, count, codes, image, tops, &odd_threads);
+    }
     __syncthreads();
     if constexpr (!(FULL && PIECES)) {
         // A thread for each word of each lane.
