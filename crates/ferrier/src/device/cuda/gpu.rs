@@ -173,18 +173,10 @@ impl Gpu {
         let (major, minor) = self.0.capability;
         let mut options = vec![format!("--gpu-architecture=sm_{major}{minor}"), "--std=c++17".into()];
         options.extend(macros.iter().map(|(name, value)| format!("-D{name}={value}")));
-        // The compiler recurses far deeper into unrolled loops than the stack of a rank's thread allows.
-        let outcome = std::thread::scope(|scope| {
-            let builder = std::thread::Builder::new().stack_size(COMPILER_STACK);
-            let thread = builder.spawn_scoped(scope, || compile(&source, &options)).map_err(|e| e.to_string())?;
-            thread.join().unwrap_or_else(|_| Err("the compiler panicked".into()))
-        });
-        outcome.map_err(|why| Error::Device(format!("kernel `{name}` does not compile: {why}")))
+        compile(&source, &options)
+            .map_err(|why| Error::Device(format!("kernel `{name}` does not compile: {why}")))
     }
 }
-
-/// Stack of a thread that compiles; only what is used of it is ever memory.
-const COMPILER_STACK: usize = 256 << 20;
 
 /// Machine code from source. Needs no GPU.
 fn compile(source: &CString, options: &[String]) -> std::result::Result<Vec<u8>, String> {
