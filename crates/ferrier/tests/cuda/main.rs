@@ -366,7 +366,9 @@ fn a_plan_that_does_not_fit_is_refused_before_anything_runs() {
     });
     let told = outcome.unwrap();
     assert!(told.iter().all(|(_, text)| *text == told[0].1 && text.contains("out of memory")), "{told:?}");
-    assert_eq!(gpu.memory().unwrap().0 / (64 << 20), free / (64 << 20), "memory was taken");
+    // Other tests, and processes that they start, take some meanwhile, but not as much as this plan would.
+    let left = gpu.memory().unwrap().0;
+    assert!(left > free - told[0].0 / 2, "memory was taken: {free} bytes were free, {left} are");
 }
 
 /// A rank that is through takes nothing along that others still wait for.
