@@ -3,6 +3,7 @@
 use std::f64::consts::TAU;
 
 use ferrier::spectral::{self, Waves};
+use ferrier::wisdom::Known;
 use ferrier::{Comm, LayoutSpec, Operator, Planner, Precision, Problem, Real};
 use serde::Serialize;
 
@@ -76,6 +77,8 @@ struct Report {
     apply_over_separate: f64,
     /// Distance of the two results over their norm.
     difference: f64,
+    /// Where the plan's choices are from; null where nobody tuned such trips.
+    wisdom: Option<Known>,
 }
 
 /// What is to be timed.
@@ -137,7 +140,7 @@ fn measure<T: Real + Number>(comm: &Comm, work: &Work) -> Outcome<Report> {
     let choice = crate::overlap::with_messages(comm, &work.choice)?;
     let draft = Planner::new(&work.problem).choice(choice).draft::<T>(comm);
     let draft = session::agree(comm, draft.map_err(Into::into))?;
-    let recipe = draft.recipe().clone();
+    let (recipe, wisdom) = (draft.recipe().clone(), draft.wisdom().cloned());
     let volumes = [&recipe.input, &recipe.output].map(|layout| layout.boxes()[comm.rank()].volume());
     let numbers = (3 * volumes[0] + volumes[1]) * 2 * recipe.batch;
     setup::check_room(comm, draft.memory().total() + numbers * size_of::<T>())?;
@@ -208,6 +211,7 @@ fn measure<T: Real + Number>(comm: &Comm, work: &Work) -> Outcome<Report> {
         pair: Times::new(&pair),
         separate: Times::new(&separate),
         difference,
+        wisdom,
     })
 }
 
@@ -227,13 +231,14 @@ fn text(report: &Report) -> String {
         row("forward, multiply, backward", &report.separate),
     ];
     format!(
-        "{shape} {} {}, {}: ranks {}, threads {}, exchange {}\n\n{}",
+        "{shape} {} {}, {}: ranks {}, threads {}, exchange {}\n\n{}{}",
         report.kind,
         report.precision,
         report.operator,
         report.ranks,
         report.threads,
         report.exchange,
-        report::columns(&["", "best ms", "median ms", "apply over it"], &rows)
+        report::columns(&["", "best ms", "median ms", "apply over it"], &rows),
+        crate::plan::wisdom_line(report.wisdom.as_ref())
     )
 }
