@@ -41,7 +41,9 @@ const CHUNK: usize = 4096;
 const CACHED: usize = 16;
 /// Turns of each codec: as many as fit the time, within these.
 const TURNS: [usize; 2] = [3, 31];
-const SECONDS: f64 = 0.25;
+const SECONDS: f64 = 0.2;
+/// A turn takes this long at most: slow codecs go through a part of the buffer only, each time the next one.
+const TURN: f64 = 0.03;
 
 /// One codec; the keys are part of the contract. GB/s are of numbers, not of what is sent.
 #[derive(Debug, Serialize)]
@@ -74,6 +76,7 @@ struct Report {
 /// # Errors
 /// Bad input.
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
+    session.agree(crate::setup::cpu_only(&args.problem.common, "--codec-speed"))?;
     session.first(|| {
         report::check_json(args.json.as_deref())?;
         let names: Vec<&str> = match &args.problem.common.codec {
@@ -85,12 +88,12 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
             return fail(format!("shape {} is too large to measure codecs with", args.problem.shape));
         };
         let numbers = numbers.next_multiple_of(CHUNK);
-        let mut codecs = Vec::new();
+        let (mut codecs, mut wire) = (Vec::new(), Vec::new());
         for name in names {
-            codecs.push(measure::<f64>(name, numbers)?);
+            codecs.push(measure::<f64>(name, numbers, &mut wire)?);
             // Some parameters are more than f32 has bits.
             if codec::<f32>(name).is_ok() {
-                codecs.push(measure::<f32>(name, numbers)?);
+                codecs.push(measure::<f32>(name, numbers, &mut wire)?);
             }
         }
         codecs.sort_by_key(|speed: &Speed| speed.precision != "f64");
@@ -123,33 +126,33 @@ struct Race<'a, T: Number> {
     plain: Box<dyn Codec<T>>,
     values: Vec<T>,
     back: Vec<T>,
-    /// As long as all chunks are before encoding.
-    wire: Vec<u8>,
-    chunks: usize,
+    /// Room for all chunks, encoded or not.
+    wire: &'a mut [u8],
     room: usize,
+    /// Of the chunks of the last turn.
     lengths: Vec<usize>,
     scratch: Vec<u64>,
 }
 
 impl<'a, T: Number> Race<'a, T> {
-    fn new(member: &'a dyn Codec<T>, numbers: usize) -> Outcome<Self> {
-        let chunks = numbers.div_ceil(CHUNK);
-        let room = member.max_bytes(CHUNK);
-        let bytes = chunks * room.max(CHUNK * T::BYTES);
-        let mut wire = Vec::new();
-        if wire.try_reserve_exact(bytes).is_err() {
+    fn new(member: &'a dyn Codec<T>, numbers: usize, wire: &'a mut Vec<u8>) -> Outcome<Self> {
+        let room = member.max_bytes(CHUNK).max(CHUNK * T::BYTES);
+        let bytes = numbers / CHUNK * room;
+        if wire.try_reserve_exact(bytes.saturating_sub(wire.len())).is_err() {
             return fail(format!("no memory for a buffer of {bytes} bytes"));
         }
-        wire.resize(bytes, 0);
+        if wire.len() < bytes {
+            // Touches all pages.
+            wire.resize(bytes, 1);
+        }
         Ok(Race {
             codec: member,
             plain: codec::<T>(RAW).map_err(Failure::new)?,
             values: values(),
             back: vec![T::default(); CHUNK],
-            wire,
-            chunks,
+            wire: &mut wire[..bytes],
             room,
-            lengths: vec![0; chunks],
+            lengths: Vec::new(),
             scratch: vec![0; member.scratch(CHUNK)],
         })
     }
@@ -158,31 +161,33 @@ impl<'a, T: Number> Race<'a, T> {
         &values[number % CACHED * CHUNK..][..CHUNK]
     }
 
-    /// Seconds of copying in, encoding, copying out, decoding. The buffer is
-    /// written before it is read, so decoding follows encoding.
-    fn turn(&mut self) -> Outcome<[f64; 4]> {
-        let raw = CHUNK * T::BYTES;
+    /// Seconds of copying in, encoding, copying out, decoding so many chunks,
+    /// one after the other in the buffer, which is written before it is read.
+    fn turn(&mut self, first: usize, chunks: usize) -> Outcome<[f64; 4]> {
+        let most = self.codec.max_bytes(CHUNK);
+        let part = &mut self.wire[first * self.room..][..chunks * self.room];
         let mut done = Ok(());
         let copy_in = seconds(|| {
-            for (number, to) in self.wire.chunks_exact_mut(raw).take(self.chunks).enumerate() {
+            for (number, to) in part.chunks_exact_mut(CHUNK * T::BYTES).take(chunks).enumerate() {
                 self.plain.encode(Self::chunk(&self.values, number), to, &mut []);
             }
         });
         let copy_out = seconds(|| {
-            for from in self.wire.chunks_exact(raw).take(self.chunks) {
+            for from in part.chunks_exact(CHUNK * T::BYTES).take(chunks) {
                 done = done.clone().and(self.plain.decode(from, &mut self.back, &mut []));
                 black_box(&mut self.back);
             }
         });
+        self.lengths.resize(chunks, 0);
         let encode = seconds(|| {
             for (number, length) in self.lengths.iter_mut().enumerate() {
-                let to = &mut self.wire[number * self.room..][..self.room];
+                let to = &mut part[number * most..][..most];
                 *length = self.codec.encode(Self::chunk(&self.values, number), to, &mut self.scratch).bytes;
             }
         });
         let decode = seconds(|| {
             for (number, length) in self.lengths.iter().enumerate() {
-                let from = &self.wire[number * self.room..][..*length];
+                let from = &part[number * most..][..*length];
                 done = done.clone().and(self.codec.decode(from, &mut self.back, &mut self.scratch));
                 black_box(&mut self.back);
             }
@@ -197,22 +202,27 @@ fn seconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-fn measure<T: Number>(name: &str, numbers: usize) -> Outcome<Speed> {
+fn measure<T: Number>(name: &str, numbers: usize, wire: &mut Vec<u8>) -> Outcome<Speed> {
     let codec = codec::<T>(name).map_err(Failure::new)?;
-    let mut race = Race::new(&*codec, numbers)?;
-    // Touches all pages.
-    let first: f64 = race.turn()?.iter().sum();
-    let turns = ((SECONDS / first) as usize).clamp(TURNS[0], TURNS[1]);
-    let times = (0..turns).map(|_| race.turn()).collect::<Outcome<Vec<_>>>()?;
+    let mut race = Race::new(&*codec, numbers, wire)?;
+    let all = numbers / CHUNK;
+    let few = CACHED.min(all);
+    let each = race.turn(0, few)?.iter().sum::<f64>() / few as f64;
+    // All that fit a turn, as even parts of the buffer.
+    let parts = all.div_ceil(((TURN / each) as usize).clamp(few, all));
+    let chunks = all / parts;
+    let turns = ((SECONDS / (each * chunks as f64)) as usize).clamp(TURNS[0], TURNS[1]);
+    let of_turn = |turn: usize| race.turn(turn % parts * chunks, chunks);
+    let times = (0..turns).map(of_turn).collect::<Outcome<Vec<_>>>()?;
     let typical = |of: fn(&[f64; 4]) -> f64| median(&times.iter().map(of).collect::<Vec<_>>());
-    let gigabytes = (race.chunks * CHUNK * T::BYTES) as f64 * 1e-9;
+    let gigabytes = (chunks * CHUNK * T::BYTES) as f64 * 1e-9;
     let bytes: usize = race.lengths.iter().sum();
     let own = Race::chunk(&race.values, 0);
-    let encoded = codec.encode(own, &mut race.wire[..race.room], &mut race.scratch);
+    let encoded = codec.encode(own, race.wire, &mut race.scratch);
     Ok(Speed {
         codec: codec.name(),
         precision: T::NAME,
-        bits: bytes as f64 * 8.0 / (race.chunks * CHUNK) as f64,
+        bits: bytes as f64 * 8.0 / (chunks * CHUNK) as f64,
         loss: encoded.loss.relative_to(Norm::of(own)),
         encode_gb_s: gigabytes / typical(|t| t[2]),
         decode_gb_s: gigabytes / typical(|t| t[3]),

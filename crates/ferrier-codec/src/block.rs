@@ -85,7 +85,7 @@ impl Block {
             _ if !lost => Loss::NONE,
             // The squares may have vanished.
             sum if sum < 1e-270 => self.slow_loss(values, depths, packed, head),
-            sum => Loss::rounded_up(sum, values.len() / ROW, frame.unit(0) - top.lifted()),
+            sum => Loss::rounded_up::<T>(sum, values.len() / ROW, frame.unit(0) - top.lifted()),
         };
         Encoded { bytes, loss }
     }

@@ -3,6 +3,9 @@
 use std::fmt::Debug;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Shl, Shr, Sub};
 
+/// Rows of f32 whose squares are summed in f32.
+pub(crate) const NARROW: usize = 16;
+
 mod sealed {
     pub trait Sealed {}
     impl Sealed for f32 {}
@@ -104,6 +107,9 @@ pub trait Number:
     /// ... by this power of two, so that nothing in them is subnormal.
     #[doc(hidden)]
     const LIFT: i32;
+    /// Numbers down to 2^-DEPTH of 1 have an error whose square is a normal number, unless it is 0.
+    #[doc(hidden)]
+    const DEPTH: i32;
     #[doc(hidden)]
     type Word: Word;
     #[doc(hidden)]
@@ -117,6 +123,13 @@ pub trait Number:
     #[doc(hidden)]
     fn make(member: &crate::Member, parameter: &str, isa: crate::Isa) -> crate::Made<Self>;
 
+    /// Of so many rows, those whose squares are summed in this precision before they are added to sums in f64:
+    /// few, so that little is lost of the sum.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn narrow(rows: usize) -> usize {
+        if Self::MANTISSA < 52 { NARROW } else { rows.max(1) }
+    }
     /// Everything but the sign.
     #[doc(hidden)]
     #[inline(always)]
@@ -165,7 +178,7 @@ pub trait Number:
 }
 
 macro_rules! number {
-    ($t:ident, $word:ty, $mantissa:literal, $exponent:literal, $low:literal, $lift:literal) => {
+    ($t:ident, $word:ty, $mantissa:literal, $exponent:literal, $low:literal, $lift:literal, $depth:literal) => {
         impl Number for $t {
             const NAME: &'static str = stringify!($t);
             const BYTES: usize = size_of::<$t>();
@@ -174,6 +187,7 @@ macro_rules! number {
             const BIAS: i32 = (1 << ($exponent - 1)) - 1;
             const LOW: i32 = $low;
             const LIFT: i32 = $lift;
+            const DEPTH: i32 = $depth;
             type Word = $word;
             #[inline(always)]
             fn word(self) -> $word {
@@ -197,8 +211,9 @@ macro_rules! number {
         }
     };
 }
-number!(f32, u32, 23, 8, 64, 64);
-number!(f64, u64, 52, 11, 512, 512);
+// The last bit of 2^-40 is 2^-63 in f32, and its square just what is normal.
+number!(f32, u32, 23, 8, 64, 64, 40);
+number!(f64, u64, 52, 11, 512, 512, 458);
 
 #[cfg(test)]
 mod tests {

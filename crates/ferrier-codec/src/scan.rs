@@ -33,6 +33,17 @@ impl<T: Number> Largest<T> {
     pub fn exponent(&self) -> i32 {
         self.field() - T::BIAS
     }
+
+    /// Is it far from both ends of the range?
+    pub fn is_plain(&self) -> bool {
+        self.lifted() == 0 && self.field() < 2 * T::BIAS
+    }
+
+    /// From this magnitude on the squares of errors, in units of the largest value, are normal numbers.
+    pub fn lowest(&self) -> T::Word {
+        let field = (self.field() - T::DEPTH).max(0);
+        T::Word::from_u64(field as u64) << T::MANTISSA
+    }
 }
 
 /// What is known of a chunk before it is encoded.
@@ -82,6 +93,14 @@ pub(crate) fn top<W: Word>(row: &[W; ROW]) -> W {
     let b: [W; 4] = std::array::from_fn(|l| a[l].larger(a[l + 4]));
     let c: [W; 2] = std::array::from_fn(|l| b[l].larger(b[l + 2]));
     c[0].larger(c[1])
+}
+
+/// Adds the sums of a few rows.
+#[inline(always)]
+pub(crate) fn widen<T: Number>(sums: &mut [f64; ROW], few: &[T; ROW]) {
+    for l in 0..ROW {
+        sums[l] += few[l].widened();
+    }
 }
 
 /// The sum of a row, halving it.

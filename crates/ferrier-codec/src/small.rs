@@ -14,7 +14,7 @@
 use crate::isa::{Job, Runner};
 use crate::number::{Number, Word};
 use crate::pack::{Packer, ROW, Unpacker, packed_bytes};
-use crate::scan::{Largest, Survey, padded, survey, total};
+use crate::scan::{Largest, Survey, padded, survey, total, widen};
 use crate::{Encoded, Error, Loss};
 
 /// Bytes of a chunk's header.
@@ -99,20 +99,19 @@ impl Small {
         let (first, packed) = out[..bytes].split_at_mut(HEAD);
         first.copy_from_slice(&head.bytes());
         let frame = Frame::new(self, head);
-        let weight = f64::power(-top.exponent());
         let (sum, lost) = if special {
-            runner.run(Encode::<T, SPECIAL> { values, packed, frame, weight })
-        } else if top.lifted() == 0 && top.field() < 2 * T::BIAS && least.plus(T::Word::ONE) >= frame.normal {
-            runner.run(Encode::<T, PLAIN> { values, packed, frame, weight })
+            runner.run(Encode::<T, SPECIAL> { values, packed, frame, top: top.exponent() })
+        } else if top.is_plain() && least.plus(T::Word::ONE) >= frame.normal.max(top.lowest()) {
+            runner.run(Encode::<T, PLAIN> { values, packed, frame, top: top.exponent() })
         } else {
-            runner.run(Encode::<T, WILD> { values, packed, frame, weight })
+            runner.run(Encode::<T, WILD> { values, packed, frame, top: top.exponent() })
         };
         let loss = match sum {
             _ if special => Loss::INFINITE,
             _ if !lost => Loss::NONE,
             // The squares may have vanished.
             sum if sum < 1e-270 => self.slow_loss(values, packed, head),
-            sum => Loss::rounded_up(sum, values.len() / ROW, top.exponent() - top.lifted()),
+            sum => Loss::rounded_up::<T>(sum, values.len() / ROW, top.exponent() - top.lifted()),
         };
         Encoded { bytes, loss }
     }
@@ -243,7 +242,8 @@ impl<T: Number> Frame<T> {
     }
 }
 
-/// Chunks in which all is finite, normal and far from overflow: nearly all there are.
+/// Chunks in which all is finite, normal, far from overflow and not so far apart that squares of errors
+/// vanish: nearly all there are.
 const PLAIN: u8 = 0;
 /// Finite chunks with numbers below the range, lifted ones, and some at the end of the range.
 const WILD: u8 = 1;
@@ -254,7 +254,8 @@ struct Encode<'a, T: Number, const KIND: u8> {
     values: &'a [T],
     packed: &'a mut [u8],
     frame: Frame<T>,
-    weight: f64,
+    /// The exponent of the largest number.
+    top: i32,
 }
 
 /// The codes of a row of a plain chunk; adds the squares of what was lost.
@@ -262,25 +263,26 @@ struct Encode<'a, T: Number, const KIND: u8> {
 fn encode_plain_row<T: Number>(
     row: &[T; ROW],
     frame: &Frame<T>,
-    weight: f64,
-    sums: &mut [f64; ROW],
+    weight: T,
+    sums: &mut [T; ROW],
 ) -> [T::Word; ROW] {
+    let (base, sign) = (frame.base << frame.cut, T::Word::ONE << frame.sign);
+    let kept = T::sign() | T::magnitude().minus(crate::pack::mask(frame.cut));
     let mut codes = [T::Word::ZERO; ROW];
     for l in 0..ROW {
         let word = row[l].word();
-        let a = word & T::magnitude();
-        let rounded = a.plus(frame.half).plus((a >> frame.cut) & frame.even) >> frame.cut;
-        let error = T::of_word(a) - T::of_word(rounded << frame.cut);
-        let scaled = error.widened() * weight;
-        sums[l] += scaled * scaled;
+        // The sign comes along: nothing carries into it.
+        let rounded = word.plus(frame.half).plus((word >> frame.cut) & frame.even);
+        let scaled = (row[l] - T::of_word(rounded & kept)) * weight;
+        sums[l] = sums[l] + scaled * scaled;
         // Zeros are below the base.
-        let code = rounded.larger(frame.base).minus(frame.base);
-        codes[l] = code | ((word >> (T::Word::BITS - 1)) << frame.sign);
+        let code = (rounded & T::magnitude()).larger(base).minus(base) >> frame.cut;
+        codes[l] = code | (rounded >> (T::Word::BITS - 1 - frame.sign)) & sign;
     }
     codes
 }
 
-/// The codes of a row of any chunk; adds the squares of what was lost, and its bits.
+/// The codes of a row of any other chunk; adds the squares of what was lost, and its bits.
 #[inline(always)]
 fn encode_row<T: Number, const KIND: u8>(
     row: &[T; ROW],
@@ -289,9 +291,6 @@ fn encode_row<T: Number, const KIND: u8>(
     sums: &mut [f64; ROW],
     lost: &mut [T::Word; ROW],
 ) -> [T::Word; ROW] {
-    if KIND == PLAIN {
-        return encode_plain_row(row, frame, weight, sums);
-    }
     let mut codes = [T::Word::ZERO; ROW];
     for l in 0..ROW {
         let word = row[l].word();
@@ -317,8 +316,37 @@ impl<T: Number, const KIND: u8> Job for Encode<'_, T, KIND> {
     type Out = (f64, bool);
     #[inline(always)]
     fn run(self) -> (f64, bool) {
-        let Encode { values, packed, frame, weight } = self;
-        let mut packer = Packer::new(packed, frame.format.width());
+        if KIND == PLAIN { self.plain() } else { self.any() }
+    }
+}
+
+impl<T: Number, const KIND: u8> Encode<'_, T, KIND> {
+    #[inline(always)]
+    fn plain(self) -> (f64, bool) {
+        let Encode { values, packed, frame, top } = self;
+        let (mut packer, weight) = (Packer::new(packed, frame.format.width()), T::power(-top));
+        let mut sums = [0.0; ROW];
+        let (rows, tail) = values.as_chunks::<ROW>();
+        for some in rows.chunks(T::narrow(rows.len())) {
+            let mut few = [T::default(); ROW];
+            for row in some {
+                packer.row(&encode_plain_row(row, &frame, weight, &mut few));
+            }
+            widen(&mut sums, &few);
+        }
+        let mut few = [T::default(); ROW];
+        let codes = encode_plain_row(&padded(tail), &frame, weight, &mut few);
+        widen(&mut sums, &few);
+        packer.finish(&codes[..tail.len()]);
+        let sum = total(&sums);
+        // In a plain chunk no square vanishes.
+        (sum, sum > 0.0)
+    }
+
+    #[inline(always)]
+    fn any(self) -> (f64, bool) {
+        let Encode { values, packed, frame, top } = self;
+        let (mut packer, weight) = (Packer::new(packed, frame.format.width()), f64::power(-top));
         let (mut sums, mut lost) = ([0.0; ROW], [T::Word::ZERO; ROW]);
         let (rows, tail) = values.as_chunks::<ROW>();
         for row in rows {
@@ -326,9 +354,7 @@ impl<T: Number, const KIND: u8> Job for Encode<'_, T, KIND> {
         }
         let codes = encode_row::<T, KIND>(&padded(tail), &frame, weight, &mut sums, &mut lost);
         packer.finish(&codes[..tail.len()]);
-        let sum = total(&sums);
-        // In a plain chunk no square vanishes.
-        (sum, if KIND == PLAIN { sum > 0.0 } else { lost.iter().any(|word| *word > T::Word::ZERO) })
+        (total(&sums), lost.iter().any(|word| *word > T::Word::ZERO))
     }
 }
 

@@ -4,7 +4,7 @@ use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
 use crate::isa::{Isa, Runner};
-use crate::number::Number;
+use crate::number::{NARROW, Number};
 use crate::scan::{Lanes, Survey, sum_of_differences, sum_of_squares, survey};
 
 /// `sum * 4^exponent`; `sum` is 0, infinite, or in [1, 4).
@@ -88,9 +88,11 @@ impl Loss {
     /// There is no bound: something was not finite.
     pub const INFINITE: Loss = Loss(Squares { sum: f64::INFINITY, exponent: 0 });
 
-    /// A sum over `rows` roundings, in units of 4^exponent.
-    pub(crate) fn rounded_up(sum: f64, rows: usize, exponent: i32) -> Self {
-        Loss(Squares::new(sum * (1.0 + slack(rows)), exponent))
+    /// A sum over `rows` roundings, in units of 4^exponent; [`Number::narrow`] rows may have been summed in `T`.
+    pub(crate) fn rounded_up<T: Number>(sum: f64, rows: usize, exponent: i32) -> Self {
+        // As in `slack`: half an epsilon for each addition, the square, and what rounds here, twice over.
+        let narrow = (NARROW + 4) as f64 * 0.5f64.powi(T::MANTISSA as i32);
+        Loss(Squares::new(sum * (1.0 + slack(rows) + narrow), exponent))
     }
 
     /// The squared difference of two numbers.
@@ -124,7 +126,7 @@ impl Loss {
             (_, false) => Loss::NONE,
             // The squares may have vanished.
             (sum, _) if sum < 1e-270 => Loss::number_by_number(values, decoded),
-            (sum, _) => Loss::rounded_up(sum, values.len() / 16, exponent),
+            (sum, _) => Loss::rounded_up::<f64>(sum, values.len() / 16, exponent),
         }
     }
 
