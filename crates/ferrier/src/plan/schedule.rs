@@ -99,6 +99,8 @@ pub(crate) struct Touch {
     pub side: Side,
     /// What there is of the lines meanwhile.
     pub runs: Vec<Run>,
+    /// The same where it differs from line to line; the rest is zero.
+    pub ragged: Option<Arc<Ragged>>,
 }
 
 /// What it is.
@@ -135,7 +137,8 @@ impl Leg {
 
     /// How its lines must be taken, where they lie unevenly.
     pub fn axes(&self) -> Option<Axes> {
-        let ragged = self.ragged_from.as_ref().or(self.ragged_to.as_ref())?;
+        let between = self.touch.as_ref().and_then(|touch| touch.ragged.as_ref());
+        let ragged = self.ragged_from.as_ref().or(self.ragged_to.as_ref()).or(between)?;
         Some(Axes { along: self.axis, lanes: ragged.lanes, planes: 3 - self.axis - ragged.lanes })
     }
 
