@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use ferrier::spectral::{self, Waves};
-use ferrier::{Comm, LayoutSpec, Operator, Planner, Precision, Problem, Real};
+use ferrier::{Array, Comm, Data, Device, LayoutSpec, Operator, Planner, Precision, Problem, Real};
 use serde::Serialize;
 
 use crate::args::BenchArgs;
@@ -43,7 +43,11 @@ pub static OPERATORS: &[Member] = &[
 ];
 
 impl Member {
-    fn operator<T: Real>(&self, waves: &Waves) -> ferrier::Result<Box<dyn Operator<T>>> {
+    /// The operator, of these wave numbers.
+    ///
+    /// # Errors
+    /// It is not for these axes.
+    pub fn operator<T: Real>(&self, waves: &Waves) -> ferrier::Result<Box<dyn Operator<T>>> {
         Ok(match self.which {
             Which::Laplacian => Box::new(spectral::laplacian(waves)),
             Which::Inverse => Box::new(spectral::inverse_laplacian(waves)),
@@ -55,10 +59,14 @@ impl Member {
 
 /// All that is known; the keys are part of the contract.
 #[derive(Debug, Serialize)]
-struct Report {
+pub struct Report {
     shape: Vec<usize>,
     kind: &'static str,
     precision: &'static str,
+    device: String,
+    /// The name of the GPU, where it ran on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    gpu: Option<String>,
     operator: &'static str,
     ranks: usize,
     threads: usize,
@@ -69,25 +77,109 @@ struct Report {
     apply: Times,
     /// Forward and backward.
     pair: Times,
-    /// Forward, a pass over the spectrum that multiplies, and backward.
+    /// Forward, a pass over the spectrum that multiplies, and backward. (On a GPU the
+    /// multiplication goes with the last pass of forward.)
     separate: Times,
     /// Medians of `apply` over those of the other two.
     apply_over_pair: f64,
     apply_over_separate: f64,
-    /// Distance of the two results over their norm.
+    /// Distance of the two results over their norm. (On a GPU the second one's
+    /// operator ran on the CPU.)
     difference: f64,
 }
 
 /// What is to be timed.
-struct Work {
-    problem: Problem,
-    choice: ferrier::Choice,
-    member: &'static Member,
+pub struct Work {
+    pub problem: Problem,
+    pub choice: ferrier::Choice,
+    pub member: &'static Member,
+    pub device: Device,
     repeat: Option<usize>,
+}
+
+/// The seconds of each repetition, the slowest rank's.
+#[derive(Default)]
+pub struct Laps {
+    pub apply: Vec<f64>,
+    pub pair: Vec<f64>,
+    pub separate: Vec<f64>,
 }
 
 /// What all repetitions should take, about.
 const WANTED_SECONDS: f64 = 2.0;
+
+impl Work {
+    /// Takes turns: `lap` times each of the three once. The first turn is to warm up.
+    ///
+    /// # Errors
+    /// Those of `lap`.
+    pub fn laps(&self, mut lap: impl FnMut() -> Outcome<[f64; 3]>) -> Outcome<Laps> {
+        let first: f64 = lap()?.iter().sum();
+        let repeat = self.repeat.unwrap_or((WANTED_SECONDS / first).ceil().clamp(5.0, 300.0) as usize);
+        let mut laps = Laps::default();
+        for _ in 0..repeat {
+            let [apply, pair, separate] = lap()?;
+            laps.apply.push(apply);
+            laps.pair.push(pair);
+            laps.separate.push(separate);
+        }
+        Ok(laps)
+    }
+
+    /// What is told of a run.
+    pub fn report(&self, comm: &Comm, recipe: &ferrier::Recipe, laps: &Laps, difference: f64) -> Report {
+        let Laps { apply, pair, separate } = laps;
+        Report {
+            shape: Vec::new(),
+            kind: if recipe.is_real() { "r2c" } else { "c2c" },
+            precision: recipe.precision.name(),
+            device: self.device.to_string(),
+            gpu: None,
+            operator: self.member.name,
+            ranks: comm.size(),
+            threads: comm.threads(),
+            transport: comm.transport_name(),
+            exchange: recipe.exchange().into(),
+            repeat: apply.len(),
+            apply_over_pair: median(apply) / median(pair),
+            apply_over_separate: median(apply) / median(separate),
+            apply: Times::new(apply),
+            pair: Times::new(pair),
+            separate: Times::new(separate),
+            difference,
+        }
+    }
+}
+
+impl Report {
+    /// The same, measured on a GPU.
+    pub fn on(mut self, gpu: &str) -> Self {
+        self.gpu = Some(gpu.into());
+        self
+    }
+}
+
+/// The distance of two arrays over the norm of the second, over all ranks; wrong
+/// where it is more than `most`. Collective.
+///
+/// # Errors
+/// It is; the same on every rank.
+pub fn difference<T: Real + Number>(comm: &Comm, one: &[T], other: &[T], most: f64) -> Outcome<f64> {
+    let (mut distance, mut norm) = (0.0, 0.0);
+    for (a, b) in one.iter().zip(other) {
+        let (a, b): (f64, f64) = (a.widened(), b.widened());
+        distance += (a - b) * (a - b);
+        norm += b * b;
+    }
+    let sums = comm.sum(&[distance, norm])?;
+    let difference = (sums[0] / sums[1].max(f64::MIN_POSITIVE)).sqrt();
+    match difference <= most {
+        true => Ok(difference),
+        false => {
+            session::agree(comm, Err(Failure::wrong(format!("the two results differ by {difference:.1e}"))))
+        }
+    }
+}
 
 /// Runs the command.
 ///
@@ -97,9 +189,11 @@ pub fn run(args: &BenchArgs, name: &str, session: &Session) -> Outcome {
     let common = &args.problem.common;
     let work = session.agree(prepare(args, name, session))?;
     session.first(|| report::check_json(args.json.as_deref()))?;
-    let reports = match precision(&args.problem) {
-        Precision::F32 => session.run(common, |comm| measure::<f32>(comm, &work)),
-        Precision::F64 => session.run(common, |comm| measure::<f64>(comm, &work)),
+    let reports = match (work.device, precision(&args.problem)) {
+        (Device::Cpu, Precision::F32) => session.run(common, |comm| measure::<f32>(comm, &work)),
+        (Device::Cpu, Precision::F64) => session.run(common, |comm| measure::<f64>(comm, &work)),
+        (_, Precision::F32) => session.run(common, |comm| crate::gpu::apply::<f32>(comm, &work)),
+        (_, Precision::F64) => session.run(common, |comm| crate::gpu::apply::<f64>(comm, &work)),
     }?;
     session.first(|| {
         let Some(mut report) = reports.into_iter().next() else { return fail("no rank came back") };
@@ -129,7 +223,17 @@ fn prepare(args: &BenchArgs, name: &str, session: &Session) -> Outcome<Work> {
     let (problem, _) = setup::problem(&args.problem, ranks)?;
     let problem = problem.output(LayoutSpec::best()).operators(true);
     let choice = setup::choice(&args.problem.common, &args.problem.shape)?;
-    Ok(Work { problem, choice, member, repeat: args.repeat })
+    let device = args.problem.common.device;
+    Ok(Work { problem, choice, member, device, repeat: args.repeat })
+}
+
+/// Noise.
+pub fn fill<T: Real + Number>(input: &mut Array<T>, recipe: &ferrier::Recipe) {
+    let noise = Noise::new(recipe.shape, 1);
+    match recipe.is_real() {
+        true => input.fill_real(|b, index| rounded::<T>(noise.at(b, index)).re),
+        false => input.fill_complex(|b, index| rounded(noise.at(b, index))),
+    }
 }
 
 /// What every rank does. Collective.
@@ -144,71 +248,28 @@ fn measure<T: Real + Number>(comm: &Comm, work: &Work) -> Outcome<Report> {
     let mut plan = draft.build()?;
     let mut input = plan.make_input()?;
     let (mut fused, mut back, mut spectrum) = (plan.make_input()?, plan.make_input()?, plan.make_output()?);
-    let noise = Noise::new(recipe.shape, 1);
-    match recipe.is_real() {
-        true => input.fill_real(|b, index| rounded::<T>(noise.at(b, index)).re),
-        false => input.fill_complex(|b, index| rounded(noise.at(b, index))),
-    }
+    fill(&mut input, &recipe);
     let waves = Waves::new(&recipe, [TAU; 3])?;
     let operator = work.member.operator::<T>(&waves)?;
     let operator = &*operator;
     let threads = comm.threads();
-    let [mut apply, mut pair, mut separate] = [const { Vec::new() }; 3];
-    let mut repeat = work.repeat.unwrap_or(usize::MAX);
-    let mut turn = 0;
-    // The first turn is to warm up.
-    while turn <= repeat {
-        apply.push(timed(comm, || plan.apply(&input, &mut fused, &operator))?);
-        pair.push(timed(comm, || {
+    let laps = work.laps(|| {
+        let apply = timed(comm, || plan.apply(&input, &mut fused, &operator))?;
+        let pair = timed(comm, || {
             plan.forward(&input, &mut spectrum)?;
             plan.backward(&spectrum, &mut back)
-        })?);
-        separate.push(timed(comm, || {
+        })?;
+        let separate = timed(comm, || {
             plan.forward(&input, &mut spectrum)?;
             spectrum.apply(operator, threads);
             plan.backward(&spectrum, &mut back)
-        })?);
-        if turn == 0 && work.repeat.is_none() {
-            repeat = (WANTED_SECONDS / (apply[0] + pair[0] + separate[0])).ceil().clamp(5.0, 300.0) as usize;
-        }
-        turn += 1;
-    }
-    for times in [&mut apply, &mut pair, &mut separate] {
-        times.remove(0);
-    }
-    let sums = ferrier::Data::numbers(&fused).iter().zip(ferrier::Data::numbers(&back));
-    let (mut distance, mut norm) = (0.0, 0.0);
-    for (a, b) in sums {
-        let (a, b): (f64, f64) = (a.widened(), b.widened());
-        distance += (a - b) * (a - b);
-        norm += b * b;
-    }
-    let sums = comm.sum(&[distance, norm])?;
-    let difference = (sums[0] / sums[1].max(f64::MIN_POSITIVE)).sqrt();
+        })?;
+        Ok([apply, pair, separate])
+    })?;
     // They are the same to the last bit, but nobody promised that of all kernels.
-    if difference.is_nan() || difference > 8.0 * recipe.precision.epsilon() {
-        return session::agree(
-            comm,
-            Err(Failure::wrong(format!("the two results differ by {difference:.1e}"))),
-        );
-    }
-    Ok(Report {
-        shape: Vec::new(),
-        kind: if recipe.is_real() { "r2c" } else { "c2c" },
-        precision: recipe.precision.name(),
-        operator: work.member.name,
-        ranks: comm.size(),
-        threads,
-        transport: comm.transport_name(),
-        exchange: recipe.exchange.clone(),
-        repeat,
-        apply_over_pair: median(&apply) / median(&pair),
-        apply_over_separate: median(&apply) / median(&separate),
-        apply: Times::new(&apply),
-        pair: Times::new(&pair),
-        separate: Times::new(&separate),
-        difference,
-    })
+    let most = 8.0 * recipe.precision.epsilon();
+    let difference = difference(comm, fused.numbers(), back.numbers(), most)?;
+    Ok(work.report(comm, &recipe, &laps, difference))
 }
 
 fn text(report: &Report) -> String {
@@ -226,8 +287,9 @@ fn text(report: &Report) -> String {
         row("forward + backward", &report.pair),
         row("forward, multiply, backward", &report.separate),
     ];
+    let gpu = report.gpu.as_ref().map_or(String::new(), |gpu| format!("on {gpu}, by its own events\n"));
     format!(
-        "{shape} {} {}, {}: ranks {}, threads {}, exchange {}\n\n{}",
+        "{shape} {} {}, {}: ranks {}, threads {}, exchange {}\n{gpu}\n{}",
         report.kind,
         report.precision,
         report.operator,

@@ -190,6 +190,9 @@ fn check_files(args: &BenchArgs) -> Outcome {
 /// What is to be timed, as the options say.
 fn prepare<'a>(args: &BenchArgs, session: &'a Session, bar: &'a ProgressBar) -> Outcome<Work<'a>> {
     let common = &args.problem.common;
+    if args.trace.is_some() || args.breakdown {
+        setup::cpu_only(common, "the timeline of --trace and --breakdown")?;
+    }
     let ranks = session.size(common)?;
     let (problem, axes) = setup::problem(&args.problem, ranks)?;
     if !args.variants.is_empty() && ranks < 2 {

@@ -76,6 +76,7 @@ struct Report {
 /// # Errors
 /// Bad input.
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
+    session.agree(crate::setup::cpu_only(&args.problem.common, "--codec-speed"))?;
     session.first(|| {
         report::check_json(args.json.as_deref())?;
         let names: Vec<&str> = match &args.problem.common.codec {

@@ -10,7 +10,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
-use ferrier_kernel::{Block, LineKind, Lines, LinesSpec, Store, Strip, find};
+use ferrier_kernel::{Block, LineKind, Lines, LinesSpec, Strip, find};
 
 /// Complex numbers of the array for strided lines: 256 MiB.
 const LARGE: usize = 1 << 24;
@@ -95,21 +95,29 @@ fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *m
             lane: lane as isize,
         }]
     };
+    let room = kernel.pocket(size).next_multiple_of(8);
+    let bags = Pages::new(2 * room);
     Box::new(move || {
+        let mut pocketed = false;
+        let mut pockets = [bags.0, bags.0.wrapping_add(room)];
+        if room == 0 {
+            pockets = [std::ptr::null_mut(); 2];
+        }
         for first in (0..count).step_by(size) {
             let next = (first + size).min(count);
             let (here, there) = (strip(first), strip(next));
             let ahead_lines = if no_ahead { 0 } else { size.min(count - next) };
+            let source = if pocketed { [kernel.pocketed(pockets[0], next - first)] } else { here };
             let block = Block {
-                lines: next - first,
-                from: &here,
-                to: &here,
                 ahead: &there,
                 ahead_lines,
-                store: Store::Plain,
+                pocket: pockets[1],
+                pocketed,
+                ..Block::new(next - first, &source, &here)
             };
-            // SAFETY: the array has `count` lines, the scratch its size; one thread.
-            unsafe { kernel.run(&block, std::slice::from_raw_parts_mut(scratch.0, scratch.1)) };
+            // SAFETY: the array has `count` lines, the scratch and the pockets their sizes; one thread.
+            pocketed = unsafe { kernel.run(&block, std::slice::from_raw_parts_mut(scratch.0, scratch.1)) };
+            pockets.swap(0, 1);
         }
     })
 }

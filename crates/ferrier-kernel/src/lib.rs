@@ -127,7 +127,10 @@ pub trait Lines<T>: Send + Sync {
     /// is zero, what those of `to` leave out is dropped. All loads
     /// happen before the first store, so lines may go back where they came
     /// from. `ahead` describes the block that this thread will be given next
-    /// (`ahead_lines` lines; none at the end): a hint for prefetching, never read.
+    /// (`ahead_lines` lines; none at the end): it may be fetched meanwhile or,
+    /// where there is a [`pocket`](Block::pocket) for it, be read into that.
+    /// Returns whether it was: then the next block comes from
+    /// [`pocketed`](Lines::pocketed) rather than from where it lies.
     /// What comes out for a line depends on that line alone, to the last bit.
     /// A thread that asked for [`Store::Stream`] calls [`fence`] before others look.
     ///
@@ -136,7 +139,23 @@ pub trait Lines<T>: Send + Sync {
     /// that `to` describes for writes, nobody else writes to the former or
     /// touches the latter meanwhile, and `scratch` has at least
     /// `self.scratch(lines)` numbers, 64-byte aligned. Scratch may hold anything.
-    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]);
+    /// Where there is a pocket, the same holds for `ahead` as for `from`, the
+    /// pocket is as long as [`pocket`](Lines::pocket) says, 64-byte aligned,
+    /// and nothing of this block lies in it.
+    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]) -> bool;
+
+    /// Numbers of a [`Block::pocket`] for blocks of at most `lines` lines;
+    /// none where this kernel never takes anything along.
+    fn pocket(&self, lines: usize) -> usize {
+        let _ = lines;
+        0
+    }
+
+    /// Where `lines` lines that were taken along lie in their pocket.
+    fn pocketed(&self, pocket: *mut T, lines: usize) -> Strip<T> {
+        let _ = lines;
+        Strip { ptr: pocket, at: 0, len: 0, step: 0, lane: 0 }
+    }
 }
 
 /// A block of lines: where they come from, where they go, and what comes next.
@@ -152,8 +171,22 @@ pub struct Block<'a, T> {
     pub ahead: &'a [Strip<T>],
     /// How many lines that next block has.
     pub ahead_lines: usize,
+    /// Where the next block may be taken along to, or null. Rows that lie far
+    /// apart in memory crowd the few places that a cache has for them, so that
+    /// fetching them early is no use; copies of them have room.
+    pub pocket: *mut T,
+    /// Whether `from` is a pocket.
+    pub pocketed: bool,
     /// How the lines are best stored. A hint.
     pub store: Store,
+}
+
+impl<'a, T> Block<'a, T> {
+    /// A block after which nothing comes.
+    pub fn new(lines: usize, from: &'a [Strip<T>], to: &'a [Strip<T>]) -> Self {
+        let (pocket, store) = (std::ptr::null_mut(), Store::Plain);
+        Block { lines, from, to, ahead: &[], ahead_lines: 0, pocket, pocketed: false, store }
+    }
 }
 
 /// How lines are best stored.

@@ -12,7 +12,7 @@ use std::f64::consts::SQRT_2;
 use serde::{Deserialize, Serialize};
 
 use crate::native::Roots;
-use crate::{Block, LineKind, Lines, LinesSpec, Real, Store, Strip};
+use crate::{Block, LineKind, Lines, LinesSpec, Real, Strip};
 
 /// A transform from reals to reals, with the conventions of `scipy.fft`
 /// (`norm="backward"`: not scaled).
@@ -314,7 +314,7 @@ impl<T: Real> Lines<T> for R2rLines<T> {
         2 * self.area(lanes) + self.engine.scratch(lanes)
     }
 
-    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]) {
+    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]) -> bool {
         let lanes = block.lines * self.width;
         let (one, rest) = scratch.split_at_mut(self.area(lanes));
         let (two, inner) = rest.split_at_mut(self.area(lanes));
@@ -324,13 +324,13 @@ impl<T: Real> Lines<T> for R2rLines<T> {
         mix(&self.before, (one, 1), (two, kind.width_in()), lanes);
         let from = Self::strip(two.as_mut_ptr(), kind.len_in(n), kind.width_in(), lanes);
         let to = Self::strip(one.as_mut_ptr(), kind.len_out(n), kind.width_out(), lanes);
-        let inside =
-            Block { lines: lanes, from: &from, to: &to, ahead: &[], ahead_lines: 0, store: Store::Plain };
+        let inside = Block::new(lanes, &from, &to);
         // SAFETY: the strips are the two areas, which are long enough; the rest of the scratch is the engine's.
         unsafe { self.engine.run(&inside, inner) };
         mix(&self.after, (one, kind.width_out()), (two, 1), lanes);
         // SAFETY: as for gather.
         unsafe { scatter(block.to, block.lines, self.width, two) };
+        false
     }
 }
 

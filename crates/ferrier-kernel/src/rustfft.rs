@@ -114,7 +114,7 @@ impl<T: Real> Lines<T> for RustLines<T> {
         lines * self.pitch() + self.inner()
     }
 
-    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]) {
+    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]) -> bool {
         let pitch = self.pitch();
         let (area, inner) = scratch.split_at_mut(block.lines * pitch);
         let inner_len = self.inner();
@@ -133,6 +133,7 @@ impl<T: Real> Lines<T> for RustLines<T> {
             // SAFETY: as above.
             unsafe { scatter(strip, block.lines, kind.width_out(), &area[self.result()..], pitch) };
         }
+        false
     }
 }
 

@@ -115,12 +115,10 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
     let to_base = if in_place { input.as_mut_ptr() } else { output.as_mut_ptr() };
     let to = strips(to_base, len_out, place_out, job.pieces.1, job.gaps.1);
     let block = Block {
-        lines: job.lines,
-        from: &from,
-        to: &to,
         ahead: &from,
         ahead_lines: job.lines,
         store: Store::Stream,
+        ..Block::new(job.lines, &from, &to)
     };
     // SAFETY: strips lie inside `input` and `output`, which nobody else holds;
     // the scratch is aligned and as long as asked for.

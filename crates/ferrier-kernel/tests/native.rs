@@ -234,18 +234,32 @@ fn run<T: Tested>(
     let size = lines.scratch(count);
     let mut scratch = Scratch::dirty(size);
     let strips = if in_place { source.strips.clone() } else { target.strips.clone() };
+    let mut pocket = Scratch::dirty(lines.pocket(count));
+    let room = pocket.slice(lines.pocket(count));
+    // What is stored meanwhile cannot be taken along.
+    let null = in_place || room.is_empty();
     let block = Block {
-        lines: count,
-        from: &source.strips,
-        to: &strips,
         ahead: &source.strips,
         ahead_lines: count,
         store: Store::Stream,
+        pocket: if null { std::ptr::null_mut() } else { room.as_mut_ptr() },
+        ..Block::new(count, &source.strips, &strips)
     };
     // SAFETY: the strips describe the buffers of source and target.
-    unsafe { lines.run(&block, scratch.slice(size)) };
+    let taken = unsafe { lines.run(&block, scratch.slice(size)) };
+    let far = from == Shape::PageRows && matches!(to, Shape::PageRows | Shape::Rows) && count >= 16;
+    assert!(taken || null || !far, "{count} lines of {n} were not taken along");
     let result = if in_place { &mut source } else { &mut target };
-    result.read(count, kind.len_out(n), kind.width_out())
+    let result = result.read(count, kind.len_out(n), kind.width_out());
+    if taken {
+        let from = [lines.pocketed(room.as_mut_ptr(), count)];
+        let again = Block { store: Store::Stream, pocketed: true, ..Block::new(count, &from, &strips) };
+        // SAFETY: as above, from the pocket.
+        unsafe { lines.run(&again, scratch.slice(size)) };
+        let again = target.read(count, kind.len_out(n), kind.width_out());
+        assert!(again == result, "{count} lines of {n} from the pocket");
+    }
+    result
 }
 
 fn error<T: Real>(got: &[T], want: &[f64], scale: f64) -> f64 {

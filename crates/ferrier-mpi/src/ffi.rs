@@ -146,6 +146,12 @@ pub(crate) type AlltoallvInit = unsafe extern "C" fn(
 /// `MPI_Comm_f2c` or `MPI_Comm_fromint`.
 pub(crate) type CommOfInt = unsafe extern "C" fn(Int) -> Handle;
 
+/// `MPIX_Query_cuda_support` (Open MPI, MPICH): takes calls pointers into GPUs' memory?
+pub(crate) type CudaSupport = unsafe extern "C" fn() -> Int;
+
+/// `MPIX_GPU_query_support` (MPICH): the same for a kind of GPUs.
+pub(crate) type GpuSupport = unsafe extern "C" fn(Int, IntOut) -> Int;
+
 /// A loaded library. It stays in the process for good: no MPI survives
 /// being unloaded.
 pub(crate) struct Loaded {
@@ -154,6 +160,8 @@ pub(crate) struct Loaded {
     pub wide: Option<Wide>,
     pub alltoallv_init: Option<AlltoallvInit>,
     pub comm_of_int: Option<CommOfInt>,
+    pub cuda_support: Option<CudaSupport>,
+    pub gpu_support: Option<GpuSupport>,
 }
 
 impl Loaded {
@@ -178,7 +186,14 @@ impl Loaded {
         let comm_of_int = unsafe {
             library.get(b"MPI_Comm_fromint").or_else(|_| library.get(b"MPI_Comm_f2c")).ok().map(|call| *call)
         };
-        Ok(Loaded { library, calls, wide, alltoallv_init, comm_of_int })
+        // SAFETY: the types that Open MPI's and MPICH's headers declare.
+        let (cuda_support, gpu_support) = unsafe {
+            (
+                library.get(b"MPIX_Query_cuda_support").ok().map(|call| *call),
+                library.get(b"MPIX_GPU_query_support").ok().map(|call| *call),
+            )
+        };
+        Ok(Loaded { library, calls, wide, alltoallv_init, comm_of_int, cuda_support, gpu_support })
     }
 
     /// The handle behind a predefined one; `None` where the symbol is missing.

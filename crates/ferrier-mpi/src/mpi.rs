@@ -245,6 +245,21 @@ impl Mpi {
         self.inner.loaded.alltoallv_init.is_some()
     }
 
+    /// Does the library say that sends and receives take pointers into the memory
+    /// of CUDA's GPUs? (Of collectives that do not block, no library says so.)
+    pub fn reaches_gpus(&self) -> bool {
+        /// `MPIX_GPU_SUPPORT_CUDA`.
+        const CUDA: Int = 0;
+        let Ok(_gate) = self.inner.enter() else { return false };
+        if let Some(query) = self.inner.loaded.gpu_support {
+            let mut supported = 0;
+            // SAFETY: the out-parameter is valid; MPI is initialised.
+            return unsafe { query(CUDA, &mut supported) } == 0 && supported != 0;
+        }
+        // SAFETY: MPI is initialised.
+        self.inner.loaded.cuda_support.is_some_and(|query| unsafe { query() } == 1)
+    }
+
     /// Whether counts are passed as 64 bits; otherwise long messages are split.
     pub fn has_wide_counts(&self) -> bool {
         matches!(self.inner.counting(), Counting::Wide(_))

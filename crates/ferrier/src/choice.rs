@@ -149,6 +149,10 @@ pub struct Choice {
     /// Whether lines that do not go back where they came from are written
     /// past the caches; by default where the arrays are larger than those.
     pub stream: Option<bool>,
+    /// Whether lines whose elements lie far apart are taken along, in copies,
+    /// while those before them are transformed; by default where a core's
+    /// second-level cache has few places for them.
+    pub pockets: Option<bool>,
     /// Threads inside each rank; by default those of the communicator, or
     /// fewer where there is too little work for them.
     pub threads: Option<usize>,

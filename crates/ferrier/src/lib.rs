@@ -64,8 +64,8 @@ pub use layout::{Box3, Layout, LayoutSpec, Order};
 pub use modes::{Keep, Radii};
 pub use num_complex::Complex;
 pub use plan::{
-    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Memory, Modes, Operator, Plan, Planner, Run,
-    StepTime, Workspace, pointwise,
+    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Formula, Memory, Modes, Operator, Plan,
+    Planner, Run, StepTime, Tables, Workspace, pointwise,
 };
 pub use problem::Problem;
 pub use recipe::{Recipe, Step, StepTraffic};

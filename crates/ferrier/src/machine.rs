@@ -43,6 +43,8 @@ pub struct Cache {
     pub level: usize,
     /// Its size.
     pub bytes: usize,
+    /// Places for lines whose addresses are alike; 0 where the system does not say.
+    pub ways: usize,
 }
 
 /// What [`info`] tells.
@@ -119,16 +121,18 @@ fn caches() -> Vec<Cache> {
         if let (Ok(level), Ok(number)) = (level.parse(), number)
             && kind != "Instruction"
         {
-            found.push(Cache { level, bytes: number * scale });
+            let ways = read("ways_of_associativity").ok().and_then(|ways| ways.parse().ok()).unwrap_or(0);
+            found.push(Cache { level, bytes: number * scale, ways });
         }
     }
     found
 }
 
-/// Bytes of a core's level-2 cache; 1 MiB where the system does not say.
-pub(crate) fn level2_bytes() -> usize {
-    static BYTES: OnceLock<usize> = OnceLock::new();
-    *BYTES.get_or_init(|| caches().iter().find(|cache| cache.level == 2).map_or(1 << 20, |cache| cache.bytes))
+/// A core's level-2 cache; 1 MiB with 8 ways where the system does not say.
+pub(crate) fn level2() -> &'static Cache {
+    static CACHE: OnceLock<Cache> = OnceLock::new();
+    let second = || caches().into_iter().find(|cache| cache.level == 2 && cache.ways > 0);
+    CACHE.get_or_init(|| second().unwrap_or(Cache { level: 2, bytes: 1 << 20, ways: 8 }))
 }
 
 /// Bytes of the largest cache; 32 MiB where the system does not say.

@@ -1,11 +1,13 @@
 //! `--device cuda`: the same commands with arrays on a GPU.
 
+mod apply;
 mod bench;
 mod cufft;
 
 use ferrier::cuda::{self, CudaPlanner, Gpu};
 use ferrier::{Choice, Comm, Device, Planner, Precision, Problem, Real};
 
+pub use apply::apply;
 pub use ferrier::cuda::CudaInfo as Info;
 
 use crate::args::Common;

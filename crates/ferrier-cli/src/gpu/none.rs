@@ -54,6 +54,14 @@ pub fn draft<T>(
 ///
 /// # Errors
 /// Always.
+pub fn apply<T>(_: &ferrier::Comm, work: &crate::applying::Work) -> Outcome<crate::applying::Report> {
+    refuse(work.device)
+}
+
+/// Cannot.
+///
+/// # Errors
+/// Always.
 pub fn refuse<T>(device: Device) -> Outcome<T> {
     fail(format!("--device {device}: this program was built without the feature `cuda`"))
 }

@@ -6,6 +6,7 @@ use super::along::{Along, Stack};
 use super::along_real::{AlongReal, FoldAlong, UnfoldAlong};
 use super::fft::{Desk, Fft};
 use super::moves::{Form, Gather, Move, Scatter};
+use super::pocket::{Taking, pitch};
 use super::ports::{Even, Finish, Rows, are_aliases, are_rows, gaps, list_rows, whole, whole_cache_lines};
 use super::real::{Fold, Mirror, Unfold, twiddles};
 use super::touch::Touch;
@@ -31,6 +32,9 @@ pub(super) struct NativeLines<V: Vector> {
 /// What the areas of the groups that go together may take: most of a first-level cache.
 const HOT_BYTES: usize = 17 << 10;
 
+/// What a pocket may take: two of them and a block that is worked on stay in a second-level cache.
+const POCKET_BYTES: usize = 320 << 10;
+
 /// Where lines go straight into the passes or out of them.
 #[derive(Clone, Copy)]
 enum Side<T> {
@@ -49,8 +53,9 @@ struct Sheet<T> {
     most: usize,
     stream: bool,
     tables: [*const *mut T; 2],
-    /// The table of the next block, or null.
+    /// The table of the next block, or null: to be fetched, or taken along.
     ahead: *const *mut T,
+    take: bool,
     a: *mut T,
     b: *mut T,
     spare: *mut T,
@@ -271,13 +276,14 @@ impl<V: Vector> NativeLines<V> {
         let rows_in = kind.width_in() == 2 && full > 0 && are_rows(block.from, 2);
         let rows_out = kind.width_out() == 2 && full > 0 && are_rows(block.to, 2);
         let pieces = whole(block.from, len_in).is_none() || whole(block.to, len_out).is_none();
-        let far = rows_in && rows_out && full > 1 && (pieces || are_aliases(block.from));
+        let far = rows_in && rows_out && full > 1 && (pieces || block.pocketed || are_aliases(block.from));
         let most = if far { full } else { self.together(full) };
         // What is dropped must not be written past the caches.
         let stream = block.store == Store::Stream
             && !(rows_out && gaps(block.to, len_out).next().is_some())
             && whole_cache_lines::<V>(block.to, kind.width_out(), block.lines, most);
-        let ahead = far && block.ahead_lines >= full * V::LINES && are_rows(block.ahead, 2);
+        let take = far && block.ahead_lines > 0 && !block.pocket.is_null() && are_rows(block.ahead, 2);
+        let ahead = take || far && block.ahead_lines >= full * V::LINES && are_rows(block.ahead, 2);
 
         let groups = block.lines.div_ceil(V::LINES);
         let lens = [
@@ -297,7 +303,7 @@ impl<V: Vector> NativeLines<V> {
         });
         // SAFETY: the tables have a place for every element; the spare rows are as long as the block's.
         unsafe {
-            if rows_in && (far || pieces) {
+            if rows_in && (far || pieces) || ahead {
                 std::ptr::write_bytes(zeros, 0, row(block.lines));
                 list_rows(block.from, len_in, zeros, table_in.cast());
             }
@@ -310,7 +316,7 @@ impl<V: Vector> NativeLines<V> {
         }
         let ahead = if ahead { table_ahead.cast_const().cast() } else { std::ptr::null() };
         let tables = [table_in, table_out].map(|table| table.cast_const().cast());
-        Sheet { rows_in, rows_out, far, most, stream, tables, ahead, a, b, spare: at }
+        Sheet { rows_in, rows_out, far, most, stream, tables, ahead, take, a, b, spare: at }
     }
 
     /// The team that begins with line `first`.
@@ -324,14 +330,17 @@ impl<V: Vector> NativeLines<V> {
         let groups = sheet.most.min((block.lines - first) / V::LINES);
         let (len_in, len_out) = (self.spec.kind.len_in(self.spec.n), self.spec.kind.len_out(self.spec.n));
         let finish = Finish { scale: self.scale, stream: sheet.stream };
-        let side = |strips: &[Strip<V::T>], len: usize, table: *const *mut V::T| match whole(strips, len) {
-            Some(strip) if !sheet.far => {
+        let side = |strips: &[Strip<V::T>], len: usize, table: *const *mut V::T, pocketed: bool| match whole(
+            strips, len,
+        ) {
+            Some(strip) if !sheet.far || pocketed => {
                 let start = strip.ptr.wrapping_add(2 * first);
                 Side::Even(Even { start, step: strip.step, pitch: V::LANES, finish })
             }
             _ => {
                 let reserve = sheet.far && !sheet.stream;
-                Side::Rows(Rows { table, at: 2 * first, finish, reserve, ahead: sheet.ahead })
+                let ahead = if sheet.take { std::ptr::null() } else { sheet.ahead };
+                Side::Rows(Rows { table, at: 2 * first, finish, reserve, ahead })
             }
         };
         let [table_in, table_out] = sheet.tables;
@@ -340,8 +349,9 @@ impl<V: Vector> NativeLines<V> {
             first,
             lines: if groups == 0 { block.lines - first } else { groups * V::LINES },
             groups: groups.max(1),
-            rows_in: (sheet.rows_in && groups > 0).then(|| side(block.from, len_in, table_in)),
-            rows_out: (sheet.rows_out && groups > 0).then(|| side(block.to, len_out, table_out)),
+            rows_in: (sheet.rows_in && groups > 0)
+                .then(|| side(block.from, len_in, table_in, block.pocketed)),
+            rows_out: (sheet.rows_out && groups > 0).then(|| side(block.to, len_out, table_out, false)),
             a: Even::areas::<V>(sheet.a, self.area()),
             b: Even::areas::<V>(sheet.b, self.area()),
             spare: sheet.spare,
@@ -375,7 +385,7 @@ impl<V: Vector> NativeLines<V> {
             && along.is_even()
             && whole_cache_lines::<V>(block.to, width, block.lines, 1);
         let finish = Finish { scale: self.scale, stream };
-        let mut touch = self.touch(block, false, (true, true), stream);
+        let mut touch = self.touch(block, (true, true), stream);
         // Apart by a cache line, so that lines of a power of two do not meet in the cache.
         let lane = 2 * self.fft.n + 64 / size_of::<V::T>();
         let hot = HOT_BYTES / 2 / (lane * size_of::<V::T>());
@@ -406,23 +416,32 @@ impl<V: Vector> NativeLines<V> {
         }
     }
 
-    /// The walk over what is fetched meanwhile. Far rows see to that themselves.
+    /// The walk over what is fetched meanwhile.
     fn touch<'a>(
         &self,
         block: &Block<'a, V::T>,
-        far: bool,
         (rows_in, rows_out): (bool, bool),
         stream: bool,
     ) -> Touch<'a, V::T> {
-        if far {
-            return Touch::nothing();
-        }
         let kind = self.spec.kind;
         // Gathering and scattering take about as long as a pass each.
         let moves = usize::from(!rows_in) + usize::from(!rows_out);
         let visits = block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.passes() + moves);
         let reserve = block.store != Store::Plain && !stream;
         Touch::new(block, reserve, (kind.width_in(), kind.width_out()), visits)
+    }
+
+    /// The walk that takes the next block along.
+    ///
+    /// # Safety
+    /// As for [`Lines::run`]; `table` lists the rows of the next block.
+    unsafe fn take<'a>(&self, block: &Block<'a, V::T>, table: *const *mut V::T) -> Touch<'a, V::T> {
+        let rows = self.spec.kind.len_in(self.spec.n);
+        // SAFETY: the caller's promise.
+        let taking = unsafe { Taking::new::<V>((table, rows), block.ahead_lines, block.pocket) };
+        let vectors = taking.vectors();
+        let visits = block.lines / V::LINES * self.fft.n * self.fft.passes();
+        Touch::taking(taking, vectors, visits)
     }
 
     /// How many of `groups` groups go together.
@@ -457,19 +476,36 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         tables + 2 * row(lines) + areas + self.fft.spare() * V::LANES
     }
 
-    unsafe fn run(&self, block: &Block<'_, V::T>, scratch: &mut [V::T]) {
+    fn pocket(&self, lines: usize) -> usize {
+        let room = self.spec.n * pitch::<V::T>(lines);
+        let complex = matches!(self.spec.kind, LineKind::Forward | LineKind::Backward);
+        if complex && room * size_of::<V::T>() <= POCKET_BYTES { room } else { 0 }
+    }
+
+    fn pocketed(&self, pocket: *mut V::T, lines: usize) -> Strip<V::T> {
+        Strip { ptr: pocket, at: 0, len: self.spec.n, step: pitch::<V::T>(lines) as isize, lane: 2 }
+    }
+
+    unsafe fn run(&self, block: &Block<'_, V::T>, scratch: &mut [V::T]) -> bool {
         let n = self.spec.n;
         assert!(scratch.len() >= self.scratch(block.lines), "scratch is too short");
         if n == 0 || block.lines == 0 {
-            return;
+            return false;
         }
         if let (Some(along), Some(strips)) = (&self.along, self.stacks(block)) {
             // SAFETY: the caller's promises.
-            return unsafe { self.along(along, block, strips, scratch) };
+            unsafe { self.along(along, block, strips, scratch) };
+            return false;
         }
         // SAFETY: the length of the scratch was checked.
         let sheet = unsafe { self.sheet(block, scratch.as_mut_ptr()) };
-        let mut touch = self.touch(block, sheet.far, (sheet.rows_in, sheet.rows_out), sheet.stream);
+        let mut touch = match () {
+            // SAFETY: the caller's promises of what is ahead and of the pocket.
+            () if sheet.take => unsafe { self.take(block, sheet.ahead) },
+            // Far rows see to themselves.
+            () if sheet.far => Touch::nothing(),
+            () => self.touch(block, (sheet.rows_in, sheet.rows_out), sheet.stream),
+        };
         let mut first = 0;
         while first < block.lines {
             let mut team = self.team(block, &sheet, first, &mut touch);
@@ -484,5 +520,6 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
                 }
             }
         }
+        touch.finish()
     }
 }

@@ -17,6 +17,7 @@ mod lines;
 mod moves;
 #[cfg(target_arch = "aarch64")]
 mod neon;
+mod pocket;
 mod portable;
 mod ports;
 mod prime;

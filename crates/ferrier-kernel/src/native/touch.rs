@@ -5,6 +5,7 @@
 //! will be needed: it does not see strided rows coming, contiguous lines only
 //! up to the next page, and stores not at all.
 
+use super::pocket::Taking;
 use crate::{Block, Strip};
 
 const LINE: usize = 64;
@@ -37,8 +38,10 @@ pub(super) struct Touch<'a, T> {
     bytes: usize,
     pitch: isize,
     runs: usize,
-    /// Cache lines per 1024 elements that the passes visit.
+    /// Cache lines, or vectors of what is taken along, per 1024 elements that the passes visit.
     rate: usize,
+    /// What is taken along, instead of all this.
+    taking: Option<Taking<T>>,
 }
 
 impl<'a, T> Touch<'a, T> {
@@ -60,7 +63,21 @@ impl<'a, T> Touch<'a, T> {
     pub fn nothing() -> Self {
         let null = std::ptr::null();
         let (now, next) = (List::NONE, List::NONE);
-        Touch { now, next, at: null, end: null, start: null, bytes: 0, pitch: 0, runs: 0, rate: 0 }
+        let taking = None;
+        Touch { now, next, at: null, end: null, start: null, bytes: 0, pitch: 0, runs: 0, rate: 0, taking }
+    }
+
+    /// A walk that takes rows along, `vectors` in all.
+    pub fn taking(taking: Taking<T>, vectors: usize, visits: usize) -> Self {
+        let rate = (vectors * 1024).div_ceil(visits.max(1));
+        Touch { rate, taking: Some(taking), ..Touch::nothing() }
+    }
+
+    /// Takes along what is left, if anything is; whether it was to.
+    pub fn finish(&mut self) -> bool {
+        let Some(taking) = &mut self.taking else { return false };
+        taking.more(usize::MAX);
+        true
     }
 
     /// How many cache lines to [`fetch`](Touch::fetch) with a visit of `elements` elements.
@@ -69,8 +86,12 @@ impl<'a, T> Touch<'a, T> {
         (self.rate * elements).div_ceil(1024)
     }
 
+    /// Fetches a few more, or takes them along.
     #[inline(always)]
     pub fn fetch(&mut self, share: usize) {
+        if let Some(taking) = &mut self.taking {
+            return taking.more(share);
+        }
         if self.runs == 0 {
             return;
         }
@@ -133,7 +154,7 @@ impl<'a, T> Touch<'a, T> {
 }
 
 #[inline(always)]
-fn prefetch(p: *const u8) {
+pub(super) fn prefetch(p: *const u8) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};

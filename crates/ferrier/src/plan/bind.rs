@@ -6,7 +6,7 @@ use super::certificate::gains;
 use super::coding::{Coding, Grounds, Packing};
 use super::copy::Copy;
 use super::geometry::{Geometry, width};
-use super::lower::{Areas, Site, padded_rows, volumes};
+use super::lower::{Areas, Handling, Site, padded_rows, volumes};
 use super::order::{self, Action, Part, Turns};
 use super::pass::BoundPass;
 use super::schedule::{Act, Direction, End, Leg, Reshape, Schedule, Side};
@@ -197,7 +197,7 @@ pub(super) fn bind<T: Real>(
     comm: &Comm,
     recipe: &Recipe,
     plan: &Schedule,
-    (direction, in_place, stream, block): (Direction, bool, bool, Option<usize>),
+    (direction, in_place, handling): (Direction, bool, Handling),
     (cuts, movers): (&[Tiles], &Movers),
     wrapping: Option<&Wrapping<T>>,
     tables: &mut Tables<T>,
@@ -214,21 +214,8 @@ pub(super) fn bind<T: Real>(
         turns.buffers[0] = plan.reshapes.len().max(1);
     }
     let packing = wrapping.map(|wrapping| &wrapping.packing);
-    let site = Site {
-        rank,
-        ranks,
-        batch,
-        number,
-        memory,
-        in_place,
-        stream,
-        halved,
-        block,
-        cuts,
-        turns,
-        movers,
-        packing,
-    };
+    let site =
+        Site { rank, ranks, batch, number, memory, in_place, handling, halved, cuts, turns, movers, packing };
     let areas = site.areas(plan);
     let most_polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
     let mut passes = Vec::new();

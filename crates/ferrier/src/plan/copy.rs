@@ -20,7 +20,7 @@ impl<T: Real> Lines<T> for Copy {
         0
     }
 
-    unsafe fn run(&self, block: &Block<'_, T>, _scratch: &mut [T]) {
+    unsafe fn run(&self, block: &Block<'_, T>, _scratch: &mut [T]) -> bool {
         for from in block.from {
             for to in block.to {
                 let (first, last) = (from.at.max(to.at), (from.at + from.len).min(to.at + to.len));
@@ -30,6 +30,7 @@ impl<T: Real> Lines<T> for Copy {
                 }
             }
         }
+        false
     }
 }
 

@@ -42,8 +42,10 @@ struct Cell {
 pub(crate) struct LineGrid<T> {
     cells: Vec<Cell>,
     strips: Vec<StripAt>,
-    /// Lines in a block.
+    /// Lines in a block, and in the largest one: what is left over goes with the last of a row, where it
+    /// is little, because a block of few lines costs as much as one of many.
     block: usize,
+    widest: usize,
     /// Arrays, and the number of the first in the whole batch.
     batch: usize,
     first_array: usize,
@@ -55,6 +57,9 @@ pub(crate) struct LineGrid<T> {
     pub blocks: usize,
     /// The axis across planes.
     pub planes: (usize, usize),
+    /// Numbers of each of two pockets for blocks that are taken along while the one before is
+    /// transformed: where lines lie side by side and come from afar.
+    pub pocket: usize,
     /// Do the lines come from (go to) a plane that is in cache?
     pub near: [bool; 2],
     /// Do lines come from (go to) places that differ from line to line?
@@ -148,6 +153,7 @@ impl<T: Real> LineGrid<T> {
             cells: Vec::new(),
             strips: Vec::new(),
             block,
+            widest: 0,
             batch,
             first_array: arrays.start,
             tool,
@@ -158,17 +164,21 @@ impl<T: Real> LineGrid<T> {
             near: [from.ragged.is_some(), to.ragged.is_some()],
             rough: [from.rough(axes), to.rough(axes)],
             stream: false,
+            pocket: 0,
         };
         for planes in plane_cuts.windows(2).map(|w| (w[0], w[1])) {
             for lanes in lane_cuts.windows(2).map(|w| (w[0], w[1])) {
                 let from = grid.add_strips(axes, lanes.0, planes.0, from);
                 let to = grid.add_strips(axes, lanes.0, planes.0, to);
-                let blocks = (lanes.1 - lanes.0).div_ceil(block);
+                let count = lanes.1 - lanes.0;
+                let blocks = ((count + block - 1 - block / 4) / block).max(1);
+                grid.widest = grid.widest.max(count - (blocks - 1) * block).max(block.min(count));
                 let first = grid.blocks;
                 grid.blocks += blocks * (planes.1 - planes.0) * batch;
                 grid.cells.push(Cell { lanes, planes, from, to, blocks, first });
             }
         }
+        grid.pocket = grid.pocket();
         grid
     }
 
@@ -216,12 +226,23 @@ impl<T: Real> LineGrid<T> {
 
     /// Numbers of scratch a thread needs.
     pub fn scratch(&self) -> usize {
-        self.rough_scratch() + self.tool.scratch(self.block)
+        self.rough_scratch() + self.tool_scratch() + 2 * self.pocket
+    }
+
+    /// Numbers of it that are the tool's own.
+    pub fn tool_scratch(&self) -> usize {
+        self.tool.scratch(self.widest).next_multiple_of(64 / size_of::<T>())
+    }
+
+    fn pocket(&self) -> usize {
+        let mut sources = self.cells.iter().flat_map(|cell| &self.strips[cell.from.0..cell.from.1]);
+        let afar = !self.near[0] && sources.all(|strip| strip.lane == 2 && strip.step > 2);
+        if afar { self.tool.loader().pocket(self.widest) } else { 0 }
     }
 
     /// Numbers of it that hold a block of lines that lie unevenly.
     pub fn rough_scratch(&self) -> usize {
-        self.rough.iter().flatten().map(|rough| rough.area(self.block)).sum()
+        self.rough.iter().flatten().map(|rough| rough.area(self.widest)).sum()
     }
 
     /// Block number `number` of all; the next ones follow by [`next`](Self::next).
@@ -237,7 +258,8 @@ impl<T: Real> LineGrid<T> {
     fn at(&self, cell: usize, batch: usize, plane: usize, block: usize) -> BlockAt {
         let (low, high) = self.cells[cell].lanes;
         let lane = low + block * self.block;
-        BlockAt { cell, batch, plane, lane, lanes: self.block.min(high - lane) }
+        let last = block + 1 == self.cells[cell].blocks;
+        BlockAt { cell, batch, plane, lane, lanes: if last { high - lane } else { self.block } }
     }
 
     /// The blocks of one plane of one array.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
+
 use super::coding::{Packing, Staged};
 use super::geometry::{Geometry, width};
 use super::order::{Part, Turns};
@@ -32,6 +34,17 @@ pub(crate) struct Piece {
     pub batch: usize,
 }
 
+/// How passes handle memory: what changes their speed and nothing else.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Handling {
+    /// Are the arrays so large that what is stored is better written past the caches?
+    pub stream: bool,
+    /// Are lines that come from afar taken along while others are transformed?
+    pub pockets: bool,
+    /// Lines in a block, where somebody wants to say.
+    pub block: Option<usize>,
+}
+
 /// What lowering needs to know besides the schedule.
 pub(crate) struct Site<'a> {
     pub rank: usize,
@@ -41,11 +54,8 @@ pub(crate) struct Site<'a> {
     pub number: usize,
     pub memory: MemoryUse,
     pub in_place: bool,
-    /// Is the array so large that what is stored is better written past the caches?
-    pub stream: bool,
+    pub handling: Handling,
     pub halved: Option<usize>,
-    /// Lines in a block, where somebody wants to say.
-    pub block: Option<usize>,
     /// How the reshapes are cut, how they take turns, and a mover for every tile.
     pub cuts: &'a [Tiles],
     pub turns: Turns,

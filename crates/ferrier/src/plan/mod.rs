@@ -38,7 +38,7 @@ pub(crate) use draft::{agree, default_exchange, encodes_in_nodes, threads};
 #[cfg(feature = "cuda")]
 pub(crate) use draft::{agree_on, compare};
 pub use events::{Event, EventKind};
-pub use operator::{Modes, Operator, Run, pointwise};
+pub use operator::{Formula, Modes, Operator, Run, Tables, pointwise};
 
 use crate::buffer::Buffer;
 use crate::codec::Loss;

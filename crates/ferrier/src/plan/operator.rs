@@ -15,11 +15,68 @@ use crate::Real;
 pub trait Operator<T: Real>: Sync {
     /// Changes the modes of a block.
     fn apply(&self, modes: &mut Modes<'_, T>);
+
+    /// The same as a formula, which plans on GPUs need; `None` where there is none.
+    fn formula(&self) -> Option<Formula<'_, T>> {
+        None
+    }
+}
+
+/// What an operator does to a mode, in words that the compiler of a GPU knows.
+/// It is compiled once for each text and kind of plan (about half a second, in
+/// the first call); tables and constants may change from call to call.
+///
+/// ```
+/// use ferrier::{Formula, Modes, Operator, Tables};
+/// /// Multiplies the modes of array b of a batch by factors[b].
+/// struct Each([f64; 4]);
+/// impl Operator<f64> for Each {
+///     fn apply(&self, modes: &mut Modes<'_, f64>) {
+///         for mut run in modes.runs() {
+///             let factor = self.0[run.batch()];
+///             run.scale(|_| factor);
+///         }
+///     }
+///     fn formula(&self) -> Option<Formula<'_, f64>> {
+///         Some(Formula { code: "return z * p[batch];", tables: Tables::None, constants: self.0 })
+///     }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Formula<'a, T> {
+    /// The body of a function in CUDA C++ that returns what becomes of a mode.
+    ///
+    /// It has `Pair z`, the mode, with members `x` and `y`; `a`, `b` and `c`, the
+    /// entries of the tables of axes 0, 1 and 2 at the mode's index; `int
+    /// index[3]`, that index in the spectrum; `int batch`, the array; `p[4]`, the
+    /// constants. `REAL` is the type of numbers; pairs can be added, subtracted
+    /// and multiplied, by each other and by numbers.
+    pub code: &'a str,
+    /// A table for each axis.
+    pub tables: Tables<'a, T>,
+    /// Whatever else it needs.
+    pub constants: [T; 4],
+}
+
+/// A table for each axis of a spectrum, with an entry for each index; one that
+/// is empty stands for zeros.
+#[derive(Clone, Copy, Debug)]
+pub enum Tables<'a, T> {
+    /// There are none: entries are zero.
+    None,
+    /// Of real numbers.
+    Real([&'a [T]; 3]),
+    /// Of complex numbers.
+    Complex([&'a [Complex<T>]; 3]),
 }
 
 impl<T: Real, O: Operator<T> + ?Sized> Operator<T> for &O {
     fn apply(&self, modes: &mut Modes<'_, T>) {
         (**self).apply(modes);
+    }
+
+    fn formula(&self) -> Option<Formula<'_, T>> {
+        (**self).formula()
     }
 }
 

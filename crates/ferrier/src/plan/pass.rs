@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::copy::Copy;
 use super::geometry::{Geometry, width};
 use super::lines::{Axes, BlockAt, LineGrid, Side};
-use super::lower::{Areas, Base, Piece, Site, Wired};
+use super::lower::{Areas, Base, Handling, Piece, Site, Wired};
 use super::operator::Operator;
 use super::order::Part;
 use super::schedule::{self, Leg, Pass, Schedule, Touch};
@@ -33,12 +33,19 @@ enum Work<T> {
 }
 
 impl<T> Work<T> {
-    /// Says whether what goes far is to be written past the caches.
-    fn stream(&mut self, stream: bool) {
+    /// Says how memory is handled.
+    fn handle(&mut self, handling: Handling) {
         match self {
             Work::Nothing => {}
-            Work::Lines(grid) => grid.stream = stream,
-            Work::Planes { second, .. } => second.stream = stream,
+            Work::Lines(grid) => {
+                grid.stream = handling.stream;
+                grid.pocket = if handling.pockets { grid.pocket } else { 0 };
+            }
+            // Planes come in one piece, which processors fetch by themselves.
+            Work::Planes { first, second, .. } => {
+                second.stream = handling.stream;
+                (first.pocket, second.pocket) = (0, 0);
+            }
         }
     }
 }
@@ -62,6 +69,8 @@ pub(crate) struct Hand<T> {
     bases: Vec<*mut T>,
     scratch: SendPtr<T>,
     scratch_len: usize,
+    /// Which pocket the next block was taken along in, if it was.
+    pocketed: Option<usize>,
 }
 
 // SAFETY: a hand is used by one thread at a time; its pointers are only used
@@ -78,6 +87,7 @@ impl<T> Hand<T> {
             bases: Vec::with_capacity(ranks * crate::transport::LENT + 1),
             scratch: SendPtr(std::ptr::null_mut()),
             scratch_len: 0,
+            pocketed: None,
         }
     }
 
@@ -94,6 +104,7 @@ impl<T> Hand<T> {
         self.bases.push(scratch);
         self.scratch = SendPtr(scratch);
         self.scratch_len = scratch_len;
+        self.pocketed = None;
     }
 }
 
@@ -166,7 +177,14 @@ impl<T: Real> BoundPass<T> {
                 let axes = leg.axes().unwrap_or_else(|| Axes::choose(leg.axis, &from, &to));
                 let [from, to] = sides(leg, &from, &to);
                 let domain = leg.lines_in(&arrive);
-                Work::Lines(LineGrid::new(axes, &domain, from, to, make(leg)?, (&arrays, site.block)))
+                Work::Lines(LineGrid::new(
+                    axes,
+                    &domain,
+                    from,
+                    to,
+                    make(leg)?,
+                    (&arrays, site.handling.block),
+                ))
             }
             [one, two] => planes(site, (&arrive, &arrays), &from, &to, [one, two], make)?,
             _ => unreachable!("a pass has at most two legs"),
@@ -182,7 +200,7 @@ impl<T: Real> BoundPass<T> {
             legs => legs.iter().map(|leg| leg.name.as_str()).collect::<Vec<_>>().join(" + "),
         };
         let mut work = work;
-        work.stream(site.stream);
+        work.handle(site.handling);
         Ok(BoundPass { name, bytes, flops, work, next: AtomicUsize::new(0) })
     }
 
@@ -263,20 +281,22 @@ impl<T: Real> BoundPass<T> {
         let run = (grid.blocks / (threads * 16)).clamp(1, 64);
         // SAFETY: the hand's scratch is its own.
         let scratch = unsafe { std::slice::from_raw_parts_mut(hand.scratch.get(), hand.scratch_len) };
-        loop {
-            let first = self.next.fetch_add(run, Ordering::Relaxed);
-            if first >= grid.blocks {
-                return;
+        let (mut first, mut last) = (0, 0);
+        // The next run is claimed before this one ends: its first block comes in meanwhile.
+        let mut claim = || {
+            if first == last {
+                first = self.next.fetch_add(run, Ordering::Relaxed).min(grid.blocks);
+                last = grid.blocks.min(first + run);
             }
-            let last = grid.blocks.min(first + run);
-            let mut now = grid.block(first);
-            for number in first..last {
-                let next = (number + 1 < last).then(|| grid.block(number + 1));
-                // SAFETY: the caller's word.
-                unsafe { run_block(grid, &now, next.as_ref(), hand, scratch, operator) };
-                pace.step();
-                now = next.unwrap_or(now);
-            }
+            first += 1;
+            (first <= last).then(|| grid.block(first - 1))
+        };
+        let mut next = claim();
+        while let Some(now) = next {
+            next = claim();
+            // SAFETY: the caller's word.
+            unsafe { run_block(grid, &now, next.as_ref(), hand, scratch, operator) };
+            pace.step();
         }
     }
 
@@ -324,12 +344,19 @@ unsafe fn run_block<T: Real>(
     operator: Option<&dyn Operator<T>>,
 ) {
     let (block_area, scratch) = scratch.split_at_mut(grid.rough_scratch());
+    let (scratch, pockets) = scratch.split_at_mut(grid.tool_scratch());
+    let pockets = [0, grid.pocket].map(|at| pockets[at..].as_mut_ptr());
     let lanes = grid.lanes(at);
+    let pocketed = hand.pocketed.take();
     // SAFETY: the bases are those of this call.
     unsafe {
-        match &grid.rough[0] {
-            None => grid.strips(at, false, &hand.bases, &mut hand.from),
-            Some(rough) => {
+        match (&grid.rough[0], pocketed) {
+            (_, Some(number)) => {
+                hand.from.clear();
+                hand.from.push(grid.tool.loader().pocketed(pockets[number], lanes));
+            }
+            (None, None) => grid.strips(at, false, &hand.bases, &mut hand.from),
+            (Some(rough), None) => {
                 rough.gather(at, &hand.bases, block_area);
                 rough.strips(block_area.as_mut_ptr(), lanes, &mut hand.from);
             }
@@ -352,16 +379,18 @@ unsafe fn run_block<T: Real>(
         () if grid.stream => Store::Stream,
         () => Store::Reserve,
     };
+    let other = pocketed.map_or(0, |number| 1 - number);
     let block = Block {
-        lines: lanes,
-        from: &hand.from,
-        to: &hand.to,
         ahead: &hand.ahead,
         ahead_lines: next.map_or(0, |next| grid.lanes(next)),
+        pocket: if grid.pocket > 0 { pockets[other] } else { std::ptr::null_mut() },
+        pocketed: pocketed.is_some(),
         store,
+        ..Block::new(lanes, &hand.from, &hand.to)
     };
     // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
-    unsafe { grid.tool.run(&block, || grid.spot(at), operator, scratch) };
+    let taken = unsafe { grid.tool.run(&block, || grid.spot(at), operator, scratch) };
+    hand.pocketed = taken.then_some(other);
     if let Some(rough) = &grid.rough[1] {
         // SAFETY: as for the strips.
         unsafe { rough.scatter(at, &hand.bases, block_area) };
@@ -396,7 +425,7 @@ fn planes<T: Real>(
     let back = matches!((from, to), ([from], [to]) if (from.rank, from.base, from.offset) == (to.rank, to.base, to.offset));
     let in_target = match to {
         _ if legs[1].ragged_to.is_some() => false,
-        [_] if site.stream && !back && !site.in_place => false,
+        [_] if site.handling.stream && !back && !site.in_place => false,
         [target] => legs[1].spec.kind.width_in() == width(legs[1].real) && target.region == between,
         _ => false,
     };
@@ -410,10 +439,17 @@ fn planes<T: Real>(
     };
     let [one, two] = legs;
     let [before, middle] = sides(one, from, &pieces);
-    let mut first =
-        LineGrid::new(axes[0], &one.lines_in(arrive), before, middle, make(one)?, (arrays, site.block));
+    let mut first = LineGrid::new(
+        axes[0],
+        &one.lines_in(arrive),
+        before,
+        middle,
+        make(one)?,
+        (arrays, site.handling.block),
+    );
     let [middle, after] = sides(two, &pieces, to);
-    let mut second = LineGrid::new(axes[1], &between, middle, after, make(two)?, (arrays, site.block));
+    let mut second =
+        LineGrid::new(axes[1], &between, middle, after, make(two)?, (arrays, site.handling.block));
     first.near[1] = !in_target;
     second.near = [true, in_target || two.ragged_to.is_some()];
     Ok(Work::Planes { first, second: Box::new(second), plane })

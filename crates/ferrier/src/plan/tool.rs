@@ -56,6 +56,14 @@ impl<T: Real> Tool<T> {
         }
     }
 
+    /// What loads the lines.
+    pub fn loader(&self) -> &dyn Lines<T> {
+        match self {
+            Tool::Lines(lines) => &**lines,
+            Tool::Through(through) => &*through.before,
+        }
+    }
+
     /// # Safety
     /// As [`Lines::run`].
     pub unsafe fn run(
@@ -64,7 +72,7 @@ impl<T: Real> Tool<T> {
         spot: impl FnOnce() -> Spot,
         operator: Option<&dyn Operator<T>>,
         scratch: &mut [T],
-    ) {
+    ) -> bool {
         match self {
             // SAFETY: the caller's word.
             Tool::Lines(lines) => unsafe { lines.run(block, scratch) },
@@ -105,7 +113,7 @@ impl<T: Real> Through<T> {
         spot: &Spot,
         operator: Option<&dyn Operator<T>>,
         scratch: &mut [T],
-    ) {
+    ) -> bool {
         let pitch = self.pitch(block.lines);
         let numbers = held(&self.runs) * pitch;
         let (area, rest) = scratch.split_at_mut(numbers);
@@ -118,11 +126,11 @@ impl<T: Real> Through<T> {
             step: pitch as isize,
             lane: self.width as isize,
         };
-        let [Some(first), last] = [self.runs.first(), self.runs.get(1)] else { return };
+        let [Some(first), last] = [self.runs.first(), self.runs.get(1)] else { return false };
         let strips = [strip(first), strip(last.unwrap_or(first))];
         let strips = &strips[..self.runs.len().min(2)];
         // SAFETY: the caller's word; the strips are this scratch, which nobody else has.
-        unsafe { self.before.run(&Block { to: strips, store: Store::Plain, ..*block }, rest) };
+        let taken = unsafe { self.before.run(&Block { to: strips, store: Store::Plain, ..*block }, rest) };
         let mut modes = Modes {
             // SAFETY: the same memory, which only the strips' pointers have been used for since.
             numbers: unsafe { std::slice::from_raw_parts_mut(start, numbers) },
@@ -140,6 +148,9 @@ impl<T: Real> Through<T> {
             (None, None) => unreachable!("a pass with an operator runs only in calls that bring one"),
         }
         // SAFETY: as above.
-        unsafe { self.after.run(&Block { from: strips, ahead: &[], ahead_lines: 0, ..*block }, rest) };
+        unsafe {
+            self.after.run(&Block { store: block.store, ..Block::new(block.lines, strips, block.to) }, rest);
+        }
+        taken
     }
 }

@@ -3,13 +3,16 @@
 use num_complex::Complex;
 
 use super::Waves;
-use crate::{Modes, Operator, Real, Result, Run};
+use crate::{Formula, Modes, Operator, Real, Result, Run, Tables};
 
 /// Multiplies by a function of the sum of one number per axis, such as the
 /// square of the wave vector.
 struct OfSum<T, F> {
     tables: [Vec<T>; 3],
     factor: F,
+    /// The same for a GPU, and what it needs.
+    code: &'static str,
+    constant: T,
 }
 
 impl<T: Real, F: Fn(T) -> T + Sync> Operator<T> for OfSum<T, F> {
@@ -24,7 +27,23 @@ impl<T: Real, F: Fn(T) -> T + Sync> Operator<T> for OfSum<T, F> {
             }
         }
     }
+
+    fn formula(&self) -> Option<Formula<'_, T>> {
+        Some(formula(self.code, Tables::Real(slices(&self.tables)), self.constant))
+    }
 }
+
+fn formula<'a, T: Real>(code: &'a str, tables: Tables<'a, T>, constant: T) -> Formula<'a, T> {
+    let zero = T::zero();
+    Formula { code, tables, constants: [constant, zero, zero, zero] }
+}
+
+fn slices<R>(tables: &[Vec<R>; 3]) -> [&[R]; 3] {
+    std::array::from_fn(|axis| &tables[axis][..])
+}
+
+/// The product of the entries of all axes.
+const TIMES_ALL: &str = "return z * (a * b * c);";
 
 /// Multiplies by the product of one real number per axis.
 struct Product<T> {
@@ -41,6 +60,10 @@ impl<T: Real> Operator<T> for Product<T> {
                 _ => run.scale(|i| a * b * along[i]),
             }
         }
+    }
+
+    fn formula(&self) -> Option<Formula<'_, T>> {
+        Some(formula(TIMES_ALL, Tables::Real(slices(&self.tables)), T::zero()))
     }
 }
 
@@ -64,6 +87,10 @@ impl<T: Real> Operator<T> for Phases<T> {
             }
         }
     }
+
+    fn formula(&self) -> Option<Formula<'_, T>> {
+        Some(formula(TIMES_ALL, Tables::Complex(slices(&self.tables)), T::zero()))
+    }
 }
 
 /// Multiplies by i times the wave number along one axis.
@@ -84,6 +111,14 @@ impl<T: Real> Operator<T> for Derivative<T> {
             }
         }
     }
+
+    fn formula(&self) -> Option<Formula<'_, T>> {
+        // The tables of the other axes are zeros.
+        let mut tables: [&[T]; 3] = [&[]; 3];
+        tables[self.axis] = &self.waves;
+        let code = "REAL k = a + b + c; return {-(z.y * k), z.x * k};";
+        Some(formula(code, Tables::Real(tables), T::zero()))
+    }
 }
 
 /// The entries of the tables for the first mode of a run, and those of its axis for all of it.
@@ -99,7 +134,8 @@ fn squares<T: Real>(waves: &Waves) -> [Vec<T>; 3] {
 
 /// The Laplacian: each mode times -k^2. On axes of every kind.
 pub fn laplacian<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
-    OfSum { tables: squares(waves), factor: |square: T| -square }
+    let code = "return z * -(a + b + c);";
+    OfSum { tables: squares(waves), factor: |square: T| -square, code, constant: T::zero() }
 }
 
 /// The inverse of the Laplacian: solves laplace(u) = f. A mode with k = 0, which
@@ -107,20 +143,25 @@ pub fn laplacian<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
 /// periodic and Neumann boundaries, where f must have mean zero to have one).
 pub fn inverse_laplacian<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
     let factor = |square: T| if square == T::zero() { T::zero() } else { -(T::one() / square) };
-    OfSum { tables: squares(waves), factor }
+    let code = "REAL square = a + b + c; return z * (square == 0 ? REAL(0) : -(1 / square));";
+    OfSum { tables: squares(waves), factor, code, constant: T::zero() }
 }
 
 /// Solves -laplace(u) + shift u = f, for a positive shift: each mode over k^2 + shift.
 pub fn helmholtz<T: Real>(waves: &Waves, shift: f64) -> impl Operator<T> + use<T> {
     let shift = T::rounded(shift);
-    OfSum { tables: squares(waves), factor: move |square: T| T::one() / (square + shift) }
+    let code = "return z * (1 / (a + b + c + p[0]));";
+    let factor = move |square: T| T::one() / (square + shift);
+    OfSum { tables: squares(waves), factor, code, constant: shift }
 }
 
 /// A sharp filter: modes with |k| above `largest` become zero.
 pub fn low_pass<T: Real>(waves: &Waves, largest: f64) -> impl Operator<T> + use<T> {
     // A little more, so that rounding does not decide about modes that lie on the sphere.
     let square = T::rounded(largest * largest) * (T::one() + T::rounded(8.0 * T::PRECISION.epsilon()));
-    OfSum { tables: squares(waves), factor: move |k: T| if k <= square { T::one() } else { T::zero() } }
+    let code = "return z * (a + b + c <= p[0] ? REAL(1) : REAL(0));";
+    let factor = move |k: T| if k <= square { T::one() } else { T::zero() };
+    OfSum { tables: squares(waves), factor, code, constant: square }
 }
 
 /// A smooth filter: convolution with a Gaussian of standard deviation `sigma`.

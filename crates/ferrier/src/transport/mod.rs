@@ -126,6 +126,12 @@ pub trait Transport: Send + Sync {
     fn may_watch(&self) -> Result<()> {
         Ok(())
     }
+    /// May the parts of a flight by [`Call::Messages`] lie in the memory of a
+    /// GPU? Others must be staged in main memory. The same answer on every rank.
+    /// Collective.
+    fn reaches_gpus(&self) -> Result<bool> {
+        Ok(false)
+    }
     /// Counters for the ranks of a node, zero at first. Collective; allocates.
     fn tally(&self, counters: usize) -> Result<Box<dyn Tally>>;
     /// Returns when there is news, or earlier: where flights are all there is

@@ -83,6 +83,7 @@ static KNOBS: &[Knob] = &[
     Knob { values: grids, decided: |choice| choice.path.is_some() || choice.grid.is_some() || choice.ranks.is_some(), set: set_grid },
     Knob { values: |_| Some(Parameter::category("fuse", [AUTO, "yes", "no"])), decided: |choice| choice.fuse.is_some(), set: |choice, value| choice.fuse = Some(value.name() == "yes") },
     Knob { values: |_| Some(Parameter::category("stream", [AUTO, "yes", "no"])), decided: |choice| choice.stream.is_some(), set: |choice, value| choice.stream = Some(value.name() == "yes") },
+    Knob { values: |_| Some(Parameter::category("pockets", [AUTO, "yes", "no"])), decided: |choice| choice.pockets.is_some(), set: |choice, value| choice.pockets = Some(value.name() == "yes") },
     Knob { values: |_| Some(Parameter::category("memory", ["fast", "small"])), decided: |choice| choice.memory == MemoryUse::Small, set: |choice, _| choice.memory = MemoryUse::Small },
     Knob { values: ranks, decided: |choice| choice.ranks.is_some() || choice.grid.is_some(), set: |choice, value| choice.ranks = Some(value.number()) },
     Knob { values: tiles, decided: |choice| choice.overlap.is_some(), set: |choice, value| tiling(choice, |tiling| tiling.tile = value.number()) },
@@ -396,13 +397,13 @@ mod tests {
         let all = Knobs::new(&site(&problem, 12), &Choice::default(), &[]);
         assert_eq!(
             names(&all),
-            ["exchange", "kernel", "axes", "grid", "fuse", "stream", "memory", "ranks", "threads"]
+            ["exchange", "kernel", "axes", "grid", "fuse", "stream", "pockets", "memory", "ranks", "threads"]
         );
         let alone = Knobs::new(&site(&problem, 1), &Choice::default(), &[]);
-        assert_eq!(names(&alone), ["kernel", "axes", "fuse", "stream", "memory", "threads"]);
+        assert_eq!(names(&alone), ["kernel", "axes", "fuse", "stream", "pockets", "memory", "threads"]);
         let given = Choice { threads: Some(1), fuse: Some(true), ..Choice::default() };
         let pinned = problem.clone().reproducible(true);
-        assert_eq!(names(&Knobs::new(&site(&pinned, 1), &given, &[])), ["stream", "memory"]);
+        assert_eq!(names(&Knobs::new(&site(&pinned, 1), &given, &[])), ["stream", "pockets", "memory"]);
     }
 
     #[test]

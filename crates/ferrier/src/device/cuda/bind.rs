@@ -2,25 +2,26 @@
 
 use std::sync::Arc;
 
+use super::batch::Batch;
 use super::codec::{Chunks, Lengths, table};
-use super::fft::{Cufft, Shape};
+use super::fft::Cufft;
 use super::gpu::Gpu;
 use super::tables::{LineTable, MoveTable};
+use super::touch::Touching;
 use super::tuning::{Cut, Wish};
 use super::upload::Tables;
 use crate::exchange::Coder;
-use crate::kernel::LineKind;
-use crate::modes::{Run, held};
+use crate::modes::Run;
 use crate::plan::bind::Movers;
 use crate::plan::coding::Packing;
 use crate::plan::geometry::{Geometry, width};
 use crate::plan::lines::Axes;
-use crate::plan::lower::{Areas, Base, Piece, Site, Wired, padded_rows, volumes};
+use crate::plan::lower::{Areas, Handling, Piece, Site, Wired, padded_rows, volumes};
 use crate::plan::order::{self, Action, Part, Turns};
-use crate::plan::schedule::{Leg, Pass, Schedule};
+use crate::plan::schedule::{Leg, Pass, Schedule, Side};
 use crate::plan::tiles::{self, Tiles};
 use crate::recipe::State;
-use crate::{Box3, Order, Real, Recipe, Result};
+use crate::{Box3, Real, Recipe, Result};
 
 /// A launch of the kernel of lines.
 pub(super) struct Lines {
@@ -34,6 +35,8 @@ pub(super) struct Lines {
     pub roots: usize,
     pub blocks: u64,
     pub scale: f64,
+    /// What is done to the modes.
+    pub touch: Option<Touching>,
 }
 
 /// A launch of the kernel of moves.
@@ -44,17 +47,6 @@ pub(super) struct Moves {
     pub count: usize,
     pub blocks: u64,
     pub scale: f64,
-}
-
-/// Lines gathered into scratch, transformed there by cuFFT, and scattered.
-pub(super) struct Batch {
-    /// Bytes of scratch that must be zero first, because lines are not whole.
-    pub clear: usize,
-    pub gather: Moves,
-    pub fft: Cufft,
-    /// Into a second scratch, or where they are?
-    pub apart: bool,
-    pub scatter: Moves,
 }
 
 /// The work of a pass.
@@ -113,6 +105,8 @@ pub(super) struct Variant {
     pub coders: Vec<Option<Arc<dyn Coder>>>,
     pub input: Geometry,
     pub output: Geometry,
+    /// Are input and output real?
+    pub real: [bool; 2],
     /// Where the pointers of a call go, among the tables; a few sets of them.
     pub bases: usize,
 }
@@ -173,9 +167,8 @@ impl<T: Real> Binder<'_, T> {
             number: size_of::<T>(),
             memory: crate::MemoryUse::Small,
             in_place,
-            stream: false,
+            handling: Handling::default(),
             halved,
-            block: None,
             cuts,
             turns: Turns::new(plan, &actions),
             movers,
@@ -200,6 +193,7 @@ impl<T: Real> Binder<'_, T> {
             coders: Vec::new(),
             input,
             output,
+            real: [plan.input.real, plan.output.real],
             bases,
         };
         if let Some(pass) = self.whole(plan, &site, [&input, &output])? {
@@ -295,7 +289,7 @@ impl<T: Real> Binder<'_, T> {
         let work = match &pass.legs[..] {
             _ if arrive.is_empty() => Work::Nothing,
             [] => Work::Moves(self.moves(&from, &to, width(pass.leave.real), 1.0)),
-            [leg] => self.lines(leg, [&arrive, &leave], &from, &to)?,
+            [leg] => self.lines(leg, [&arrive, &leave], arrays.start, [&from, &to])?,
             _ => unreachable!("passes on a GPU are not fused"),
         };
         let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
@@ -315,15 +309,23 @@ impl<T: Real> Binder<'_, T> {
     }
 
     /// The lines of a pass: by our kernel where it has the length, else by cuFFT.
-    fn lines(&mut self, leg: &Leg, domain: [&Box3; 2], from: &[Piece], to: &[Piece]) -> Result<Work> {
+    fn lines(
+        &mut self,
+        leg: &Leg,
+        domain: [&Box3; 2],
+        first: usize,
+        [from, to]: [&[Piece]; 2],
+    ) -> Result<Work> {
         let (axes, spec) = (Axes::choose(leg.axis, from, to), leg.spec);
+        let touched = Touching::of(leg, axes, first);
+        let (scale, last) = touched.as_ref().map_or((spec.scale, spec), |(_, scale, last)| (*scale, *last));
         let (from, to) = (&unrolled(from, &leg.from, leg.axis)[..], &unrolled(to, &leg.to, leg.axis)[..]);
         let dense = |pieces: &[Piece]| {
             pieces.first().is_some_and(|piece| (0..3).all(|a| piece.strides[leg.axis] <= piece.strides[a]))
         };
         let lanes = domain[0].shape()[axes.lanes];
         let (rows, rows_after) = (dense(from), dense(to));
-        let lens = [spec.kind.len_in(spec.n), spec.kind.len_out(spec.n)];
+        let lens = [spec.kind.len_in(spec.n), last.kind.len_out(last.n)];
         let whole =
             |pieces: &[Piece], len: usize| pieces.len() == 1 && pieces[0].region.shape()[leg.axis] == len;
         let one = [whole(from, lens[0]), whole(to, lens[1])];
@@ -334,13 +336,14 @@ impl<T: Real> Binder<'_, T> {
             rows,
             turn: rows != rows_after,
             scattered: one.contains(&false),
+            touched: touched.is_some(),
             lanes,
         };
         let cut = match self.engine {
             Engine::Cufft => None,
             _ => Cut::new(&wish, self.gpu.shared_bytes()),
         };
-        let Some(cut) = cut else { return self.batch(leg, domain, from, to).map(Work::Batch) };
+        let Some(cut) = cut else { return self.batch(leg, domain, first, [from, to]).map(Work::Batch) };
         let table = LineTable::new(axes, domain[0], from, to, cut.lines, self.arrays);
         // Powers of two: fewer kernels to compile.
         let strips = [0, 1].map(|side| if one[side] { 0 } else { table.most[side].next_power_of_two() });
@@ -353,39 +356,9 @@ impl<T: Real> Binder<'_, T> {
             strips_at: self.tables.push(&table.strips),
             roots: self.tables.roots::<T>(spec.n),
             blocks: table.blocks,
-            scale: spec.scale,
+            scale,
+            touch: touched.map(|(touching, ..)| touching),
         }))
-    }
-
-    /// Lines by cuFFT, by way of scratch.
-    fn batch(&mut self, leg: &Leg, domain: [&Box3; 2], from: &[Piece], to: &[Piece]) -> Result<Batch> {
-        let (spec, number) = (leg.spec, size_of::<T>());
-        let (others, kind) = ([1, 2].map(|a| (leg.axis + a) % 3), spec.kind);
-        let order = Order::new([others[0], others[1], leg.axis])?;
-        let scratch = |part: &Box3, real: bool, base: Base| {
-            let geometry = Geometry::dense(*part, order, real);
-            let (strides, batch) = (geometry.strides, geometry.volume);
-            Piece { region: *part, rank: self.recipe.ranks(), base, offset: 0, strides, batch }
-        };
-        let apart = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
-        // Scratch has whole lines, whatever the arrays hold of them.
-        let lens = [kind.len_in(spec.n), kind.len_out(spec.n)];
-        let whole = [0, 1].map(|side| domain[side].with_axis(leg.axis, lens[side]));
-        let first = scratch(&whole[0], kind == LineKind::RealForward, Base::In);
-        let second =
-            scratch(&whole[1], kind == LineKind::RealBackward, if apart { Base::Out } else { Base::In });
-        let batch = self.arrays;
-        let lines = domain[0].volume() / domain[0].shape()[leg.axis].max(1) * batch;
-        let shape = Shape { n: vec![spec.n], kind, batch: lines, real_row: spec.n };
-        let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
-        self.cufft = self.cufft.max(fft.work);
-        self.scratch[0] = self.scratch[0].max(first.batch * batch * number);
-        self.scratch[usize::from(apart)] =
-            self.scratch[usize::from(apart)].max(second.batch * batch * number);
-        let clear = if held(&leg.from) == lens[0] { 0 } else { first.batch * batch * number };
-        let gather = self.moves(from, &[first], kind.width_in(), 1.0);
-        let scatter = self.moves(&[second], to, kind.width_out(), spec.scale);
-        Ok(Batch { clear, gather, fft, apart, scatter })
     }
 }
 
@@ -408,5 +381,6 @@ pub(super) fn flops(leg: &Leg, part: &Box3) -> f64 {
     let n = leg.spec.n as f64;
     let lines = part.volume() / part.shape()[leg.axis].max(1);
     let real = leg.spec.kind.width_in() != leg.spec.kind.width_out();
-    lines as f64 * 5.0 * n * n.log2() * if real { 0.5 } else { 1.0 }
+    let returns = matches!(&leg.touch, Some(touch) if matches!(touch.side, Side::Between(_)));
+    lines as f64 * 5.0 * n * n.log2() * if real { 0.5 } else { 1.0 } * if returns { 2.0 } else { 1.0 }
 }

@@ -8,13 +8,15 @@ use super::bind::{Binder, Engine, Variant};
 use super::codec::DeviceCodec;
 use super::gpu::Gpu;
 use super::plan::Plan;
+use super::touch::Room;
 use super::upload::Tables;
 use crate::exchange::{self, Way};
 use crate::plan::bind::movers;
 use crate::plan::coding::Packing;
 use crate::plan::schedule::{Direction, Leg, Schedule, Terms, schedule};
+use crate::plan::tiles::{self, Tiles};
 use crate::plan::trip::tilings;
-use crate::plan::{agree_on, compare, tiles};
+use crate::plan::{agree_on, compare};
 use crate::recipe::State;
 use crate::{Choice, Comm, Error, Overlap, Planner, Problem, Real, Recipe, Result, Tiling, design};
 
@@ -49,19 +51,31 @@ impl CudaMemory {
     }
 }
 
-/// The variants of a plan, in order: direction, in place.
-const KINDS: [(Direction, bool); 4] = [
-    (Direction::Forward, false),
-    (Direction::Backward, false),
-    (Direction::Forward, true),
-    (Direction::Backward, true),
+/// The variants of a plan, in order: direction, in place, with an operator. Those after the fourth are for operators.
+const KINDS: [(Direction, bool, bool); 8] = [
+    (Direction::Forward, false, false),
+    (Direction::Backward, false, false),
+    (Direction::Forward, true, false),
+    (Direction::Backward, true, false),
+    (Direction::Round, false, true),
+    (Direction::Round, true, true),
+    (Direction::Forward, false, true),
+    (Direction::Backward, false, true),
 ];
+
+/// Directions, and the first variant of each.
+const WAYS: [(Direction, usize); 3] =
+    [(Direction::Forward, 0), (Direction::Backward, 1), (Direction::Round, 4)];
 
 /// What lies on the GPU begins at multiples of this.
 pub(super) const ALIGN: usize = 256;
 
 /// Tiles of a reshape that is staged through main memory, so that it flies while others are transformed.
 const STAGED_TILES: usize = 4;
+
+/// The exchange whose messages go from GPU to GPU where MPI takes such pointers: its
+/// collectives that do not block take none.
+const AWARE: &str = "point_to_point";
 
 impl CudaPlanner {
     pub(crate) fn new(planner: Planner, gpu: &Gpu) -> Self {
@@ -79,7 +93,8 @@ impl CudaPlanner {
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<CudaDraft<T>> {
         let Planner { problem, choice, .. } = self.planner;
         let problem = agree_on::<T>(comm, "cuda", problem, &choice, crate::Effort::Estimate)?;
-        let (engine, choice) = decide(comm, &problem, choice)?;
+        let aware = comm.size() > 1 && comm.transport().reaches_gpus()?;
+        let (engine, choice) = decide(comm, &problem, choice, aware)?;
         let mut recipe = design(&problem, &choice, T::PRECISION, comm.size())?;
         recipe.kernel = engine.name().into();
         if recipe.sphere.is_some() {
@@ -97,7 +112,8 @@ impl CudaPlanner {
         if comm.size() > 1 && way.shares() {
             own.transport().share()?;
         }
-        CudaDraft::new(own, self.gpu, recipe, way, engine)
+        let staged = !matches!(way, Way::Shared) && !(aware && recipe.exchange == AWARE);
+        CudaDraft::new(own, self.gpu, recipe, (way, staged), engine)
     }
 }
 
@@ -125,14 +141,23 @@ impl Engine {
 }
 
 /// What is left open: ranks of this process reach each other's GPUs, others send messages.
-fn decide(comm: &Comm, problem: &Problem, mut choice: Choice) -> Result<(Engine, Choice)> {
+fn decide(comm: &Comm, problem: &Problem, mut choice: Choice, aware: bool) -> Result<(Engine, Choice)> {
     let engine = Engine::find(choice.kernel.take().as_deref())?;
+    if problem.tolerance.is_some() && choice.codec.as_deref().is_some_and(|name| name != crate::codec::RAW) {
+        return Err(Error::Choice(
+            "on a GPU no certificate says whether a codec kept a tolerance: leave out the codec, and nothing is \
+             lost, or the tolerance"
+                .into(),
+        ));
+    }
     // What is allowed to be lost need not be.
     let coded = choice.codec.get_or_insert_with(|| crate::codec::RAW.into()) != crate::codec::RAW;
     (choice.fuse, choice.memory) = (Some(false), crate::MemoryUse::Small);
     let near = comm.transport_name() == "threads" && comm.node_count() == 1;
-    let name = choice.exchange.get_or_insert_with(|| {
-        if (near && !coded) || comm.size() == 1 { exchange::EXCHANGES[0].name } else { "all_to_allv" }.into()
+    let name = choice.exchange.get_or_insert_with(|| match (near && !coded) || comm.size() == 1 {
+        true => exchange::EXCHANGES[0].name.into(),
+        false if aware => AWARE.into(),
+        false => "all_to_allv".into(),
     });
     let member = exchange::find(name)?;
     let shares = member.way_on(comm.node_count()).shares();
@@ -170,34 +195,36 @@ pub struct CudaDraft<T: Real> {
     pub(super) scratch: [usize; 2],
     pub(super) cufft: usize,
     pub(super) codec: Option<DeviceCodec<T>>,
+    /// Where tables of formulas go.
+    pub(super) room: Room,
 }
 
 impl<T: Real> CudaDraft<T> {
-    fn new(comm: Comm, gpu: Gpu, recipe: Recipe, way: Way, engine: Engine) -> Result<Self> {
-        let tilings = [0, 1].map(|way| tilings(&recipe, KINDS[way].0));
-        let plans = [0, 1, 2, 3].map(|kind| {
-            let ((direction, in_place), tilings) = (KINDS[kind], &tilings[kind % 2][..]);
-            let (operated, lent_ends, fuse) = (false, true, &|_: &[Leg], _: &State| false);
+    fn new(comm: Comm, gpu: Gpu, recipe: Recipe, (way, staged): (Way, bool), engine: Engine) -> Result<Self> {
+        let kinds = &KINDS[..if recipe.operators { 8 } else { 4 }];
+        let directions = &WAYS[..if recipe.operators { 3 } else { 2 }];
+        let tilings: Vec<_> = directions.iter().map(|(direction, _)| tilings(&recipe, *direction)).collect();
+        let plan = |&(direction, in_place, operated): &(Direction, bool, bool)| {
+            let (tilings, lent_ends, fuse) =
+                (&tilings[direction as usize][..], true, &|_: &[Leg], _: &State| false);
             schedule(&recipe, Terms { direction, in_place, operated, way, lent_ends, tilings, fuse })
-        });
-        let touched =
-            |plan: &Schedule| plan.passes.iter().flat_map(|pass| &pass.legs).any(|leg| leg.touch.is_some());
-        if plans.iter().any(touched) {
-            return Err(Error::Problem(
-                "one long axis that is transformed in two halves has no plan on a GPU".into(),
-            ));
-        }
+        };
+        let plans: Vec<Schedule> = kinds.iter().map(plan).collect();
         let lots = match recipe.overlap.arrays {
             0 => 1,
             arrays => recipe.batch.div_ceil(arrays).max(1),
         };
-        let cuts = [0, 1].map(|way| tiles::cut(&plans[way], &tilings[way], recipe.batch, lots));
+        let cut = |(way, &(_, first)): (usize, &(Direction, usize))| {
+            tiles::cut(&plans[first], &tilings[way], recipe.batch, lots)
+        };
+        let cuts: Vec<Vec<Tiles>> = directions.iter().enumerate().map(cut).collect();
         let codec = match recipe.codec == crate::codec::RAW || comm.size() == 1 || way.shares() {
             true => None,
             false => Some(DeviceCodec::<T>::new(&gpu, &recipe.codec)?),
         };
         let packing = codec.as_ref().map(|codec| Packing::new(codec.coat(), None));
-        let ways = [0, 1].map(|way| (&plans[way], &cuts[way][..]));
+        let ways: Vec<(&Schedule, &[Tiles])> =
+            directions.iter().zip(&cuts).map(|((_, first), cuts)| (&plans[*first], &cuts[..])).collect();
         let movers = movers(&comm, &recipe, &ways, way, (packing.as_ref(), true))?;
         let mut binder = Binder::<T> {
             gpu: &gpu,
@@ -211,10 +238,12 @@ impl<T: Real> CudaDraft<T> {
             cufft: 0,
             number: PhantomData,
         };
-        let mut variants = Vec::with_capacity(KINDS.len());
-        for (i, plan) in plans.iter().enumerate() {
-            variants.push(binder.variant(plan, KINDS[i].1, (&cuts[i % 2], &movers[i % 2]))?);
+        let mut variants = Vec::with_capacity(kinds.len());
+        for ((direction, in_place, _), plan) in kinds.iter().zip(&plans) {
+            let way = *direction as usize;
+            variants.push(binder.variant(plan, *in_place, (&cuts[way], &movers[way]))?);
         }
+        let room = if recipe.operators { binder.formula_room() } else { Room::default() };
         let Binder { tables, scratch, cufft, .. } = binder;
         let most = |of: fn(&Variant) -> usize| variants.iter().map(of).max().unwrap_or(0) * size_of::<T>();
         let arrays = most(|variant| variant.areas.arrays);
@@ -227,12 +256,24 @@ impl<T: Real> CudaDraft<T> {
             scratch: first + second,
             cufft,
             tables: tables.bytes.len(),
-            staging: if matches!(way, Way::Shared) { 0 } else { total },
+            staging: if staged { total } else { 0 },
         };
         debug_assert!(arrays <= total);
         let places = [total, total + first];
         let cufft = total + first + second;
-        Ok(CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch: places, cufft, codec })
+        Ok(CudaDraft {
+            comm,
+            gpu,
+            recipe,
+            way,
+            variants,
+            tables,
+            memory,
+            scratch: places,
+            cufft,
+            codec,
+            room,
+        })
     }
 
     /// What the plan will do.

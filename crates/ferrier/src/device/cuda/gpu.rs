@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::ffi::{CString, c_void};
 use std::fmt;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use cudarc::driver::sys::{CUdevice_attribute as Attribute, CUfunction_attribute_enum as FunctionAttribute};
@@ -148,7 +149,13 @@ impl Gpu {
         macros: &[(&str, String)],
         shared: usize,
     ) -> Result<Function> {
-        let key = format!("{name} {macros:?} {shared}");
+        // Texts of callers may be among the sources.
+        let text = {
+            let mut hasher = DefaultHasher::new();
+            source.hash(&mut hasher);
+            hasher.finish()
+        };
+        let key = format!("{name} {macros:?} {shared} {text:x}");
         let cell = {
             let mut kernels = self.0.kernels.lock().unwrap_or_else(PoisonError::into_inner);
             kernels.entry(key).or_default().clone()

@@ -4,7 +4,7 @@ use std::ffi::c_void;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-use cudarc::driver::{CudaStream, result as driver, sys};
+use cudarc::driver::{CudaStream, DriverError, result as driver, sys};
 
 use super::gpu::{Gpu, failed};
 use crate::{Error, Result};
@@ -119,6 +119,11 @@ impl Pinned {
         Ok(Pinned { start, bytes })
     }
 
+    /// Is there none of it?
+    pub fn is_empty(&self) -> bool {
+        self.bytes == 0
+    }
+
     /// The byte at `at`.
     pub fn at(&self, at: usize) -> *mut u8 {
         debug_assert!(at <= self.bytes);
@@ -179,6 +184,17 @@ impl Stream {
         self.gpu.enter()?;
         // SAFETY: the stream lives.
         unsafe { driver::stream::synchronize(self.raw) }.map_err(failed("the GPU failed"))
+    }
+
+    /// Has all that was enqueued run?
+    pub fn is_idle(&self) -> Result<bool> {
+        self.gpu.enter()?;
+        // SAFETY: the stream lives.
+        match unsafe { sys::cuStreamQuery(self.raw) } {
+            sys::CUresult::CUDA_SUCCESS => Ok(true),
+            sys::CUresult::CUDA_ERROR_NOT_READY => Ok(false),
+            error => Err(failed("the GPU failed")(DriverError(error))),
+        }
     }
 
     /// What is enqueued from now on waits for this event.

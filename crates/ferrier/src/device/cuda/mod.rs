@@ -6,7 +6,9 @@
 //! array, a neighbour's, a receive buffer), transforms them and stores them
 //! where they are wanted; or cuFFT, where that is faster.
 
+mod apply;
 mod array;
+mod batch;
 mod bind;
 mod codec;
 mod draft;
@@ -18,6 +20,7 @@ mod memory;
 mod plan;
 mod run;
 mod tables;
+mod touch;
 mod tuning;
 mod upload;
 mod whole;

@@ -2,15 +2,17 @@
 
 use std::marker::PhantomData;
 
+use super::apply::Formulas;
 use super::array::{DeviceArray, DeviceData, DeviceDataMut, Span, Streams};
-use super::bind::{SETS, Variant, Work};
+use super::bind::{BoundPass, SETS, Variant, Work};
 use super::codec::DeviceCodec;
 use super::draft::{CudaDraft, CudaMemory};
+use super::fft::Cufft;
 use super::gpu::{Function, Gpu};
 use super::launch;
 use super::memory::{Block, Event, Pinned, Stream};
 use super::run::meet;
-use crate::exchange::Way;
+use super::touch::Code;
 use crate::plan::geometry::{Geometry, width};
 use crate::transport::{LENT, Lent};
 use crate::{Array, Box3, Comm, Error, Layout, Real, Recipe, Result};
@@ -50,6 +52,8 @@ pub struct Plan<T: Real> {
     pub(super) work: Block,
     pub(super) tables: Block,
     pub(super) staging: Pinned,
+    /// Movers that were started and not waited for.
+    pub(super) aloft: Vec<usize>,
     /// Two moments of this rank, in turn, and those of all ranks.
     pub(super) marks: [Event; 2],
     pub(super) peers: Vec<[usize; 2]>,
@@ -58,6 +62,7 @@ pub struct Plan<T: Real> {
     /// For each variant the sets of pointers that the GPU has, and which comes next.
     pub(super) sets: Vec<(Vec<Vec<u64>>, usize)>,
     pub(super) codec: Option<DeviceCodec<T>>,
+    pub(super) formulas: Formulas<T>,
     /// Moments between steps, where they are timed.
     pub(super) clock: Option<Vec<Event>>,
     pub(super) last: usize,
@@ -65,37 +70,48 @@ pub struct Plan<T: Real> {
     pub(super) _kind: PhantomData<T>,
 }
 
-const FORWARD: usize = 0;
-const BACKWARD: usize = 1;
+/// The variants of a plan; those from `ROUND` on are there for operators only.
+pub(super) const FORWARD: usize = 0;
+pub(super) const BACKWARD: usize = 1;
 const IN_PLACE: usize = 2;
+pub(super) const ROUND: usize = 4;
+pub(super) const ROUND_IN_PLACE: usize = 5;
+pub(super) const OPERATED: usize = 6;
 
 /// Kernels load and store up to 16 bytes at once.
 const ALIGNMENT: u64 = 16;
 
 impl<T: Real> Plan<T> {
     pub(super) fn build(draft: CudaDraft<T>) -> Result<Self> {
-        let CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch, cufft, codec } = draft;
+        let CudaDraft { comm, gpu, recipe, way, variants, tables, memory, scratch, cufft, codec, room } =
+            draft;
         let work = Block::new(&gpu, memory.total() - memory.tables, "the buffers of a plan")?;
         let table_block = Block::new(&gpu, memory.tables, "the tables of a plan")?;
         table_block.upload(0, &tables.bytes)?;
         let stream = Stream::new(&gpu)?;
-        let compile =
-            |variant: &Variant| variant.passes.iter().map(|pass| launch::kernels::<T>(&gpu, pass)).collect();
+        let compile = |pass: &BoundPass| match launch::is_called(pass) {
+            // When the operator is known.
+            true => Ok(Vec::new()),
+            false => launch::kernels::<T>(&gpu, pass, Code::NONE),
+        };
+        let compile = |variant: &Variant| variant.passes.iter().map(compile).collect();
         let functions = variants.iter().map(compile).collect::<Result<Vec<_>>>()?;
         let shared = comm.size() > 1 && way.shares();
         let marks = [Event::mark(&gpu)?, Event::mark(&gpu)?];
         let peers = if shared { meet(&comm, &gpu, &marks)? } else { Vec::new() };
-        for mover in variants[..2].iter().flat_map(|variant| variant.movers.iter()) {
-            mover.open()?;
+        // Variants in one direction have their movers together.
+        for variant in [FORWARD, BACKWARD, ROUND].iter().filter_map(|&first| variants.get(first)) {
+            variant.movers.iter().try_for_each(|mover| mover.open())?;
         }
-        let staging = if matches!(way, Way::Shared) { 0 } else { memory.staging };
         let at = |offset: usize| work.start() + offset as u64;
         let plan = Plan {
             scratch: scratch.map(at),
-            staging: Pinned::new(&gpu, staging)?,
+            staging: Pinned::new(&gpu, memory.staging)?,
             lent: vec![[0; LENT]; comm.size()],
+            aloft: Vec::with_capacity(variants.iter().map(|variant| variant.movers.len()).max().unwrap_or(0)),
             sets: variants.iter().map(|_| (Vec::with_capacity(SETS), 0)).collect(),
             codec,
+            formulas: Formulas::new(room, variants.len()),
             clock: None,
             last: FORWARD,
             turn: 0,
@@ -120,13 +136,13 @@ impl<T: Real> Plan<T> {
     /// cuFFT works on our stream and in our memory.
     fn bind_cufft(&self, work: u64) -> Result<()> {
         for pass in self.variants.iter().flat_map(|variant| &variant.passes) {
-            let fft = match &pass.work {
-                Work::Whole(fft, _) => fft,
-                Work::Batch(batch) => &batch.fft,
-                _ => continue,
-            };
             // SAFETY: stream and workspace live as long as this plan, which has the cuFFT plans.
-            unsafe { fft.bind(&self.stream, work)? };
+            let bind = |fft: &Cufft| unsafe { fft.bind(&self.stream, work) };
+            match &pass.work {
+                Work::Whole(fft, _) => bind(fft)?,
+                Work::Batch(batch) => batch.plans().try_for_each(bind)?,
+                _ => {}
+            }
         }
         Ok(())
     }
@@ -211,7 +227,7 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn forward_in_place<A: DeviceDataMut<T>>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(FORWARD, array)
+        self.in_place(IN_PLACE + FORWARD, array)
     }
 
     /// Transforms a spectrum back in place. Collective; allocates nothing.
@@ -219,10 +235,10 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// As [`forward`](Self::forward).
     pub fn backward_in_place<A: DeviceDataMut<T>>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(BACKWARD, array)
+        self.in_place(IN_PLACE + BACKWARD, array)
     }
 
-    fn out_of_place<I, O>(&mut self, direction: usize, input: &I, output: &mut O) -> Result<()>
+    pub(super) fn out_of_place<I, O>(&mut self, which: usize, input: &I, output: &mut O) -> Result<()>
     where
         I: DeviceData<T>,
         O: DeviceDataMut<T>,
@@ -232,24 +248,22 @@ impl<T: Real> Plan<T> {
         let streams = Streams(&stream);
         input.with_span(&streams, |source| {
             output.with_span_mut(&streams, |target| {
-                let real = self.recipe.is_real();
-                let variant = &self.variants[direction];
-                let checked =
-                    self.check("input", &variant.input, real && direction == FORWARD, &source).and_then(
-                        |()| self.check("output", &variant.output, real && direction == BACKWARD, &target),
-                    );
+                let variant = &self.variants[which];
+                let checked = self
+                    .check("input", &variant.input, variant.real[0], &source)
+                    .and_then(|()| self.check("output", &variant.output, variant.real[1], &target));
                 self.or_fail(checked)?;
                 // SAFETY: lengths and places were checked, both arrays are borrowed for the call.
-                let outcome = unsafe { self.execute(direction, source.start, target.start) };
+                let outcome = unsafe { self.execute(which, source.start, target.start) };
                 self.or_fail(outcome)
             })
         })
     }
 
-    fn in_place<A: DeviceDataMut<T>>(&mut self, direction: usize, array: &mut A) -> Result<()> {
+    pub(super) fn in_place<A: DeviceDataMut<T>>(&mut self, which: usize, array: &mut A) -> Result<()> {
         let stream = self.stream.twin();
         array.with_span_mut(&Streams(&stream), |span| {
-            let variant = &self.variants[IN_PLACE + direction];
+            let variant = &self.variants[which];
             let needed = variant.input.volume.max(variant.output.volume) * self.recipe.batch;
             let checked = match span.numbers >= needed && span.start.is_multiple_of(ALIGNMENT) {
                 true => Ok(()),
@@ -263,7 +277,7 @@ impl<T: Real> Plan<T> {
             };
             self.or_fail(checked)?;
             // SAFETY: as above.
-            let outcome = unsafe { self.execute(IN_PLACE + direction, span.start, span.start) };
+            let outcome = unsafe { self.execute(which, span.start, span.start) };
             self.or_fail(outcome)
         })
     }
@@ -295,7 +309,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// A rank that cannot go on tells the others, who would wait for it.
-    fn or_fail<R>(&self, outcome: Result<R>) -> Result<R> {
+    pub(super) fn or_fail<R>(&self, outcome: Result<R>) -> Result<R> {
         outcome.inspect_err(|error| {
             if self.comm.size() > 1 {
                 self.comm.transport().fail(&error.to_string());

@@ -1,6 +1,6 @@
 //! What a call of a plan does: launches, barriers, flights.
 
-use super::bind::{SETS, Step, set_len};
+use super::bind::{Flight, SETS, Step, set_len};
 use super::gpu::Gpu;
 use super::launch::{self, Places};
 use super::memory::Event;
@@ -67,6 +67,7 @@ impl<T: Real> Plan<T> {
             output: output as u64,
             scratch: self.scratch,
         };
+        self.aloft.clear();
         self.tick(0)?;
         for number in 0..self.variants[which].steps.len() {
             // SAFETY: the caller's word.
@@ -89,8 +90,11 @@ impl<T: Real> Plan<T> {
             Step::Run(pass) => {
                 let (pass, functions) = (&variant.passes[pass], &self.functions[which][pass]);
                 let mut outcome = Ok(());
-                // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
-                let mut run = || outcome = unsafe { launch::run::<T>(pass, functions, places, &self.stream) };
+                let mut run = || {
+                    let operand = &self.formulas.operand;
+                    // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
+                    outcome = unsafe { launch::run::<T>(pass, functions, places, operand, &self.stream) };
+                };
                 match self.shared {
                     true => self.comm.transport().touching(&mut run)?,
                     false => run(),
@@ -109,37 +113,69 @@ impl<T: Real> Plan<T> {
                 unsafe { codec.run(false, &chunks, places.tables, work, &self.stream) }
             }
             Step::Start(flight) => {
-                let mover = &variant.movers[flight.mover];
-                let coder = variant.coders[flight.mover].as_ref();
-                // SAFETY: the areas lie in the workspace and its twin in main memory, apart from those of
-                // tiles that fly; nobody touches them before the wait.
-                unsafe {
-                    self.stream.download(
-                        work + flight.send.0 as u64,
-                        self.staging.at(flight.send.0),
-                        flight.send.1,
-                    )?;
-                    self.stream.synchronize()?;
-                    mover.start(self.staging.at(flight.send.0), self.staging.at(flight.recv.0), coder)
-                }
+                // SAFETY: the caller's word.
+                unsafe { self.leave(which, &flight, work, false) }
             }
             Step::Wait(flight) => {
-                let mover = &variant.movers[flight.mover];
-                let coder = variant.coders[flight.mover].as_ref();
-                let (send, recv) = (self.staging.at(flight.send.0), self.staging.at(flight.recv.0));
-                // SAFETY: as above.
+                // SAFETY: the caller's word.
                 unsafe {
-                    if flight.tiled {
-                        mover.wait()?;
-                    } else {
-                        self.stream.download(work + flight.send.0 as u64, send, flight.send.1)?;
-                        self.stream.synchronize()?;
-                        mover.run(send, recv, coder)?;
+                    match flight.tiled {
+                        true => self.variants[which].movers[flight.mover].wait()?,
+                        false => self.leave(which, &flight, work, true)?,
                     }
-                    self.stream.upload(recv, work + flight.recv.0 as u64, flight.recv.1)
+                    self.aloft.retain(|mover| *mover != flight.mover);
+                    match self.staging.is_empty() {
+                        true => Ok(()),
+                        false => self.stream.upload(
+                            self.staging.at(flight.recv.0),
+                            work + flight.recv.0 as u64,
+                            flight.recv.1,
+                        ),
+                    }
                 }
             }
         }
+    }
+
+    /// A tile of a reshape sets out, by way of main memory where MPI does not
+    /// take pointers into a GPU's; `whole`: and comes.
+    ///
+    /// # Safety
+    /// As [`run_steps`](Self::run_steps).
+    unsafe fn leave(&mut self, which: usize, flight: &Flight, work: u64, whole: bool) -> Result<()> {
+        let [mut send, mut recv] = [flight.send.0, flight.recv.0].map(|at| (work + at as u64) as *mut u8);
+        if !self.staging.is_empty() {
+            [send, recv] = [flight.send.0, flight.recv.0].map(|at| self.staging.at(at));
+            // SAFETY: the areas lie in the workspace and its twin in main memory, apart from those of
+            // tiles that fly; nobody touches them before the wait.
+            unsafe { self.stream.download(work + flight.send.0 as u64, send, flight.send.1)? };
+        }
+        self.settle(which)?;
+        let variant = &self.variants[which];
+        let (mover, coder) = (&variant.movers[flight.mover], variant.coders[flight.mover].as_ref());
+        // SAFETY: as above.
+        unsafe {
+            if whole {
+                return mover.run(send, recv, coder);
+            }
+            mover.start(send, recv, coder)?;
+        }
+        self.aloft.push(flight.mover);
+        Ok(())
+    }
+
+    /// Returns when all that was enqueued has run; looks after what flies meanwhile.
+    fn settle(&self, which: usize) -> Result<()> {
+        if self.aloft.is_empty() {
+            return self.stream.synchronize();
+        }
+        let movers = &self.variants[which].movers;
+        while !self.stream.is_idle()? {
+            for mover in &self.aloft {
+                movers[*mover].test()?;
+            }
+        }
+        Ok(())
     }
 
     /// The pointers of this call on the GPU: a set that is there already, or a

@@ -17,6 +17,9 @@ pub(super) struct Cell {
     from_end: u32,
     to: u32,
     to_end: u32,
+    /// Index of the first line, across the lines.
+    lane: u32,
+    plane: u32,
     pad: u32,
 }
 
@@ -79,6 +82,8 @@ impl LineTable {
                     from_end: from[1],
                     to: to[0],
                     to_end: to[1],
+                    lane: lanes[0] as u32,
+                    plane: planes[0] as u32,
                     pad: 0,
                 });
                 table.blocks += (blocks * depth * batch) as u64;

@@ -31,6 +31,8 @@ pub(super) struct Wish {
     pub turn: bool,
     /// Does a line lie in several places, before or after?
     pub scattered: bool,
+    /// Is something done to the modes?
+    pub touched: bool,
     /// Lines side by side.
     pub lanes: usize,
 }
@@ -102,8 +104,8 @@ fn resident(wish: &Wish, radices: &[usize], threads: usize) -> usize {
         (false, 13..=20) => 1024,
         (false, _) => 768,
     };
-    // Dense rows do better with more registers; finding strips takes some too.
-    match (wish.rows || wish.scattered || wish.kind == LineKind::RealBackward, f64) {
+    // Dense rows do better with more registers; finding strips takes some too, and so do formulas.
+    match (wish.rows || wish.scattered || wish.touched || wish.kind == LineKind::RealBackward, f64) {
         (false, _) => full,
         (true, true) => full.min(768),
         (true, false) => full.min(1024),
@@ -189,7 +191,7 @@ mod tests {
 
     fn wish(points: usize, precision: Precision, rows: bool) -> Wish {
         let kind = LineKind::Forward;
-        Wish { points, kind, precision, rows, turn: false, scattered: false, lanes: points }
+        Wish { points, kind, precision, rows, turn: false, scattered: false, touched: false, lanes: points }
     }
 
     #[test]

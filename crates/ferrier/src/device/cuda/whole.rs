@@ -58,6 +58,7 @@ impl<T: Real> Binder<'_, T> {
                 rows: false,
                 turn: false,
                 scattered: false,
+                touched: false,
                 lanes: 64,
             };
             Cut::new(&wish, self.gpu.shared_bytes()).is_some()
@@ -80,7 +81,8 @@ impl<T: Real> Binder<'_, T> {
 /// axes are the fastest ones, and lie the same way before and after.
 fn whole_shape(plan: &Schedule, site: &Site<'_>, legs: &[&Leg]) -> Option<Shape> {
     let order = plan.input.layout.order();
-    if site.ranks > 1 || legs.is_empty() || plan.output.layout.order() != order {
+    let touched = legs.iter().any(|leg| leg.touch.is_some());
+    if site.ranks > 1 || legs.is_empty() || touched || plan.output.layout.order() != order {
         return None;
     }
     let shape = plan.input.layout.shape();

@@ -146,6 +146,12 @@ impl Transport for Member {
         Ok(Box::new(flight::Requests::new(exchange.map_err(wrapped)?)))
     }
 
+    fn reaches_gpus(&self) -> Result<bool> {
+        let mut least = [u64::from(self.comm.mpi().reaches_gpus())];
+        self.comm.all_reduce(&mut least, ferrier_mpi::Op::Min).map_err(wrapped)?;
+        Ok(least[0] == 1)
+    }
+
     fn tally(&self, counters: usize) -> Result<Box<dyn Tally>> {
         Ok(Box::new(tally::Counters::new(self.house()?, &self.comm, counters)?))
     }

@@ -13,4 +13,6 @@ struct alignas(2 * sizeof(REAL)) Pair {
 INLINE Pair operator+(Pair a, Pair b) { return {a.x + b.x, a.y + b.y}; }
 INLINE Pair operator-(Pair a, Pair b) { return {a.x - b.x, a.y - b.y}; }
 INLINE Pair operator*(Pair a, Pair b) { return {a.x * b.x - a.y * b.y, a.x * b.y + a.y * b.x}; }
+INLINE Pair operator*(Pair a, REAL by) { return {a.x * by, a.y * by}; }
+INLINE Pair operator*(REAL by, Pair a) { return a * by; }
 INLINE Pair swapped(Pair a) { return {a.y, a.x}; }

@@ -4,18 +4,22 @@
 //
 // POINTS    of a line          RADICES  whose product is POINTS, STAGES of them
 // THREADS   on a line          LINES    of a block
-// KIND      0 complex, 1 real to complex, 2 complex to real
+// KIND      0 complex, 1 real to complex, 2 complex to real, 3 real to complex and back
 // ROWS      1: neighbouring threads have neighbouring points (lines lie densely);
 //           0: neighbouring threads have neighbouring lines
 // TURN      1: stored the other way
 // FROM, TO  the most strips of a line before and after; 0: one that holds all of it
 // BLOCKS    that should fit on a multiprocessor
+// TOUCH     what `touch.cuh` does: 0 nothing, 1 before the transform, 2 after it,
+//           3 after it, and then the line is transformed back
 
 // Lines side by side in neighbouring planes, all with the same strips.
 struct Cell {
     Word first;  // Blocks of all cells before.
     unsigned lanes, planes, blocks;
-    unsigned from, from_end, to, to_end, pad;
+    unsigned from, from_end, to, to_end;
+    unsigned lane, plane;  // Of its first line.
+    unsigned pad;
 };
 
 // A run of a line of a cell; distances in numbers.
@@ -68,7 +72,19 @@ template <int STEP> INLINE unsigned further(unsigned first, unsigned l, unsigned
 struct Job {
     Run from[FROM ? FROM : 1], to[TO ? TO : 1];
     int strips_in, strips_out, lanes;
+    // Where its first line is: across the lines, and which array.
+    int across[2], batch;
 };
+
+#if TOUCH
+// What becomes of element k of line l, which a transform has left, or will be handed.
+INLINE Pair mode(Pair z, int k, int l, const Job &job, const Touch &touch) {
+    int across[2] = {job.across[0] + l, job.across[1]};
+    return touched(z, k, across, job.batch, touch);
+}
+#else
+struct Touch {};
+#endif
 
 // Where element k of line l lies, or nowhere. Without branches: threads look in parallel.
 template <int MOST> INLINE REAL *find(const Run (&runs)[MOST], int count, int l, int k) {
@@ -104,7 +120,7 @@ template <bool WHOLE, int STEP, int MOST> struct Side {
 INLINE Pair load(const REAL *from, bool swap) {
     Pair value = {0, 0};
     if (FROM == 0 || from) {
-        if constexpr (KIND == 1)
+        if constexpr (KIND % 2 == 1)
             value.x = *from;
         else
             value = *reinterpret_cast<const Pair *>(from);
@@ -115,15 +131,15 @@ INLINE Pair load(const REAL *from, bool swap) {
 INLINE void store(REAL *to, Pair value, bool swap, REAL scale) {
     if (TO != 0 && !to) return;
     Pair turned = swap ? swapped(value) : value;
-    turned = {turned.x * scale, turned.y * scale};
-    if constexpr (KIND == 2)
+    turned = turned * scale;
+    if constexpr (KIND >= 2)
         *to = turned.x;
     else
         *reinterpret_cast<Pair *>(to) = turned;
 }
 
 // The first registers of a thread.
-INLINE void fetch(Pair (&x)[most()], const Job &job, int p, int l, bool swap) {
+INLINE void fetch(Pair (&x)[most()], const Job &job, int p, int l, bool swap, const Touch &touch) {
     constexpr int R = radix<0>(), M = POINTS / R;
     // A block that is not full loads its last line more than once.
     int line = l < job.lanes ? l : job.lanes - 1;
@@ -137,6 +153,9 @@ INLINE void fetch(Pair (&x)[most()], const Job &job, int p, int l, bool swap) {
                 int k = used ? j + t * M : 0;
                 Side<FROM == 0, 1, FROM ? FROM : 1> side(job.from, job.strips_in, line, k > HALF ? POINTS - k : k);
                 Pair value = load(side[0], false);
+#if TOUCH == 1
+                value = mode(value, k > HALF ? POINTS - k : k, line, job, touch);
+#endif
                 if (k > HALF) value.y = -value.y;
                 if (k == 0 || 2 * k == POINTS) value.y = 0;
                 x[c * R + t] = swapped(value);
@@ -144,7 +163,14 @@ INLINE void fetch(Pair (&x)[most()], const Job &job, int p, int l, bool swap) {
         } else {
             Side<FROM == 0, M, FROM ? FROM : 1> side(job.from, job.strips_in, line, used ? j : 0);
 #pragma unroll
-            for (int t = 0; t < R; t++) x[c * R + t] = load(side[t], swap);
+            for (int t = 0; t < R; t++) {
+#if TOUCH == 1
+                Pair value = mode(load(side[t], false), used ? j + t * M : 0, line, job, touch);
+                x[c * R + t] = swap ? swapped(value) : value;
+#else
+                x[c * R + t] = load(side[t], swap);
+#endif
+            }
         }
     }
 }
@@ -245,13 +271,69 @@ INLINE void prepare(Job &job, const Cell *cells, int count, const Strip *strips,
         job.strips_in = cell.from_end - cell.from;
         job.strips_out = cell.to_end - cell.to;
         job.lanes = cell.lanes - lane < LINES ? cell.lanes - lane : LINES;
+        job.across[0] = cell.lane + lane;
+        job.across[1] = cell.plane + plane;
+        job.batch = batch;
     }
     __syncthreads();
 }
 
+#if TOUCH >= 2
+// The modes that a transform has left in registers.
+INLINE void touch_modes(Pair (&x)[most()], const Job &job, int p, int l, bool swap, const Touch &touch) {
+    constexpr int R = radix<STAGES - 1>(), M = POINTS / R;
+    int line = l < job.lanes ? l : job.lanes - 1;
+#pragma unroll
+    for (int c = 0; c < rounds<STAGES - 1>(); c++) {
+        int j = p + c * THREADS;
+        if (M % THREADS == 0 || j < M) {
+#pragma unroll
+            for (int t = 0; t < R; t++) {
+                int k = j + t * M;
+                Pair &value = x[c * R + t];
+                if constexpr (KIND == 3) {
+                    // The other half of a real line's modes are the conjugates of these.
+                    value = mode(k > HALF ? conjugate(value) : value, k > HALF ? POINTS - k : k, line, job, touch);
+                    if (k > HALF) value.y = -value.y;
+                    if (k == 0 || 2 * k == POINTS) value.y = 0;
+                } else if (KIND != 1 || k < OUT) {
+                    value = swap ? swapped(value) : value;
+                    value = mode(value, k, line, job, touch);
+                    value = swap ? swapped(value) : value;
+                }
+            }
+        }
+    }
+}
+
+// The registers of the last stage become those of the first, and are transformed back.
+INLINE void turn_back(Pair (&x)[most()], Pair *shared, unsigned p, unsigned l, const Pair *__restrict__ roots) {
+    constexpr int R = radix<STAGES - 1>(), M = POINTS / R;
+#pragma unroll
+    for (int i = 0; i < most(); i++) x[i] = swapped(x[i]);
+    if (STAGES > 1) __syncthreads();
+    // Where the first and the last radix are the same, so are the places of all elements.
+    if constexpr (radix<0>() != R) {
+        put<STAGES - 1, M>(x, shared, p, l);
+        __syncthreads();
+        get<0>(x, shared, p, l);
+        __syncthreads();
+    }
+    stages<0, 1>(x, shared, p, l, roots);
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(SIZE, BLOCKS)
     lines(const Cell *cells, int count, const Strip *strips, REAL *const *bases, const Pair *__restrict__ roots,
-          REAL scale, int swap) {
+          REAL scale, int swap
+#if TOUCH
+          ,
+          const Touch touch
+#endif
+    ) {
+#if !TOUCH
+    const Touch touch = {};
+#endif
     extern __shared__ __align__(16) unsigned char raw[];
     __shared__ Job job;
     Pair *shared = reinterpret_cast<Pair *>(raw);
@@ -260,8 +342,15 @@ extern "C" __global__ void __launch_bounds__(SIZE, BLOCKS)
     int l = ROWS ? threadIdx.x / THREADS : threadIdx.x % LINES;
     constexpr int R = radix<STAGES - 1>(), M = POINTS / R;
     Pair x[most()];
-    fetch(x, job, p, l, swap);
+    fetch(x, job, p, l, swap, touch);
     stages<0, 1>(x, shared, p, l, roots);
+#if TOUCH >= 2
+    touch_modes(x, job, p, l, swap, touch);
+#endif
+#if TOUCH == 3
+    turn_back(x, shared, p, l, roots);
+    swap = 1;
+#endif
 #if TURN
     // Through shared memory once more, so that stores are as dense as loads.
     if (STAGES > 1) __syncthreads();

@@ -1,0 +1,163 @@
+//! Codecs on a GPU, against the CPU's.
+
+use ferrier::cuda::Gpu;
+use ferrier::{Choice, Comm, Error, Problem};
+use ferrier_test::{Rng, watchdog};
+
+use crate::common::Number;
+use crate::{against_cpu_with, gpu, planner};
+
+/// Numbers of all sizes, with zeros and what is not finite among them.
+fn wild<T: Number>(count: usize) -> Vec<T> {
+    let mut rng = Rng::for_test(count as u64);
+    let mut next = || {
+        let x = (rng.bits() >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
+        let scaled = x * 2f64.powi(rng.below(40) as i32 - 20);
+        T::rounded([scaled, scaled, scaled, x, 0.0][rng.below(5)])
+    };
+    let mut numbers: Vec<T> = (0..count).map(|_| next()).collect();
+    // A chunk with what is not finite, one of tiny numbers, one of zeros.
+    for (at, value) in [(5, f64::INFINITY), (17, f64::NEG_INFINITY), (40, f64::NAN), (41, -0.0)] {
+        if at < count {
+            numbers[at] = T::rounded(value);
+        }
+    }
+    let tiny = T::rounded(if T::NAME == "f64" { 1e-290 } else { 1e-36 });
+    numbers.iter_mut().skip(2 * 4096).take(4096).for_each(|x| *x *= tiny);
+    numbers.iter_mut().skip(3 * 4096).take(4096).for_each(|x| *x = T::rounded(0.0));
+    numbers
+}
+
+fn codec_agrees<T>(gpu: &Gpu, name: &str, count: usize)
+where
+    T: Number + ferrier::codec::Number + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits,
+{
+    let stream = gpu.context().new_stream().unwrap();
+    let codec = ferrier::codec::codec::<T>(name).unwrap();
+    let device = ferrier::cuda::DeviceCodec::<T>::new(gpu, name).unwrap();
+    let values = wild::<T>(count);
+    let mut want = Vec::new();
+    let mut scratch = vec![0; codec.scratch(4096)];
+    for chunk in values.chunks(4096) {
+        let mut bytes = vec![0; codec.max_bytes(chunk.len())];
+        codec.encode(chunk, &mut bytes, &mut scratch);
+        want.extend(bytes);
+    }
+    assert_eq!(device.bytes(count), want.len());
+    let from = stream.clone_htod(&values).unwrap();
+    let mut bytes = stream.alloc_zeros::<u8>(want.len()).unwrap();
+    device.encode(&stream, &from, &mut bytes).unwrap();
+    let got = stream.clone_dtoh(&bytes).unwrap();
+    stream.synchronize().unwrap();
+    let wrong = got.iter().zip(&want).position(|(a, b)| a != b);
+    assert_eq!(wrong, None, "{name} of {}, {count} numbers: another byte", <T as Number>::NAME);
+    let mut back = stream.alloc_zeros::<T>(count).unwrap();
+    device.decode(&stream, &bytes, &mut back).unwrap();
+    let back = stream.clone_dtoh(&back).unwrap();
+    stream.synchronize().unwrap();
+    let slot = codec.max_bytes(4096);
+    for (number, (got, bytes)) in back.chunks(4096).zip(want.chunks(slot)).enumerate() {
+        let mut wanted = vec![T::default(); got.len()];
+        codec.decode(bytes, &mut wanted, &mut scratch).unwrap();
+        let same = |a: &T, b: &T| {
+            ferrier::codec::Number::widened(*a).to_bits() == ferrier::codec::Number::widened(*b).to_bits()
+        };
+        let wrong = got.iter().zip(&wanted).position(|(a, b)| !same(a, b));
+        assert_eq!(wrong, None, "{name} of {}, chunk {number}: another number", <T as Number>::NAME);
+    }
+}
+
+#[test]
+fn codecs_write_what_the_cpu_writes() {
+    let Some(gpu) = gpu() else { return };
+    for count in [1, 16, 100, 4096, 5 * 4096 + 1234] {
+        for name in [
+            "f32", "f16", "bf16", "trim:3", "trim:20", "trim:44", "block:2", "block:12", "block:16",
+            "block:33",
+        ] {
+            codec_agrees::<f64>(&gpu, name, count);
+        }
+        for name in ["f16", "bf16", "trim:2", "trim:15", "block:2", "block:9", "block:16", "block:24"] {
+            codec_agrees::<f32>(&gpu, name, count);
+        }
+    }
+    let refused = ferrier::cuda::DeviceCodec::<f64>::new(&gpu, "zfp:rate=8").err().unwrap();
+    assert!(refused.to_string().contains("block:B"), "{refused}");
+}
+
+/// Not a test but a measurement, where it is asked for: how fast codecs are beside a copy.
+#[test]
+fn codec_speed() {
+    let (Some(gpu), Some(_)) = (gpu(), std::env::var_os("FERRIER_CODEC_SPEED")) else { return };
+    let stream = gpu.context().new_stream().unwrap();
+    let event = || stream.record_event(Some(cudarc::driver::sys::CUevent_flags::CU_EVENT_DEFAULT)).unwrap();
+    let timed = |work: &mut dyn FnMut()| {
+        work();
+        let mut best = f32::INFINITY;
+        for _ in 0..7 {
+            let start = event();
+            work();
+            let end = event();
+            end.synchronize().unwrap();
+            best = best.min(start.elapsed_ms(&end).unwrap());
+        }
+        f64::from(best)
+    };
+    let count = 1_usize << 28;
+    let some = wild::<f64>(1 << 20);
+    let values: Vec<f64> =
+        some.iter().map(|x| if x.is_finite() { *x } else { 1.0 }).cycle().take(count).collect();
+    let from = stream.clone_htod(&values).unwrap();
+    let mut back = stream.alloc_zeros::<f64>(count).unwrap();
+    let ms = timed(&mut || stream.memcpy_dtod(&from, &mut back).unwrap());
+    println!("copy {:.2} TB/s", 16.0 * count as f64 / ms / 1e9);
+    for name in ["f32", "f16", "bf16", "trim:12", "trim:20", "block:12", "block:16", "block:24"] {
+        let codec = ferrier::cuda::DeviceCodec::<f64>::new(&gpu, name).unwrap();
+        let mut bytes = stream.alloc_zeros::<u8>(codec.bytes(count)).unwrap();
+        let moved = (8 * count + codec.bytes(count)) as f64;
+        let encode = timed(&mut || codec.encode(&stream, &from, &mut bytes).unwrap());
+        let decode = timed(&mut || codec.decode(&stream, &bytes, &mut back).unwrap());
+        println!(
+            "{name} of f64: encode {:.2} TB/s, decode {:.2} TB/s",
+            moved / encode / 1e9,
+            moved / decode / 1e9
+        );
+    }
+    drop((from, back));
+    let single: Vec<f32> = values.iter().map(|x| *x as f32).collect();
+    let from = stream.clone_htod(&single).unwrap();
+    let mut back = stream.alloc_zeros::<f32>(count).unwrap();
+    for name in ["f16", "bf16", "trim:8", "block:8", "block:16"] {
+        let codec = ferrier::cuda::DeviceCodec::<f32>::new(&gpu, name).unwrap();
+        let mut bytes = stream.alloc_zeros::<u8>(codec.bytes(count)).unwrap();
+        let moved = (4 * count + codec.bytes(count)) as f64;
+        let encode = timed(&mut || codec.encode(&stream, &from, &mut bytes).unwrap());
+        let decode = timed(&mut || codec.decode(&stream, &bytes, &mut back).unwrap());
+        println!(
+            "{name} of f32: encode {:.2} TB/s, decode {:.2} TB/s",
+            moved / encode / 1e9,
+            moved / decode / 1e9
+        );
+    }
+}
+
+/// What is encoded on its way comes out within the codec's bound, and not better than raw.
+#[test]
+fn plans_encode_what_leaves_the_gpu() {
+    let Some(gpu) = gpu() else { return };
+    let _watchdog = watchdog(300);
+    let problem = Problem::c2c([32, 48, 40]).output(ferrier::LayoutSpec::slabs(1));
+    for exchange in ["all_to_allv", "all_to_all", "point_to_point"] {
+        for (name, most) in [("f32", 1e-6), ("f16", 2e-3), ("trim:20", 1e-5), ("block:16", 1e-3)] {
+            let choice =
+                Choice { exchange: Some(exchange.into()), codec: Some(name.into()), ..Choice::default() };
+            let run = |comm: Comm| against_cpu_with::<f64>(&comm, &gpu, &problem, &choice);
+            let worst = ferrier::ranks(4).run(run).unwrap().into_iter().fold(0.0, f64::max);
+            assert!(worst < most && worst > 1e-9, "{name} by {exchange}: {worst:.3e}");
+        }
+    }
+    let shared = Choice { exchange: Some("direct".into()), codec: Some("f16".into()), ..Choice::default() };
+    let refused =
+        ferrier::ranks(2).run(|comm| planner(&problem, &shared, &gpu).draft::<f64>(&comm).map(drop));
+    assert!(matches!(refused, Err(Error::Choice(_))), "{refused:?}");
+}

@@ -1,0 +1,101 @@
+//! Ranks that are processes of an `mpiexec`, sharing one GPU: this binary starts itself.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use ferrier::cuda::Gpu;
+use ferrier::{Choice, Comm, Complex, Data, LayoutSpec, Planner, Problem};
+use ferrier_test::{tolerance, watchdog};
+
+use crate::{against_cpu_with, gpu, planner};
+
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// Runs `body` on so many processes; what it said.
+fn launch(ranks: usize) -> Option<String> {
+    gpu()?;
+    let mut command = Command::new("mpiexec");
+    command.env("OMPI_ALLOW_RUN_AS_ROOT", "1").env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    command.env("OMPI_MCA_rmaps_base_oversubscribe", "1");
+    command.args(["-n", &ranks.to_string()]).arg(std::env::current_exe().expect("this binary"));
+    command.args(["--exact", "launched::body", "--ignored", "--nocapture", "--test-threads=1"]);
+    let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
+    let Ok(mut child) = child else {
+        println!("skipped: no mpiexec");
+        return None;
+    };
+    let started = Instant::now();
+    while child.try_wait().expect("mpiexec").is_none() {
+        if started.elapsed() > PATIENCE {
+            let _ = child.kill();
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let output = child.wait_with_output().expect("mpiexec");
+    let text = String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{} ranks: {}\n{text}", ranks, output.status);
+    Some(text.into_owned())
+}
+
+#[test]
+fn processes_share_a_gpu() {
+    for ranks in [2, 3] {
+        let Some(text) = launch(ranks) else { return };
+        assert_eq!(text.matches("rank done").count(), ranks, "{text}");
+    }
+}
+
+fn worst(comm: &Comm, gpu: &Gpu, problem: &Problem, choice: &Choice) -> f64 {
+    let own = against_cpu_with::<f64>(comm, gpu, problem, choice).expect("a spectrum");
+    comm.max(&[own]).expect("ranks")[0]
+}
+
+#[test]
+#[ignore = "runs under mpiexec, started by the other test"]
+fn body() {
+    let _watchdog = watchdog(120);
+    let comm = ferrier::mpi::world().expect("MPI").expect("a launcher");
+    let gpu = gpu().expect("a GPU");
+    let problems = [
+        Problem::c2c([24, 20, 36]).output(LayoutSpec::slabs(1)),
+        Problem::r2c([18, 34, 30]).input(LayoutSpec::bricks()).output(LayoutSpec::pencils(0)).batch(2),
+    ];
+    for problem in &problems {
+        let points = problem.shape().iter().product::<usize>();
+        for exchange in ["auto", "all_to_allv", "all_to_all", "point_to_point", "ring"] {
+            let exchange = Some(exchange).filter(|name| *name != "auto").map(String::from);
+            let choice = Choice { exchange, ..Choice::default() };
+            let error = worst(&comm, &gpu, problem, &choice);
+            assert!(error <= 2.0 * tolerance::<f64>(points), "{problem:?} {choice:?}: {error:.1e}");
+        }
+        let choice = Choice { codec: Some("trim:20".into()), ..Choice::default() };
+        let error = worst(&comm, &gpu, problem, &choice);
+        assert!(error < 1e-5 && error > 1e-9, "{problem:?} encoded: {error:.1e}");
+    }
+    let direct = Choice { exchange: Some("direct".into()), ..Choice::default() };
+    let told = planner(&problems[0], &direct, &gpu).draft::<f64>(&comm).err().expect("refused").to_string();
+    assert!(told.contains("threads of one process"), "{told}");
+    apply(&comm, &gpu);
+    println!("rank done");
+}
+
+/// An operator, with messages on the way there and back.
+fn apply(comm: &Comm, gpu: &Gpu) {
+    let problem = Problem::c2c([16, 12, 20]).output(LayoutSpec::best()).operators(true);
+    let mut host = Planner::new(&problem).draft::<f64>(comm).unwrap().build().unwrap();
+    let mut plan = planner(&problem, &Choice::default(), gpu).draft::<f64>(comm).unwrap().build().unwrap();
+    let (mut input, mut want) = (host.make_input().unwrap(), host.make_input().unwrap());
+    input.fill_complex(|_, [i, j, k]| Complex::new((i * j) as f64 + 0.5, (k * k) as f64 - 3.0));
+    let waves = ferrier::spectral::Waves::new(plan.recipe(), [1.0; 3]).unwrap();
+    let operator = ferrier::spectral::helmholtz(&waves, 2.0);
+    host.apply(&input, &mut want, &operator).unwrap();
+    let (mut from, mut to) = (plan.make_input().unwrap(), plan.make_input().unwrap());
+    from.upload(&input).unwrap();
+    plan.apply(&from, &mut to, &operator).unwrap();
+    let mut got = host.make_input().unwrap();
+    to.download(&mut got).unwrap();
+    let scale = want.numbers().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    let far = got.numbers().iter().zip(want.numbers()).find(|(a, b)| (*a - *b).abs() > 1e-13 * scale);
+    assert_eq!(far, None);
+}
