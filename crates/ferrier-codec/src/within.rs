@@ -36,7 +36,8 @@ impl Within {
         let spread = self.runner.run(Spread { values, top: top.field(), lift: top.lift() });
         // Errors are even over a unit of each group: its square over 12. A
         // group's unit is 2^(2-B) of the power of two that its largest reaches.
-        let unit = Loss::rounded_up::<f64>(spread * GROUP as f64 / 12.0, 0, top.exponent() + 2 - top.lifted());
+        let unit =
+            Loss::rounded_up::<f64>(spread * GROUP as f64 / 12.0, 0, top.exponent() + 2 - top.lifted());
         let ratio = unit.relative_to(norm) / self.tolerance;
         (ratio.log2() + 0.02).ceil().clamp(2.0, 1e3) as u32
     }
