@@ -13,14 +13,16 @@ use crate::codec::{CHUNK, Coat};
 use crate::exchange::Coder;
 use crate::{Error, Precision, Real, Result};
 
-const CODEC: &str = include_str!("kernels/codec.cu");
+const CODEC: &str = include_str!("kernels/codec.cuh");
+const ENCODE: &str = include_str!("kernels/encode.cu");
+const DECODE: &str = include_str!("kernels/decode.cu");
 
-/// Threads of a block of `codec.cu`.
+/// Threads of a block of `codec.cuh`.
 const WORKERS: u32 = 256;
 /// Room for bytes that do not begin on 16, and for reading past their end.
 const SLACK: usize = 48;
 
-/// A run of numbers and the bytes of its chunks; as in `codec.cu`.
+/// A run of numbers and the bytes of its chunks; as in `codec.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Part {
@@ -83,7 +85,7 @@ impl Format {
         }
     }
 
-    /// Bytes of a code that waits to be packed: `Code` in `codec.cu`.
+    /// Bytes of a code that waits to be packed: `Code` in `codec.cuh`.
     fn code_bytes(self) -> usize {
         match self.width {
             0..=16 => 2,
@@ -137,12 +139,12 @@ impl<T: Real> DeviceCodec<T> {
             ("CHUNK", CHUNK.to_string()),
             ("SLOT", slot.to_string()),
         ];
-        let kernel = |name: &str, shared: usize| -> Result<(Function, Grid)> {
-            let function = gpu.kernel(name, &[COMMON, CODEC], &macros, shared)?;
+        let kernel = |name: &str, source: &str, shared: usize| -> Result<(Function, Grid)> {
+            let function = gpu.kernel(name, &[COMMON, CODEC, source], &macros, shared)?;
             Ok((function, Grid { blocks: 0, threads: WORKERS, shared: shared as u32 }))
         };
-        let encode = kernel("encode_chunks", CHUNK * format.code_bytes() + slot + SLACK)?;
-        let decode = kernel("decode_chunks", slot + SLACK)?;
+        let encode = kernel("encode_chunks", ENCODE, CHUNK * format.code_bytes() + slot + SLACK)?;
+        let decode = kernel("decode_chunks", DECODE, slot + SLACK)?;
         Ok(DeviceCodec { gpu: gpu.clone(), coat, slot, encode, decode, whole: Mutex::default() })
     }
 
@@ -253,7 +255,7 @@ unsafe fn launch(
     let mut count = count as i32;
     let mut arguments: [*mut c_void; 4] =
         [place(&mut table), place(&mut count), place(&mut values), place(&mut bytes)];
-    // SAFETY: the arguments are those of `codec.cu`; the caller's word for the memory.
+    // SAFETY: the arguments are those of `codec.cuh`; the caller's word for the memory.
     unsafe { function.launch(Grid { blocks: chunks as u32, ..grid }, stream.raw(), &mut arguments) }
 }
 

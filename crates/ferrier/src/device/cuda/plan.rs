@@ -1,6 +1,7 @@
 //! Plans on GPUs.
 
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use super::apply::Formulas;
 use super::array::{DeviceArray, DeviceData, DeviceDataMut, Span, Streams};
@@ -55,8 +56,8 @@ pub struct Plan<T: Real> {
     /// Movers that were started and not waited for.
     pub(super) aloft: Vec<usize>,
     /// Two moments of this rank, in turn, and those of all ranks.
-    pub(super) marks: [Event; 2],
-    pub(super) peers: Vec<[usize; 2]>,
+    pub(super) marks: Arc<[Event; 2]>,
+    pub(super) peers: Vec<Arc<[Event; 2]>>,
     pub(super) turn: usize,
     pub(super) lent: Vec<Lent>,
     /// For each variant the sets of pointers that the GPU has, and which comes next.
@@ -97,7 +98,7 @@ impl<T: Real> Plan<T> {
         let compile = |variant: &Variant| variant.passes.iter().map(compile).collect();
         let functions = variants.iter().map(compile).collect::<Result<Vec<_>>>()?;
         let shared = comm.size() > 1 && way.shares();
-        let marks = [Event::mark(&gpu)?, Event::mark(&gpu)?];
+        let marks = Arc::new([Event::mark(&gpu)?, Event::mark(&gpu)?]);
         let peers = if shared { meet(&comm, &gpu, &marks)? } else { Vec::new() };
         // Variants in one direction have their movers together.
         for variant in [FORWARD, BACKWARD, ROUND].iter().filter_map(|&first| variants.get(first)) {
@@ -151,7 +152,7 @@ impl<T: Real> Plan<T> {
     ///
     /// # Errors
     /// Where cuFFT or the driver refuses.
-    pub fn set_stream(&mut self, stream: &std::sync::Arc<cudarc::driver::CudaStream>) -> Result<()> {
+    pub fn set_stream(&mut self, stream: &Arc<cudarc::driver::CudaStream>) -> Result<()> {
         self.replace_stream(Stream::of_user(&self.gpu, stream))
     }
 

@@ -1,5 +1,7 @@
 //! What a call of a plan does: launches, barriers, flights.
 
+use std::sync::Arc;
+
 use super::bind::{Flight, SETS, Step, set_len};
 use super::gpu::Gpu;
 use super::launch::{self, Places};
@@ -50,8 +52,8 @@ impl<T: Real> Plan<T> {
     fn wait_for_peers(&mut self) -> Result<()> {
         let rank = self.comm.rank();
         for (_, marks) in self.peers.iter().enumerate().filter(|(peer, _)| *peer != rank) {
-            // SAFETY: an event of a rank of this process that is in this call too.
-            unsafe { self.stream.wait(marks[self.turn % 2] as *mut _)? };
+            // SAFETY: the event lives.
+            unsafe { self.stream.wait(marks[self.turn % 2].raw())? };
         }
         self.turn += 1;
         Ok(())
@@ -251,15 +253,27 @@ impl<T: Real> Plan<T> {
 }
 
 /// Learns the events of all ranks, and reaches their GPUs' memory. Collective.
-pub(super) fn meet(comm: &Comm, gpu: &Gpu, marks: &[Event; 2]) -> Result<Vec<[usize; 2]>> {
-    let mine = [marks[0].raw() as usize, marks[1].raw() as usize, gpu.index()];
-    let mine: Vec<u8> = mine.iter().flat_map(|value| value.to_le_bytes()).collect();
+///
+/// A rank may be through with its plan while another one has still to wait for its last event: so
+/// events belong to all of them.
+pub(super) fn meet(comm: &Comm, gpu: &Gpu, marks: &Arc<[Event; 2]>) -> Result<Vec<Arc<[Event; 2]>>> {
+    let start = Arc::as_ptr(marks);
+    for _ in 1..comm.size() {
+        // SAFETY: the events live; every other rank takes one of these counts below (or, where the group
+        // fails now, they are never given back).
+        unsafe { Arc::increment_strong_count(start) };
+    }
+    let mine: Vec<u8> = [start as usize, gpu.index()].iter().flat_map(|value| value.to_le_bytes()).collect();
     let mut peers = Vec::with_capacity(comm.size());
-    for theirs in comm.all_gather(&mine)? {
+    for (peer, theirs) in comm.all_gather(&mine)?.iter().enumerate() {
         let words: Vec<usize> =
             theirs.as_chunks::<8>().0.iter().map(|word| usize::from_le_bytes(*word)).collect();
-        gpu.reach(words[2])?;
-        peers.push([words[0], words[1]]);
+        peers.push(match peer == comm.rank() {
+            true => marks.clone(),
+            // SAFETY: a rank of this process, which has counted this one.
+            false => unsafe { Arc::from_raw(words[0] as *const [Event; 2]) },
+        });
+        gpu.reach(words[1])?;
     }
     Ok(peers)
 }
