@@ -254,8 +254,12 @@ fn devices_that_are_not_there_or_do_not_fit() {
     );
     assert_refused(&run(&["bench", "8", "--device", "cuda", "--against", "fftw"]), "do not go together");
     assert_refused(&run(&["tune", "8", "--device", "cuda"]), "tuning is for the CPU");
+    let on_gpu = |more: &[&str]| run(&[&["bench", "8", "--device", "cuda"], more].concat());
+    assert_refused(&on_gpu(&["--exchange-only"]), "--exchange-only is for the CPU");
+    assert_refused(&on_gpu(&["--codec-speed"]), "--codec-speed is for the CPU");
+    assert_refused(&on_gpu(&["--breakdown"]), "--breakdown is for the CPU");
     // Where there is a GPU, there is none of such a number.
-    for words in [&["bench", "8"][..], &["plan", "8"]] {
+    for words in [&["bench", "8"][..], &["plan", "8"], &["bench", "8", "--apply", "laplacian"]] {
         let output = run(&[words, &["--device", "cuda:4711"]].concat());
         let told = String::from_utf8_lossy(&output.stderr);
         let part = if told.contains("4711") { "there is no GPU 4711" } else { "CUDA" };

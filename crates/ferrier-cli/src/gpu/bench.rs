@@ -136,8 +136,8 @@ where
     let once = contender.timed(comm, 1, Contender::forward)?;
     let pair = once + contender.timed(comm, 1, Contender::backward)?;
     let repeat = work.repeat.unwrap_or_else(|| (WANTED_SECONDS / pair).ceil().clamp(7.0, 60.0) as usize);
+    // In place they transform what they left; a GPU takes as long over numbers of any size.
     let several = (SHORT_MS / 1e3 / once).ceil().clamp(1.0, 20.0) as usize;
-    let several = if work.in_place { 1 } else { several };
     for turn in 0..repeat {
         work.say(comm, format!("repetition {} of {repeat}", turn + 1));
         // Once untimed, as the peer.

@@ -82,6 +82,15 @@ impl Format {
             _ => None,
         }
     }
+
+    /// Bytes of a code that waits to be packed: `Code` in `codec.cu`.
+    fn code_bytes(self) -> usize {
+        match self.width {
+            0..=16 => 2,
+            17..=32 => 4,
+            _ => 8,
+        }
+    }
 }
 
 /// A codec with its kernels: chunks of 4096 numbers on a GPU to bytes there
@@ -132,7 +141,7 @@ impl<T: Real> DeviceCodec<T> {
             let function = gpu.kernel(name, &[COMMON, CODEC], &macros, shared)?;
             Ok((function, Grid { blocks: 0, threads: WORKERS, shared: shared as u32 }))
         };
-        let encode = kernel("encode_chunks", CHUNK * size_of::<T>() + slot + SLACK)?;
+        let encode = kernel("encode_chunks", CHUNK * format.code_bytes() + slot + SLACK)?;
         let decode = kernel("decode_chunks", slot + SLACK)?;
         Ok(DeviceCodec { gpu: gpu.clone(), coat, slot, encode, decode, whole: Mutex::default() })
     }

@@ -112,7 +112,8 @@ impl CudaPlanner {
         if comm.size() > 1 && way.shares() {
             own.transport().share()?;
         }
-        let staged = !matches!(way, Way::Shared) && !(aware && recipe.exchange == AWARE);
+        let aware = aware && recipe.exchange == AWARE;
+        let staged = !aware && !matches!(way, Way::Shared);
         CudaDraft::new(own, self.gpu, recipe, (way, staged), engine)
     }
 }

@@ -34,6 +34,15 @@ constexpr WORD MAGIC = WORD(MANTISSA + BIAS) << MANTISSA;
 constexpr int SMALL_EXPONENT = WIDTH - 1 - SMALL;
 constexpr int SPECIAL_GROUP = 255;
 
+// The smallest integers that codes fit into, while they wait to be packed.
+#if WIDTH <= 16
+typedef unsigned short Code;
+#elif WIDTH <= 32
+typedef unsigned Code;
+#else
+typedef Word Code;
+#endif
+
 __host__ __device__ constexpr WORD mask(int width) { return width >= BITS ? ~WORD(0) : (ONE << (width % BITS)) - 1; }
 
 union Bits {
@@ -92,15 +101,17 @@ INLINE WORD special_code(REAL x, const Head &head, REAL lift) {
 }
 
 // The code of a number of a group whose largest magnitude is `top`, and the depth of the group.
-INLINE WORD encode(REAL x, WORD top, const Head &head, REAL lift, int &depth) {
-    if (top >= INFINITE) {
+template <bool PLAIN> INLINE WORD encode(REAL x, WORD top, const Head &head, REAL lift, int &depth) {
+    if (!PLAIN && top >= INFINITE) {
         depth = SPECIAL_GROUP;
         return special_code(x, head, lift);
     }
-    int field = int(word(product(number(top), lift)) >> MANTISSA), deepest = head.field - WIDTH;
+    int field = int((PLAIN ? top : word(product(number(top), lift))) >> MANTISSA), deepest = head.field - WIDTH;
     deepest = deepest < 0 ? 0 : deepest > 254 ? 254 : deepest;
     depth = head.field - field < deepest ? head.field - field : deepest;
-    WORD bits = word(x), nearest = integer(product(product(number(bits & MAGNITUDE), lift), power(-unit(head, depth))));
+    WORD bits = word(x);
+    REAL size = number(bits & MAGNITUDE);
+    WORD nearest = integer(product(PLAIN ? size : product(size, lift), power(-unit(head, depth))));
     return (nearest < MOST ? nearest : MOST) | (bits >> (BITS - 1)) << (WIDTH - 1);
 }
 
@@ -120,10 +131,10 @@ constexpr WORD LARGEST = INFINITE - (ONE << CUT), SPECIAL = ((ONE << SMALL_EXPON
 
 INLINE int scale(const Head &head) { return SMALL + BIAS - head.field - 1; }
 
-INLINE WORD encode(REAL x, const Head &head, REAL lift) {
+template <bool PLAIN> INLINE WORD encode(REAL x, const Head &head, REAL lift) {
     WORD bits = word(x), size = bits & MAGNITUDE, sign = (bits >> (BITS - 1)) << (WIDTH - 1);
-    if (size >= INFINITE) return SPECIAL | WORD(size > INFINITE) << (SMALL - 1) | sign;
-    WORD a = word(product(number(size), lift));
+    if (!PLAIN && size >= INFINITE) return SPECIAL | WORD(size > INFINITE) << (SMALL - 1) | sign;
+    WORD a = PLAIN ? size : word(product(number(size), lift));
     a = a < LARGEST ? a : LARGEST;
     // Without a base the codes are the number's own leading bits, its subnormals included.
     if (head.field > 0 && a < WORD(head.field + 1) << MANTISSA)
@@ -217,7 +228,7 @@ constexpr bool PIECES = WIDTH % 16 == 0 && BITS % WIDTH == 0;
 INLINE unsigned piece(unsigned lane, unsigned p) { return (p / (BITS / 16) * ROW + lane) * (BITS / 8) + p % (BITS / 16) * 2; }
 
 // Bit `at` of what follows the whole words.
-INLINE unsigned rest_bit(const Layout &layout, const WORD *codes, unsigned at) {
+INLINE unsigned rest_bit(const Layout &layout, const Code *codes, unsigned at) {
     if (at < ROW * layout.odd) {
         unsigned lane = at / layout.odd, bit = layout.whole * BITS + at % layout.odd;
         return unsigned(codes[bit / WIDTH * ROW + lane] >> (bit % WIDTH)) & 1;
@@ -249,13 +260,39 @@ INLINE WORD largest_near(WORD size, bool lifted) {
     return size;
 }
 
+// The codes of a chunk; PLAIN: all are finite, and none is so small that it is lifted.
+template <bool FULL, bool PLAIN>
+INLINE void write_codes(const REAL (&x)[EACH], const Layout &layout, const Head &head, REAL lift, Code *codes,
+                        unsigned char *image) {
+    unsigned char *packed = image + layout.packed;
+#pragma unroll
+    for (int i = 0; i < EACH; i++) {
+        unsigned at = i * WORKERS + threadIdx.x;
+#if BLOCK
+        int depth;
+        WORD code = encode<PLAIN>(x[i], largest_near(word(x[i]) & MAGNITUDE, !PLAIN && head.lifted), head, lift, depth);
+        if (at % ROW == 0 && (FULL || at < layout.count)) image[2 + at / ROW] = (unsigned char)(depth);
+#else
+        WORD code = encode<PLAIN>(x[i], head, lift);
+#endif
+        if constexpr (FULL && PIECES) {
+#pragma unroll
+            for (int p = 0; p < WIDTH / 16; p++)
+                *reinterpret_cast<unsigned short *>(packed + piece(at % ROW, at / ROW * (WIDTH / 16) + p)) =
+                    (unsigned short)(code >> (16 * p));
+        } else {
+            codes[at] = Code(code);
+        }
+    }
+}
+
 template <bool FULL>
 INLINE void encode_chunk(const REAL *from, unsigned char *to, unsigned count, unsigned char *raw, WORD *tops,
                          unsigned &odd_threads) {
     const Layout layout = layout_of<FULL>(count);
     unsigned phase = unsigned(reinterpret_cast<Word>(to) % 16);
-    WORD *codes = reinterpret_cast<WORD *>(raw);
-    unsigned char *image = raw + CHUNK * sizeof(WORD) + phase, *packed = image + layout.packed;
+    Code *codes = reinterpret_cast<Code *>(raw);
+    unsigned char *image = raw + CHUNK * sizeof(Code) + phase, *packed = image + layout.packed;
     REAL x[EACH];
     WORD top = 0;
     bool odd = false;
@@ -289,33 +326,18 @@ INLINE void encode_chunk(const REAL *from, unsigned char *to, unsigned count, un
         unsigned bits = unsigned(head.field) | unsigned(head.lifted) << 14 | unsigned(head.special) << 15;
         image[threadIdx.x] = (unsigned char)(bits >> (8 * threadIdx.x));
     }
-#pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        unsigned at = i * WORKERS + threadIdx.x;
-#if BLOCK
-        int depth;
-        WORD code = encode(x[i], largest_near(word(x[i]) & MAGNITUDE, lifted), head, lift, depth);
-        if (at % ROW == 0 && (FULL || at < layout.count)) image[2 + at / ROW] = (unsigned char)(depth);
-#else
-        WORD code = encode(x[i], head, lift);
-#endif
-        if constexpr (FULL && PIECES) {
-#pragma unroll
-            for (int p = 0; p < WIDTH / 16; p++)
-                *reinterpret_cast<unsigned short *>(packed + piece(at % ROW, at / ROW * (WIDTH / 16) + p)) =
-                    (unsigned short)(code >> (16 * p));
-        } else {
-            codes[at] = code;
-        }
-    }
+    if (FULL && !head.lifted && !head.special)
+        write_codes<FULL, true>(x, layout, head, lift, codes, image);
+    else
+        write_codes<FULL, false>(x, layout, head, lift, codes, image);
     __syncthreads();
     if constexpr (!(FULL && PIECES)) {
         // A thread for each word of each lane.
         for (unsigned i = threadIdx.x; i < layout.whole * ROW; i += WORKERS) {
             unsigned lane = i % ROW, bit = i / ROW * BITS, row = bit / WIDTH;
             int by = int(row * WIDTH) - int(bit);
-            WORD made = codes[row * ROW + lane] >> -by;
-            for (by += WIDTH; by < BITS; by += WIDTH) made |= codes[++row * ROW + lane] << by;
+            WORD made = WORD(codes[row * ROW + lane]) >> -by;
+            for (by += WIDTH; by < BITS; by += WIDTH) made |= WORD(codes[++row * ROW + lane]) << by;
             put(packed + i * (BITS / 8), made);
         }
         unsigned left = layout.bytes() - layout.rest();
