@@ -116,7 +116,7 @@ fn estimates_go_by_what_was_measured() {
         let (_folder, path) = folder();
         let mut machine = entry(problem, 4, Choice::default()).machine;
         machine.cpu = cpu.map_or(machine.cpu, String::from);
-        for speeds in speeds {
+        if let Some(speeds) = speeds {
             let measured = Measured { machine: machine.clone(), speeds, found: 1000 };
             Wisdom::update(&path, |wisdom| wisdom.add_speeds(&measured)).unwrap();
         }
