@@ -112,6 +112,8 @@ pub struct About {
     hosts: Option<Vec<String>>,
     /// Whether ranks can put into each other's memory; exchange `ring` makes do without.
     windows: Option<bool>,
+    /// Whether messages may lie in the memory of a GPU; elsewhere they are staged in main memory.
+    gpus: Option<bool>,
     /// Why this one, or why none.
     why: String,
 }
@@ -137,6 +139,7 @@ impl About {
             ranks: None,
             hosts: None,
             windows: None,
+            gpus: None,
             why,
         }
     }
@@ -151,6 +154,7 @@ impl About {
             ranks: Some(comm.size()),
             hosts: Some(crate::setup::hosts(comm)?),
             windows: Some(comm.has_windows()?),
+            gpus: Some(mpi.reaches_gpus()),
             ..About::found(mpi.found(), mpi.found().why.clone())
         })
     }
@@ -165,6 +169,7 @@ impl About {
             ranks: None,
             hosts: None,
             windows: None,
+            gpus: None,
             why,
         };
         if std::env::var("FERRIER_MPI").is_ok_and(|value| !value.is_empty()) {
@@ -210,6 +215,9 @@ impl About {
         }
         if self.windows == Some(false) {
             text += "\nit makes no windows between these ranks: exchange ring goes by two-sided messages";
+        }
+        if self.gpus == Some(true) {
+            text += "\nit takes pointers into GPUs' memory: exchange point_to_point stages nothing";
         }
         text
     }

@@ -369,6 +369,25 @@ fn a_plan_that_does_not_fit_is_refused_before_anything_runs() {
     assert_eq!(gpu.memory().unwrap().0 / (64 << 20), free / (64 << 20), "memory was taken");
 }
 
+/// A rank that is through takes nothing along that others still wait for.
+#[test]
+fn plans_may_go_as_soon_as_a_call_returns() {
+    let Some(gpu) = gpu() else { return };
+    let _watchdog = watchdog(120);
+    let problem = Problem::c2c([4, 6, 8]).output(ferrier::LayoutSpec::slabs(1));
+    for _ in 0..30 {
+        let outcome = ferrier::ranks(6).threads(1).run(|comm| {
+            for _ in 0..10 {
+                let mut plan = planner(&problem, &Choice::default(), &gpu).draft::<f64>(&comm)?.build()?;
+                let (wave, mut modes) = (plan.make_input()?, plan.make_output()?);
+                plan.forward(&wave, &mut modes)?;
+            }
+            Ok(())
+        });
+        outcome.unwrap();
+    }
+}
+
 #[test]
 fn ranks_that_want_different_things_get_the_same_error() {
     let Some(gpu) = gpu() else { return };
