@@ -412,7 +412,7 @@ mod tests {
             let at = |reshape, tile| {
                 actions.iter().position(|action| *action == Action::Start { reshape, tile }).unwrap()
             };
-            if at(1, 0) < at(0, 3) {
+            if at(1, 0) < at(0, cuts[0].count() - 1) {
                 together += 1;
                 // Two in a row are in use together: their buffers are apart.
                 assert_eq!(Turns::new(&schedule, &actions).buffers, [2, 2]);
