@@ -3,6 +3,7 @@
 use std::f64::consts::TAU;
 
 use ferrier::spectral::{self, Waves};
+use ferrier::wisdom::Known;
 use ferrier::{Array, Comm, Data, Device, LayoutSpec, Operator, Planner, Precision, Problem, Real};
 use serde::Serialize;
 
@@ -86,6 +87,8 @@ pub struct Report {
     /// Distance of the two results over their norm. (On a GPU the second one's
     /// operator ran on the CPU.)
     difference: f64,
+    /// Where the plan's choices are from; null where nobody tuned such trips.
+    wisdom: Option<Known>,
 }
 
 /// What is to be timed.
@@ -147,6 +150,7 @@ impl Work {
             pair: Times::new(pair),
             separate: Times::new(separate),
             difference,
+            wisdom: None,
         }
     }
 }
@@ -241,7 +245,7 @@ fn measure<T: Real + Number>(comm: &Comm, work: &Work) -> Outcome<Report> {
     let choice = crate::overlap::with_messages(comm, &work.choice)?;
     let draft = Planner::new(&work.problem).choice(choice).draft::<T>(comm);
     let draft = session::agree(comm, draft.map_err(Into::into))?;
-    let recipe = draft.recipe().clone();
+    let (recipe, wisdom) = (draft.recipe().clone(), draft.wisdom().cloned());
     let volumes = [&recipe.input, &recipe.output].map(|layout| layout.boxes()[comm.rank()].volume());
     let numbers = (3 * volumes[0] + volumes[1]) * 2 * recipe.batch;
     setup::check_room(comm, draft.memory().total() + numbers * size_of::<T>())?;
@@ -269,7 +273,7 @@ fn measure<T: Real + Number>(comm: &Comm, work: &Work) -> Outcome<Report> {
     // They are the same to the last bit, but nobody promised that of all kernels.
     let most = 8.0 * recipe.precision.epsilon();
     let difference = difference(comm, fused.numbers(), back.numbers(), most)?;
-    Ok(work.report(comm, &recipe, &laps, difference))
+    Ok(Report { wisdom, ..work.report(comm, &recipe, &laps, difference) })
 }
 
 fn text(report: &Report) -> String {
@@ -289,13 +293,14 @@ fn text(report: &Report) -> String {
     ];
     let gpu = report.gpu.as_ref().map_or(String::new(), |gpu| format!("on {gpu}, by its own events\n"));
     format!(
-        "{shape} {} {}, {}: ranks {}, threads {}, exchange {}\n{gpu}\n{}",
+        "{shape} {} {}, {}: ranks {}, threads {}, exchange {}\n{gpu}\n{}{}",
         report.kind,
         report.precision,
         report.operator,
         report.ranks,
         report.threads,
         report.exchange,
-        report::columns(&["", "best ms", "median ms", "apply over it"], &rows)
+        report::columns(&["", "best ms", "median ms", "apply over it"], &rows),
+        crate::plan::wisdom_line(report.wisdom.as_ref())
     )
 }

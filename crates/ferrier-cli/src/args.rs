@@ -72,6 +72,7 @@ pub enum Command {
     #[command(after_help = "Examples:
   ferrier tune 256 --ranks 4
   ferrier tune 256 --ranks 4 --effort patient --budget 5m --explain
+  ferrier tune 256 --ranks 4 --apply
   ferrier tune 256 --ranks 4 --random 200 --svg spread.svg
   ferrier tune 256 --ranks 4 --cross other-machine.json")]
     Tune(crate::tune::TuneArgs),

@@ -14,10 +14,10 @@ use crate::shape::{Frame, Grid};
 pub struct ModesArgs {
     /// Keep only the lowest modes: 64x64x64, one number per axis, `all` for an axis of which all are
     /// kept; 64 is short for the same of every axis
-    #[arg(long, value_name = "MODES", conflicts_with = "keep_sphere")]
+    #[arg(long, value_name = "MODES", conflicts_with = "keep_sphere", allow_negative_numbers = true)]
     pub keep: Option<KeepList>,
     /// Keep only the modes inside a sphere of this radius (frequencies in whole turns over an axis)
-    #[arg(long, value_name = "R")]
+    #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub keep_sphere: Option<f64>,
     /// What each axis goes through, such as dct2,c2c,none: one of none, c2c, r2c (one axis at most), dct1
     /// to dct4, dst1 to dst4 (as scipy.fft numbers and scales them)

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ferrier::wisdom::Known;
-use ferrier::{Comm, Device, Planner, Precision, Real, Recipe, StepTraffic};
+use ferrier::{Comm, Device, Planner, Precision, Real, Recipe, Speeds, StepTraffic};
 use serde::Serialize;
 
 use crate::args::{PlanArgs, ProblemArgs};
@@ -31,6 +31,8 @@ struct Report<'a> {
     planning_ms: f64,
     /// What it was made from; null where nothing was known.
     wisdom: Option<&'a Known>,
+    /// What it was judged by, where that was measured; null where it was assumed.
+    speeds: Option<Speeds>,
     notes: &'a [String],
     recipe: &'a Recipe,
 }
@@ -44,6 +46,7 @@ pub struct Drafted {
     pub nodes: Vec<usize>,
     pub notes: Vec<String>,
     pub wisdom: Option<Known>,
+    pub speeds: Option<Speeds>,
     pub planning_ms: f64,
 }
 
@@ -85,7 +88,12 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
         }
         (Some(drafted), None) => {
             let planned = format!("planned in {} ms\n", report::digits(drafted.planning_ms));
-            report::say(&(text(&args.problem, drafted) + &planned + &wisdom_line(drafted.wisdom.as_ref())))
+            report::say(
+                &(text(&args.problem, drafted)
+                    + &planned
+                    + &wisdom_line(drafted.wisdom.as_ref())
+                    + &speeds_line(drafted.speeds)),
+            )
         }
     })
 }
@@ -99,6 +107,18 @@ pub fn wisdom_line(known: Option<&Known>) -> String {
         }
         None => "wisdom: none\n".into(),
     }
+}
+
+/// What the planner judged by, where it had to.
+fn speeds_line(speeds: Option<Speeds>) -> String {
+    speeds.map_or(String::new(), |Speeds { latency_s, wire_bytes_s, memory_bytes_s }| {
+        format!(
+            "estimated from what was measured here: {} us a message, {} GB/s between ranks, {} GB/s of copies\n",
+            report::digits(latency_s * 1e6),
+            report::digits(wire_bytes_s / 1e9),
+            report::digits(memory_bytes_s / 1e9)
+        )
+    })
 }
 
 /// Collective.
@@ -127,6 +147,7 @@ fn draft<T: Real>(
         nodes: comm.nodes().to_vec(),
         notes: draft.notes().to_vec(),
         wisdom: draft.wisdom().cloned(),
+        speeds: draft.speeds(),
         planning_ms,
     })
 }
@@ -146,6 +167,7 @@ fn assemble<'a>(args: &'a ProblemArgs, drafted: &'a Drafted, between: &'a [u64])
         traffic: recipe.traffic(),
         notes: &drafted.notes,
         wisdom: drafted.wisdom.as_ref(),
+        speeds: drafted.speeds,
         planning_ms: drafted.planning_ms,
         recipe,
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use ferrier::tune::{self, Limits, METHODS, Options, Outcome, Progress, Trial, Verdict};
 use ferrier::wisdom::{Entry, Wisdom};
-use ferrier::{Choice, Comm, Planner, Precision, Problem, Real};
+use ferrier::{Choice, Comm, LayoutSpec, Planner, Precision, Problem, Real};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
@@ -33,6 +33,10 @@ pub enum EffortName {
 pub struct TuneArgs {
     #[command(flatten)]
     pub problem: ProblemArgs,
+    /// Tune trips there and back with an operator in the middle, as `bench --apply` runs them, instead of
+    /// transforms
+    #[arg(long)]
+    pub apply: bool,
     /// How hard to try
     #[arg(long, value_enum, default_value_t = EffortName::Measure)]
     pub effort: EffortName,
@@ -144,7 +148,11 @@ pub fn run(args: &TuneArgs, session: &Session) -> Ended {
     let common = &args.problem.common;
     let prepare = || {
         setup::cpu_only(common, "tuning")?;
-        let (problem, _) = setup::problem(&args.problem, session.size(common)?)?;
+        let (mut problem, _) = setup::problem(&args.problem, session.size(common)?)?;
+        if args.apply {
+            problem = problem.output(LayoutSpec::best()).operators(true);
+            problem.check()?;
+        }
         let foreign = args.cross.as_deref().map(read_foreign).transpose()?;
         Ok((problem, setup::choice(common, &args.problem.shape)?, options(args)?, foreign))
     };

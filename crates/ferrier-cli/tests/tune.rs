@@ -72,6 +72,23 @@ fn tune_tells_remembers_and_plan_uses_it() {
     assert!(stdout(&at_home.unwrap()).contains("data/ferrier/wisdom.json"));
 }
 
+/// Trips there and back are tuned for themselves, and remembered for `bench --apply` alone.
+#[test]
+fn tune_takes_the_pair() {
+    let folder = Folder::new();
+    let file = folder.word("wisdom.json");
+    tune("12x10x8", &file, &["--ranks", "2", "--threads", "1", "--apply"]);
+    assert_eq!(entries(&file)[0]["problem"]["operators"], Value::from(true));
+    let bench = |more: &[&str]| {
+        let words = ["bench", "12x10x8", "--ranks", "2", "--threads", "1", "--repeat", "1", "--json", "-"];
+        let output = ferrier().args([&words, more].concat()).env("FERRIER_WISDOM", &file).output().unwrap();
+        parsed(&stdout(&output))["wisdom"]["file"].clone()
+    };
+    assert_eq!(bench(&["--apply", "laplacian"]), Value::from(file.clone()));
+    assert_eq!(bench(&["--out-layout", "best"]), Value::Null);
+    assert_refused(&run(&["tune", "8", "--kinds", "none,none,none", "--apply"]), "no axis is transformed");
+}
+
 #[test]
 fn tune_explains_itself() {
     let folder = Folder::new();

@@ -9,7 +9,7 @@
 //! a byte for each group, the packed numbers.
 
 use crate::isa::{Job, Runner};
-use crate::number::{Number, Word};
+use crate::number::{Number, SAID, Word};
 use crate::pack::{Packer, ROW, Unpacker, mask, packed_bytes};
 use crate::scan::{Survey, padded, survey, top, total};
 use crate::small::{HEAD, Head};
@@ -49,7 +49,7 @@ impl Block {
         // Groups at the deepest exponent add next to nothing.
         let in_group = (numbers.min(GROUP) as f64).sqrt() * 0.5f64.powi(self.bits as i32 - 1);
         let deep = (numbers as f64).sqrt() * 0.5f64.powi(38 + self.bits as i32);
-        in_group + deep
+        (in_group + deep) * SAID
     }
 
     pub fn encode<T: Number>(self, values: &[T], out: &mut [u8], runner: Runner) -> Encoded {

@@ -5,6 +5,8 @@ use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Shl, Shr, Sub};
 
 /// Rows of f32 whose squares are summed in f32.
 pub(crate) const NARROW: usize = 16;
+/// What a loss may be said to be, over what it is, because of that: bounds that are promised allow for it.
+pub(crate) const SAID: f64 = 1.0 + (NARROW + 4) as f64 / (1 << 24) as f64;
 
 mod sealed {
     pub trait Sealed {}

@@ -57,7 +57,8 @@ impl<'a, W: Word> Packer<'a, W> {
     /// A row of integers below 2^width.
     #[inline(always)]
     pub fn row(&mut self, row: &[W; ROW]) {
-        self.words = or(&self.words, &left(row, self.used));
+        // Most often words begin with a row: then there is nothing to shift, nor to add.
+        self.words = if self.used == 0 { *row } else { or(&self.words, &left(row, self.used)) };
         self.used += self.width;
         if self.used >= W::BITS {
             let ready = self.words;
@@ -65,7 +66,9 @@ impl<'a, W: Word> Packer<'a, W> {
             here.copy_from_slice(bytemuck::bytes_of(&ready));
             self.out = rest;
             self.used -= W::BITS;
-            self.words = right(row, self.width - self.used);
+            if self.used > 0 {
+                self.words = right(row, self.width - self.used);
+            }
         }
     }
 

@@ -75,8 +75,18 @@ impl<T: Number> Job for Extremes<'_, T> {
     type Out = (T::Word, T::Word);
     #[inline(always)]
     fn run(self) -> (T::Word, T::Word) {
-        // A plain loop: over rows of lanes the compiler gathers instead of loading.
+        // Plain loops: over rows of lanes the compiler gathers instead of loading.
         let (mut most, mut least) = (T::Word::ZERO, T::magnitude());
+        if T::Word::BITS == 32 {
+            // Unsigned words of 32 bits are compared everywhere: shifting the sign out is one step less.
+            least = T::sign() | least;
+            for x in self.0 {
+                let twice = x.word() << 1;
+                most = most.max(twice);
+                least = least.min(twice.minus(T::Word::ONE));
+            }
+            return (most >> 1, least >> 1);
+        }
         for x in self.0 {
             let word = x.word() & T::magnitude();
             most = most.larger(word);

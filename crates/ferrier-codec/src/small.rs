@@ -12,7 +12,7 @@
 //! On the wire: the base (two bytes: see [`Head`]), then the packed numbers.
 
 use crate::isa::{Job, Runner};
-use crate::number::{Number, Word};
+use crate::number::{Number, SAID, Word};
 use crate::pack::{Packer, ROW, Unpacker, packed_bytes};
 use crate::scan::{Largest, Survey, padded, survey, total, widen};
 use crate::{Encoded, Error, Loss};
@@ -76,7 +76,7 @@ impl Small {
         let relative = 0.5f64.powi(self.mantissa as i32 + 1) * (1.0 + 0.5f64.powi(self.mantissa as i32));
         let range = ((1 << self.exponent) - 4).min(60);
         let tiny = (numbers as f64).sqrt() * 0.5f64.powi(range + self.mantissa as i32);
-        relative + tiny
+        (relative + tiny) * SAID
     }
 
     /// The exponent field that the smallest exponent of a chunk stands for.

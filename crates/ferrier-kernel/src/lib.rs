@@ -212,6 +212,38 @@ pub fn fence() {
     }
 }
 
+/// Copies `numbers` numbers past the caches, as [`Store::Stream`] stores; the
+/// same thread's [`fence`] makes them visible to others. Runs that follow each
+/// other in memory fill whole cache lines also where they do not begin with one.
+///
+/// # Safety
+/// `from` can be read, `to` can be written, and they do not overlap.
+pub unsafe fn stream<T: Copy>(from: *const T, to: *mut T, numbers: usize) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si64, _mm_stream_si128};
+        let (mut from, mut to, mut left) = (from.cast::<u8>(), to.cast::<u8>(), numbers * size_of::<T>());
+        // SAFETY: the caller's word; the instructions are part of SSE2, which is always there.
+        unsafe {
+            while left >= 8 {
+                let wide = left >= 16 && (to as usize).is_multiple_of(16);
+                match wide {
+                    true => _mm_stream_si128(to.cast(), _mm_loadu_si128(from.cast())),
+                    false => _mm_stream_si64(to.cast(), from.cast::<i64>().read_unaligned()),
+                }
+                let step = if wide { 16 } else { 8 };
+                (from, to, left) = (from.add(step), to.add(step), left - step);
+            }
+            std::ptr::copy_nonoverlapping(from, to, left);
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    // SAFETY: the caller's word.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, to, numbers);
+    }
+}
+
 type Make<T> = fn(&LinesSpec) -> Box<dyn Lines<T>>;
 
 /// A line of the table of kernels.

@@ -2,51 +2,51 @@
 //! their modes inside a sphere of half the grid's radius; the density is the
 //! sum of their squares in real space, where a product needs twice the modes.
 //!
-//! Many wave functions go through one plan (a batch), and modes that are zero
-//! are neither transformed nor sent (`keep`).
+//! Many wave functions go through one plan (a batch). Their modes lie in
+//! columns, of which ranks have equal numbers (`keep_sphere`): modes outside the
+//! sphere are neither stored nor transformed nor sent. The kinetic energy is an
+//! operator on the same columns.
 //!
 //!     cargo run --release --example density
 
-use ferrier::{Complex, Keep, LayoutSpec, Plan, Problem, Result};
+use std::f64::consts::TAU;
 
-/// Points of the grid, modes that are kept along each axis, wave functions.
+use ferrier::spectral::{Waves, laplacian};
+use ferrier::{Complex, Plan, Problem, Result};
+
+/// Points of the grid, radius of the sphere, wave functions.
 const N: usize = 32;
-const KEPT: usize = 15;
+const RADIUS: f64 = 7.5;
 const BANDS: usize = 6;
 
-/// The whole number that an index of the kept modes stands for.
-fn wave(index: usize) -> f64 {
-    if 2 * index < KEPT { index as f64 } else { index as f64 - KEPT as f64 }
-}
-
-/// A mode of a wave function: zero outside the sphere.
-fn mode(band: usize, index: [usize; 3]) -> Complex<f64> {
-    let [x, y, z] = index.map(wave);
-    let square = x * x + y * y + z * z;
-    if square > (KEPT as f64 / 2.0).powi(2) {
-        return Complex::ZERO;
-    }
+/// A mode of a wave function.
+fn mode(band: usize, [x, y, z]: [f64; 3]) -> Complex<f64> {
     let b = band as f64 + 1.0;
-    Complex::cis(b * x + 2.0 * b * y * y + 0.5 * b * z) * (-square / (4.0 * b)).exp()
+    Complex::cis(b * x + 2.0 * b * y * y + 0.5 * b * z) * (-(x * x + y * y + z * z) / (4.0 * b)).exp()
 }
 
 fn main() -> Result<()> {
-    let base = Problem::c2c([N; 3]).batch(BANDS).output(LayoutSpec::best());
-    let problem = base.clone().keep([Keep::Lowest(KEPT); 3]);
+    let base = Problem::c2c([N; 3]).batch(BANDS);
+    let problem = base.clone().keep_sphere(RADIUS).operators(true);
     let bytes = ferrier::ranks(4).run(|comm| {
         let mut plan = Plan::<f64>::new(&comm, &problem)?;
-        let (mut waves, mut space) = (plan.make_output()?, plan.make_input()?);
-        waves.fill_complex(mode);
+        let (mut modes, mut space) = (plan.make_output()?, plan.make_input()?);
+        // On a box with sides of 2 pi wave vectors are whole numbers.
+        let waves = Waves::new(plan.recipe(), [TAU; 3])?;
+        let value = |band, index| match waves.is_held(index) {
+            true => mode(band, waves.vector(index)),
+            false => Complex::ZERO,
+        };
+        modes.fill_complex(value);
         // Each wave function has the norm 1.
-        let mut norms = vec![0.0; BANDS];
-        let volume = waves.get_box().volume();
-        for (band, norm) in norms.iter_mut().enumerate() {
-            *norm = waves.complex()[band * volume..][..volume].iter().map(Complex::norm_sqr).sum();
-        }
+        let volume = modes.get_box().volume();
+        let bands = modes.complex().chunks_exact(volume.max(1));
+        let mut norms: Vec<f64> = bands.map(|band| band.iter().map(Complex::norm_sqr).sum()).collect();
+        norms.resize(BANDS, 0.0);
         let norms = comm.sum(&norms)?;
         let points = (N * N * N) as f64;
-        waves.fill_complex(|band, index| mode(band, index) * (points / norms[band].sqrt()));
-        plan.backward(&waves, &mut space)?;
+        modes.fill_complex(|band, index| value(band, index) * (points / norms[band].sqrt()));
+        plan.backward(&modes, &mut space)?;
 
         let volume = space.get_box().volume();
         let mut density = vec![0.0; volume];
@@ -54,22 +54,34 @@ fn main() -> Result<()> {
             density.iter_mut().zip(band).for_each(|(density, psi)| *density += psi.norm_sqr());
         }
         let electrons = comm.sum(&[density.iter().sum::<f64>() / points])?[0];
+
+        // The kinetic energy: the mean of conj(psi) (-1/2 laplace) psi.
+        let mut curved = plan.make_input()?;
+        plan.apply(&space, &mut curved, &laplacian(&waves))?;
+        let pairs = space.complex().iter().zip(curved.complex());
+        let energy: f64 = pairs.map(|(psi, curved)| -0.5 * (psi.conj() * curved).re).sum();
+        let energy = comm.sum(&[energy / points])?[0];
         if comm.rank() == 0 {
-            println!("{BANDS} wave functions make {electrons:.12} electrons");
+            println!("{BANDS} wave functions make {electrons:.12} electrons, kinetic energy {energy:.9}");
         }
         assert!((electrons - BANDS as f64).abs() < 1e-12);
 
-        // The same by a sum over modes, in one place.
-        if let Some(at) = space.index(2, [3, 5, 7]) {
-            let mut direct = Complex::ZERO;
-            for i in 0..KEPT {
-                for j in 0..KEPT {
-                    for k in 0..KEPT {
-                        let turn = (3.0 * wave(i) + 5.0 * wave(j) + 7.0 * wave(k)) / N as f64;
-                        direct += mode(2, [i, j, k]) * Complex::cis(std::f64::consts::TAU * turn);
-                    }
+        // The same by sums over all modes: the energy, and a wave function in one place.
+        let (mut kinetic, mut direct) = (0.0, Complex::ZERO);
+        let whole = -(RADIUS as i32)..=RADIUS as i32;
+        for (x, y) in whole.clone().flat_map(|x| whole.clone().map(move |y| (x, y))) {
+            for k in whole.clone().map(|z| [x, y, z].map(f64::from)) {
+                let square = k.iter().map(|k| k * k).sum::<f64>();
+                if square <= RADIUS * RADIUS {
+                    let power = |band: usize| mode(band, k).norm_sqr() / norms[band];
+                    kinetic += 0.5 * square * (0..BANDS).map(power).sum::<f64>();
+                    let turn = (3.0 * k[0] + 5.0 * k[1] + 7.0 * k[2]) / N as f64;
+                    direct += mode(2, k) * Complex::cis(TAU * turn);
                 }
             }
+        }
+        assert!((energy / kinetic - 1.0).abs() < 1e-12, "{energy}, not {kinetic}");
+        if let Some(at) = space.index(2, [3, 5, 7]) {
             assert!((space.complex()[at] - direct / norms[2].sqrt()).norm() < 1e-12);
         }
         let full = Plan::<f64>::new(&comm, &base)?;

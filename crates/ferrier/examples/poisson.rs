@@ -9,49 +9,26 @@
 
 use std::f64::consts::{PI, TAU};
 
-use ferrier::{Array, Comm, Kind, LayoutSpec, Plan, Problem, Result, spectral};
+use ferrier::spectral::{self, Walls, kinds_between};
+use ferrier::{Array, Comm, LayoutSpec, Plan, Problem, Result};
 
-#[derive(Clone, Copy, Debug, PartialEq)]
-enum Walls {
-    Periodic,
-    Neumann,
-    Dirichlet,
-}
-
-impl Walls {
-    /// Where point i of n is, on an axis of length 1: between walls in the middle of a cell.
-    fn place(self, i: usize, n: usize) -> f64 {
-        (i as f64 + if self == Walls::Periodic { 0.0 } else { 0.5 }) / n as f64
+/// A function that fits the walls, and its second derivative.
+fn profile(walls: Walls, x: f64) -> [f64; 2] {
+    let (sin, cos) = (if walls == Walls::Periodic { TAU * x } else { PI * x }).sin_cos();
+    let bump = cos.exp();
+    match walls {
+        Walls::Periodic => [bump, TAU * TAU * (sin * sin - cos) * bump],
+        Walls::Neumann => [bump, PI * PI * (sin * sin - cos) * bump],
+        Walls::Dirichlet => [sin * bump, PI * PI * sin * (sin * sin - 3.0 * cos - 1.0) * bump],
     }
-
-    /// A function that fits the walls, and its second derivative.
-    fn profile(self, x: f64) -> [f64; 2] {
-        let (sin, cos) = (if self == Walls::Periodic { TAU * x } else { PI * x }).sin_cos();
-        let bump = cos.exp();
-        match self {
-            Walls::Periodic => [bump, TAU * TAU * (sin * sin - cos) * bump],
-            Walls::Neumann => [bump, PI * PI * (sin * sin - cos) * bump],
-            Walls::Dirichlet => [sin * bump, PI * PI * sin * (sin * sin - 3.0 * cos - 1.0) * bump],
-        }
-    }
-}
-
-/// The transforms for these walls. The last periodic axis is halved, since the field is real.
-fn kinds(walls: [Walls; 3]) -> [Kind; 3] {
-    let halved = walls.iter().rposition(|&walls| walls == Walls::Periodic);
-    std::array::from_fn(|axis| match walls[axis] {
-        Walls::Periodic if halved == Some(axis) => Kind::Real,
-        Walls::Periodic => Kind::Complex,
-        Walls::Neumann => Kind::Dct2,
-        Walls::Dirichlet => Kind::Dst2,
-    })
 }
 
 /// Solves on n points along each axis; the largest error.
 fn solve(comm: &Comm, n: usize, walls: [Walls; 3]) -> Result<f64> {
-    let problem = Problem::mixed([n; 3], kinds(walls)).output(LayoutSpec::best()).operators(true);
+    let problem = Problem::mixed([n; 3], kinds_between(walls)).output(LayoutSpec::best()).operators(true);
     let mut plan = Plan::<f64>::new(comm, &problem)?;
-    let profiles = |at: [usize; 3]| [0, 1, 2].map(|axis| walls[axis].profile(walls[axis].place(at[axis], n)));
+    let profiles =
+        |at: [usize; 3]| [0, 1, 2].map(|axis| profile(walls[axis], walls[axis].place(at[axis], n)));
     let (mut f, mut u, mut exact) = (plan.make_input()?, plan.make_input()?, plan.make_input()?);
     exact.fill_real(|_, at| profiles(at).iter().map(|[value, _]| value).product());
     f.fill_real(|_, at| {

@@ -7,8 +7,9 @@
 //!     taylor_green N RE END DT RANKS DRAWINGS
 //!
 //! prints energy, enstrophy and dissipation, and draws the dissipation over
-//! time and a slice of the vorticity at its end (`scripts/taylor-green` has
-//! the case that everybody compares with: N 128, RE 1600, peak near t = 9).
+//! time and a slice of the vorticity at t = 9, or at the end if that is sooner
+//! (`scripts/taylor-green` has the case that everybody compares with: N 128,
+//! RE 1600, peak near t = 9).
 
 mod drawing;
 
@@ -131,8 +132,13 @@ fn indices(plan: &Plan<f64>) -> Vec<[usize; 3]> {
     all
 }
 
-/// Runs to `end`; time, energy and enstrophy after each step, and the flow.
-fn run(comm: &Comm, n: usize, reynolds: f64, end: f64, dt: f64) -> Result<(Vec<[f64; 3]>, Flow)> {
+/// Runs to `end`; time, energy and enstrophy after each step. What there is at step `look` is shown.
+fn run(
+    comm: &Comm,
+    (n, reynolds): (usize, f64),
+    (end, dt): (f64, f64),
+    (look, mut show): (usize, impl FnMut(&Flow)),
+) -> Result<Vec<[f64; 3]>> {
     let mut flow = Flow::new(comm, n, reynolds)?;
     let mut modes = flow.start(n)?;
     let zero = vec![Complex::ZERO; modes.len()];
@@ -143,8 +149,13 @@ fn run(comm: &Comm, n: usize, reynolds: f64, end: f64, dt: f64) -> Result<(Vec<[
         history.push([step as f64 * dt, energy, enstrophy]);
         sum.copy_from_slice(&modes);
         stage.copy_from_slice(&modes);
-        for (next, share) in [(0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0)] {
+        let stages = [(0.5, 1.0 / 6.0), (0.5, 1.0 / 3.0), (1.0, 1.0 / 3.0), (0.0, 1.0 / 6.0)];
+        for (number, (next, share)) in stages.into_iter().enumerate() {
             flow.slope(&stage, &mut slope)?;
+            // The first slope is that of the flow as it is.
+            if step == look && number == 0 {
+                show(&flow);
+            }
             for i in 0..modes.len() {
                 sum[i] += slope[i] * (dt * share);
                 stage[i] = modes[i] + slope[i] * (dt * next);
@@ -152,7 +163,7 @@ fn run(comm: &Comm, n: usize, reynolds: f64, end: f64, dt: f64) -> Result<(Vec<[
         }
         modes.copy_from_slice(&sum);
     }
-    Ok((history, flow))
+    Ok(history)
 }
 
 /// Energy and enstrophy at a Reynolds number of 100 for short times: the
@@ -166,7 +177,7 @@ const SERIES: [[f64; 5]; 2] = [
 const STORED: [[f64; 3]; 2] = [[1.0, 0.117_480_934, 0.388_428_092], [2.0, 0.109_047_775, 0.463_245_497]];
 
 fn check() -> Result<()> {
-    let all = ferrier::ranks(2).run(|comm| Ok(run(&comm, 32, 100.0, 2.0, 0.025)?.0))?;
+    let all = ferrier::ranks(2).run(|comm| run(&comm, (32, 100.0), (2.0, 0.025), (0, |_| ())))?;
     let history = &all[0];
     for [t, energy, enstrophy] in history.iter().copied().filter(|row| row[0] < 0.25) {
         let exact = SERIES.map(|series| series.iter().rev().fold(0.0, |sum, c| sum * t + c));
@@ -196,15 +207,15 @@ fn main() -> Result<()> {
     };
     let (n, reynolds, end, dt) = (number(0)? as usize, number(1)?, number(2)?, number(3)?);
     let folder = words.get(5).cloned().unwrap_or_else(|| ".".into());
+    let shown = end.min(9.0);
     let all = ferrier::ranks(number(4)? as usize).run(|comm| {
-        let (history, flow) = run(&comm, n, reynolds, end, dt)?;
         // |vorticity| in the plane x = 0, which rank 0 has.
-        let slice = match flow.vorticity.real_index(0, [0, 0, 0]) {
-            Some(_) => {
-                drawing::magnitude(flow.vorticity.numbers(), flow.vorticity.real_box().volume(), n * n)
-            }
-            None => Vec::new(),
+        let mut slice = Vec::new();
+        let show = |flow: &Flow| {
+            let volume = flow.vorticity.real_box().volume();
+            slice = drawing::magnitude(flow.vorticity.numbers(), volume, n * n);
         };
+        let history = run(&comm, (n, reynolds), (end, dt), ((shown / dt).round() as usize, show))?;
         Ok((history, slice))
     })?;
     let (history, slice) = &all[0];
@@ -215,6 +226,7 @@ fn main() -> Result<()> {
     let curve: Vec<[f64; 2]> = history.iter().map(|row| [row[0], 2.0 * row[2] / reynolds]).collect();
     let title = format!("Taylor-Green vortex, {n}^3, Re {reynolds}: dissipation");
     std::fs::write(format!("{folder}/dissipation.svg"), drawing::curve(&title, &curve))?;
-    std::fs::write(format!("{folder}/vorticity.pgm"), drawing::picture(slice, n))?;
+    let title = format!("|vorticity| in the plane x = 0 at t = {shown}, {n}^3, Re {reynolds}");
+    std::fs::write(format!("{folder}/vorticity.svg"), drawing::plane(&title, slice, n))?;
     Ok(())
 }

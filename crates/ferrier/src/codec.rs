@@ -89,7 +89,7 @@ fn budget(Tolerance(tolerance): Tolerance, recipe: &Recipe) -> Result<f64> {
             recipe.precision.name()
         )));
     }
-    Ok(tolerance - recipe.rounding_promised())
+    Ok(tolerance - recipe.rounding_promised(tolerance))
 }
 
 /// The codec with the fewest bytes whose losses in all reshapes stay inside the budget.
@@ -165,15 +165,17 @@ impl Recipe {
         10.0 * self.precision.epsilon() * self.log2_points()
     }
 
-    /// What of a tolerance is left to rounding.
-    pub(crate) fn rounding_promised(&self) -> f64 {
-        self.rounding_worst().min(self.rounding_limit())
+    /// What of a tolerance is left to rounding: all that it may do, so that the certificate's bound stays
+    /// within the tolerance, unless that would leave next to nothing to the codecs.
+    pub(crate) fn rounding_promised(&self, tolerance: f64) -> f64 {
+        let worst = self.rounding_worst();
+        if worst <= 0.75 * tolerance { worst } else { worst.min(self.rounding_limit()) }
     }
 
     /// An upper bound of what rounding adds to the relative error of a
-    /// transform, by the prime factors of its axes.
+    /// transform, by the stages of its axes.
     pub(crate) fn rounding_worst(&self) -> f64 {
-        let sum: f64 = self.sizes().flat_map(factors).map(|p| (2.0 * p as f64).powf(1.5)).sum();
+        let sum: f64 = self.sizes().flat_map(stages).map(|p| (2.0 * p as f64).powf(1.5)).sum();
         let spread = |backward: bool| self.kinds.iter().map(|kind| self.spread(*kind, backward)).product();
         // One more for the scale.
         (1.06 * sum + 1.0) * f64::max(spread(false), spread(true)) * self.precision.epsilon()
@@ -183,6 +185,15 @@ impl Recipe {
     pub(crate) fn rounding_typical(&self) -> f64 {
         0.6 * self.precision.epsilon() * self.log2_points().max(1.0).sqrt()
     }
+}
+
+/// The smallest prime that kernels have no butterfly of.
+const CONVOLVED: usize = 17;
+
+/// The stages of a transform of `n` points: its prime factors, but those that go by convolution together.
+fn stages(n: usize) -> impl Iterator<Item = usize> {
+    let rest: usize = factors(n).filter(|p| *p >= CONVOLVED).product();
+    factors(n).filter(|p| *p < CONVOLVED).chain((rest > 1).then_some(rest))
 }
 
 /// The prime factors of `n`, each as often as it divides it.
@@ -213,6 +224,9 @@ mod tests {
             [(1, vec![]), (2, vec![2]), (12, vec![2, 2, 3]), (49, vec![7, 7]), (97, vec![97]), (0, vec![])]
         {
             assert_eq!(factors(n).collect::<Vec<_>>(), expected, "{n}");
+        }
+        for (n, expected) in [(1, vec![]), (1001, vec![7, 11, 13]), (2 * 17 * 19, vec![2, 323])] {
+            assert_eq!(stages(n).collect::<Vec<_>>(), expected, "{n}");
         }
     }
 }

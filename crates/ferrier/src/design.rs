@@ -9,15 +9,10 @@
 use crate::layout::{factor_pairs, grid_boxes};
 use crate::modes::{Columns, transformed};
 use crate::{
-    Box3, Choice, Compress, Error, Kind, Layout, Order, Path, Precision, Problem, Recipe, Result, Scale, Step,
+    Box3, Choice, Compress, Error, Kind, Layout, Order, Path, Precision, Problem, Recipe, Result, Scale,
+    Speeds, Step,
 };
 
-/// Seconds per message: what a small message costs on a good network.
-const LATENCY: f64 = 2e-6;
-/// Seconds per byte that leaves a rank.
-const WIRE: f64 = 1.0 / 4e9;
-/// Seconds per byte of a pass over a rank's own memory (read and write).
-const MEMORY: f64 = 1.0 / 10e9;
 /// Pairs of ranks that are looked at to judge a reshape: all of 128 ranks, a sample of more.
 const PAIRS: usize = 1 << 14;
 
@@ -26,6 +21,36 @@ const PAIRS: usize = 1 << 14;
 /// # Errors
 /// Whatever is wrong with the problem, its layouts or the choice.
 pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: usize) -> Result<Recipe> {
+    design_with(problem, choice, precision, ranks, &Speeds::default())
+}
+
+/// The same, judged by these speeds. An output that is left to the planner lies
+/// where [`design`] puts it, whatever they are.
+///
+/// # Errors
+/// As [`design`].
+pub fn design_with(
+    problem: &Problem,
+    choice: &Choice,
+    precision: Precision,
+    ranks: usize,
+    speeds: &Speeds,
+) -> Result<Recipe> {
+    let recipe = judged(problem, choice, precision, ranks, *speeds)?;
+    if problem.layouts(ranks)?.1.is_none() && *speeds != Speeds::default() {
+        let usual = judged(problem, choice, precision, ranks, Speeds::default())?;
+        return Ok(if usual.output == recipe.output { recipe } else { usual });
+    }
+    Ok(recipe)
+}
+
+fn judged(
+    problem: &Problem,
+    choice: &Choice,
+    precision: Precision,
+    ranks: usize,
+    speeds: Speeds,
+) -> Result<Recipe> {
     problem.check()?;
     let (input, output) = problem.layouts(ranks)?;
     let inner = choice.ranks.unwrap_or(ranks);
@@ -48,6 +73,7 @@ pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: u
         inner,
         order,
         precision,
+        speeds,
         output: output.as_ref(),
         columns: problem.sphere_columns(),
     };
@@ -88,6 +114,7 @@ struct Walker<'a> {
     inner: usize,
     order: Order,
     precision: Precision,
+    speeds: Speeds,
     output: Option<&'a Layout>,
     columns: Option<Columns>,
 }
@@ -268,7 +295,8 @@ impl Walker<'_> {
         walk.layout = transformed(&walk.layout, axis, &self.problem.modes(axis), self.columns.as_ref());
         walk.real &= kind != Kind::Real;
         // Half is read and half is written.
-        walk.cost += MEMORY * (before + self.bytes(walk.layout.largest(), walk.real)) / 2.0;
+        walk.cost +=
+            (before + self.bytes(walk.layout.largest(), walk.real)) / 2.0 / self.speeds.memory_bytes_s;
         walk
     }
 
@@ -297,7 +325,7 @@ impl Walker<'_> {
                     messages += usize::from(shared > 0);
                 }
             }
-            WIRE * self.bytes(volume, real) + LATENCY * messages as f64
+            self.bytes(volume, real) / self.speeds.wire_bytes_s + self.speeds.latency_s * messages as f64
         };
         sample(from.ranks())
             .map(|rank| {

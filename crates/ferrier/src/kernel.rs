@@ -3,7 +3,9 @@
 //! They live in a crate of their own, which knows nothing of ranks or plans,
 //! because compiling them takes longer than all the rest.
 
-pub use ferrier_kernel::{Block, KERNELS, LineKind, Lines, LinesSpec, Member, R2r, Store, Strip, fence};
+pub use ferrier_kernel::{
+    Block, KERNELS, LineKind, Lines, LinesSpec, Member, R2r, Store, Strip, fence, stream,
+};
 
 use crate::{Error, Real, Result};
 

@@ -48,12 +48,13 @@ mod room;
 mod simple;
 pub mod solve;
 pub mod spectral;
+mod speeds;
 pub mod transport;
 pub mod tune;
 pub mod wisdom;
 
 pub use choice::{Choice, Compress, MemoryUse, Overlap, Path, Progress, Tiling};
-pub use design::design;
+pub use design::{design, design_with};
 pub use device::Device;
 #[cfg(feature = "cuda")]
 pub use device::cuda;
@@ -70,6 +71,7 @@ pub use plan::{
 pub use problem::Problem;
 pub use recipe::{Recipe, Step, StepTraffic};
 pub use simple::{fft3, ifft3, irfft3, rfft3};
+pub use speeds::Speeds;
 pub use transport::{Comm, Ranks, Wire, ranks};
 pub use tune::Effort;
 

@@ -148,14 +148,22 @@ pub(crate) fn last_level_bytes() -> usize {
 /// Where memory or threads cannot be had.
 pub fn copy_speed(threads: usize) -> Result<f64> {
     const MOST: usize = 32 << 20;
-    const WHAT: &str = "measuring the copy speed";
-    let pool = Pool::new(threads.max(1))?;
     // Where memory is short, a quarter of what is left for both.
     let numbers = MOST.min((memory_left() / 64) as usize).max(1 << 16);
+    Ok(2.0 * (numbers * size_of::<f64>()) as f64 / copying(threads, numbers, 5)? / 1e9)
+}
+
+/// Seconds in which `threads` threads copy so many doubles, the least of some runs.
+///
+/// # Errors
+/// Where memory or threads cannot be had.
+pub(crate) fn copying(threads: usize, numbers: usize, runs: usize) -> Result<f64> {
+    const WHAT: &str = "measuring the copy speed";
+    let pool = Pool::new(threads.max(1))?;
     let (from, to) = (Buffer::<f64>::new(numbers, WHAT)?, Buffer::<f64>::new(numbers, WHAT)?);
     let (from, to) = (from.as_slice(), SendPtr(to.as_ptr()));
     let mut best = f64::INFINITY;
-    for _ in 0..5 {
+    for _ in 0..runs {
         let start = Instant::now();
         pool.run(&|index| {
             let (first, last) = (numbers * index / pool.threads(), numbers * (index + 1) / pool.threads());
@@ -165,7 +173,7 @@ pub fn copy_speed(threads: usize) -> Result<f64> {
         });
         best = best.min(start.elapsed().as_secs_f64());
     }
-    Ok(2.0 * (numbers * size_of::<f64>()) as f64 / best / 1e9)
+    Ok(best)
 }
 
 /// A pointer that may go to other threads; who uses it says why that is sound.

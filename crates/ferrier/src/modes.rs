@@ -165,9 +165,7 @@ impl Radii {
     /// Is there something wrong with it?
     pub(crate) fn check(self, shape: [usize; 3], kinds: [Kind; 3]) -> Result<(), String> {
         if self.get().iter().any(|r| r.is_nan() || *r < 0.0 || *r > 1e9) {
-            return Err(format!(
-                "the radius of a sphere must be a number that is not negative, got {self:?}"
-            ));
+            return Err(format!("the radii of a sphere must be numbers from 0 to 1e9, got {self:?}"));
         }
         let fits = |axis: usize| match kinds[axis] {
             Kind::Complex => true,

@@ -439,9 +439,6 @@ impl Problem {
         let kinds = self.kinds();
         if let Some(radii) = self.sphere {
             radii.check(self.shape, kinds)?;
-            if self.operators {
-                return Err("operators do not know the columns of a sphere: forward and backward do".into());
-            }
             if self.keep != [Keep::All; 3] {
                 return Err(format!("a sphere says all about the modes to keep; got {:?} too", self.keep));
             }

@@ -61,12 +61,14 @@ fn trial(rng: &mut Rng) -> Trial {
     let mut axes = vec![0, 1, 2];
     rng.shuffle(&mut axes);
     axes.truncate(1 + rng.below(3));
-    let problem = match rng.below(3) {
+    let problem = match rng.below(4) {
         0 => Problem::c2c(shape).axes(&axes),
         1 => Problem::r2c(shape).halved(*rng.pick(&axes)).axes(&axes),
-        _ => Problem::mixed(shape, kinds(shape, &axes, rng)),
+        2 => Problem::mixed(shape, kinds(shape, &axes, rng)),
+        _ => sphere(shape, rng),
     };
-    let problem = if rng.below(2) == 0 { prune(problem, rng) } else { problem };
+    let whole = problem.columns().is_empty();
+    let problem = if whole && rng.below(2) == 0 { prune(problem, rng) } else { problem };
     let output = if rng.below(2) == 0 { LayoutSpec::best() } else { layout(rng) };
     let problem = problem.input(layout(rng)).output(output).batch(1 + rng.below(3));
     let [exchange, kernel] = [*rng.pick(&exchanges()), *rng.pick(&kernels())];
@@ -80,6 +82,17 @@ fn trial(rng: &mut Rng) -> Trial {
     }
     choice.fuse = [None, Some(true), Some(false)][rng.below(3)];
     Trial { problem: problem.operators(true), choice, ranks: 1 + rng.below(6), threads: 1 + rng.below(2) }
+}
+
+/// Columns of a sphere, sometimes of half a spectrum, sometimes of a disc.
+fn sphere(mut shape: [usize; 3], rng: &mut Rng) -> Problem {
+    let radius = *rng.pick(&[0.0, 1.0, 2.5, 3.0, 4.2, 20.0]);
+    if rng.below(4) == 0 {
+        shape[0] = 1;
+    }
+    let whole = if rng.below(2) == 0 { Problem::c2c(shape) } else { Problem::r2c(shape) };
+    let whole = if shape[0] == 1 && rng.below(2) == 0 { whole.axes(&[1, 2]) } else { whole };
+    whole.keep_ellipsoid(*rng.pick(&[[radius; 3], [radius, 0.7 * radius, 1.4 * radius]]))
 }
 
 /// Kinds for these axes; one of them at most is halved.

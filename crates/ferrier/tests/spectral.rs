@@ -57,12 +57,12 @@ fn near(told: &str, got: &Array<f64>, wanted: impl Fn([usize; 3]) -> f64, within
 
 fn problem(shape: [usize; 3], rng: &mut Rng) -> Problem {
     let input = [LayoutSpec::bricks(), LayoutSpec::slabs(0), LayoutSpec::pencils(2), LayoutSpec::slabs(2)];
-    let halved = rng.below(3);
-    Problem::r2c(shape)
-        .halved(halved)
-        .input(rng.pick(&input).clone())
-        .output(LayoutSpec::best())
-        .operators(true)
+    let problem = match rng.below(3) {
+        // All the waves of the fields are inside.
+        0 => Problem::r2c(shape).keep_sphere(*rng.pick(&[3.0, 3.7, 20.0])),
+        _ => Problem::r2c(shape).halved(rng.below(3)),
+    };
+    problem.input(rng.pick(&input).clone()).output(LayoutSpec::best()).operators(true)
 }
 
 /// Runs `work` with a plan and its waves, on some ranks with some exchange.
@@ -229,6 +229,14 @@ fn waves_of_all_kinds() -> Result<()> {
     assert_eq!(numbers(kept.clone(), 1)?, [-4.0, -2.0]);
     let waves = Waves::new(&recipe(&kept)?, [1.0; 3])?;
     assert!(waves.is_nyquist(0, 2) && !(0..2).any(|i| waves.is_nyquist(1, i)) && waves.is_nyquist(2, 4));
+    // Columns of a sphere: (0, 0), (1, 0), (-1, 0) and (0, 1) of axes 1 and 2.
+    let sphere = Problem::r2c([8, 8, 8]).keep_sphere(1.0);
+    assert_eq!(sphere.columns(), [[0, 0], [1, 0], [2, 0], [0, 1]]);
+    let waves = Waves::new(&recipe(&sphere)?, [TAU; 3])?;
+    assert_eq!((waves.place(0), waves.place(1), waves.place(2)), (0, 1, 1));
+    assert_eq!([0, 1, 2, 3].map(|column| waves.at(1, column)), [0.0, 1.0, -1.0, 0.0]);
+    assert_eq!(waves.vector([2, 3, 0]), [-1.0, 0.0, 1.0]);
+    assert!(waves.is_held([2, 0, 0]) && waves.is_held([0, 3, 0]) && !waves.is_held([2, 3, 0]));
     let sines = Waves::new(&recipe(&mixed(Kind::Dst2))?, [1.0; 3])?;
     assert!(
         matches!(spectral::derivative::<f64>(&sines, 0), Err(Error::Problem(text)) if text.contains("Dst2"))
@@ -342,7 +350,10 @@ fn power_is_where_the_waves_are() -> Result<()> {
             assert_eq!(shell.k, number as f64);
         }
         let modes: u64 = shells.iter().map(|shell| shell.modes).sum();
-        assert_eq!(modes as usize, shape.iter().product::<usize>());
+        let most = plan.recipe().sphere.map_or(f64::INFINITY, |radii| radii.get()[0]);
+        let k = |at: [usize; 3], a: usize| at[a].min(shape[a] - at[a]).pow(2) as f64;
+        let inside = |at: &[usize; 3]| (0..3).map(|a| k(*at, a)).sum::<f64>().sqrt() <= most;
+        assert_eq!(modes as usize, indices(shape).filter(inside).count());
         Ok(())
     })
 }

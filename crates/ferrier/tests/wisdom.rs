@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use ferrier::wisdom::{Entry, Wisdom, keys};
-use ferrier::{Choice, Comm, Effort, Path as Way, Plan, Planner, Problem, Recipe};
+use ferrier::wisdom::{Entry, Measured, Wisdom, keys};
+use ferrier::{Choice, Comm, Effort, LayoutSpec, Path as Way, Plan, Planner, Problem, Recipe, Speeds};
 use ferrier_test::watchdog;
 use tempfile::TempDir;
 
@@ -100,6 +100,51 @@ fn a_user_who_decides_or_ignores_is_obeyed() {
         Ok([decided, ignored].map(|draft| draft.recipe().exchange().to_string()))
     };
     assert_eq!(ferrier::ranks(2).run(run).unwrap()[1], ["all_to_allv", "direct"]);
+}
+
+/// Messages of the busiest rank in all steps, and bytes of all.
+fn traffic(recipe: &Recipe) -> (u64, u64) {
+    (recipe.traffic().iter().map(|step| step.messages_max).sum(), recipe.wire_bytes())
+}
+
+/// Where messages are dear there are fewer of them, where bytes are dear fewer bytes; all ranks obey the file.
+#[test]
+fn estimates_go_by_what_was_measured() {
+    let _watchdog = watchdog(120);
+    let cube = Problem::c2c([16, 16, 16]).input(LayoutSpec::bricks()).output(LayoutSpec::bricks());
+    let of = |speeds: Option<Speeds>, problem: &Problem, cpu: Option<&str>| {
+        let (_folder, path) = folder();
+        let mut machine = entry(problem, 4, Choice::default()).machine;
+        machine.cpu = cpu.map_or(machine.cpu, String::from);
+        if let Some(speeds) = speeds {
+            let measured = Measured { machine: machine.clone(), speeds, found: 1000 };
+            Wisdom::update(&path, |wisdom| wisdom.add_speeds(&measured)).unwrap();
+        }
+        let run = |comm: Comm| {
+            let draft = Planner::new(problem).wisdom(&path).draft::<f64>(&comm)?;
+            assert!(draft.wisdom().is_none());
+            Ok((draft.recipe().clone(), draft.speeds()))
+        };
+        // With as many ranks as were measured, and with others.
+        let few = ferrier::ranks(4).run(run).unwrap().swap_remove(3);
+        let many = ferrier::ranks(12).run(run).unwrap().swap_remove(7);
+        assert_eq!(few.1, many.1);
+        many
+    };
+    let usual = Speeds::default();
+    let [messages, bytes] = [Speeds { latency_s: 1.0, ..usual }, Speeds { wire_bytes_s: 1e3, ..usual }];
+    let [(few, by), (light, _), (plain, none)] =
+        [Some(messages), Some(bytes), None].map(|speeds| of(speeds, &cube, None));
+    assert_eq!((by, none), (Some(messages), None));
+    let [few, light, plain] = [few, light, plain].map(|recipe| traffic(&recipe));
+    assert!(few.0 <= plain.0 && light.1 <= plain.1, "{few:?} {plain:?} {light:?}");
+    assert!(few.0 < light.0 && light.1 < few.1, "{few:?} {light:?}");
+    // Bits must not depend on a file, nor where an output lies; another machine is another one.
+    assert_eq!(of(Some(messages), &cube.clone().reproducible(true), None).1, None);
+    assert_eq!(of(Some(messages), &cube, Some("abacus")).1, None);
+    let open = cube.output(LayoutSpec::best());
+    let outputs = [Some(messages), Some(bytes), None].map(|speeds| of(speeds, &open, None).0.output);
+    assert!(outputs.iter().all(|output| *output == outputs[2]), "{outputs:?}");
 }
 
 #[test]

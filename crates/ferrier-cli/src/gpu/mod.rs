@@ -99,6 +99,7 @@ pub fn draft<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, device: D
         nodes: comm.nodes().to_vec(),
         notes: vec![format!("memory is that of {:?}", draft.gpu())],
         wisdom: None,
+        speeds: None,
         planning_ms: start.elapsed().as_secs_f64() * 1e3,
     })
 }

@@ -3,7 +3,7 @@
 use std::f64::consts::{PI, TAU};
 
 use clap::{Args, ValueEnum};
-use ferrier::spectral::{Waves, inverse_laplacian};
+use ferrier::spectral::{self, Waves, inverse_laplacian, kinds_between};
 use ferrier::{Choice, Comm, Data, Kind, LayoutSpec, Planner, Problem};
 use serde::Serialize;
 
@@ -73,10 +73,19 @@ struct Work {
 }
 
 impl Walls {
-    /// A function of a place between 0 and 1 that fits the walls, and its second derivative.
+    /// As the library has them.
+    fn library(self) -> spectral::Walls {
+        match self {
+            Walls::Periodic => spectral::Walls::Periodic,
+            Walls::Neumann => spectral::Walls::Neumann,
+            Walls::Dirichlet => spectral::Walls::Dirichlet,
+        }
+    }
+
+    /// A function that fits the walls, at point i of n, and its second derivative.
     fn profile(self, i: usize, n: usize) -> [f64; 2] {
-        let (half, turn) = if self == Walls::Periodic { (0.0, TAU) } else { (0.5, PI) };
-        let (sin, cos) = (turn * (i as f64 + half) / n as f64).sin_cos();
+        let turn = if self == Walls::Periodic { TAU } else { PI };
+        let (sin, cos) = (turn * self.library().place(i, n)).sin_cos();
         let bump = cos.exp();
         match self {
             Walls::Dirichlet => [sin * bump, turn * turn * sin * (sin * sin - 3.0 * cos - 1.0) * bump],
@@ -85,15 +94,9 @@ impl Walls {
     }
 }
 
-/// The transform of each axis; the last periodic one is halved.
+/// The transform of each axis.
 fn kinds(walls: [Walls; 3]) -> [Kind; 3] {
-    let halved = walls.iter().rposition(|&walls| walls == Walls::Periodic);
-    std::array::from_fn(|axis| match walls[axis] {
-        Walls::Periodic if halved == Some(axis) => Kind::Real,
-        Walls::Periodic => Kind::Complex,
-        Walls::Neumann => Kind::Dct2,
-        Walls::Dirichlet => Kind::Dst2,
-    })
+    kinds_between(walls.map(Walls::library))
 }
 
 /// Runs the command.

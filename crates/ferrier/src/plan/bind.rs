@@ -138,7 +138,8 @@ impl<T: Real> Tables<T> {
             Act::Called => None,
             Act::Twiddles { points, backward } => Some(self.twiddle(points, n, backward)),
         };
-        Ok(Tool::Through(Through { before, after, runs: touch.runs.clone(), width, twiddle }))
+        let (runs, ragged) = (touch.runs.clone(), touch.ragged.clone());
+        Ok(Tool::Through(Through { before, after, runs, ragged, width, twiddle }))
     }
 }
 

@@ -23,7 +23,7 @@ pub struct Certificate {
     /// What encoding lost: never less than the error that it made. Infinite
     /// where nothing can be said: where all was lost, or values are not finite.
     pub loss: f64,
-    /// What rounding may add at most.
+    /// What rounding may add at most, by a bound for each stage of the transform.
     pub rounding_worst: f64,
     /// What rounding usually adds.
     pub rounding_typical: f64,
@@ -264,7 +264,8 @@ impl<T: Real> Plan<T> {
             certificate.loss = if sum == 0.0 || rest > 0.0 { sum * scale } else { f64::INFINITY };
         }
         self.certificate = Some(certificate);
-        let reached = certificate.loss + self.recipe.rounding_promised();
+        let promised = self.tolerance.map(|allowed| self.recipe.rounding_promised(allowed));
+        let reached = certificate.loss + promised.unwrap_or(0.0);
         match self.tolerance {
             Some(allowed) if self.ledger.is_some() && (reached.is_nan() || reached > allowed) => {
                 Err(Error::Tolerance(format!(

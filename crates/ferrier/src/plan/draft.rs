@@ -28,7 +28,7 @@ use crate::tune::Effort;
 use crate::wisdom::{self, Advice, Known, Source};
 use crate::{
     Box3, Choice, Comm, Compress, Error, LayoutSpec, MemoryUse, Problem, Progress, Real, Recipe, Result,
-    Tiling, design,
+    Speeds, Tiling, design_with,
 };
 
 /// Makes plans: a problem, and what the user wants to decide himself.
@@ -50,6 +50,8 @@ struct Decision {
     handling: Handling,
     /// Where the choice comes from, if it was known.
     wisdom: Option<Known>,
+    /// What was measured here, where the planner decides by it.
+    speeds: Option<Speeds>,
 }
 
 impl Planner {
@@ -102,7 +104,8 @@ impl Planner {
         let problem = agree::<T>(comm, self.problem.clone(), &self.choice, self.effort)?;
         let advice = wisdom::advice::<T>(comm, &problem, &self.choice, self.effort, &self.source)?;
         let decision = decide::<T>(comm, &problem, advice)?;
-        let recipe = design(&problem, &decision.choice, T::PRECISION, comm.size())?;
+        let speeds = decision.speeds.unwrap_or_default();
+        let recipe = design_with(&problem, &decision.choice, T::PRECISION, comm.size(), &speeds)?;
         compare(comm, &recipe)?;
         let own = comm.duplicate()?.with_threads(decision.threads);
         let tolerance = problem.tolerance.map(|tolerance| tolerance.0);
@@ -270,7 +273,7 @@ const BUTTERFLY: usize = 16;
 
 /// Rank 0's decision, on every rank.
 fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
-    let Advice { mut choice, known: wisdom } = advice;
+    let Advice { mut choice, known: wisdom, speeds } = advice;
     if comm.size() > 1 {
         let (nodes, encodes) = (comm.node_count(), encodes_in_nodes(comm, problem, &choice));
         choice.compress.get_or_insert(compress(comm));
@@ -295,7 +298,7 @@ fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Dec
         pockets: choice.pockets.unwrap_or(choice.memory == MemoryUse::Fast && level2().ways <= BUTTERFLY),
         block: choice.block,
     };
-    let decision = Decision { choice, plane_bytes: 2 * level2().bytes, threads, handling, wisdom };
+    let decision = Decision { choice, plane_bytes: 2 * level2().bytes, threads, handling, wisdom, speeds };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),
@@ -329,6 +332,7 @@ pub struct Draft<T: Real> {
     pub(super) ledger: Option<Ledger<T>>,
     pub(super) tolerance: Option<f64>,
     wisdom: Option<Known>,
+    speeds: Option<Speeds>,
     pub(super) notes: Vec<String>,
     /// Is there to be a progress thread?
     lookout: bool,
@@ -456,6 +460,7 @@ impl<T: Real> Draft<T> {
             tolerance,
             other: None,
             wisdom,
+            speeds: decision.speeds,
         })
     }
 
@@ -479,6 +484,12 @@ impl<T: Real> Draft<T> {
     /// Whose experience the plan was made from; `None` where there was none.
     pub fn wisdom(&self) -> Option<&Known> {
         self.wisdom.as_ref()
+    }
+
+    /// What the planner judged by, where it was measured on such a machine:
+    /// tuning leaves that in the file of wisdom. `None` where it was assumed.
+    pub fn speeds(&self) -> Option<Speeds> {
+        self.speeds
     }
 
     /// What the plan will take on this rank.

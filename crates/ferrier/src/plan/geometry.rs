@@ -50,7 +50,8 @@ impl Geometry {
         };
         let mut strides = [0; 3];
         strides[fast] = width(real);
-        strides[mid] = widen(shape[fast] * width(real));
+        // Rows of one element are none: those of columns lie side by side.
+        strides[mid] = if shape[fast] == 1 { width(real) } else { widen(shape[fast] * width(real)) };
         strides[slow] = widen(strides[mid] * shape[mid]);
         Geometry { part, strides, volume: strides[slow] * shape[slow] }
     }
@@ -73,4 +74,18 @@ impl Geometry {
 /// Numbers per element.
 pub(crate) fn width(real: bool) -> usize {
     if real { 1 } else { 2 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_of_columns_are_padded_not_their_elements() {
+        let part = |shape: [usize; 3]| Box3::new([0; 3], shape);
+        let spread = |shape: [usize; 3]| Geometry::spread(part(shape), Order::C, false, 8).strides;
+        assert_eq!(spread([4, 13, 1]), [32, 2, 2]);
+        assert_eq!(spread([4, 256, 1]), [520, 2, 2]);
+        assert_eq!(spread([4, 3, 5]), [48, 16, 2]);
+    }
 }

@@ -15,6 +15,7 @@ pub(crate) mod lower;
 mod online;
 mod operator;
 pub(crate) mod order;
+mod outlet;
 mod pass;
 mod progress;
 mod ragged;

@@ -74,7 +74,7 @@ impl Apprentice {
             Told::Stay => {}
             Told::Try(choice) => self.pending = Some(*choice),
             Told::Keep(outcome) => {
-                wisdom::note::<T>(&self.comm, &self.problem, &self.given, &outcome, &self.source);
+                wisdom::note::<T>(&self.comm, &self.problem, &self.given, &outcome, None, &self.source);
                 (self.pending, self.over) = (Some(outcome.choice), true);
             }
         }

@@ -412,12 +412,38 @@ mod tests {
             let at = |reshape, tile| {
                 actions.iter().position(|action| *action == Action::Start { reshape, tile }).unwrap()
             };
-            if at(1, 0) < at(0, 3) {
+            if at(1, 0) < at(0, cuts[0].count() - 1) {
                 together += 1;
                 // Two in a row are in use together: their buffers are apart.
                 assert_eq!(Turns::new(&schedule, &actions).buffers, [2, 2]);
             }
         }
         assert!(together > 0, "no axis lets two reshapes fly together");
+    }
+
+    /// Links are used both ways: no tile goes from one half of the ranks to the other only.
+    #[test]
+    fn every_rank_sends_in_every_tile() {
+        let way = exchange::find("all_to_allv").unwrap().way_on(1);
+        let slabs = || LayoutSpec::slabs(0);
+        let problem = Problem::c2c([8, 8, 8]).input(slabs()).output(slabs());
+        let recipe = design(&problem, &Choice::default(), Precision::F64, 2).unwrap();
+        let tilings = &[Tiling { tile: 2, window: 2, ..Tiling::default() }][..];
+        for (direction, fused) in
+            [Direction::Forward, Direction::Backward].into_iter().flat_map(|way| [(way, true), (way, false)])
+        {
+            let fuse = &|_: &[_], _: &_| fused;
+            let terms =
+                Terms { direction, in_place: false, operated: false, way, lent_ends: true, tilings, fuse };
+            let schedule = schedule(&recipe, terms);
+            let cuts = tiles::cut(&schedule, tilings, 1, 1);
+            assert!(cuts.iter().all(|cut| cut.along > 1), "{direction:?}: {cuts:?}");
+            for (reshape, cut) in schedule.reshapes.iter().zip(&cuts) {
+                for (tile, rank) in (0..cut.count()).flat_map(|tile| [(tile, 0), (tile, 1)]) {
+                    let (from, to) = (&reshape.from.boxes()[rank], &reshape.to.boxes()[1 - rank]);
+                    assert!(!cut.between(from, to, tile).is_empty(), "{direction:?} {fused} {cut:?}: {tile}");
+                }
+            }
+        }
     }
 }

@@ -10,6 +10,7 @@ use super::lines::{Axes, BlockAt, LineGrid, Side};
 use super::lower::{Areas, Base, Handling, Piece, Site, Wired};
 use super::operator::Operator;
 use super::order::Part;
+use super::outlet::Outlet;
 use super::schedule::{self, Leg, Pass, Schedule, Touch};
 use super::tool::Tool;
 use crate::kernel::{Block, LineKind, Store, Strip, fence};
@@ -28,8 +29,8 @@ enum Work<T> {
     /// Lines along one axis, any block by any thread.
     Lines(LineGrid<T>),
     /// Two axes: each plane through `first` into scratch (or straight into
-    /// the target) and through `second` to its place.
-    Planes { first: LineGrid<T>, second: Box<LineGrid<T>>, plane: usize },
+    /// the target) and through `second` to its place, or back into scratch and out of there.
+    Planes { first: LineGrid<T>, second: Box<LineGrid<T>>, plane: usize, outlet: Option<Outlet> },
 }
 
 impl<T> Work<T> {
@@ -214,7 +215,7 @@ impl<T: Real> BoundPass<T> {
         match &self.work {
             Work::Nothing => 0,
             Work::Lines(grid) => grid.scratch(),
-            Work::Planes { first, second, plane } => plane + first.scratch().max(second.scratch()),
+            Work::Planes { first, second, plane, .. } => plane + first.scratch().max(second.scratch()),
         }
     }
 
@@ -260,9 +261,10 @@ impl<T: Real> BoundPass<T> {
                 Work::Lines(grid) => unsafe {
                     self.run_lines(grid, hand, pool.threads(), &mut pace, operator);
                 },
-                Work::Planes { first, second, plane } => {
+                Work::Planes { first, second, plane, outlet } => {
+                    let plane = (*plane, outlet.as_ref());
                     // SAFETY: the caller's word.
-                    unsafe { self.run_planes(first, second, *plane, hand, &mut pace, operator) }
+                    unsafe { self.run_planes([first, second], plane, hand, &mut pace, operator) }
                 }
             }
             fence();
@@ -302,15 +304,14 @@ impl<T: Real> BoundPass<T> {
 
     unsafe fn run_planes(
         &self,
-        first: &LineGrid<T>,
-        second: &LineGrid<T>,
-        plane: usize,
+        grids: [&LineGrid<T>; 2],
+        (plane, outlet): (usize, Option<&Outlet>),
         hand: &mut Hand<T>,
         pace: &mut Pace<'_>,
         operator: Option<&dyn Operator<T>>,
     ) {
-        let (low, high) = first.planes;
-        let units = (high - low) * first.batch();
+        let (low, high) = grids[0].planes;
+        let units = (high - low) * grids[0].batch();
         // SAFETY: the hand's scratch is its own; the plane at its start is reached through strips only.
         let scratch = unsafe {
             std::slice::from_raw_parts_mut(hand.scratch.get().add(plane), hand.scratch_len - plane)
@@ -321,13 +322,17 @@ impl<T: Real> BoundPass<T> {
                 return;
             }
             let (batch, index) = (unit / (high - low), low + unit % (high - low));
-            for grid in [first, second] {
+            for grid in grids {
                 let mut blocks = grid.plane_blocks(batch, index).peekable();
                 while let Some(at) = blocks.next() {
                     // SAFETY: the caller's word; planes are disjoint.
                     unsafe { run_block(grid, &at, blocks.peek(), hand, scratch, operator) };
                     pace.step();
                 }
+            }
+            if let Some(outlet) = outlet {
+                // SAFETY: as above; the plane is at the start of the scratch.
+                unsafe { outlet.run(hand.scratch.get().cast_const(), &hand.bases, batch, index) };
             }
         }
     }
@@ -447,12 +452,16 @@ fn planes<T: Real>(
         make(one)?,
         (arrays, site.handling.block),
     );
-    let [middle, after] = sides(two, &pieces, to);
+    let outlet = match (&pieces[..], two.ragged_to.is_some() || in_target) {
+        ([scratch], false) => Outlet::new(site, axes[0], scratch, to),
+        _ => None,
+    };
+    let [middle, after] = sides(two, &pieces, if outlet.is_some() { &pieces } else { to });
     let mut second =
         LineGrid::new(axes[1], &between, middle, after, make(two)?, (arrays, site.handling.block));
     first.near[1] = !in_target;
-    second.near = [true, in_target || two.ragged_to.is_some()];
-    Ok(Work::Planes { first, second: Box::new(second), plane })
+    second.near = [true, in_target || two.ragged_to.is_some() || outlet.is_some()];
+    Ok(Work::Planes { first, second: Box::new(second), plane, outlet })
 }
 
 /// A plane in a thread's scratch: rows along the first leg's axis or the

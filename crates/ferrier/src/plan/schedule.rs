@@ -99,6 +99,8 @@ pub(crate) struct Touch {
     pub side: Side,
     /// What there is of the lines meanwhile.
     pub runs: Vec<Run>,
+    /// The same where it differs from line to line; the rest is zero.
+    pub ragged: Option<Arc<Ragged>>,
 }
 
 /// What it is.
@@ -135,7 +137,8 @@ impl Leg {
 
     /// How its lines must be taken, where they lie unevenly.
     pub fn axes(&self) -> Option<Axes> {
-        let ragged = self.ragged_from.as_ref().or(self.ragged_to.as_ref())?;
+        let between = self.touch.as_ref().and_then(|touch| touch.ragged.as_ref());
+        let ragged = self.ragged_from.as_ref().or(self.ragged_to.as_ref()).or(between)?;
         Some(Axes { along: self.axis, lanes: ragged.lanes, planes: 3 - self.axis - ragged.lanes })
     }
 
@@ -279,14 +282,20 @@ impl Maker<'_> {
             _ => End::Peers(Home::In, self.input.clone()),
         };
         for (i, group) in groups.iter().enumerate().take(last).skip(first) {
-            let to = if i + 1 < last {
+            let back = groups[..last].get(i + 1).and_then(|next| returning(&from, group, next));
+            let to = if let Some(back) = &back {
+                back.clone()
+            } else if i + 1 < last {
                 self.between(&from, &group.leave)
             } else if last < groups.len() {
                 End::Peers(Home::Out, self.output.clone())
             } else {
                 End::Own(Home::Out, self.output.clone())
             };
-            let next = to.home().map(|(home, state)| End::Peers(home, state.clone()));
+            let next = to.home().map(|(home, state)| match back {
+                Some(_) => End::Own(home, state.clone()),
+                None => End::Peers(home, state.clone()),
+            });
             self.group(i, group, from, to);
             from = next.expect("shared memory has no wires");
         }
@@ -359,12 +368,12 @@ impl Maker<'_> {
                 return end;
             }
         }
-        // In place, the array that was read may also be written back to.
-        if self.terms.in_place
-            && let End::Own(Home::In, source) = from
+        // A work array, and in place the input, may be written back to: less memory, which caches may hold.
+        if let End::Own(home, source) = from
             && source == state
+            && (matches!(home, Home::Work(_)) || (self.terms.in_place && *home == Home::In))
         {
-            return End::Own(Home::In, state.clone());
+            return End::Own(*home, state.clone());
         }
         End::Own(Home::Work(free_slot(&[from.slot(), to.slot()])), state.clone())
     }
@@ -426,6 +435,16 @@ impl Maker<'_> {
             && rows(after)
             && before.layout.with_axis(halved, 1) == after.layout.with_axis(halved, 1)
     }
+}
+
+/// Where a group stores its lines if those go back to the neighbours' work
+/// arrays that they came from: where the next group wants them there.
+fn returning(from: &End, group: &Group, next: &Group) -> Option<End> {
+    let End::Peers(home @ Home::Work(_), state) = from else { return None };
+    let whole = |state: &State| (state.layout.shape(), state.real);
+    let same = whole(&group.arrive) == whole(&group.leave) && whole(&group.leave) == whole(state);
+    let there = state.layout.boxes() == next.arrive.layout.boxes();
+    (same && there && !group.legs.is_empty()).then(|| End::Peers(*home, state.clone()))
 }
 
 /// The array after the first `done` legs of a group.

@@ -91,6 +91,16 @@ impl Tiles {
         usize::from(self.before) + usize::from(self.after)
     }
 
+    /// Does every rank send and receive in every tile? Where those that a box is counted for have different
+    /// ranges of the axis, a tile goes to some of them only, or comes from some only, and links stand idle.
+    fn is_even(&self, reshape: &Reshape) -> bool {
+        let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
+        match self.side {
+            Side::From => shared_range(from, to, self.axis),
+            Side::To => shared_range(to, from, self.axis),
+        }
+    }
+
     /// The range of the axis that a tile has of a box in which it is counted.
     fn range(&self, part: &Box3, tile: usize) -> (usize, usize) {
         let (lo, hi) = (part.lo[self.axis], part.hi[self.axis]);
@@ -149,9 +159,11 @@ pub(crate) fn cut(schedule: &Schedule, wishes: &[Tiling], batch: usize, lots: us
         let mut whole = Tiles::whole(batch, lots);
         (whole.window, whole.polls) = (wish.window.clamp(1, whole.count()), wish.polls);
         let mut best = chain.flags(number, whole);
-        for tiles in candidates(&schedule.reshapes[number], &wish, &whole) {
+        let reshape = &schedule.reshapes[number];
+        let rank = |tiles: &Tiles| (tiles.worth() > 0 && tiles.is_even(reshape), tiles.worth());
+        for tiles in candidates(reshape, &wish, &whole) {
             let tiles = chain.flags(number, tiles);
-            if tiles.along > 1 && tiles.worth() > best.worth() {
+            if tiles.along > 1 && rank(&tiles) > rank(&best) {
                 best = tiles;
             }
         }

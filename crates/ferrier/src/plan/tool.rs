@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use super::operator::{Modes, Operator};
+use super::ragged::clear_between;
 use super::twiddle::Twiddle;
 use crate::Real;
 use crate::kernel::{Block, Lines, Store, Strip};
-use crate::modes::{Run, held};
+use crate::modes::{Ragged, Run, held};
 
 /// What is done to a block of lines.
 pub(crate) enum Tool<T> {
@@ -25,6 +26,8 @@ pub(crate) struct Through<T> {
     /// What there is of a line between the two, and numbers of an element.
     pub runs: Vec<Run>,
     pub width: usize,
+    /// What there is of each line, where that differs from line to line.
+    pub ragged: Option<Arc<Ragged>>,
     /// The twiddles of a long transform; else the operator of the call.
     pub twiddle: Option<Arc<Twiddle<T>>>,
 }
@@ -131,9 +134,11 @@ impl<T: Real> Through<T> {
         let strips = &strips[..self.runs.len().min(2)];
         // SAFETY: the caller's word; the strips are this scratch, which nobody else has.
         let taken = unsafe { self.before.run(&Block { to: strips, store: Store::Plain, ..*block }, rest) };
+        // SAFETY: the same memory, which only the strips' pointers have been used for since.
+        let area = unsafe { std::slice::from_raw_parts_mut(start, numbers) };
+        self.clear(spot, area, block.lines);
         let mut modes = Modes {
-            // SAFETY: the same memory, which only the strips' pointers have been used for since.
-            numbers: unsafe { std::slice::from_raw_parts_mut(start, numbers) },
+            numbers: &mut *area,
             first: spot.first,
             batch: spot.batch,
             along: spot.along,
@@ -147,10 +152,24 @@ impl<T: Real> Through<T> {
             (None, Some(operator)) => operator.apply(&mut modes),
             (None, None) => unreachable!("a pass with an operator runs only in calls that bring one"),
         }
+        self.clear(spot, area, block.lines);
         // SAFETY: as above.
         unsafe {
             self.after.run(&Block { store: block.store, ..Block::new(block.lines, strips, block.to) }, rest);
         }
         taken
+    }
+
+    /// Makes zero what lines do not have: an operator is not to meet it, and what it makes of it is nothing.
+    fn clear(&self, spot: &Spot, area: &mut [T], lines: usize) {
+        let Some(ragged) = &self.ragged else { return };
+        let (pitch, all) = (self.pitch(lines), held(&self.runs));
+        for lane in 0..lines {
+            let line = spot.first[ragged.lanes] + if spot.side == ragged.lanes { lane } else { 0 };
+            let parts = ragged.runs[line].iter().map(|run| (run.at, run.len));
+            clear_between(parts, all, |element| {
+                area[element * pitch + lane * self.width..][..self.width].fill(T::zero());
+            });
+        }
     }
 }

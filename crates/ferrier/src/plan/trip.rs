@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::schedule::{Act, Direction, Leg, Side, Touch};
 use crate::kernel::{LineKind, LinesSpec};
+use crate::modes::{Ragged, Run};
 use crate::recipe::{Recipe, State, Step, step_name};
 use crate::{Kind, Tiling};
 
@@ -26,14 +27,14 @@ pub(super) fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> V
             if let Some(leg) =
                 there.iter_mut().rev().find_map(|stage| stage.leg.as_mut()).filter(|_| operated)
             {
-                leg.touch = Some(Touch { act: Act::Called, side: Side::After, runs: leg.to.clone() });
+                leg.touch = Some(called(Side::After, leg.to.clone(), leg.ragged_to.clone()));
             }
             there
         }
         Direction::Backward => {
             let mut back = one_way(recipe, &steps, &states, direction);
             if let Some(leg) = back.iter_mut().find_map(|stage| stage.leg.as_mut()).filter(|_| operated) {
-                leg.touch = Some(Touch { act: Act::Called, side: Side::Before, runs: leg.from.clone() });
+                leg.touch = Some(called(Side::Before, leg.from.clone(), leg.ragged_from.clone()));
             }
             back
         }
@@ -47,8 +48,9 @@ pub(super) fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> V
                 if let (Some(leg), Some(inverse)) = (&mut turn.leg, inverse.leg) {
                     leg.name = format!("{} and back", leg.name);
                     let runs = std::mem::replace(&mut leg.to, inverse.to);
+                    let ragged = std::mem::replace(&mut leg.ragged_to, inverse.ragged_to);
                     leg.real = inverse.real;
-                    leg.touch = Some(Touch { act: Act::Called, side: Side::Between(inverse.spec), runs });
+                    leg.touch = Some(called(Side::Between(inverse.spec), runs, ragged));
                 }
             }
             there.extend(rest);
@@ -57,13 +59,26 @@ pub(super) fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> V
     }
 }
 
+/// The operator of the call, on lines of which there are these parts.
+fn called(side: Side, runs: Vec<Run>, ragged: Option<Arc<Ragged>>) -> Touch {
+    Touch { act: Act::Called, side, runs, ragged }
+}
+
 /// The steps of a recipe. An operator needs a transform to go with: where there
-/// is none, an axis of one point, which is its own transform, gets one.
+/// is none, an axis of one point, which is its own transform, gets one. And it
+/// needs columns, where there are some: those of a disc have one point each.
 fn steps(recipe: &Recipe, operated: bool) -> Vec<Step> {
     let mut steps = recipe.steps.clone();
     let idle = |axis: &usize| recipe.shape[*axis] == 1 && recipe.kinds[*axis] == Kind::Complex;
-    if operated && !steps.iter().any(|step| matches!(step, Step::Transform { .. })) {
-        steps.extend((0..3).find(idle).map(|axis| Step::Transform { axis, kind: Kind::Complex }));
+    let along =
+        |wanted: usize| steps.iter().any(|s| matches!(s, Step::Transform { axis, .. } if *axis == wanted));
+    let missing = match recipe.sphere {
+        Some(_) => (!along(0)).then_some(0),
+        None if (0..3).any(along) => None,
+        None => (0..3).find(idle),
+    };
+    if operated {
+        steps.extend(missing.map(|axis| Step::Transform { axis, kind: Kind::Complex }));
     }
     steps
 }
@@ -105,6 +120,7 @@ fn leg(recipe: &Recipe, step: &Step, forward: bool, scale: f64, real: [bool; 2])
         act: Act::Twiddles { points, backward: !forward },
         side: if forward { Side::After } else { Side::Before },
         runs: modes.clone(),
+        ragged: None,
     });
     let (from, to) = if forward { (space, modes) } else { (modes, space) };
     let spec = LinesSpec { n: recipe.shape[*axis], kind, scale };
@@ -143,9 +159,10 @@ pub(crate) fn tilings(recipe: &Recipe, direction: Direction) -> Vec<Tiling> {
         Direction::Round => {
             let flies =
                 |step: &Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
-            let last = recipe.steps.iter().rposition(|step| matches!(step, Step::Transform { .. }));
+            let steps = steps(recipe, true);
+            let last = steps.iter().rposition(|step| matches!(step, Step::Transform { .. }));
             let count = |steps: &[Step]| steps.iter().filter(|step| flies(step)).count();
-            let (all, there) = (count(&recipe.steps), count(&recipe.steps[..last.unwrap_or(0)]));
+            let (all, there) = (count(&steps), count(&steps[..last.unwrap_or(0)]));
             let wish = |list: &[Tiling], i: usize| list.get(i).or(list.last()).copied().unwrap_or_default();
             let forward = (0..there).map(|i| wish(&overlap.forward, i));
             forward.chain((all - there..all).map(|i| wish(&overlap.backward, i))).collect()

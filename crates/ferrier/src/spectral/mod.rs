@@ -35,6 +35,7 @@ mod power;
 mod product;
 mod scalar;
 mod vector;
+mod walls;
 mod waves;
 
 pub use convolve::{Convolution, linear_shape};
@@ -44,4 +45,5 @@ pub use scalar::{
     derivative, gaussian, helmholtz, inverse_laplacian, laplacian, low_pass, shift, two_thirds,
 };
 pub use vector::Calculus;
+pub use walls::{Walls, kinds_between};
 pub use waves::Waves;

@@ -47,7 +47,9 @@ pub fn power_spectrum<T: Real>(
     let mut sums = vec![0.0; 2 * shells];
     for batch in 0..plan.recipe().batch {
         each(part.lo, part.hi, |index| {
-            let Some(at) = spectrum.complex_index(batch, index) else { return };
+            let Some(at) = spectrum.complex_index(batch, index).filter(|_| waves.is_held(index)) else {
+                return;
+            };
             let k = waves.vector(index).map(|k| k * k).iter().sum::<f64>().sqrt();
             let shell = if unit > 0.0 { (k / unit).round() as usize } else { 0 };
             let weight = weight(waves, index);
@@ -67,7 +69,11 @@ pub fn power_spectrum<T: Real>(
         power: scale * pair[0],
         modes: pair[1] as u64,
     };
-    Ok(sums.chunks_exact(2).enumerate().map(shell).collect())
+    let mut found: Vec<Shell> = sums.chunks_exact(2).enumerate().map(shell).collect();
+    // The corner of the box around a sphere is farther away than any of its modes.
+    let last = found.iter().rposition(|shell| shell.modes > 0).map_or(1, |last| last + 1);
+    found.truncate(last);
+    Ok(found)
 }
 
 /// Over axes that are not transformed the mean is taken.
@@ -78,7 +84,10 @@ fn lines<T: Real>(plan: &Plan<T>) -> f64 {
 
 /// A mode of a halved axis stands for its mirror image too, unless it is its own.
 fn weight(waves: &Waves, index: [usize; 3]) -> f64 {
-    let alone = |axis: usize| index[axis] == 0 || waves.is_nyquist(axis, index[axis]);
+    let alone = |axis: usize| {
+        let at = index[waves.place(axis)];
+        waves.at(axis, at) == 0.0 || waves.is_nyquist(axis, at)
+    };
     (0..3).filter(|&axis| waves.is_halved(axis) && !alone(axis)).fold(1.0, |weight, _| 2.0 * weight)
 }
 

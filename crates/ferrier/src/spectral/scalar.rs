@@ -21,9 +21,9 @@ impl<T: Real, F: Fn(T) -> T + Sync> Operator<T> for OfSum<T, F> {
             let ([a, b, c], along) = at(&self.tables, &run);
             // Always summed in the same order, so that bits do not depend on which axis a run is along.
             match run.axis() {
-                0 => run.scale(|i| (self.factor)(along[i] + b + c)),
-                1 => run.scale(|i| (self.factor)(a + along[i] + c)),
-                _ => run.scale(|i| (self.factor)(a + b + along[i])),
+                0 => run.scale_by(along, |k| (self.factor)(k + b + c)),
+                1 => run.scale_by(along, |k| (self.factor)(a + k + c)),
+                _ => run.scale_by(along, |k| (self.factor)(a + b + k)),
             }
         }
     }
@@ -55,9 +55,9 @@ impl<T: Real> Operator<T> for Product<T> {
         for mut run in modes.runs() {
             let ([a, b, c], along) = at(&self.tables, &run);
             match run.axis() {
-                0 => run.scale(|i| along[i] * b * c),
-                1 => run.scale(|i| a * along[i] * c),
-                _ => run.scale(|i| a * b * along[i]),
+                0 => run.scale_by(along, |k| k * b * c),
+                1 => run.scale_by(along, |k| a * k * c),
+                _ => run.scale_by(along, |k| a * b * k),
             }
         }
     }
@@ -77,13 +77,11 @@ impl<T: Real> Operator<T> for Phases<T> {
         for mut run in modes.runs() {
             let ([a, b, c], along) = at(&self.tables, &run);
             let axis = run.axis();
-            for (mode, &here) in run.complex().iter_mut().zip(along) {
-                *mode = *mode
-                    * match axis {
-                        0 => here * b * c,
-                        1 => a * here * c,
-                        _ => a * b * here,
-                    };
+            let modes = run.complex().iter_mut().zip(along);
+            match axis {
+                0 => modes.for_each(|(mode, &here)| *mode = *mode * (here * b * c)),
+                1 => modes.for_each(|(mode, &here)| *mode = *mode * (a * here * c)),
+                _ => modes.for_each(|(mode, &here)| *mode = *mode * (a * b * here)),
             }
         }
     }
@@ -93,7 +91,7 @@ impl<T: Real> Operator<T> for Phases<T> {
     }
 }
 
-/// Multiplies by i times the wave number along one axis.
+/// Multiplies by i times the wave number that an index along one axis has.
 struct Derivative<T> {
     axis: usize,
     waves: Vec<T>,
@@ -129,7 +127,7 @@ pub(super) fn at<'t, R: Copy, T: Real>(tables: &'t [Vec<R>; 3], run: &Run<'_, T>
 }
 
 fn squares<T: Real>(waves: &Waves) -> [Vec<T>; 3] {
-    std::array::from_fn(|axis| waves.table(axis, |k| T::rounded(k * k)))
+    waves.tables(|axis| waves.table(axis, |k| T::rounded(k * k)), T::zero(), |one, other| one + other)
 }
 
 /// The Laplacian: each mode times -k^2. On axes of every kind.
@@ -167,7 +165,7 @@ pub fn low_pass<T: Real>(waves: &Waves, largest: f64) -> impl Operator<T> + use<
 /// A smooth filter: convolution with a Gaussian of standard deviation `sigma`.
 pub fn gaussian<T: Real>(waves: &Waves, sigma: f64) -> impl Operator<T> + use<T> {
     let bell = |k: f64| T::rounded((-0.5 * (k * sigma).powi(2)).exp());
-    Product { tables: std::array::from_fn(|axis| waves.table(axis, bell)) }
+    Product { tables: waves.tables(|axis| waves.table(axis, bell), T::one(), |one, other| one * other) }
 }
 
 /// The 2/3 rule: on each axis modes above a third of its points become zero,
@@ -178,7 +176,7 @@ pub fn two_thirds<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
         let keep = |k: f64| waves.unit(axis) == 0.0 || (k / waves.unit(axis)).abs().round() < most;
         waves.table(axis, |k| if keep(k) { T::one() } else { T::zero() })
     };
-    Product { tables: [table(0), table(1), table(2)] }
+    Product { tables: waves.tables(table, T::one(), |one, other| one * other) }
 }
 
 /// A shift: u(x) becomes u(x - by), by any distance, not only whole points.
@@ -196,7 +194,13 @@ pub fn shift<T: Real>(waves: &Waves, by: [f64; 3]) -> Result<impl Operator<T> + 
         };
         Ok(waves.table(axis, |k| k).into_iter().enumerate().map(phase).collect())
     };
-    Ok(Phases { tables: [table(0)?, table(1)?, table(2)?] })
+    let phases = [table(0)?, table(1)?, table(2)?];
+    let tables = waves.tables(
+        |axis| phases[axis].clone(),
+        Complex::new(T::one(), T::zero()),
+        |one, other| one * other,
+    );
+    Ok(Phases { tables })
 }
 
 /// The first derivative along an axis; see [`Waves`] for the Nyquist mode.
@@ -204,5 +208,5 @@ pub fn shift<T: Real>(waves: &Waves, by: [f64; 3]) -> Result<impl Operator<T> + 
 /// # Errors
 /// [`Error::Problem`](crate::Error::Problem) for an axis that is neither complex nor real.
 pub fn derivative<T: Real>(waves: &Waves, axis: usize) -> Result<impl Operator<T> + use<T>> {
-    Ok(Derivative { axis, waves: waves.odd(axis)? })
+    Ok(Derivative { axis: waves.place(axis), waves: waves.odd(axis)? })
 }

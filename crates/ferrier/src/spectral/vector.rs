@@ -35,6 +35,8 @@ pub struct Calculus<T: Real> {
     spectra: [Array<T>; 3],
     /// Wave numbers for first derivatives.
     odd: [Vec<T>; 3],
+    /// The axis of the spectrum along which those of each axis lie.
+    places: [usize; 3],
     waves: Waves,
 }
 
@@ -50,7 +52,8 @@ impl<T: Real> Calculus<T> {
         let waves = Waves::new(plan.recipe(), lengths)?;
         let odd = [waves.odd(0)?, waves.odd(1)?, waves.odd(2)?];
         let spectra = [plan.make_output()?, plan.make_output()?, plan.make_output()?];
-        Ok(Calculus { plan, spectra, odd, waves })
+        let places = [0, 1, 2].map(|axis| waves.place(axis));
+        Ok(Calculus { plan, spectra, odd, places, waves })
     }
 
     /// The plan: arrays for fields, and operators on them.
@@ -82,7 +85,8 @@ impl<T: Real> Calculus<T> {
     {
         self.plan.forward(field, &mut self.spectra[0])?;
         for (axis, slope) in gradient.iter_mut().enumerate() {
-            let slopes = Slopes { odd: &self.odd, first: Some((axis, false)), others: &[] };
+            let slopes =
+                Slopes { odd: &self.odd, places: self.places, first: Some((axis, false)), others: &[] };
             self.plan.backward_with(&self.spectra[0], slope, &slopes)?;
         }
         Ok(())
@@ -100,7 +104,7 @@ impl<T: Real> Calculus<T> {
         self.forward(field)?;
         let [x, y, z] = &self.spectra;
         let others = [(1, false, y), (2, false, z)];
-        let slopes = Slopes { odd: &self.odd, first: Some((0, false)), others: &others };
+        let slopes = Slopes { odd: &self.odd, places: self.places, first: Some((0, false)), others: &others };
         self.plan.backward_with(x, divergence, &slopes)
     }
 
@@ -118,7 +122,8 @@ impl<T: Real> Calculus<T> {
             // (curl u)_a = d_b u_c - d_c u_b
             let (b, c) = ((a + 1) % 3, (a + 2) % 3);
             let others = [(c, true, &self.spectra[b])];
-            let slopes = Slopes { odd: &self.odd, first: Some((b, false)), others: &others };
+            let slopes =
+                Slopes { odd: &self.odd, places: self.places, first: Some((b, false)), others: &others };
             self.plan.backward_with(&self.spectra[c], out, &slopes)?;
         }
         Ok(())
@@ -136,6 +141,7 @@ impl<T: Real> Calculus<T> {
 /// which axis, whether negative, of which spectrum.
 struct Slopes<'a, T: Real> {
     odd: &'a [Vec<T>; 3],
+    places: [usize; 3],
     first: Option<(usize, bool)>,
     others: &'a [(usize, bool, &'a Array<T>)],
 }
@@ -145,7 +151,8 @@ impl<T: Real> Operator<T> for Slopes<'_, T> {
         for mut run in modes.runs() {
             let (first, axis) = (run.first(), run.axis());
             let wave = |of: usize, negative: bool, i: usize| {
-                let k = self.odd[of][first[of] + if of == axis { i } else { 0 }];
+                let place = self.places[of];
+                let k = self.odd[of][first[place] + if place == axis { i } else { 0 }];
                 if negative { -k } else { k }
             };
             let turn = |z: Complex<T>, k: T| Complex::new(-(z.im * k), z.re * k);

@@ -2,6 +2,7 @@
 
 use std::f64::consts::{PI, TAU};
 
+use crate::modes::Columns;
 use crate::{Error, Keep, Kind, Real, Recipe, Result};
 
 /// The wave numbers of a spectrum, axis by axis.
@@ -11,7 +12,9 @@ use crate::{Error, Keep, Kind, Real, Recipe, Result};
 /// real one 2 pi i / L. Cosines of types 1 and 2 have pi i / L, sines of
 /// these types pi (i + 1) / L, both of types 3 and 4 pi (i + 1/2) / L. An axis
 /// that is not transformed has wave number 0. Of kept modes
-/// ([`Problem::keep`](crate::Problem::keep)) each has its own.
+/// ([`Problem::keep`](crate::Problem::keep)) each has its own. The columns of a
+/// sphere ([`Problem::keep_sphere`](crate::Problem::keep_sphere)) lie along axis 1
+/// of the spectrum; each has a wave number of axis 1 and one of axis 2.
 ///
 /// For cosines and sines L is the distance between the walls: n times that of
 /// two points, but (n - 1) times for cosines of type 1, whose outer points
@@ -25,15 +28,17 @@ use crate::{Error, Keep, Kind, Real, Recipe, Result};
 /// derivative, and a shift takes the real part of its factor there.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Waves {
-    /// Wave number of each index.
+    /// Wave number of each index; by columns, where there are some.
     numbers: [Vec<f64>; 3],
     /// Does an index stand for both signs?
-    nyquist: [Option<usize>; 3],
+    nyquist: [Vec<bool>; 3],
     /// The smallest wave number of each axis that is not zero.
     unit: [f64; 3],
     /// Points of each axis before the transform.
     shape: [usize; 3],
     kinds: [Kind; 3],
+    /// Of a sphere.
+    columns: Option<Columns>,
 }
 
 impl Waves {
@@ -52,7 +57,15 @@ impl Waves {
                 "the two axes of a long transform have no wave numbers of their own: see Problem::mode";
             return Err(Error::Problem(text.into()));
         }
-        let axis = |axis: usize| Axis::new(recipe, axis, lengths[axis]);
+        let columns = recipe.columns();
+        let places = columns.as_ref().map(|columns| columns.places(&recipe.modes(1)));
+        let axis = |axis: usize| {
+            let all = Axis::new(recipe, axis, lengths[axis]);
+            match &places {
+                Some(places) if axis > 0 => all.picked(places.iter().map(|place| place[axis - 1])),
+                _ => all,
+            }
+        };
         let [a, b, c] = [axis(0), axis(1), axis(2)];
         Ok(Waves {
             nyquist: [a.nyquist, b.nyquist, c.nyquist],
@@ -60,22 +73,35 @@ impl Waves {
             numbers: [a.numbers, b.numbers, c.numbers],
             shape: recipe.shape,
             kinds: recipe.kinds,
+            columns,
         })
     }
 
-    /// The wave number of an index.
+    /// The axis of the spectrum along which the wave numbers of an axis lie:
+    /// itself, but columns of a sphere lie along axis 1 for axes 1 and 2.
+    pub fn place(&self, axis: usize) -> usize {
+        if self.columns.is_some() { axis.min(1) } else { axis }
+    }
+
+    /// The wave number of an axis that belongs to an index along its [`place`](Self::place).
     pub fn at(&self, axis: usize, index: usize) -> f64 {
         self.numbers[axis][index]
     }
 
     /// The wave vector of an index.
     pub fn vector(&self, index: [usize; 3]) -> [f64; 3] {
-        std::array::from_fn(|axis| self.at(axis, index[axis]))
+        std::array::from_fn(|axis| self.at(axis, index[self.place(axis)]))
     }
 
-    /// Does an index stand for both signs of its wave number?
+    /// Does an index along an axis's [`place`](Self::place) stand for both signs of its wave number?
     pub fn is_nyquist(&self, axis: usize, index: usize) -> bool {
-        self.nyquist[axis] == Some(index)
+        self.nyquist[axis].get(index) == Some(&true)
+    }
+
+    /// Is there a mode at this index? (Columns of a sphere are as long as the longest.)
+    pub fn is_held(&self, index: [usize; 3]) -> bool {
+        let Some(columns) = &self.columns else { return true };
+        columns.along.runs[index[1]].iter().any(|run| (run.at..run.at + run.len).contains(&index[0]))
     }
 
     /// The smallest wave number of an axis that is not zero; zero for an axis without any.
@@ -109,6 +135,23 @@ impl Waves {
         self.numbers[axis].iter().map(|&k| value(k)).collect()
     }
 
+    /// A table for each axis of the spectrum, from one for each axis of the wave
+    /// vector: those of columns are put together.
+    pub(super) fn tables<R: Copy>(
+        &self,
+        table: impl Fn(usize) -> Vec<R>,
+        neutral: R,
+        join: impl Fn(R, R) -> R,
+    ) -> [Vec<R>; 3] {
+        let [a, b, c] = [table(0), table(1), table(2)];
+        match self.columns {
+            None => [a, b, c],
+            Some(_) => {
+                [a, b.into_iter().zip(c).map(|(one, other)| join(one, other)).collect(), vec![neutral]]
+            }
+        }
+    }
+
     /// The wave numbers of an axis for a first derivative.
     pub(super) fn odd<T: Real>(&self, axis: usize) -> Result<Vec<T>> {
         self.periodic(axis, "a derivative")?;
@@ -119,11 +162,17 @@ impl Waves {
 
 struct Axis {
     numbers: Vec<f64>,
-    nyquist: Option<usize>,
+    nyquist: Vec<bool>,
     unit: f64,
 }
 
 impl Axis {
+    /// Those of some modes.
+    fn picked(self, modes: impl Iterator<Item = usize>) -> Axis {
+        let (numbers, nyquist) = modes.map(|mode| (self.numbers[mode], self.nyquist[mode])).unzip();
+        Axis { numbers, nyquist, ..self }
+    }
+
     fn new(recipe: &Recipe, axis: usize, length: f64) -> Axis {
         let (kind, n) = (recipe.kinds[axis], recipe.shape[axis]);
         let modes: Vec<usize> =
@@ -144,6 +193,7 @@ impl Axis {
             (Kind::Complex | Kind::Real, _) => 2 * m == n,
             _ => false,
         };
-        Axis { numbers: modes.iter().map(wave).collect(), nyquist: modes.iter().position(both_signs), unit }
+        let nyquist = modes.iter().map(both_signs).collect();
+        Axis { numbers: modes.iter().map(wave).collect(), nyquist, unit }
     }
 }

@@ -22,7 +22,7 @@ use serde_json::Value;
 pub use key::{MachineKey, ProblemKey};
 
 use crate::tune::{self, Effort, Options, Outcome};
-use crate::{Choice, Comm, Error, Problem, Real, Result, design};
+use crate::{Choice, Comm, Error, Problem, Real, Result, Speeds, design};
 use file::There;
 
 /// Where wisdom comes from.
@@ -94,6 +94,17 @@ impl Entry {
     }
 }
 
+/// How fast a machine moves bytes: what is estimated from where no plan was tuned.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Measured {
+    /// Which machine, and how it was used.
+    pub machine: MachineKey,
+    /// What was measured.
+    pub speeds: Speeds,
+    /// When, in seconds since 1970.
+    pub found: u64,
+}
+
 /// Where a plan's choice was known from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Known {
@@ -159,6 +170,35 @@ impl Wisdom {
         self.entries().find(|entry| entry.is_about(problem, machine))
     }
 
+    /// All measured speeds.
+    pub fn measured(&self) -> impl Iterator<Item = Measured> {
+        let others =
+            self.entries.iter().filter(|(entry, raw)| entry.is_none() && raw.get("speeds").is_some());
+        others.filter_map(|(_, raw)| serde_json::from_value(raw.clone()).ok())
+    }
+
+    /// The speeds of a machine: measured with as many ranks, else of one that
+    /// differs in nothing but the ranks and threads; the latest.
+    pub fn speeds(&self, machine: &MachineKey) -> Option<Speeds> {
+        let alike = |other: &MachineKey| {
+            let MachineKey { ranks, nodes, threads, .. } = machine.clone();
+            (other.nodes > 1) == (nodes > 1)
+                && *machine == MachineKey { ranks, nodes, threads, ..other.clone() }
+        };
+        let known = self.measured().filter(|known| alike(&known.machine));
+        known.max_by_key(|known| (known.machine == *machine, known.found)).map(|known| known.speeds)
+    }
+
+    /// Adds what was measured; it takes the place of older speeds of the same machine.
+    pub fn add_speeds(&mut self, measured: &Measured) {
+        let same = |raw: &Value| {
+            raw.get("speeds").is_some()
+                && raw.get("machine") == serde_json::to_value(&measured.machine).ok().as_ref()
+        };
+        self.entries.retain(|(entry, raw)| entry.is_some() || !same(raw));
+        self.entries.push((None, serde_json::to_value(measured).unwrap_or_default()));
+    }
+
     /// Adds an entry; it takes the place of an older one about the same.
     pub fn add(&mut self, entry: Entry) {
         let same = |known: &Option<Entry>| {
@@ -217,6 +257,14 @@ fn warn(text: &str) {
 pub(crate) struct Advice {
     pub choice: Choice,
     pub known: Option<Known>,
+    /// What to judge the rest by, where that was measured.
+    pub speeds: Option<Speeds>,
+}
+
+impl Advice {
+    fn none(choice: Choice) -> Advice {
+        Advice { choice, known: None, speeds: None }
+    }
 }
 
 /// What is known about a problem or, with some effort, found out and
@@ -233,22 +281,29 @@ pub(crate) fn advice<T: Real>(
 ) -> Result<Advice> {
     let given = given.clone();
     if effort == Effort::Estimate && *source == Source::Nothing {
-        return Ok(Advice { choice: given, known: None });
+        return Ok(Advice::none(given));
     }
     let nodes = comm.node_count();
     let path = if comm.rank() == 0 { source.path() } else { None };
     let advice = path.as_deref().and_then(|path| recall::<T>(comm, problem, &given, nodes, path));
     let Some(options) = Options::of(effort) else {
-        return Ok(advice.unwrap_or(Advice { choice: given, known: None }));
+        // What was tuned was judged by what is usual, as are trials; and bits must not depend on a file.
+        let estimated = effort == Effort::Estimate && !problem.reproducible;
+        let speeds = path.filter(|_| estimated).and_then(|path| cached(&path)).and_then(|wisdom| {
+            let machine = MachineKey::new(comm, nodes);
+            wisdom.speeds(&machine)
+        });
+        return Ok(advice.unwrap_or(Advice { speeds, ..Advice::none(given) }));
     };
     // Everybody must know whether there will be trials.
     let known = comm.all_gather(&[u8::from(advice.is_some())])?[0] == [1];
     if known {
-        return Ok(advice.unwrap_or(Advice { choice: given, known: None }));
+        return Ok(advice.unwrap_or(Advice::none(given)));
     }
     let outcome = tune::tune::<T>(comm, problem, &given, &options, &mut |_| ())?;
-    note::<T>(comm, problem, &given, &outcome, source);
-    Ok(Advice { choice: outcome.choice, known: None })
+    let speeds = Speeds::measure(comm)?;
+    note::<T>(comm, problem, &given, &outcome, Some(speeds), source);
+    Ok(Advice::none(outcome.choice))
 }
 
 /// The keys of a problem on these ranks.
@@ -266,7 +321,13 @@ fn about<T: Real>(
 }
 
 /// Adds what tuning found to a file.
-fn remember(path: &Path, (problem, machine): (ProblemKey, MachineKey), outcome: &Outcome) -> Result<()> {
+fn remember(
+    path: &Path,
+    (problem, machine): (ProblemKey, MachineKey),
+    outcome: &Outcome,
+    speeds: Option<Speeds>,
+) -> Result<()> {
+    let measured = speeds.map(|speeds| Measured { machine: machine.clone(), speeds, found: now() });
     let entry = Entry {
         problem,
         machine,
@@ -278,7 +339,10 @@ fn remember(path: &Path, (problem, machine): (ProblemKey, MachineKey), outcome: 
         method: outcome.method.clone(),
         found: now(),
     };
-    Wisdom::update(path, |wisdom| wisdom.add(entry))
+    Wisdom::update(path, |wisdom| {
+        wisdom.add(entry);
+        measured.iter().for_each(|measured| wisdom.add_speeds(measured));
+    })
 }
 
 /// Remembers what was found, on rank 0; where that cannot be done, says so.
@@ -287,11 +351,12 @@ pub(crate) fn note<T: Real>(
     problem: &Problem,
     given: &Choice,
     outcome: &Outcome,
+    speeds: Option<Speeds>,
     source: &Source,
 ) {
     let Some(path) = source.path().filter(|_| comm.rank() == 0) else { return };
     let about = about::<T>(comm, problem, given, comm.node_count());
-    let learned = about.and_then(|about| remember(&path, about, outcome));
+    let learned = about.and_then(|about| remember(&path, about, outcome, speeds));
     learned.unwrap_or_else(|error| warn(&format!("{error}; what was learned is not remembered")));
 }
 
@@ -306,7 +371,7 @@ pub fn keys<T: Real>(comm: &Comm, problem: &Problem, given: &Choice) -> Result<(
 }
 
 /// Remembers the outcome of [`tune`](tune::tune()), in `path` or in the
-/// user's file; where, on rank 0. Collective.
+/// user's file, and how fast these ranks move bytes; where, on rank 0. Collective.
 ///
 /// # Errors
 /// [`Error::Wisdom`], on rank 0, where it cannot be written.
@@ -318,9 +383,10 @@ pub fn learn<T: Real>(
     path: Option<&Path>,
 ) -> Result<Option<PathBuf>> {
     let about = keys::<T>(comm, problem, given)?;
+    let speeds = Speeds::measure(comm)?;
     let path = path.map(Path::to_path_buf).or_else(user_file).filter(|_| comm.rank() == 0);
     if let Some(path) = &path {
-        remember(path, about, outcome)?;
+        remember(path, about, outcome, Some(speeds))?;
     }
     Ok(path)
 }
@@ -349,7 +415,7 @@ fn recall<T: Real>(
     match works {
         Ok(()) => {
             let (file, id, found) = (path.to_path_buf(), entry.id(), entry.found);
-            Some(Advice { choice, known: Some(Known { file, id, found }) })
+            Some(Advice { known: Some(Known { file, id, found }), ..Advice::none(choice) })
         }
         Err(error) => {
             warn(&format!("entry {} of the wisdom in {} is not used: {error}", entry.id(), path.display()));

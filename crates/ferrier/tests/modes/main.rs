@@ -99,14 +99,13 @@ fn any_sphere(ranks: usize, rng: &mut Rng) -> Setup {
     setup
 }
 
-#[test]
-fn random_spheres_match_the_oracle() {
+/// Holds random problems, run in random ways, against the oracle.
+fn random(seed: u64, count: usize, any: fn(usize, &mut Rng) -> Setup) {
     let _watchdog = watchdog(120);
-    let mut rng = Rng::for_test(606);
-    let count = if common::thin() { 20 } else { 80 };
+    let mut rng = Rng::for_test(seed);
     for turn in 0..count {
         let ranks = 1 + rng.below(8);
-        let setup = any_sphere(ranks, &mut rng);
+        let setup = any(ranks, &mut rng);
         let exchange = exchanges()[turn % exchanges().len()];
         let kernel = kernels()[rng.below(kernels().len())];
         let how = How {
@@ -118,6 +117,16 @@ fn random_spheres_match_the_oracle() {
         };
         if rng.below(4) == 0 { drop(check::<f32>(&setup, &how)) } else { drop(check::<f64>(&setup, &how)) }
     }
+}
+
+#[test]
+fn random_spheres_match_the_oracle() {
+    random(606, if common::thin() { 20 } else { 80 }, any_sphere);
+}
+
+#[test]
+fn random_kinds_and_modes_match_the_oracle() {
+    random(505, if common::thin() { 30 } else { 240 }, any_setup);
 }
 
 /// Ranks have equal numbers of columns, and only columns are sent.
@@ -145,44 +154,28 @@ fn columns_are_shared_out_evenly() {
     bad(Problem::c2c([8, 8, 8]).keep([Keep::Lowest(2); 3]).keep_sphere(2.0), "Lowest");
 }
 
-#[test]
-fn random_kinds_and_modes_match_the_oracle() {
-    let _watchdog = watchdog(120);
-    let mut rng = Rng::for_test(505);
-    let count = if common::thin() { 30 } else { 240 };
-    for turn in 0..count {
-        let ranks = 1 + rng.below(8);
-        let setup = any_setup(ranks, &mut rng);
-        let exchange = exchanges()[turn % exchanges().len()];
-        let kernel = kernels()[rng.below(kernels().len())];
-        let how = How {
-            ranks,
-            nodes: common::nodes(exchange, ranks, rng.below(4)),
-            threads: 1 + rng.below(2),
-            choice: any_choice(exchange, kernel, ranks, &mut rng),
-            mode: MODES[rng.below(3)],
-        };
-        if rng.below(4) == 0 { drop(check::<f32>(&setup, &how)) } else { drop(check::<f64>(&setup, &how)) }
-    }
-}
-
-/// Every cosine and sine on every axis, over 1 to 8 ranks.
+/// Every cosine and sine on every axis, over 1 to 8 ranks, to 1e-14: alone with each of scipy's
+/// norms, and together with others.
 #[test]
 fn all_waves_on_all_axes() {
     let _watchdog = watchdog(120);
+    let norms =
+        [(Scale::None, Scale::Full), (Scale::Symmetric, Scale::Symmetric), (Scale::Full, Scale::None)];
     let mut turn = 0;
     for wave in WAVES {
         for ranks in 1..=8 {
             let mut kinds = [Kind::Complex, Kind::Real, wave];
             kinds.rotate_left(turn % 3);
-            for kinds in [[wave; 3], kinds] {
+            let alone = norms.map(|scale| ([wave; 3], scale));
+            for (kinds, scale) in alone.into_iter().chain([(kinds, norms[turn / 3 % 3])]) {
                 let setup = Setup {
-                    scale: [(Scale::None, Scale::Full), (Scale::Symmetric, Scale::Symmetric)][turn % 2],
+                    scale,
                     input: [LayoutSpec::slabs(0), LayoutSpec::bricks(), LayoutSpec::pencils(1)][turn % 3]
                         .clone(),
                     output: LayoutSpec::slabs(turn % 3),
                     ..Setup::new([8, 9, 10], kinds)
                 };
+                assert!(ferrier_test::tolerance::<f64>(2 * setup.sizes()) <= 1e-14);
                 let exchange = exchanges()[turn % exchanges().len()];
                 let choice = choice(exchange, kernels()[turn % kernels().len()]);
                 check::<f64>(&setup, &How { ranks, nodes: 1, threads: 1, choice, mode: MODES[turn % 3] });
