@@ -43,6 +43,9 @@ pub mod mpi;
 mod plan;
 mod pool;
 mod problem;
+#[cfg(debug_assertions)]
+#[doc(hidden)]
+pub mod ready;
 mod recipe;
 mod room;
 mod simple;
