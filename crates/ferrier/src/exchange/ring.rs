@@ -423,17 +423,24 @@ impl OneSided {
     fn advance_run(&self, run: &mut Run) -> Result<bool> {
         let window = self.ring.window()?;
         window.check(&|_| false)?;
-        // A put at a time under way: more would wait here for the next.
-        while self.admit(window, run)? | self.take(window, run)? | self.put(window, run)? {
-            if run.landed != run.flown && window.landing(self.number) != News::Now {
-                break;
+        let mut gone = None;
+        loop {
+            // A put at a time under way: more would wait here for the next.
+            while self.admit(window, run)? | self.take(window, run)? | self.put(window, run)? {
+                if run.landed != run.flown && window.landing(self.number) != News::Now {
+                    break;
+                }
+            }
+            if self.is_done(run) {
+                return Ok(true);
+            }
+            // Who puts does not wait for us to take: a rank may have put its last and left since we looked.
+            match window.check(&|peer| self.is_owed(run, peer)) {
+                Ok(()) => return Ok(false),
+                Err(Error::RankLeft { rank, .. }) if gone != Some(rank) => gone = Some(rank),
+                Err(error) => return Err(error),
             }
         }
-        if self.is_done(run) {
-            return Ok(true);
-        }
-        window.check(&|peer| self.is_owed(run, peer))?;
-        Ok(false)
     }
 }
 
