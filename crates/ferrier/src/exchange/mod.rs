@@ -12,6 +12,7 @@ mod all_to_all;
 mod all_to_allv;
 mod fleet;
 mod hierarchical;
+mod parting;
 mod point_to_point;
 mod ring;
 

@@ -14,6 +14,7 @@ use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::fleet::{Craft, Hull, fleet};
+use super::parting::look_and_ask;
 use super::{Coder, LENGTH, Mover, Places, Volumes, packed, parts};
 use crate::transport::{News, Part, Put, Window};
 use crate::{Comm, Error, Result};
@@ -423,24 +424,16 @@ impl OneSided {
     fn advance_run(&self, run: &mut Run) -> Result<bool> {
         let window = self.ring.window()?;
         window.check(&|_| false)?;
-        let mut gone = None;
-        loop {
+        let look = |run: &mut Run| {
             // A put at a time under way: more would wait here for the next.
             while self.admit(window, run)? | self.take(window, run)? | self.put(window, run)? {
                 if run.landed != run.flown && window.landing(self.number) != News::Now {
                     break;
                 }
             }
-            if self.is_done(run) {
-                return Ok(true);
-            }
-            // Who puts does not wait for us to take: a rank may have put its last and left since we looked.
-            match window.check(&|peer| self.is_owed(run, peer)) {
-                Ok(()) => return Ok(false),
-                Err(Error::RankLeft { rank, .. }) if gone != Some(rank) => gone = Some(rank),
-                Err(error) => return Err(error),
-            }
-        }
+            Ok(self.is_done(run))
+        };
+        look_and_ask(run, look, |run| window.check(&|peer| self.is_owed(run, peer)))
     }
 }
 

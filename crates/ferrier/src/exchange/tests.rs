@@ -165,25 +165,6 @@ fn each_is_started_again_a_thousand_times() {
     }
 }
 
-/// Who is done may go at once: others find what it sent, and do not take it for a rank that left them alone.
-#[test]
-fn who_is_done_may_go() {
-    let _watchdog = ferrier_test::watchdog(180);
-    for name in ["ring", "point_to_point", "all_to_allv"] {
-        for round in 0..500 {
-            let outcome = crate::ranks(RANKS).nodes(4).run(|comm| {
-                let rank = Rank::new(&comm, name)?;
-                let tile = round % TILES;
-                rank.start(tile, round)?;
-                rank.movers[tile].wait()?;
-                rank.check(tile, round);
-                Ok(())
-            });
-            outcome.unwrap_or_else(|error| panic!("{name}, {round}: {error}"));
-        }
-    }
-}
-
 #[test]
 fn what_flies_is_not_started_again() {
     let _watchdog = ferrier_test::watchdog(180);
