@@ -179,7 +179,7 @@ struct Lab<T: Real> {
     /// threads a plan may want memory of its own making.
     common: Option<Common<T>>,
     /// Who ran last, ready to run again: the best so far is in every race.
-    kept: Vec<(Choice, Contestant<T>)>,
+    kept: Vec<Entry<T>>,
 }
 
 struct Common<T: Real> {
@@ -196,6 +196,9 @@ struct Contestant<T: Real> {
     first: f64,
     repeats: usize,
 }
+
+/// A contestant, and what it goes by.
+type Entry<T> = (Choice, Contestant<T>);
 
 impl<T: Real> Lab<T> {
     fn new(comm: &Comm, problem: &Problem) -> Self {
@@ -249,7 +252,7 @@ impl<T: Real> Lab<T> {
         }
     }
 
-    fn race(&mut self, both: &mut [(Choice, Contestant<T>); 2], race: &Race) -> Result<[Vec<f64>; 2]> {
+    fn race(&mut self, both: &mut [Entry<T>; 2], race: &Race) -> Result<[Vec<f64>; 2]> {
         let mut times = [Vec::new(), Vec::new()];
         while race.goes_on(&times) {
             // Who goes first may have an advantage.
@@ -274,7 +277,7 @@ impl<T: Real> Lab<T> {
     fn enter<const N: usize>(
         &mut self,
         choices: [Choice; N],
-    ) -> Result<Option<[(Choice, Contestant<T>); N]>> {
+    ) -> Result<Option<[Entry<T>; N]>> {
         let mut known = std::mem::take(&mut self.kept);
         let found = choices.map(|choice| {
             let at = known.iter().position(|(other, _)| *other == choice);
