@@ -71,16 +71,20 @@ impl Backoff {
 #[derive(Debug, Default)]
 pub(crate) struct Bell {
     sleepers: AtomicUsize,
+    /// How often it rang while somebody slept or was about to.
+    rings: AtomicUsize,
     lock: Mutex<()>,
     ring: Condvar,
 }
 
 impl Bell {
-    /// Wakes all sleepers. Call after the change is visible.
+    /// Wakes all sleepers. Call after the change is visible; locks of what
+    /// was changed may be held.
     pub fn ring(&self) {
         // Ordered against the sleeper's increment: either it sees the change, or we see it sleeping.
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
+            self.rings.fetch_add(1, Ordering::SeqCst);
             drop(self.lock.lock().unwrap_or_else(|e| e.into_inner()));
             self.ring.notify_all();
         }
@@ -103,13 +107,19 @@ impl Bell {
             };
             if far || backoff.pause() {
                 self.sleepers.fetch_add(1, Ordering::SeqCst);
-                let guard = self.lock.lock().unwrap_or_else(|e| e.into_inner());
+                // Looked at without our lock: what is looked at may have one of its own, under which another
+                // thread rings.
+                let heard = self.rings.load(Ordering::SeqCst);
                 let result = look();
                 if let Err(time) = &result {
                     // The time-out is a safety net; every change rings.
                     let time = time.map(|time| time.saturating_duration_since(Instant::now() + LATE / 2));
                     let patience = time.unwrap_or(NAP).min(NAP);
-                    let _ = self.ring.wait_timeout(guard, patience);
+                    let guard = self.lock.lock().unwrap_or_else(|e| e.into_inner());
+                    // Who rings from now on needs the lock to wake us, which we give away asleep.
+                    if self.rings.load(Ordering::SeqCst) == heard {
+                        let _ = self.ring.wait_timeout(guard, patience);
+                    }
                 }
                 self.sleepers.fetch_sub(1, Ordering::SeqCst);
                 if let Ok(result) = result {
@@ -117,5 +127,31 @@ impl Bell {
                 }
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A progress thread rings with the lock of a flight in its hand, which its rank wants when it looks.
+    #[test]
+    fn who_rings_may_hold_what_is_looked_at() {
+        let _watchdog = ferrier_test::watchdog(60);
+        let (bell, count) = (Bell::default(), Mutex::new(0));
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..20_000 {
+                    let mut count = count.lock().unwrap();
+                    *count += 1;
+                    bell.ring();
+                }
+            });
+            for turn in 1..=20_000 {
+                // With a time that is far off it sleeps at once.
+                let later = || Err(Some(Instant::now() + Duration::from_secs(1)));
+                bell.wait_for(|| if *count.lock().unwrap() >= turn { Ok(()) } else { later() });
+            }
+        });
     }
 }

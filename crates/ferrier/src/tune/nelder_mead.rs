@@ -32,6 +32,8 @@ impl Search for NelderMead {
         let mut rng = Rng::new(self.seed);
         let mut start = ground.space.start();
         loop {
+            // It has its simplex now, wherever names lead from there: else it would stay promising for ever.
+            walk.done.insert(walk.names(&start));
             // Numbers first: many names only matter where something goes in tiles, and where it does they are few.
             let numbered = walk.simplex(&start, 0.5)?;
             let numbered = walk.further(&start, numbered)?;
@@ -150,7 +152,9 @@ impl Walk<'_, '_> {
                     }
                 }
             }
-            if self.cost(&here)? > WORTH * self.cost(&before)? {
+            // Not where both are infeasible either.
+            let gained = self.cost(&here)? < WORTH * self.cost(&before)?;
+            if !gained {
                 return Some(here);
             }
         }

@@ -294,19 +294,19 @@ impl<'a> Session<'a> {
     fn cost(&mut self, point: &Point) -> Result<Option<f64>> {
         self.idle += 1;
         if let Some(&cost) = self.points.get(point) {
-            return Ok((self.idle < IDLE).then_some(cost));
+            return Ok(self.may_ask().then_some(cost));
         }
         let identity = match self.space.check(point).and_then(|()| self.bench.identity(point)) {
             Ok(identity) => identity,
             Err(reason) => {
                 self.note(point, f64::INFINITY, Verdict::Infeasible(reason));
-                return Ok((self.idle < IDLE).then_some(f64::INFINITY));
+                return Ok(self.may_ask().then_some(f64::INFINITY));
             }
         };
         if let Some(&same) = self.identities.get(&identity) {
             let cost = self.trials[same].seconds;
             self.points.insert(point.clone(), cost);
-            return Ok((self.idle < IDLE).then_some(cost));
+            return Ok(self.may_ask().then_some(cost));
         }
         if self.is_over() {
             return Ok(None);
@@ -315,6 +315,11 @@ impl<'a> Session<'a> {
         self.measured += 1;
         self.identities.insert(identity, self.trials.len());
         self.measure(point).map(Some)
+    }
+
+    /// Questions that need no run take time too, where a search thinks about each.
+    fn may_ask(&self) -> bool {
+        self.idle < IDLE && self.began.elapsed().as_secs_f64() < self.limits.seconds
     }
 
     /// Time, or number of trials; some time is left for the last comparison.
