@@ -138,20 +138,22 @@ mod tests {
     #[test]
     fn who_rings_may_hold_what_is_looked_at() {
         let _watchdog = ferrier_test::watchdog(60);
-        let (bell, count) = (Bell::default(), Mutex::new(0));
+        let (bell, count, over) = (Bell::default(), Mutex::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
-                for _ in 0..20_000 {
+                while over.load(Ordering::SeqCst) == 0 {
                     let mut count = count.lock().unwrap();
                     *count += 1;
                     bell.ring();
                 }
             });
-            for turn in 1..=20_000 {
+            for _ in 0..20_000 {
+                let wanted = *count.lock().unwrap() + 5;
                 // With a time that is far off it sleeps at once.
                 let later = || Err(Some(Instant::now() + Duration::from_secs(1)));
-                bell.wait_for(|| if *count.lock().unwrap() >= turn { Ok(()) } else { later() });
+                bell.wait_for(|| if *count.lock().unwrap() >= wanted { Ok(()) } else { later() });
             }
+            over.store(1, Ordering::SeqCst);
         });
     }
 }
