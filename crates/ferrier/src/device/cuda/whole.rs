@@ -45,9 +45,8 @@ impl<T: Real> Binder<'_, T> {
         Ok(Some(BoundPass { name, bytes: bytes * passes, flops, work: Work::Whole(fft, scaling) }))
     }
 
-    /// Measured on an H200: our passes are faster but for small arrays, which
-    /// stay in its cache, for real ones of powers of two in f64, and for
-    /// lengths that our kernel does not have.
+    /// Measured on an H200: our passes are faster, but for real arrays of powers of two in f64 that
+    /// are larger than its cache, and they do not have all lengths.
     fn prefers_cufft(&self, legs: &[&Leg], numbers: usize, scale: f64) -> bool {
         const CACHE: usize = 100 << 20;
         let ours = |leg: &&Leg| {
@@ -63,7 +62,7 @@ impl<T: Real> Binder<'_, T> {
             };
             Cut::new(&wish, self.gpu.shared_bytes()).is_some()
         };
-        let small = numbers * size_of::<T>() * self.recipe.batch < CACHE;
+        let large = numbers * size_of::<T>() * self.recipe.batch >= CACHE;
         // Real lines are complex ones to our kernel; powers of two are cuFFT's best.
         let even = T::PRECISION == Precision::F64
             && scale == 1.0
@@ -72,7 +71,7 @@ impl<T: Real> Binder<'_, T> {
         match self.engine {
             Engine::Native => false,
             Engine::Cufft => true,
-            Engine::Auto => small || even || !legs.iter().all(ours),
+            Engine::Auto => even && large || !legs.iter().all(ours),
         }
     }
 }
