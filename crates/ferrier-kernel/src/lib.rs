@@ -7,10 +7,13 @@
 //! them wherever they are wanted. So packing, unpacking, transposing and
 //! scaling are not passes of their own.
 
+mod leaving;
 mod native;
 mod r2r;
 mod real;
 mod rustfft;
+
+use std::cell::Cell;
 
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +24,7 @@ pub mod inside {
     pub use crate::native::{Isa, Roots, lines_f32_on, lines_f64_on};
 }
 
+pub use leaving::Leaving;
 pub use r2r::R2r;
 pub use real::{Precision, Real};
 
@@ -179,13 +183,15 @@ pub struct Block<'a, T> {
     pub pocketed: bool,
     /// How the lines are best stored. A hint.
     pub store: Store,
+    /// Rows that may leave meanwhile: those that did are taken out.
+    pub leaving: Option<&'a Cell<Leaving<T>>>,
 }
 
 impl<'a, T> Block<'a, T> {
     /// A block after which nothing comes.
     pub fn new(lines: usize, from: &'a [Strip<T>], to: &'a [Strip<T>]) -> Self {
         let (pocket, store) = (std::ptr::null_mut(), Store::Plain);
-        Block { lines, from, to, ahead: &[], ahead_lines: 0, pocket, pocketed: false, store }
+        Block { lines, from, to, ahead: &[], ahead_lines: 0, pocket, pocketed: false, store, leaving: None }
     }
 }
 
@@ -209,38 +215,6 @@ pub fn fence() {
     // SAFETY: the instruction is part of SSE, which is always there.
     unsafe {
         std::arch::x86_64::_mm_sfence();
-    }
-}
-
-/// Copies `numbers` numbers past the caches, as [`Store::Stream`] stores; the
-/// same thread's [`fence`] makes them visible to others. Runs that follow each
-/// other in memory fill whole cache lines also where they do not begin with one.
-///
-/// # Safety
-/// `from` can be read, `to` can be written, and they do not overlap.
-pub unsafe fn stream<T: Copy>(from: *const T, to: *mut T, numbers: usize) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si64, _mm_stream_si128};
-        let (mut from, mut to, mut left) = (from.cast::<u8>(), to.cast::<u8>(), numbers * size_of::<T>());
-        // SAFETY: the caller's word; the instructions are part of SSE2, which is always there.
-        unsafe {
-            while left >= 8 {
-                let wide = left >= 16 && (to as usize).is_multiple_of(16);
-                match wide {
-                    true => _mm_stream_si128(to.cast(), _mm_loadu_si128(from.cast())),
-                    false => _mm_stream_si64(to.cast(), from.cast::<i64>().read_unaligned()),
-                }
-                let step = if wide { 16 } else { 8 };
-                (from, to, left) = (from.add(step), to.add(step), left - step);
-            }
-            std::ptr::copy_nonoverlapping(from, to, left);
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    // SAFETY: the caller's word.
-    unsafe {
-        std::ptr::copy_nonoverlapping(from, to, numbers);
     }
 }
 

@@ -195,7 +195,7 @@ impl<T: Real> Fft<T> {
                     return;
                 }
                 for g in 0..desk.groups {
-                    let area = desk.work.of_group(g);
+                    let area = Port::<V>::of_group(&desk.work, g);
                     self.pass::<V, Even<T>>(next, area, (start, blocks), (area, 1), desk.touch);
                 }
                 blocks *= self.levels[next].radix;
@@ -247,7 +247,7 @@ impl<T: Real> Fft<T> {
                 for (b, &base) in base.iter().enumerate() {
                     let block = work.group(g).add(b * self.leaf_len * V::LANES);
                     let len = if self.backward { self.leaf_len } else { 0 };
-                    let places = Places { base, stride, len, group: g, to };
+                    let places = Places { base, stride, len, to: to.of_group(g) };
                     match &self.leaf {
                         Leaf::Radix(_) => unreachable!("done above"),
                         Leaf::Rader(rader) => rader.run::<V, D>(block, places, spare, touch),
@@ -270,14 +270,13 @@ pub(super) struct Desk<'a, 'b, T> {
     pub touch: &'a mut Touch<'b, T>,
 }
 
-/// The places of one block's results: the first, from one to the next, how
-/// many where they go in reverse, and whose.
+/// The places of one block's results: the first, from one to the next, and how
+/// many where they go in reverse.
 #[derive(Clone, Copy)]
 pub(super) struct Places<D> {
     base: usize,
     stride: isize,
     len: usize,
-    group: usize,
     to: D,
 }
 
@@ -291,7 +290,7 @@ impl<D> Places<D> {
     {
         let k = if k == 0 { 0 } else { self.len.abs_diff(k) };
         // SAFETY: the caller's promise.
-        unsafe { self.to.put(self.base.wrapping_add_signed(k as isize * self.stride), self.group, x) };
+        unsafe { self.to.put(self.base.wrapping_add_signed(k as isize * self.stride), x) };
     }
 }
 
@@ -312,7 +311,7 @@ impl<V: Vector, S: Port<V>> Op<V> for Copy<V, S> {
             for g in 0..self.groups {
                 // SAFETY: source and scratch have n elements of every group.
                 unsafe {
-                    let x = self.from.read::<1>(k, 0, g)[0];
+                    let x = self.from.of_group(g).get(k);
                     x.put(self.work.group(g), k);
                 }
             }
@@ -346,20 +345,22 @@ impl<V: Vector, S: Port<V>, const R: usize> Op<V> for Pass<'_, '_, V, S, R> {
             let start = self.start + block * R * m;
             let mut w = self.twiddles;
             for j in start..start + m {
-                for g in 0..self.groups {
+                let mut from = self.from;
+                let mut work = self.work.start.wrapping_add(j * V::LANES);
+                for _ in 0..self.groups {
                     // SAFETY: blocks and elements as the struct says; R - 1 twiddles for each j.
                     unsafe {
-                        let mut x = self.from.read::<R>(j, step, g);
+                        let mut x = from.read::<R>(j, step);
                         // What comes next takes the places in cache of what was just read.
                         if S::FAR && j + 1 < start + m {
-                            self.from.fetch::<R>(j + 1, step, g, false);
+                            from.fetch::<R>(j + 1, step, false);
                         } else if S::FAR
-                            && let Some(next) = self.from.next()
+                            && let Some(next) = from.next()
                         {
-                            next.fetch::<R>(0, step, g, false);
+                            next.fetch::<R>(0, step, false);
                         }
                         dft::<V, R>(&mut x);
-                        let mut to = self.work.group(g).add(j * V::LANES);
+                        let mut to = work;
                         x[0].store(to);
                         to = to.wrapping_offset(jump);
                         for p in 1..R {
@@ -367,6 +368,7 @@ impl<V: Vector, S: Port<V>, const R: usize> Op<V> for Pass<'_, '_, V, S, R> {
                             x[p].times_factor(w.add(FACTOR * (p - 1))).store(to);
                         }
                     }
+                    (from, work) = (from.of_group(1), work.wrapping_add(self.work.pitch));
                     self.touch.fetch(share);
                 }
                 w = w.wrapping_add(FACTOR * (R - 1));
@@ -402,22 +404,24 @@ impl<V: Vector, D: Port<V>, const R: usize> Op<V> for Last<'_, '_, V, D, R> {
         let (jump, stride) = steps::<R>(self.backward, self.stride);
         for (block, &base) in self.base.iter().enumerate() {
             let next = self.base.get(block + 1);
-            for g in 0..self.groups {
+            let mut to = self.to;
+            let mut work = self.work.start.wrapping_add(block * R * V::LANES);
+            for _ in 0..self.groups {
                 // SAFETY: one block of R elements for every base and group.
                 unsafe {
-                    let work = self.work.group(g).add(block * R * V::LANES);
                     let mut x = [V::zero(); R];
                     for q in 0..R {
                         x[q] = V::get(work, q);
                     }
                     dft::<V, R>(&mut x);
-                    self.to.write::<R>(base, base.wrapping_add_signed(jump), stride, g, x);
+                    to.write::<R>(base, base.wrapping_add_signed(jump), stride, x);
                     if D::FAR
                         && let Some(&next) = next
                     {
-                        self.to.fetch::<R>(next, self.stride, g, true);
+                        to.fetch::<R>(next, self.stride, true);
                     }
                 }
+                (to, work) = (to.of_group(1), work.wrapping_add(self.work.pitch));
                 self.touch.fetch(share);
             }
         }

@@ -7,7 +7,9 @@ use super::along_real::{AlongReal, FoldAlong, UnfoldAlong};
 use super::fft::{Desk, Fft};
 use super::moves::{Form, Gather, Move, Scatter};
 use super::pocket::{Taking, pitch};
-use super::ports::{Even, Finish, Rows, are_aliases, are_rows, gaps, list_rows, whole, whole_cache_lines};
+use super::ports::{
+    Even, Finish, Port, Rows, are_aliases, are_rows, gaps, list_rows, whole, whole_cache_lines,
+};
 use super::real::{Fold, Mirror, Unfold, twiddles};
 use super::touch::Touch;
 use super::vector::Vector;
@@ -225,10 +227,10 @@ impl<V: Vector> NativeLines<V> {
                 let area = b.group(g);
                 match team.rows_out.unwrap_or(Side::Even(a)) {
                     Side::Rows(rows) => {
-                        V::enter(Unfold::<V, _> { area, half, twiddles, to: rows.of_group::<V>(g) })
+                        V::enter(Unfold::<V, _> { area, half, twiddles, to: Port::<V>::of_group(&rows, g) })
                     }
                     Side::Even(even) => {
-                        V::enter(Unfold::<V, _> { area, half, twiddles, to: even.of_group(g) })
+                        V::enter(Unfold::<V, _> { area, half, twiddles, to: Port::<V>::of_group(&even, g) })
                     }
                 }
             }
@@ -253,10 +255,10 @@ impl<V: Vector> NativeLines<V> {
                 match team.rows_in.unwrap_or(Side::Even(b)) {
                     _ if !halved => V::enter(Mirror::<V> { area, n: half, lanes: PhantomData }),
                     Side::Rows(rows) => {
-                        V::enter(Fold::<V, _> { from: rows.of_group::<V>(g), half, twiddles, area })
+                        V::enter(Fold::<V, _> { from: Port::<V>::of_group(&rows, g), half, twiddles, area })
                     }
                     Side::Even(even) => {
-                        V::enter(Fold::<V, _> { from: even.of_group(g), half, twiddles, area })
+                        V::enter(Fold::<V, _> { from: Port::<V>::of_group(&even, g), half, twiddles, area })
                     }
                 }
             }
@@ -329,7 +331,7 @@ impl<V: Vector> NativeLines<V> {
     ) -> Team<'a, 'b, V> {
         let groups = sheet.most.min((block.lines - first) / V::LINES);
         let (len_in, len_out) = (self.spec.kind.len_in(self.spec.n), self.spec.kind.len_out(self.spec.n));
-        let finish = Finish { scale: self.scale, stream: sheet.stream };
+        let finish = Finish::new(self.scale, sheet.stream);
         let side = |strips: &[Strip<V::T>], len: usize, table: *const *mut V::T, pocketed: bool| match whole(
             strips, len,
         ) {
@@ -377,14 +379,14 @@ impl<V: Vector> NativeLines<V> {
         block: &Block<'_, V::T>,
         [from, to]: [&Strip<V::T>; 2],
         scratch: &mut [V::T],
-    ) {
+    ) -> bool {
         let width = self.spec.kind.width_out();
         let stream = block.store == Store::Stream
             && width == 2
             && self.along_real.is_none()
             && along.is_even()
             && whole_cache_lines::<V>(block.to, width, block.lines, 1);
-        let finish = Finish { scale: self.scale, stream };
+        let finish = Finish::new(self.scale, stream);
         let mut touch = self.touch(block, (true, true), stream);
         // Apart by a cache line, so that lines of a power of two do not meet in the cache.
         let lane = 2 * self.fft.n + 64 / size_of::<V::T>();
@@ -414,6 +416,7 @@ impl<V: Vector> NativeLines<V> {
                 }
             }
         }
+        touch.finish(block)
     }
 
     /// The walk over what is fetched meanwhile.
@@ -428,7 +431,7 @@ impl<V: Vector> NativeLines<V> {
         let moves = usize::from(!rows_in) + usize::from(!rows_out);
         let visits = block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.passes() + moves);
         let reserve = block.store != Store::Plain && !stream;
-        Touch::new(block, reserve, (kind.width_in(), kind.width_out()), visits)
+        Touch::new(block, reserve, (kind.width_in(), kind.width_out()), visits).leave(block, visits)
     }
 
     /// The walk that takes the next block along.
@@ -494,8 +497,7 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         }
         if let (Some(along), Some(strips)) = (&self.along, self.stacks(block)) {
             // SAFETY: the caller's promises.
-            unsafe { self.along(along, block, strips, scratch) };
-            return false;
+            return unsafe { self.along(along, block, strips, scratch) };
         }
         // SAFETY: the length of the scratch was checked.
         let sheet = unsafe { self.sheet(block, scratch.as_mut_ptr()) };
@@ -520,6 +522,6 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
                 }
             }
         }
-        touch.finish()
+        touch.finish(block)
     }
 }

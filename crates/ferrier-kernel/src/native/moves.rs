@@ -137,11 +137,18 @@ unsafe fn load_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T) {
         let mut row = start.wrapping_offset(k as isize * it.strip.step);
         // SAFETY: a full group's row, or a copy of what there is of it.
         unsafe {
-            if it.lines < V::LINES {
-                std::ptr::copy_nonoverlapping(row, copy.as_mut_ptr(), it.lines * 2);
-                row = copy.as_mut_ptr();
-            }
-            V::load(row).put(it.area, it.strip.at + k);
+            let x = match it.lines {
+                // The last column of a real spectrum is often alone.
+                1 => V::load_twin(row),
+                lines => {
+                    if lines < V::LINES {
+                        std::ptr::copy_nonoverlapping(row, copy.as_mut_ptr(), lines * 2);
+                        row = copy.as_mut_ptr();
+                    }
+                    V::load(row)
+                }
+            };
+            x.put(it.area, it.strip.at + k);
         }
     }
 }
@@ -225,7 +232,10 @@ unsafe fn store_rows<V: Vector>(it: &Move<'_, V>, start: *mut V::T, scale: V) {
             let x = V::load(it.vector(it.strip.at + k)).mul(scale);
             if it.lines < V::LINES {
                 x.store(copy.as_mut_ptr());
-                std::ptr::copy_nonoverlapping(copy.as_ptr(), row, it.lines * 2);
+                match it.lines {
+                    1 => std::ptr::copy_nonoverlapping(copy.as_ptr(), row, 2),
+                    lines => std::ptr::copy_nonoverlapping(copy.as_ptr(), row, lines * 2),
+                }
             } else if it.stream {
                 x.stream(row);
             } else {

@@ -14,24 +14,27 @@ pub(super) trait Port<V: Vector>: Copy {
     /// [fetched](Port::fetch) shortly before their use.
     const FAR: bool;
 
-    /// The elements `first`, `first + step`, ... of group `g`.
+    /// The port of the group `g` groups on.
+    fn of_group(&self, g: usize) -> Self;
+
+    /// The elements `first`, `first + step`, ... of the first group.
     ///
     /// # Safety
     /// Inside [`Vector::enter`]; the port has them.
-    unsafe fn read<const R: usize>(&self, first: usize, step: isize, g: usize) -> [V; R];
+    unsafe fn read<const R: usize>(&self, first: usize, step: isize) -> [V; R];
 
-    /// Stores elements `first`, `first + step`, ... of group `g`, but the
+    /// Stores elements `first`, `first + step`, ... of the first group, but the
     /// first of them as element `head`.
     ///
     /// # Safety
     /// As for [`read`](Port::read).
-    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, g: usize, x: [V; R]);
+    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, x: [V; R]);
 
     /// Fetches them, to be read or to be written.
     ///
     /// # Safety
     /// As for [`read`](Port::read).
-    unsafe fn fetch<const R: usize>(&self, first: usize, step: isize, g: usize, write: bool);
+    unsafe fn fetch<const R: usize>(&self, first: usize, step: isize, write: bool);
 
     /// Where elements come from the next time.
     fn next(&self) -> Option<Self> {
@@ -43,37 +46,43 @@ pub(super) trait Port<V: Vector>: Copy {
     #[inline(always)]
     unsafe fn get(&self, k: usize) -> V {
         // SAFETY: the caller's promise.
-        unsafe { self.read::<1>(k, 0, 0)[0] }
+        unsafe { self.read::<1>(k, 0)[0] }
     }
 
     /// # Safety
     /// As for [`read`](Port::read).
     #[inline(always)]
-    unsafe fn put(&self, k: usize, g: usize, x: V) {
+    unsafe fn put(&self, k: usize, x: V) {
         // SAFETY: the caller's promise.
-        unsafe { self.write::<1>(k, k, 0, g, [x]) };
+        unsafe { self.write::<1>(k, k, 0, [x]) };
     }
 }
 
 /// How elements are stored.
 #[derive(Clone, Copy)]
 pub(super) struct Finish<T> {
-    /// What they are multiplied by.
-    pub scale: T,
+    /// What they are multiplied by, and whether that is one.
+    scale: T,
+    as_is: bool,
     /// Whether they go past the caches.
     pub stream: bool,
 }
 
 impl<T: Real> Finish<T> {
+    /// Multiplied by `scale`, past the caches or not.
+    pub fn new(scale: T, stream: bool) -> Self {
+        Finish { scale, as_is: scale == T::rounded(1.0), stream }
+    }
+
     /// As they are.
     pub fn plain() -> Self {
-        Finish { scale: T::rounded(1.0), stream: false }
+        Finish::new(T::rounded(1.0), false)
     }
 
     /// Products with one change no bit.
     #[inline(always)]
     pub fn scaled<V: Vector<T = T>, const R: usize>(&self, mut x: [V; R]) -> [V; R] {
-        if self.scale != T::rounded(1.0) {
+        if !self.as_is {
             for x in &mut x {
                 *x = x.mul(V::splat(self.scale));
             }
@@ -104,20 +113,20 @@ impl<T: Real> Even<T> {
     pub fn group(&self, g: usize) -> *mut T {
         self.start.wrapping_add(g * self.pitch)
     }
-
-    /// Those of group `g` alone.
-    pub fn of_group(&self, g: usize) -> Self {
-        Even { start: self.group(g), ..*self }
-    }
 }
 
 impl<V: Vector> Port<V> for Even<V::T> {
     const FAR: bool = false;
 
     #[inline(always)]
-    unsafe fn read<const R: usize>(&self, first: usize, step: isize, g: usize) -> [V; R] {
+    fn of_group(&self, g: usize) -> Self {
+        Even { start: self.group(g), ..*self }
+    }
+
+    #[inline(always)]
+    unsafe fn read<const R: usize>(&self, first: usize, step: isize) -> [V; R] {
         let mut x = [V::zero(); R];
-        let mut from = self.group(g).wrapping_offset(first as isize * self.step);
+        let mut from = self.start.wrapping_offset(first as isize * self.step);
         for x in &mut x {
             // SAFETY: the caller's promise.
             *x = unsafe { V::load(from) };
@@ -127,11 +136,10 @@ impl<V: Vector> Port<V> for Even<V::T> {
     }
 
     #[inline(always)]
-    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, g: usize, x: [V; R]) {
+    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, x: [V; R]) {
         let x = self.finish.scaled(x);
-        let group = self.group(g);
-        let head = group.wrapping_offset(head as isize * self.step);
-        let mut to = group.wrapping_offset(first as isize * self.step);
+        let head = self.start.wrapping_offset(head as isize * self.step);
+        let mut to = self.start.wrapping_offset(first as isize * self.step);
         let step = step * self.step;
         // SAFETY: the caller's promise.
         unsafe {
@@ -152,7 +160,7 @@ impl<V: Vector> Port<V> for Even<V::T> {
     }
 
     #[inline(always)]
-    unsafe fn fetch<const R: usize>(&self, _: usize, _: isize, _: usize, _: bool) {}
+    unsafe fn fetch<const R: usize>(&self, _: usize, _: isize, _: bool) {}
 }
 
 /// Complex rows in several pieces of memory, or far apart: `table[k] + at` is
@@ -168,20 +176,18 @@ pub(super) struct Rows<T> {
     pub ahead: *const *mut T,
 }
 
-impl<T: Copy> Rows<T> {
-    /// Those of group `g` alone.
-    pub fn of_group<V: Vector<T = T>>(&self, g: usize) -> Self {
-        Rows { at: self.at + g * V::LANES, ..*self }
-    }
-}
-
 impl<V: Vector> Port<V> for Rows<V::T> {
     const FAR: bool = true;
 
     #[inline(always)]
-    unsafe fn read<const R: usize>(&self, first: usize, step: isize, g: usize) -> [V; R] {
+    fn of_group(&self, g: usize) -> Self {
+        Rows { at: self.at + g * V::LANES, ..*self }
+    }
+
+    #[inline(always)]
+    unsafe fn read<const R: usize>(&self, first: usize, step: isize) -> [V; R] {
         let mut x = [V::zero(); R];
-        let (mut row, at) = (self.table.wrapping_add(first), self.at + g * V::LANES);
+        let (mut row, at) = (self.table.wrapping_add(first), self.at);
         for x in &mut x {
             // SAFETY: the caller's promise.
             *x = unsafe { V::load((*row).add(at)) };
@@ -191,9 +197,9 @@ impl<V: Vector> Port<V> for Rows<V::T> {
     }
 
     #[inline(always)]
-    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, g: usize, x: [V; R]) {
+    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, x: [V; R]) {
         let x = self.finish.scaled(x);
-        let (mut row, at) = (self.table.wrapping_add(first), self.at + g * V::LANES);
+        let (mut row, at) = (self.table.wrapping_add(first), self.at);
         // SAFETY: the caller's promise.
         unsafe {
             let head = (*self.table.add(head)).add(at);
@@ -214,11 +220,11 @@ impl<V: Vector> Port<V> for Rows<V::T> {
     }
 
     #[inline(always)]
-    unsafe fn fetch<const R: usize>(&self, first: usize, step: isize, g: usize, write: bool) {
+    unsafe fn fetch<const R: usize>(&self, first: usize, step: isize, write: bool) {
         if write && !self.reserve {
             return;
         }
-        let (mut row, at) = (self.table.wrapping_add(first), self.at + g * V::LANES);
+        let (mut row, at) = (self.table.wrapping_add(first), self.at);
         for _ in 0..R {
             // SAFETY: the caller's promise.
             let place = unsafe { *row }.wrapping_add(at).cast_const().cast();

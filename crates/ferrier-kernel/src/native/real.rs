@@ -38,8 +38,8 @@ impl<V: Vector, D: Port<V>> Op<V> for Unfold<'_, V, D> {
                 let b = V::get(self.area, if k == 0 { 0 } else { mirror });
                 let even = a.add_conj(b);
                 let odd = a.sub_conj(b).times_factor(w.as_ptr());
-                self.to.put(k, 0, even.sub_i(odd));
-                self.to.put(mirror, 0, even.add_i(odd).conj());
+                self.to.put(k, even.sub_i(odd));
+                self.to.put(mirror, even.add_i(odd).conj());
             }
         }
     }

@@ -1,12 +1,14 @@
 //! Prefetching, spread over the passes of a block: first the places where it
-//! will be stored, then the lines of the next block.
+//! will be stored, then the lines of the next block. What leaves a cache does so along the way.
 //!
 //! Memory and arithmetic only overlap where the processor is told early what
 //! will be needed: it does not see strided rows coming, contiguous lines only
 //! up to the next page, and stores not at all.
 
+use std::cell::Cell;
+
 use super::pocket::Taking;
-use crate::{Block, Strip};
+use crate::{Block, Leaving, Strip};
 
 const LINE: usize = 64;
 
@@ -42,6 +44,18 @@ pub(super) struct Touch<'a, T> {
     rate: usize,
     /// What is taken along, instead of all this.
     taking: Option<Taking<T>>,
+    /// What leaves meanwhile, and how many cache lines of it per 1024 elements.
+    leaving: Leaving<T>,
+    leaving_rate: usize,
+    /// Whether anything leaves or is taken along.
+    moves: bool,
+}
+
+/// What to do at a visit.
+#[derive(Clone, Copy)]
+pub(super) struct Share {
+    fetch: usize,
+    leave: usize,
 }
 
 impl<'a, T> Touch<'a, T> {
@@ -63,39 +77,70 @@ impl<'a, T> Touch<'a, T> {
     pub fn nothing() -> Self {
         let null = std::ptr::null();
         let (now, next) = (List::NONE, List::NONE);
-        let taking = None;
-        Touch { now, next, at: null, end: null, start: null, bytes: 0, pitch: 0, runs: 0, rate: 0, taking }
+        let (taking, leaving) = (None, Leaving::default());
+        let (at, end, start) = (null, null, null);
+        let (bytes, pitch, runs, rate, leaving_rate) = (0, 0, 0, 0, 0);
+        let moves = false;
+        Touch { now, next, at, end, start, bytes, pitch, runs, rate, taking, leaving, leaving_rate, moves }
     }
 
     /// A walk that takes rows along, `vectors` in all.
     pub fn taking(taking: Taking<T>, vectors: usize, visits: usize) -> Self {
         let rate = (vectors * 1024).div_ceil(visits.max(1));
-        Touch { rate, taking: Some(taking), ..Touch::nothing() }
+        Touch { rate, taking: Some(taking), moves: true, ..Touch::nothing() }
     }
 
-    /// Takes along what is left, if anything is; whether it was to.
-    pub fn finish(&mut self) -> bool {
+    /// Lets what leaves with the block leave, within `visits` visits of an element.
+    pub fn leave(mut self, block: &Block<'_, T>, visits: usize) -> Self {
+        self.leaving = block.leaving.map(Cell::take).unwrap_or_default();
+        self.leaving_rate = (self.leaving.cache_lines() * 1024).div_ceil(visits.max(1));
+        self.moves |= !self.leaving.is_empty();
+        self
+    }
+
+    /// Takes along what is left, if anything is; whether it was to. What has not left goes back to the block.
+    pub fn finish(&mut self, block: &Block<'_, T>) -> bool {
+        match block.leaving {
+            Some(cell) if !self.leaving.is_empty() => cell.set(self.leaving),
+            _ => {}
+        }
         let Some(taking) = &mut self.taking else { return false };
         taking.more(usize::MAX);
         true
     }
 
-    /// How many cache lines to [`fetch`](Touch::fetch) with a visit of `elements` elements.
+    /// What to do with every visit of `elements` elements.
     #[inline(always)]
-    pub fn share(&self, elements: usize) -> usize {
-        (self.rate * elements).div_ceil(1024)
+    pub fn share(&self, elements: usize) -> Share {
+        let part = |rate: usize| (rate * elements).div_ceil(1024);
+        Share { fetch: part(self.rate), leave: part(self.leaving_rate) }
     }
 
     /// Fetches a few more, or takes them along.
     #[inline(always)]
-    pub fn fetch(&mut self, share: usize) {
-        if let Some(taking) = &mut self.taking {
-            return taking.more(share);
+    pub fn fetch(&mut self, share: Share) {
+        if self.moves {
+            return self.carry(share);
         }
-        if self.runs == 0 {
-            return;
+        if self.runs > 0 {
+            self.prefetch(share);
         }
-        for _ in 0..share {
+    }
+
+    /// Lets some more leave, takes some more along; else fetches.
+    #[inline(never)]
+    fn carry(&mut self, share: Share) {
+        self.leaving.more(share.leave);
+        match &mut self.taking {
+            Some(taking) => taking.more(share.fetch),
+            None if self.runs > 0 => self.prefetch(share),
+            None => {}
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch(&mut self, share: Share) {
+        for _ in 0..share.fetch {
             if self.now.write {
                 prefetch_to_write(self.at)
             } else {

@@ -1,5 +1,6 @@
 //! Plans: recipes bound to ranks and memory.
 
+mod agree;
 mod apply;
 mod arrays;
 pub(crate) mod bind;
@@ -31,13 +32,13 @@ use std::time::Instant;
 
 use serde::Serialize;
 
+pub(crate) use agree::{agree, default_exchange, encodes_in_nodes, threads};
+#[cfg(feature = "cuda")]
+pub(crate) use agree::{agree_on, compare};
 pub use certificate::Certificate;
 pub(crate) use data::Rows;
 pub use data::{Array, Data, DataMut, Workspace};
 pub use draft::{Draft, Planner};
-pub(crate) use draft::{agree, default_exchange, encodes_in_nodes, threads};
-#[cfg(feature = "cuda")]
-pub(crate) use draft::{agree_on, compare};
 pub use events::{Event, EventKind};
 pub use operator::{Formula, Modes, Operator, Run, Tables, pointwise};
 

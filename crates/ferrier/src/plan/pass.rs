@@ -1,5 +1,6 @@
 //! Passes, ready to run: blocks of lines shared out over threads.
 
+use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,10 +11,10 @@ use super::lines::{Axes, BlockAt, LineGrid, Side};
 use super::lower::{Areas, Base, Handling, Piece, Site, Wired};
 use super::operator::Operator;
 use super::order::Part;
-use super::outlet::Outlet;
+use super::outlet::{Departure, Outlet};
 use super::schedule::{self, Leg, Pass, Schedule, Touch};
 use super::tool::Tool;
-use crate::kernel::{Block, LineKind, Store, Strip, fence};
+use crate::kernel::{Block, Leaving, LineKind, Store, Strip, fence};
 use crate::machine::SendPtr;
 use crate::modes::Run;
 use crate::pool::Pool;
@@ -27,10 +28,19 @@ enum Work<T> {
     /// This rank has nothing here.
     Nothing,
     /// Lines along one axis, any block by any thread.
-    Lines(LineGrid<T>),
+    Lines(Box<LineGrid<T>>),
     /// Two axes: each plane through `first` into scratch (or straight into
     /// the target) and through `second` to its place, or back into scratch and out of there.
-    Planes { first: LineGrid<T>, second: Box<LineGrid<T>>, plane: usize, outlet: Option<Outlet> },
+    Planes(Box<Planes<T>>),
+}
+
+/// Two axes, plane by plane.
+struct Planes<T> {
+    first: LineGrid<T>,
+    second: LineGrid<T>,
+    /// Numbers of the plane in scratch.
+    plane: usize,
+    outlet: Option<Outlet>,
 }
 
 impl<T> Work<T> {
@@ -43,9 +53,9 @@ impl<T> Work<T> {
                 grid.pocket = if handling.pockets { grid.pocket } else { 0 };
             }
             // Planes come in one piece, which processors fetch by themselves.
-            Work::Planes { first, second, .. } => {
-                second.stream = handling.stream;
-                (first.pocket, second.pocket) = (0, 0);
+            Work::Planes(planes) => {
+                planes.second.stream = handling.stream;
+                (planes.first.pocket, planes.second.pocket) = (0, 0);
             }
         }
     }
@@ -172,20 +182,21 @@ impl<T: Real> BoundPass<T> {
                 let all = Run::whole(arrive.hi[along]);
                 let sides = [&from, &to].map(|pieces| Side::even(pieces, &all, width(pass.leave.real)));
                 let axes = Axes::choose(along, &from, &to);
-                Work::Lines(LineGrid::new(axes, &arrive, sides[0], sides[1], lines, (&arrays, None)))
+                Work::Lines(Box::new(LineGrid::new(
+                    axes,
+                    &arrive,
+                    sides[0],
+                    sides[1],
+                    lines,
+                    (&arrays, None),
+                )))
             }
             [leg] => {
                 let axes = leg.axes().unwrap_or_else(|| Axes::choose(leg.axis, &from, &to));
                 let [from, to] = sides(leg, &from, &to);
                 let domain = leg.lines_in(&arrive);
-                Work::Lines(LineGrid::new(
-                    axes,
-                    &domain,
-                    from,
-                    to,
-                    make(leg)?,
-                    (&arrays, site.handling.block),
-                ))
+                let arrays = (&arrays, site.handling.block);
+                Work::Lines(Box::new(LineGrid::new(axes, &domain, from, to, make(leg)?, arrays)))
             }
             [one, two] => planes(site, (&arrive, &arrays), &from, &to, [one, two], make)?,
             _ => unreachable!("a pass has at most two legs"),
@@ -215,7 +226,7 @@ impl<T: Real> BoundPass<T> {
         match &self.work {
             Work::Nothing => 0,
             Work::Lines(grid) => grid.scratch(),
-            Work::Planes { first, second, plane, .. } => plane + first.scratch().max(second.scratch()),
+            Work::Planes(planes) => planes.plane + planes.first.scratch().max(planes.second.scratch()),
         }
     }
 
@@ -224,7 +235,7 @@ impl<T: Real> BoundPass<T> {
         match &self.work {
             Work::Nothing => 0,
             Work::Lines(grid) => grid.blocks,
-            Work::Planes { first, second, .. } => first.blocks + second.blocks,
+            Work::Planes(planes) => planes.first.blocks + planes.second.blocks,
         }
     }
 
@@ -233,7 +244,7 @@ impl<T: Real> BoundPass<T> {
         match &self.work {
             Work::Nothing => 0,
             Work::Lines(grid) => grid.most_strips(),
-            Work::Planes { first, second, .. } => first.most_strips().max(second.most_strips()),
+            Work::Planes(planes) => planes.first.most_strips().max(planes.second.most_strips()),
         }
     }
 
@@ -261,11 +272,8 @@ impl<T: Real> BoundPass<T> {
                 Work::Lines(grid) => unsafe {
                     self.run_lines(grid, hand, pool.threads(), &mut pace, operator);
                 },
-                Work::Planes { first, second, plane, outlet } => {
-                    let plane = (*plane, outlet.as_ref());
-                    // SAFETY: the caller's word.
-                    unsafe { self.run_planes([first, second], plane, hand, &mut pace, operator) }
-                }
+                // SAFETY: the caller's word.
+                Work::Planes(planes) => unsafe { self.run_planes(planes, hand, &mut pace, operator) },
             }
             fence();
         });
@@ -297,44 +305,58 @@ impl<T: Real> BoundPass<T> {
         while let Some(now) = next {
             next = claim();
             // SAFETY: the caller's word.
-            unsafe { run_block(grid, &now, next.as_ref(), hand, scratch, operator) };
+            unsafe { run_block(grid, &now, (next.as_ref(), None), hand, scratch, operator) };
             pace.step();
         }
     }
 
+    /// Planes in turn, each through both legs.
     unsafe fn run_planes(
         &self,
-        grids: [&LineGrid<T>; 2],
-        (plane, outlet): (usize, Option<&Outlet>),
+        planes: &Planes<T>,
         hand: &mut Hand<T>,
         pace: &mut Pace<'_>,
         operator: Option<&dyn Operator<T>>,
     ) {
-        let (low, high) = grids[0].planes;
-        let units = (high - low) * grids[0].batch();
+        let Planes { first, second, plane, outlet } = planes;
+        let (low, high) = first.planes;
+        let units = (high - low) * first.batch();
         // SAFETY: the hand's scratch is its own; the plane at its start is reached through strips only.
         let scratch = unsafe {
-            std::slice::from_raw_parts_mut(hand.scratch.get().add(plane), hand.scratch_len - plane)
+            std::slice::from_raw_parts_mut(hand.scratch.get().add(*plane), hand.scratch_len - plane)
         };
+        let mut departure =
+            outlet.as_ref().map(|outlet| Departure::new(outlet, hand.scratch.get().cast_const()));
         loop {
             let unit = self.next.fetch_add(1, Ordering::Relaxed);
             if unit >= units {
-                return;
+                break;
             }
             let (batch, index) = (unit / (high - low), low + unit % (high - low));
-            for grid in grids {
-                let mut blocks = grid.plane_blocks(batch, index).peekable();
-                while let Some(at) = blocks.next() {
-                    // SAFETY: the caller's word; planes are disjoint.
-                    unsafe { run_block(grid, &at, blocks.peek(), hand, scratch, operator) };
-                    pace.step();
-                }
+            let mut blocks = first.plane_blocks(batch, index).peekable();
+            while let Some(at) = blocks.next() {
+                let next = blocks.peek();
+                let leaving = departure.as_mut().map(|departure| {
+                    departure.make_room(at.lane + at.lanes, next.map_or(0, |next| next.lane + next.lanes));
+                    &departure.leaving
+                });
+                // SAFETY: the caller's word; planes are disjoint.
+                unsafe { run_block(first, &at, (next, leaving), hand, scratch, operator) };
+                pace.step();
             }
-            if let Some(outlet) = outlet {
+            // What was not overwritten row by row has left before it is touched.
+            departure.iter_mut().for_each(Departure::finish);
+            for at in second.plane_blocks(batch, index) {
+                // SAFETY: as above.
+                unsafe { run_block(second, &at, (None, None), hand, scratch, operator) };
+                pace.step();
+            }
+            if let Some(departure) = &mut departure {
                 // SAFETY: as above; the plane is at the start of the scratch.
-                unsafe { outlet.run(hand.scratch.get().cast_const(), &hand.bases, batch, index) };
+                unsafe { departure.begin(&hand.bases, batch, index) };
             }
         }
+        departure.iter_mut().for_each(Departure::finish);
     }
 }
 
@@ -343,7 +365,7 @@ impl<T: Real> BoundPass<T> {
 unsafe fn run_block<T: Real>(
     grid: &LineGrid<T>,
     at: &BlockAt,
-    next: Option<&BlockAt>,
+    (next, leaving): (Option<&BlockAt>, Option<&Cell<Leaving<T>>>),
     hand: &mut Hand<T>,
     scratch: &mut [T],
     operator: Option<&dyn Operator<T>>,
@@ -391,6 +413,7 @@ unsafe fn run_block<T: Real>(
         pocket: if grid.pocket > 0 { pockets[other] } else { std::ptr::null_mut() },
         pocketed: pocketed.is_some(),
         store,
+        leaving,
         ..Block::new(lanes, &hand.from, &hand.to)
     };
     // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
@@ -461,7 +484,7 @@ fn planes<T: Real>(
         LineGrid::new(axes[1], &between, middle, after, make(two)?, (arrays, site.handling.block));
     first.near[1] = !in_target;
     second.near = [true, in_target || two.ragged_to.is_some() || outlet.is_some()];
-    Ok(Work::Planes { first, second: Box::new(second), plane, outlet })
+    Ok(Work::Planes(Box::new(Planes { first, second, plane, outlet })))
 }
 
 /// A plane in a thread's scratch: rows along the first leg's axis or the
