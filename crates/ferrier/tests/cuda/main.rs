@@ -190,7 +190,7 @@ fn table(ranks: usize) {
     let mut turn = ranks;
     for case in cases().iter().step_by(thin()) {
         turn += 1;
-        let (exchange, kernel) = (EXCHANGES[turn % 6], KERNELS[turn / 2 % 3]);
+        let (exchange, kernel) = (EXCHANGES[turn % 6], *rng.pick(&KERNELS));
         let choice = Choice {
             exchange: Some(exchange.into()),
             kernel: Some(kernel.into()),
