@@ -33,6 +33,8 @@ pub(super) struct Lines {
     pub lone: Option<Lone>,
     /// Is what is loaded not wanted again soon?
     pub flowing: bool,
+    /// May it come while the kernel before still runs?
+    pub early: bool,
     pub cells: usize,
     pub count: usize,
     pub strips_at: usize,
@@ -360,6 +362,7 @@ impl<T: Real> Binder<'_, T> {
             strips,
             lone: table.lone().filter(|_| strips == [0; 2]),
             flowing: self.flows(from, to),
+            early: self.gpu.launches_early(),
             cells: self.tables.push(&table.cells),
             count: table.cells.len(),
             strips_at: self.tables.push(&table.strips),

@@ -123,6 +123,11 @@ impl Gpu {
         self.0.cache
     }
 
+    /// Can a kernel come while the one before still runs ([`Function::launch_early`])?
+    pub(super) fn launches_early(&self) -> bool {
+        self.0.capability >= (9, 0)
+    }
+
     /// Makes it the GPU that this thread's calls are for.
     pub(super) fn enter(&self) -> Result<()> {
         self.0.context.bind_to_thread().map_err(failed("the GPU does not answer"))

@@ -251,8 +251,14 @@ unsafe fn run_lines<T: Real>(
         threads: (lines.cut.threads * lines.cut.lines) as u32,
         shared: lines.cut.shared as u32,
     };
-    // SAFETY: the arguments are those of `lines.cu`, which waits before it touches arrays; the caller's word for the memory.
-    unsafe { function.launch_early(grid, stream.raw(), &mut arguments[..count]) }
+    // SAFETY: the arguments are those of `lines.cu`, which waits before it touches arrays; the caller's word for
+    // the memory.
+    unsafe {
+        match lines.early {
+            true => function.launch_early(grid, stream.raw(), &mut arguments[..count]),
+            false => function.launch(grid, stream.raw(), &mut arguments[..count]),
+        }
+    }
 }
 
 /// # Safety
