@@ -130,7 +130,63 @@ impl Axes {
     }
 }
 
+/// Lines whose planes follow each other as if they were one plane.
+struct Flat {
+    domain: Box3,
+    from: Vec<Piece>,
+    to: Vec<Piece>,
+}
+
+impl Flat {
+    /// None where there is a gap between planes, or pieces have parts of them.
+    fn new(axes: Axes, domain: &Box3, from: Side<'_>, to: Side<'_>) -> Option<Flat> {
+        let Axes { lanes, planes, .. } = axes;
+        let (low, width) = (domain.lo[planes], domain.shape()[lanes]);
+        let flat = |region: &Box3| {
+            let mut flat = *region;
+            (flat.lo[lanes], flat.hi[lanes]) =
+                ((region.lo[planes] - low) * width, (region.hi[planes] - low) * width);
+            (flat.lo[planes], flat.hi[planes]) = (0, 1);
+            flat
+        };
+        let whole = |piece: &Piece| {
+            (piece.region.lo[lanes], piece.region.hi[lanes]) == (domain.lo[lanes], domain.hi[lanes])
+                && piece.region.lo[planes] >= low
+                && piece.region.hi[planes] <= domain.hi[planes]
+                && piece.strides[planes] == width * piece.strides[lanes]
+        };
+        let pieces = |side: Side<'_>| -> Option<Vec<Piece>> {
+            let all = side.ragged.is_none() && side.pieces.iter().all(whole);
+            all.then(|| {
+                side.pieces.iter().map(|piece| Piece { region: flat(&piece.region), ..*piece }).collect()
+            })
+        };
+        Some(Flat { domain: flat(domain), from: pieces(from)?, to: pieces(to)? })
+    }
+}
+
 impl<T: Real> LineGrid<T> {
+    /// The same as [`new`](Self::new), with blocks that go on from plane to plane where they can: so they
+    /// begin with cache lines, and nothing is left over at the end of rows of an odd length.
+    pub fn across(
+        axes: Axes,
+        domain: &Box3,
+        from: Side<'_>,
+        to: Side<'_>,
+        tool: Tool<T>,
+        arrays: (&Range<usize>, Option<usize>),
+    ) -> Self {
+        // Operators want to know where lines are.
+        let flat = if matches!(tool, Tool::Lines(_)) { Flat::new(axes, domain, from, to) } else { None };
+        match &flat {
+            None => Self::new(axes, domain, from, to, tool, arrays),
+            Some(flat) => {
+                let (from, to) = (Side { pieces: &flat.from, ..from }, Side { pieces: &flat.to, ..to });
+                Self::new(axes, &flat.domain, from, to, tool, arrays)
+            }
+        }
+    }
+
     /// The grid of the lines along `axes.along` in `domain`; along that axis
     /// the pieces of `from` and `to` say themselves how far they reach.
     pub fn new(

@@ -196,7 +196,7 @@ impl<T: Real> BoundPass<T> {
                 let [from, to] = sides(leg, &from, &to);
                 let domain = leg.lines_in(&arrive);
                 let arrays = (&arrays, site.handling.block);
-                Work::Lines(Box::new(LineGrid::new(axes, &domain, from, to, make(leg)?, arrays)))
+                Work::Lines(Box::new(LineGrid::across(axes, &domain, from, to, make(leg)?, arrays)))
             }
             [one, two] => planes(site, (&arrive, &arrays), &from, &to, [one, two], make)?,
             _ => unreachable!("a pass has at most two legs"),
