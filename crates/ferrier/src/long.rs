@@ -55,6 +55,7 @@ impl Problem {
 
     /// Prepares plans for operators too ([`Plan::apply`](crate::Plan::apply)
     /// and its relatives), which take more time to make and may take more memory.
+    /// Not together with a [`tolerance`](Self::tolerance), since nobody knows how an operator lets errors grow.
     pub fn operators(mut self, yes: bool) -> Self {
         self.operators = yes;
         self
@@ -63,6 +64,12 @@ impl Problem {
     pub(crate) fn check_use(&self) -> std::result::Result<(), String> {
         if self.operators && self.axes.is_empty() {
             return Err("operators act on spectra, but no axis is transformed".into());
+        }
+        if self.operators && self.tolerance.is_some() {
+            return Err("a tolerance is kept by forward and backward transforms; an operator in between may let \
+                        errors grow by any factor: name a codec, which promises nothing, or go there and back with \
+                        a plan without operators"
+                .into());
         }
         if self.long && (self.axes != [1, 2] || self.mixed.is_some()) {
             return Err(format!("axes 1 and 2 of a long transform go together; got {:?}", self.axes));

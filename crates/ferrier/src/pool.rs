@@ -9,6 +9,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use crate::transport::{Bell, BusyThreads};
 use crate::{Error, Result};
@@ -21,6 +22,8 @@ struct Shared {
     round: AtomicUsize,
     running: AtomicUsize,
     stop: AtomicBool,
+    /// Is the next round far off?
+    resting: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     bell: Bell,
 }
@@ -34,8 +37,11 @@ unsafe impl Send for JobPtr {}
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    _busy: BusyThreads,
+    busy: Mutex<Option<BusyThreads>>,
 }
+
+/// A resting thread looks about so often.
+const REST: Duration = Duration::from_millis(20);
 
 impl Pool {
     /// A pool of `threads` threads, the calling one included.
@@ -45,10 +51,12 @@ impl Pool {
             round: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
+            resting: AtomicBool::new(false),
             panic: Mutex::new(None),
             bell: Bell::default(),
         });
-        let mut pool = Pool { shared, workers: Vec::new(), _busy: BusyThreads::new(threads.max(1) - 1) };
+        let busy = Mutex::new(Some(BusyThreads::new(threads.max(1) - 1)));
+        let mut pool = Pool { shared, workers: Vec::new(), busy };
         for index in 1..threads {
             let shared = pool.shared.clone();
             let worker = std::thread::Builder::new()
@@ -76,6 +84,9 @@ impl Pool {
             return job(0);
         }
         let shared = &*self.shared;
+        if shared.resting.swap(false, SeqCst) {
+            *lock(&self.busy) = Some(BusyThreads::new(self.workers.len()));
+        }
         // SAFETY: only the lifetime changes; below we wait until no thread uses the job any more.
         let erased = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), Job>(job) };
         *lock(&shared.job) = Some(JobPtr(erased));
@@ -88,6 +99,15 @@ impl Pool {
         if let Some(payload) = own.err().or(theirs) {
             resume_unwind(payload);
         }
+    }
+
+    /// Lets the threads sleep until the next run, and counts them no more:
+    /// the cores are another pool's. Without it, of two pools that take turns
+    /// one spins while the other works, or none does because they do not fit.
+    pub fn rest(&self) {
+        self.shared.resting.store(true, SeqCst);
+        drop(lock(&self.busy).take());
+        self.shared.bell.ring();
     }
 }
 
@@ -104,11 +124,14 @@ impl Drop for Pool {
 fn work(shared: &Shared, index: usize) {
     let mut done = 0;
     loop {
-        let stop = shared.bell.wait_until(|| {
+        let stop = shared.bell.wait_for(|| {
             if shared.stop.load(SeqCst) {
-                return Some(true);
+                return Ok(true);
             }
-            (shared.round.load(SeqCst) != done).then_some(false)
+            let again = shared.round.load(SeqCst) != done;
+            // Who knows that it is early sleeps at once.
+            let later = || shared.resting.load(SeqCst).then(|| Instant::now() + REST);
+            if again { Ok(false) } else { Err(later()) }
         });
         if stop {
             return;
@@ -154,6 +177,23 @@ mod tests {
             });
         }
         assert_eq!(counts.map(|count| count.into_inner()), [200; 3]);
+    }
+
+    #[test]
+    fn a_pool_that_rests_works_again() {
+        let pool = Pool::new(3).unwrap();
+        let count = AtomicUsize::new(0);
+        for _ in 0..3 {
+            pool.rest();
+            assert!(lock(&pool.busy).is_none(), "threads that rest are not counted");
+            for _ in 0..2 {
+                pool.run(&|_| {
+                    count.fetch_add(1, SeqCst);
+                });
+                assert!(lock(&pool.busy).is_some());
+            }
+        }
+        assert_eq!(count.into_inner(), 18);
     }
 
     #[test]

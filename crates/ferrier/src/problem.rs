@@ -375,8 +375,8 @@ impl Problem {
     /// [`Error::Problem`] for an axis of length 0, axes that repeat or do not
     /// exist, a halved axis that is not transformed, kinds that do not go
     /// together, modes to keep or points to fill that an axis does not have,
-    /// half of a long axis, operators without a transform, a batch of 0, a
-    /// size whose bytes do not fit the address space.
+    /// half of a long axis, operators without a transform or with a tolerance,
+    /// a batch of 0, a size whose bytes do not fit the address space.
     pub fn check(&self) -> Result<()> {
         let fail = |text: String| Err(Error::Problem(text));
         let [x, y, z] = self.shape;

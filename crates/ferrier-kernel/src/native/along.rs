@@ -188,9 +188,9 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
         let apart = self.base.len() / self.first_radix;
         for line in 0..self.lines {
             let (work, to) = (self.work.line(line), self.to.line(line));
-            for digit in (0..self.first_radix).step_by(V::LINES) {
-                let digit = digit.min(self.first_radix - V::LINES);
-                for first in digit * apart..(digit + 1) * apart {
+            for rest in 0..apart {
+                for digit in (0..self.first_radix).step_by(V::LINES) {
+                    let first = digit.min(self.first_radix - V::LINES) * apart + rest;
                     // SAFETY: blocks of R elements, with a base for each.
                     unsafe {
                         let mut x = Self::load(work.add(2 * R * first), 2 * R * apart);

@@ -44,12 +44,17 @@ impl<V: Vector> Op<V> for UnfoldAlong<'_, V> {
     #[inline(always)]
     unsafe fn run(self) {
         let half = self.real.half;
+        // All of them first: what was just stored in part cannot be loaded as a whole without waiting.
+        for line in 0..self.lines {
+            let from = self.from.line(line);
+            // SAFETY: `half` elements and one more.
+            unsafe { std::ptr::copy_nonoverlapping(from, from.add(2 * half), 2) };
+        }
         for line in 0..self.lines {
             let (from, to) = (self.from.line(line), self.to.line(line));
             // SAFETY: `half` elements and one more here, `half + 1` there; a vector fits between
             // the middle and the end.
             unsafe {
-                std::ptr::copy_nonoverlapping(from, from.add(2 * half), 2);
                 let mut w = self.real.twiddles.as_ptr();
                 for k in (0..half / 2).step_by(V::LINES) {
                     let mirror = half - k - (V::LINES - 1);

@@ -24,6 +24,10 @@ pub(super) fn factors(n: usize, radices: Radices) -> (Vec<usize>, usize) {
         left /= radix;
     }
     passes.sort_unstable_by(|a, b| b.cmp(a));
+    // Measured: an eighth faster, but not as part of longer lines.
+    if passes == [16, 4] {
+        passes = vec![8, 8];
+    }
     (passes, rest)
 }
 

@@ -247,6 +247,11 @@ impl<T: Real> Plan<T> {
         self.as_trial(BACKWARD, |plan| plan.out_of_place(BACKWARD, input, output, None, None))
     }
 
+    /// Lets the threads of the plan sleep until its next transform; see [`Pool::rest`].
+    pub(crate) fn rest(&self) {
+        self.pool.rest();
+    }
+
     /// [`forward`](Self::forward) with the caller's workspace instead of the plan's.
     ///
     /// # Errors

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::knobs::{Judge, Knobs, Site};
 use super::nelder_mead::Nearby;
-use super::session::{Bench, Findings, Limits, Progress, Session, median};
+use super::session::{Bench, Findings, Limits, Progress, Race, Session, median};
 use super::space::Point;
 use super::{Method, Options, Outcome};
 use crate::plan::{Array, DataMut, Modes, Operator, Workspace};
@@ -23,10 +23,10 @@ const REPEATS: f64 = 200.0;
 /// What rank 0 tells the others to do.
 #[derive(Debug, Serialize, Deserialize)]
 enum Order {
-    /// Run a choice; stop after a run that takes longer than `limit` (none: never).
-    Trial { choice: Box<Choice>, runs: usize, limit: Option<f64> },
+    /// Run a choice.
+    Alone { choice: Box<Choice>, runs: usize },
     /// Run two in turn.
-    Duel { one: Box<Choice>, other: Box<Choice>, rounds: usize },
+    Race { champion: Box<Choice>, other: Box<Choice>, race: Race },
     /// It is over.
     Done(Box<Outcome>),
 }
@@ -69,13 +69,11 @@ fn lead<T: Real>(
     watch: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Outcome> {
     let knobs = Knobs::new(&judge.site, given, &options.only);
-    let mut bench = Leader { lab, knobs: &knobs, judge };
     let search = method.searcher(options.seed);
-    // Where there may be tiles, some is left to tell reshapes apart.
     let tiles = knobs.space().parameters().iter().any(|parameter| parameter.name() == "tile");
     let two_stages = tiles && method.refines && judge.default.reshapes() > 0;
-    let limits = if two_stages { options.limits.part(1.0 - FINE) } else { options.limits };
-    let mut found = Session::new(knobs.space(), &mut bench, limits, watch).run(&*search)?;
+    let mut bench = Leader { lab, knobs: &knobs, judge, two_stages };
+    let mut found = Session::new(knobs.space(), &mut bench, options.limits, watch).run(&*search)?;
     let mut choice = knobs.choice(&found.point);
     if two_stages && judge.is_tiled(&choice) {
         choice = refine(lab, judge, choice, options, &mut found, watch)?;
@@ -84,10 +82,10 @@ fn lead<T: Real>(
     for rival in &options.rivals {
         rivals.push(match judge.identity(rival) {
             Ok(_) => {
-                let order =
-                    Order::Duel { one: Box::new(choice.clone()), other: Box::new(rival.clone()), rounds: 9 };
-                let times = lab.order(order)?;
-                Some([median(&times[0]) * 1e3, median(&times[1]) * 1e3])
+                let race = Race { rounds: 9, more: 0, patience: None };
+                let (champion, other) = (Box::new(choice.clone()), Box::new(rival.clone()));
+                let times = lab.order(Order::Race { champion, other, race })?;
+                Some(times.each_ref().map(|times| median(times) * 1e3))
             }
             Err(_) => None,
         });
@@ -124,7 +122,7 @@ fn refine<T: Real>(
         return Ok(start);
     }
     let knobs = Knobs::fine(&judge.site, &start, judge.default.reshapes());
-    let mut bench = Leader { lab, knobs: &knobs, judge };
+    let mut bench = Leader { lab, knobs: &knobs, judge, two_stages: false };
     let (trials, seconds) = (found.measured, found.seconds);
     let mut further = |progress: &Progress<'_>| {
         let (trials, seconds) = (trials + progress.trials, seconds + progress.seconds);
@@ -143,20 +141,25 @@ struct Leader<'a, T: Real> {
     lab: &'a mut Lab<T>,
     knobs: &'a Knobs,
     judge: &'a Judge<'a>,
+    /// Are reshapes told apart afterwards, where there are tiles?
+    two_stages: bool,
 }
 
 impl<T: Real> Bench for Leader<'_, T> {
-    fn trial(&mut self, point: &Point, runs: usize, limit: f64) -> Result<Vec<f64>> {
-        let limit = limit.is_finite().then_some(limit);
-        let times =
-            self.lab.order(Order::Trial { choice: Box::new(self.knobs.choice(point)), runs, limit })?;
-        Ok(times.into_iter().next().unwrap_or_default())
+    fn alone(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
+        let choice = Box::new(self.knobs.choice(point));
+        let [times, _] = self.lab.order(Order::Alone { choice, runs })?;
+        Ok(times)
     }
 
-    fn duel(&mut self, one: &Point, other: &Point, rounds: usize) -> Result<[Vec<f64>; 2]> {
-        let [one, other] = [one, other].map(|point| Box::new(self.knobs.choice(point)));
-        let mut times = self.lab.order(Order::Duel { one, other, rounds })?.into_iter();
-        Ok([times.next().unwrap_or_default(), times.next().unwrap_or_default()])
+    fn race(&mut self, champion: &Point, other: &Point, race: &Race) -> Result<[Vec<f64>; 2]> {
+        let [champion, other] = [champion, other].map(|point| Box::new(self.knobs.choice(point)));
+        self.lab.order(Order::Race { champion, other, race: *race })
+    }
+
+    fn reserve(&self, best: &Point) -> f64 {
+        let refined = self.two_stages && self.judge.is_tiled(&self.knobs.choice(best));
+        if refined { FINE } else { 0.0 }
     }
 
     fn identity(&self, point: &Point) -> std::result::Result<String, String> {
@@ -175,6 +178,8 @@ struct Lab<T: Real> {
     /// Arrays and a workspace that all plans can use. Elsewhere than among
     /// threads a plan may want memory of its own making.
     common: Option<Common<T>>,
+    /// Who ran last, ready to run again: the best so far is in every race.
+    kept: Vec<Entry<T>>,
 }
 
 struct Common<T: Real> {
@@ -187,7 +192,13 @@ struct Common<T: Real> {
 struct Contestant<T: Real> {
     plan: Plan<T>,
     arrays: Option<[Array<T>; 2]>,
+    /// Seconds of its first transform, and how many make a run.
+    first: f64,
+    repeats: usize,
 }
+
+/// A contestant, and what it goes by.
+type Entry<T> = (Choice, Contestant<T>);
 
 impl<T: Real> Lab<T> {
     fn new(comm: &Comm, problem: &Problem) -> Self {
@@ -196,7 +207,7 @@ impl<T: Real> Lab<T> {
         let shared = comm.transport().lends_all();
         let work = Workspace::new(0).ok();
         let common = work.filter(|_| shared).map(|work| Common { arrays: None, work, bytes: 0 });
-        Lab { comm: comm.clone(), problem, common }
+        Lab { comm: comm.clone(), problem, common, kept: Vec::new() }
     }
 
     fn send(&self, order: &Order) -> Result<()> {
@@ -204,7 +215,7 @@ impl<T: Real> Lab<T> {
         self.comm.all_gather(&text).map(drop)
     }
 
-    fn order(&mut self, order: Order) -> Result<Vec<Vec<f64>>> {
+    fn order(&mut self, order: Order) -> Result<[Vec<f64>; 2]> {
         self.send(&order)?;
         self.follow(order)
     }
@@ -222,44 +233,72 @@ impl<T: Real> Lab<T> {
 
     /// Seconds of the slowest rank, for each choice; none of a choice that
     /// does not fit into memory. The same on every rank.
-    fn follow(&mut self, order: Order) -> Result<Vec<Vec<f64>>> {
+    fn follow(&mut self, order: Order) -> Result<[Vec<f64>; 2]> {
         match order {
-            Order::Trial { choice, runs, limit } => {
-                let limit = limit.unwrap_or(f64::INFINITY);
-                let Some(mut contestant) = self.contestant(&choice)? else { return Ok(vec![Vec::new()]) };
-                let warm = self.seconds(&mut contestant, 1)?;
-                let mut times = Vec::new();
-                // The first run is slower than the others, but not that much.
-                if warm > 2.0 * limit {
-                    return Ok(vec![vec![warm]]);
-                }
-                let repeats = repeats(warm);
-                while times.len() < runs && times.last().is_none_or(|&last| last <= limit) {
-                    times.push(self.seconds(&mut contestant, repeats)?);
-                }
-                Ok(vec![times])
+            Order::Alone { choice, runs } => {
+                let Some(mut one) = self.enter([*choice])? else { return Ok(Default::default()) };
+                let times = (0..runs).map(|_| self.seconds(&mut one[0].1));
+                let times = times.collect::<Result<Vec<f64>>>()?;
+                self.kept.extend(one);
+                Ok([times, Vec::new()])
             }
-            Order::Duel { one, other, rounds } => self.duel(&one, &other, rounds),
-            Order::Done(_) => Ok(Vec::new()),
+            Order::Race { champion, other, race } => {
+                let Some(mut both) = self.enter([*champion, *other])? else { return Ok(Default::default()) };
+                let times = self.race(&mut both, &race)?;
+                self.kept.extend(both);
+                Ok(times)
+            }
+            Order::Done(_) => Ok(Default::default()),
         }
     }
 
-    fn duel(&mut self, one: &Choice, other: &Choice, rounds: usize) -> Result<Vec<Vec<f64>>> {
-        let mut times = vec![Vec::new(), Vec::new()];
-        let Some(one) = self.contestant(one)? else { return Ok(times) };
-        let Some(other) = self.contestant(other)? else { return Ok(times) };
-        let mut both = [one, other];
-        let mut count = [1, 1];
-        for (contestant, count) in both.iter_mut().zip(&mut count) {
-            *count = repeats(self.seconds(contestant, 1)?);
-        }
-        for round in 0..rounds {
+    fn race(&mut self, both: &mut [Entry<T>; 2], race: &Race) -> Result<[Vec<f64>; 2]> {
+        let mut times = [Vec::new(), Vec::new()];
+        while race.goes_on(&times) {
             // Who goes first may have an advantage.
+            let round = times[0].len();
             for who in [round % 2, 1 - round % 2] {
-                times[who].push(self.seconds(&mut both[who], count[who])?);
+                let contestant = &mut both[who].1;
+                // The first transform is slower than the others, but not that much.
+                let hopeless = |patience| contestant.first > 2.0 * patience * median(&times[0]);
+                let time = match race.patience.is_some_and(hopeless) && times[who].is_empty() && who == 1 {
+                    true => contestant.first,
+                    false => self.seconds(contestant)?,
+                };
+                times[who].push(time);
+                contestant.plan.rest();
             }
         }
         Ok(times)
+    }
+
+    /// Plans for these choices, run once; those that ran last are there. `None`,
+    /// on every rank, where one has no memory for one of them.
+    fn enter<const N: usize>(
+        &mut self,
+        choices: [Choice; N],
+    ) -> Result<Option<[Entry<T>; N]>> {
+        let mut known = std::mem::take(&mut self.kept);
+        let found = choices.map(|choice| {
+            let at = known.iter().position(|(other, _)| *other == choice);
+            let there = at.map(|at| known.swap_remove(at).1);
+            (choice, there)
+        });
+        // Their memory is free before others take theirs.
+        drop(known);
+        let mut ready = Vec::with_capacity(N);
+        for (choice, there) in found {
+            let contestant = match there {
+                Some(there) => Some(there),
+                None => self.contestant(&choice)?,
+            };
+            let Some(contestant) = contestant else {
+                self.kept = ready;
+                return Ok(None);
+            };
+            ready.push((choice, contestant));
+        }
+        Ok(ready.try_into().ok())
     }
 
     /// A plan for this choice; `None`, on every rank, where one has no memory for it.
@@ -269,7 +308,7 @@ impl<T: Real> Lab<T> {
         let Some(common) = &mut self.common else {
             let plan = draft.build()?;
             let arrays = Some(arrays(&plan)?);
-            return Ok(Some(Contestant { plan, arrays }));
+            return self.warm(plan, arrays).map(Some);
         };
         let bytes = draft.memory().total();
         let mut fits = true;
@@ -287,12 +326,21 @@ impl<T: Real> Lab<T> {
             let made = arrays(&plan);
             common.arrays = Some(made.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?);
         }
-        Ok(Some(Contestant { plan, arrays: None }))
+        self.warm(plan, None).map(Some)
+    }
+
+    fn warm(&mut self, plan: Plan<T>, arrays: Option<[Array<T>; 2]>) -> Result<Contestant<T>> {
+        let mut contestant = Contestant { plan, arrays, first: 0.0, repeats: 1 };
+        contestant.first = self.seconds(&mut contestant)?;
+        contestant.repeats = (SHORT / contestant.first.max(1e-9)).clamp(1.0, REPEATS).ceil() as usize;
+        contestant.plan.rest();
+        Ok(contestant)
     }
 
     /// Seconds of a transform: half of a forward and a backward one (of a trip
     /// there and back where operators are wanted), the mean of some, on the slowest rank.
-    fn seconds(&mut self, contestant: &mut Contestant<T>, repeats: usize) -> Result<f64> {
+    fn seconds(&mut self, contestant: &mut Contestant<T>) -> Result<f64> {
+        let repeats = contestant.repeats;
         self.comm.barrier()?;
         let start = Instant::now();
         for _ in 0..repeats {
@@ -319,10 +367,6 @@ impl<T: Real> Lab<T> {
         let own = start.elapsed().as_secs_f64() / (2 * repeats) as f64;
         Ok(self.comm.max(&[own])?[0])
     }
-}
-
-fn repeats(seconds: f64) -> usize {
-    (SHORT / seconds.max(1e-9)).clamp(1.0, REPEATS).ceil() as usize
 }
 
 /// The operator that does nothing.

@@ -26,7 +26,7 @@ pub(crate) use knobs::works;
 pub use lab::tune;
 pub(crate) use online::{Next, Online};
 pub use search::{Ask, Ground, METHODS, Method, Search, find};
-pub use session::{Bench, Findings, Limits, Progress, Session, Trial, Verdict};
+pub use session::{Bench, Findings, Limits, Progress, Race, Session, Trial, Verdict};
 pub use space::{Parameter, Point, Space, Value};
 
 use crate::{Choice, Result};

@@ -14,9 +14,11 @@ use super::space::{Point, Space};
 /// A combination of names is promising up to this multiple of the best cost.
 const PROMISING: f64 = 1.5;
 /// How many more combinations of names get a simplex before the best is looked at closely.
-const SKETCHES: usize = 2;
+const SKETCHES: usize = 1;
 /// A name that costs this multiple of another is not tried again.
 const HOPELESS: f64 = 1.3;
+/// Names are gone through again where they have gained this.
+const WORTH: f64 = 0.95;
 /// Smaller gains than this do not keep a simplex going: clocks are no better.
 const CLEAR: f64 = 0.99;
 
@@ -30,7 +32,10 @@ impl Search for NelderMead {
         let mut rng = Rng::new(self.seed);
         let mut start = ground.space.start();
         loop {
-            let named = walk.try_names(start)?;
+            // Numbers first: many names only matter where something goes in tiles, and where it does they are few.
+            let numbered = walk.simplex(&start, 0.5)?;
+            let numbered = walk.further(&start, numbered)?;
+            let named = walk.try_names(numbered)?;
             let mut best = walk.sketch(named)?;
             for _ in 0..SKETCHES {
                 let Some(other) = walk.promising() else { break };
@@ -125,7 +130,7 @@ impl Walk<'_, '_> {
     }
 
     /// Each name in turn, the others as they are, the best of each kept; over
-    /// again as long as something changes, since names depend on each other.
+    /// again as long as much is gained, since names depend on each other.
     fn try_names(&mut self, mut here: Point) -> Option<Point> {
         loop {
             let before = here.clone();
@@ -145,7 +150,7 @@ impl Walk<'_, '_> {
                     }
                 }
             }
-            if here == before {
+            if self.cost(&here)? > WORTH * self.cost(&before)? {
                 return Some(here);
             }
         }
@@ -168,6 +173,19 @@ impl Walk<'_, '_> {
                     here = next;
                     useless = 0;
                 }
+            }
+        }
+        Some(here)
+    }
+
+    /// Single steps on from where a simplex has come to, along each axis on which it has moved.
+    fn further(&mut self, start: &Point, mut here: Point) -> Option<Point> {
+        let from = here.clone();
+        for axis in self.space.axes(true).into_iter().filter(|&axis| from.0[axis] != start.0[axis]) {
+            while let Some(next) = step(self.space, &here, axis, from.0[axis] > start.0[axis])
+                && self.cost(&next)? < self.cost(&here)?
+            {
+                here = next;
             }
         }
         Some(here)

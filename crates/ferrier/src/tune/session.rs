@@ -11,23 +11,31 @@ use crate::Result;
 
 /// A gain below this is not worth a second look.
 const CLEAR: f64 = 0.99;
+/// Who is slower by this in one round, or by half of it in the middle of two, will not win.
+const SLOWER: f64 = 0.3;
 /// Questions in a row that need no run before a search is seen to be at its end.
 const IDLE: usize = 5000;
 
 /// What runs trials.
 pub trait Bench {
-    /// Seconds of each of `runs` runs at a point, fewer where one takes longer
-    /// than `limit`; none where it cannot be run for want of memory.
+    /// Seconds of each of `runs` runs at a point.
     ///
     /// # Errors
     /// Where nothing can be run any more.
-    fn trial(&mut self, point: &Point, runs: usize, limit: f64) -> Result<Vec<f64>>;
+    fn alone(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>>;
 
-    /// Seconds of runs at two points in turn.
+    /// Seconds of runs at two points in turn, for as long as `race` goes on;
+    /// none where they cannot be run for want of memory.
     ///
     /// # Errors
-    /// As [`trial`](Bench::trial).
-    fn duel(&mut self, one: &Point, other: &Point, rounds: usize) -> Result<[Vec<f64>; 2]>;
+    /// As [`alone`](Bench::alone).
+    fn race(&mut self, champion: &Point, other: &Point, race: &Race) -> Result<[Vec<f64>; 2]>;
+
+    /// What part of all limits to leave for what comes after a search that
+    /// ends at this point.
+    fn reserve(&self, _best: &Point) -> f64 {
+        0.0
+    }
 
     /// What a point comes to, so that two that come to the same are run once;
     /// by default each is for itself.
@@ -53,13 +61,13 @@ pub struct Limits {
     pub trials: usize,
     /// Runs of each point, after one to warm up.
     pub runs: usize,
-    /// A trial ends when a run takes longer than this multiple of the best.
+    /// A trial ends when it takes longer than this multiple of the best.
     pub patience: f64,
 }
 
 impl Limits {
     /// A part of the time and of the trials.
-    pub(crate) fn part(&self, part: f64) -> Limits {
+    fn part(&self, part: f64) -> Limits {
         let trials = match self.trials {
             usize::MAX => usize::MAX,
             trials => ((trials as f64 * part).round() as usize).max(1),
@@ -72,6 +80,57 @@ impl Default for Limits {
     fn default() -> Self {
         Limits { seconds: f64::INFINITY, trials: usize::MAX, runs: 3, patience: 2.0 }
     }
+}
+
+/// Two points in turn: how long that goes on, and who wins.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Race {
+    /// Rounds, unless it is clear before who wins.
+    pub rounds: usize,
+    /// More of them, where the second point seems to be faster.
+    pub more: usize,
+    /// It ends when the second point takes this multiple of the first; `None`: it goes to its end.
+    pub patience: Option<f64>,
+}
+
+impl Race {
+    /// Is there another round after these? A function of times that are the
+    /// same on every rank, so that all ranks race alike.
+    pub fn goes_on(&self, times: &[Vec<f64>; 2]) -> bool {
+        let (ratios, ratio) = (ratios(times), self.ratio(times));
+        match (ratios.len(), self.patience) {
+            (0, _) => true,
+            (done, Some(patience)) if done < self.rounds => {
+                // One round may be out by much, the median of two by less.
+                ratio <= patience.min(1.0 + SLOWER / done as f64)
+            }
+            (done, _) => done < self.rounds || ratio < CLEAR && done < self.rounds + self.more,
+        }
+    }
+
+    /// The second point's time over the first's.
+    fn ratio(&self, times: &[Vec<f64>; 2]) -> f64 {
+        median(&ratios(times))
+    }
+
+    /// The same, and what it means for the second point.
+    fn verdict(&self, times: &[Vec<f64>; 2]) -> (f64, Verdict) {
+        let (all, ratio) = (ratios(times), self.ratio(times));
+        let confirmed = all.len() >= self.rounds + self.more && median(&all[self.rounds..]) < CLEAR;
+        let verdict = match ratio {
+            ratio if ratio < CLEAR && confirmed => Verdict::Improved,
+            ratio if self.patience.is_some_and(|patience| ratio > patience) => Verdict::Stopped,
+            _ if all.len() > self.rounds => Verdict::Unconfirmed,
+            _ => Verdict::Slower,
+        };
+        // What is not believed to be faster is not.
+        (if verdict == Verdict::Unconfirmed { ratio.max(1.0) } else { ratio }, verdict)
+    }
+}
+
+/// Round by round: what changes the speed of the machine for longer than a round changes no ratio.
+fn ratios([one, other]: &[Vec<f64>; 2]) -> Vec<f64> {
+    one.iter().zip(other).map(|(one, other)| other / one).collect()
 }
 
 /// What became of a trial.
@@ -260,44 +319,36 @@ impl<'a> Session<'a> {
 
     /// Time, or number of trials; some time is left for the last comparison.
     fn is_over(&self) -> bool {
-        let last = self.trials.first().map_or(0.0, |trial| 12.0 * trial.seconds);
+        let Some(best) = self.trials.get(self.best) else { return false };
+        let limits = self.limits.part(1.0 - self.bench.reserve(&best.point));
+        let last = 12.0 * self.trials[0].seconds;
         let spent = self.began.elapsed().as_secs_f64();
-        self.measured >= self.limits.trials
-            || self.measured > 0 && spent + last.min(0.3 * self.limits.seconds) > self.limits.seconds
+        self.measured >= limits.trials || spent + last.min(0.3 * limits.seconds) > limits.seconds
     }
 
+    /// A trial is a race against the best: the speed of a machine that others use as well may double from one
+    /// trial to the next, and two figures of different moments say little.
     fn measure(&mut self, point: &Point) -> Result<f64> {
         if self.trials.is_empty() {
-            let cost = median(&self.bench.trial(point, self.limits.runs, f64::INFINITY)?);
+            let cost = median(&self.bench.alone(point, self.limits.runs)?);
             self.note(point, cost, Verdict::Default);
             return Ok(cost);
         }
-        let best = self.trials[self.best].seconds;
-        let runs = self.bench.trial(point, self.limits.runs, self.limits.patience * best)?;
-        if runs.is_empty() {
+        let champion = self.trials[self.best].clone();
+        let Limits { runs: rounds, patience, .. } = self.limits;
+        let race = Race { rounds, more: rounds.max(3), patience: Some(patience).filter(|p| p.is_finite()) };
+        let times = self.bench.race(&champion.point, point, &race)?;
+        if times[1].is_empty() {
             self.note(point, f64::INFINITY, Verdict::Infeasible("it does not fit into memory".into()));
             return Ok(f64::INFINITY);
         }
-        let cost = median(&runs);
-        let stopped = runs.len() < self.limits.runs;
-        if stopped || cost >= CLEAR * best {
-            self.note(point, cost, if stopped { Verdict::Stopped } else { Verdict::Slower });
-            return Ok(cost);
-        }
-        // It seems to be faster: believed only when it is so side by side.
-        let champion = self.trials[self.best].point.clone();
-        let [old, new] = self.bench.duel(&champion, point, self.limits.runs.max(3))?;
-        let (old, new) = (median(&old), median(&new));
-        if new < CLEAR * old {
+        let (ratio, verdict) = race.verdict(&times);
+        let cost = champion.seconds * ratio;
+        if verdict == Verdict::Improved {
             self.best = self.trials.len();
-            self.note(point, new, Verdict::Improved);
-            Ok(new)
-        } else {
-            // In the figures of the trials, so that it can be compared with the others.
-            let cost = best.max(best * new / old);
-            self.note(point, cost, Verdict::Unconfirmed);
-            Ok(cost)
         }
+        self.note(point, cost, verdict);
+        Ok(cost)
     }
 
     fn note(&mut self, point: &Point, seconds: f64, verdict: Verdict) {
@@ -326,11 +377,12 @@ impl<'a> Session<'a> {
         if winner != start {
             let left = (self.limits.seconds - self.began.elapsed().as_secs_f64()).max(0.0);
             let rounds = (left / (default_seconds + self.trials[self.best].seconds)).clamp(5.0, 15.0);
-            let [old, new] = self.bench.duel(&start, &winner, rounds as usize)?;
-            default_seconds = median(&old);
+            let race = Race { rounds: rounds as usize, more: 0, patience: None };
+            let times = self.bench.race(&start, &winner, &race)?;
+            default_seconds = median(&times[0]);
             best_seconds = default_seconds;
-            if median(&new) < CLEAR * default_seconds {
-                (point, best_seconds) = (winner, median(&new));
+            if race.ratio(&times) < CLEAR {
+                (point, best_seconds) = (winner, default_seconds * race.ratio(&times));
             }
         }
         let seconds = self.began.elapsed().as_secs_f64();
