@@ -274,10 +274,7 @@ impl<T: Real> Lab<T> {
 
     /// Plans for these choices, run once; those that ran last are there. `None`,
     /// on every rank, where one has no memory for one of them.
-    fn enter<const N: usize>(
-        &mut self,
-        choices: [Choice; N],
-    ) -> Result<Option<[Entry<T>; N]>> {
+    fn enter<const N: usize>(&mut self, choices: [Choice; N]) -> Result<Option<[Entry<T>; N]>> {
         let mut known = std::mem::take(&mut self.kept);
         let found = choices.map(|choice| {
             let at = known.iter().position(|(other, _)| *other == choice);
