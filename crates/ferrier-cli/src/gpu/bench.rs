@@ -136,16 +136,17 @@ where
     let once = contender.timed(comm, 1, Contender::forward)?;
     let pair = once + contender.timed(comm, 1, Contender::backward)?;
     let repeat = work.repeat.unwrap_or_else(|| (WANTED_SECONDS / pair).ceil().clamp(7.0, 60.0) as usize);
-    // In place they transform what they left; a GPU takes as long over numbers of any size.
     let several = (SHORT_MS / 1e3 / once).ceil().clamp(1.0, 20.0) as usize;
+    let in_place = several.min(repeatable::<T>(task.shape));
+    let own = if work.in_place { in_place } else { several };
     for turn in 0..repeat {
         work.say(comm, format!("repetition {} of {repeat}", turn + 1));
         // Once untimed, as the peer.
         contender.timed(comm, 1, Contender::forward)?;
         contender.timed(comm, 1, Contender::backward)?;
-        timed.forward.push(contender.timed(comm, several, Contender::forward)?);
-        timed.backward.push(contender.timed(comm, several, Contender::backward)?);
-        peer.iter_mut().try_for_each(|peer| peer.run(several))?;
+        timed.forward.push(contender.timed(comm, own, Contender::forward)?);
+        timed.backward.push(contender.timed(comm, own, Contender::backward)?);
+        peer.iter_mut().try_for_each(|peer| peer.run([several, in_place]))?;
         comm.barrier()?;
     }
     // Once more from the beginning: in place, errors of all repetitions have added up.
@@ -166,6 +167,17 @@ where
         peers: peer.iter().map(cufft::Peer::better).collect(),
         gpu: Some(gpu.name().into()),
     })
+}
+
+/// How often a transform may follow itself in place before numbers, which grow by the root of their
+/// count each time, leave the range of `T`.
+fn repeatable<T: Real>(shape: [usize; 3]) -> usize {
+    let room: f64 = match T::PRECISION {
+        ferrier::Precision::F32 => 110.0,
+        ferrier::Precision::F64 => 1000.0,
+    };
+    let growth = 0.5 * shape.iter().map(|&n| (n as f64).log2()).sum::<f64>();
+    (room / growth.max(1.0)).max(1.0) as usize
 }
 
 /// Does the input lie in C order?

@@ -182,13 +182,12 @@ impl<T: Real + Number + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZero
         .map_err(failed("fails"))
     }
 
-    /// Times each way once, `count` transforms in a row where they leave the input alone.
+    /// Times each way once: as many transforms in a row, out of place and in place, as `count` says.
     ///
     /// # Errors
     /// cuFFT fails.
-    pub fn run(&mut self, count: usize) -> Outcome {
-        for which in 0..2 {
-            let count = if which == 0 { count } else { 1 };
+    pub fn run(&mut self, count: [usize; 2]) -> Outcome {
+        for (which, count) in count.into_iter().enumerate() {
             self.prepare(which)?;
             // Once untimed, so that both begin on a warm GPU.
             self.launch(which)?;

@@ -43,12 +43,46 @@ fn processes_share_a_gpu() {
     for ranks in [2, 3] {
         let Some(text) = launch(ranks) else { return };
         assert_eq!(text.matches("rank done").count(), ranks, "{text}");
+        text.lines()
+            .filter(|line| line.starts_with("messages"))
+            .for_each(|line| println!("{ranks} processes: {line}"));
     }
 }
 
 fn worst(comm: &Comm, gpu: &Gpu, problem: &Problem, choice: &Choice) -> f64 {
     let own = against_cpu_with::<f64>(comm, gpu, problem, choice).expect("a spectrum");
     comm.max(&[own]).expect("ranks")[0]
+}
+
+/// The bits of this rank's spectrum, and whether messages went by way of main memory.
+fn bits(comm: &Comm, gpu: &Gpu, problem: &Problem, choice: &Choice) -> (Vec<u64>, bool) {
+    let mut plan = planner(problem, choice, gpu).draft::<f64>(comm).unwrap().build().unwrap();
+    let (mut from, mut to) = (plan.make_input().unwrap(), plan.make_output().unwrap());
+    let number = |i: usize| ((i * 2654435761 + comm.rank() * 97) % 10007) as f64 / 10007.0 - 0.5;
+    from.upload(&(0..from.numbers()).map(number).collect::<Vec<f64>>()[..]).unwrap();
+    // Twice: what a call leaves behind must not matter.
+    for _ in 0..2 {
+        plan.forward(&from, &mut to).unwrap();
+    }
+    let mut got = vec![f64::NAN; to.numbers()];
+    to.download(&mut got[..]).unwrap();
+    (got.into_iter().map(f64::to_bits).collect(), plan.memory().staging > 0)
+}
+
+/// Whatever MPI takes, numbers or pointers to them on the GPU, the result has the same bits.
+fn ways_agree(comm: &Comm, gpu: &Gpu, problem: &Problem) {
+    let by = |exchange: &str, codec: Option<&str>| Choice {
+        exchange: Some(exchange.into()),
+        codec: codec.map(String::from),
+        ..Choice::default()
+    };
+    for codec in [None, Some("block:16")] {
+        let (want, staged) = bits(comm, gpu, problem, &by("all_to_allv", codec));
+        assert!(staged, "collectives take no pointers into a GPU's memory");
+        let (got, staged) = bits(comm, gpu, problem, &by("point_to_point", codec));
+        assert!(got == want, "{problem:?} {codec:?}: other bits");
+        println!("messages of {codec:?} go {}", if staged { "by main memory" } else { "from GPU to GPU" });
+    }
 }
 
 #[test]
@@ -73,6 +107,9 @@ fn body() {
         let error = worst(&comm, &gpu, problem, &choice);
         assert!(error < 1e-5 && error > 1e-9, "{problem:?} encoded: {error:.1e}");
     }
+    // Long messages go another way than short ones.
+    ways_agree(&comm, &gpu, &problems[0]);
+    ways_agree(&comm, &gpu, &Problem::c2c([96, 80, 64]).output(LayoutSpec::slabs(1)));
     let direct = Choice { exchange: Some("direct".into()), ..Choice::default() };
     let told = planner(&problems[0], &direct, &gpu).draft::<f64>(&comm).err().expect("refused").to_string();
     assert!(told.contains("threads of one process"), "{told}");

@@ -9,6 +9,7 @@ mod codecs;
 mod common;
 mod launched;
 mod refused;
+mod speed;
 
 use common::{Local, Number, Oracle, Part, any_overlap, from_f64, problem, source, tile, to_f64};
 use ferrier::cuda::{CudaPlanner, DeviceArray, Gpu, Plan, RawArray};
@@ -33,7 +34,8 @@ fn thin() -> usize {
 }
 
 /// Exchanges of ranks that share a GPU.
-const EXCHANGES: [&str; 5] = ["direct", "all_to_allv", "all_to_all", "point_to_point", "ring"];
+const EXCHANGES: [&str; 6] =
+    ["direct", "all_to_allv", "all_to_all", "point_to_point", "ring", "hierarchical"];
 const KERNELS: [&str; 3] = ["auto", "native", "cufft"];
 
 fn planner(problem: &Problem, choice: &Choice, gpu: &Gpu) -> CudaPlanner {
@@ -188,7 +190,7 @@ fn table(ranks: usize) {
     let mut turn = ranks;
     for case in cases().iter().step_by(thin()) {
         turn += 1;
-        let (exchange, kernel) = (EXCHANGES[turn % 5], KERNELS[turn % 3]);
+        let (exchange, kernel) = (EXCHANGES[turn % 6], *rng.pick(&KERNELS));
         let choice = Choice {
             exchange: Some(exchange.into()),
             kernel: Some(kernel.into()),
@@ -256,9 +258,12 @@ fn one_long_axis_agrees_with_the_cpu() {
         (1 << 20, 1, "direct"),
         (90_000, 3, "direct"),
         (1 << 16, 4, "all_to_allv"),
-        (34 * 38, 2, "all_to_allv"),
         (77 * 1000, 2, "direct"),
-    ] {
+        (34 * 38, 2, "all_to_allv"),
+    ]
+    .into_iter()
+    .step_by(thin())
+    {
         for kernel in KERNELS {
             let choice =
                 Choice { exchange: Some(exchange.into()), kernel: Some(kernel.into()), ..Choice::default() };
@@ -368,7 +373,7 @@ fn a_plan_that_does_not_fit_is_refused_before_anything_runs() {
     assert!(told.iter().all(|(_, text)| *text == told[0].1 && text.contains("out of memory")), "{told:?}");
     // Other tests, and processes that they start, take some meanwhile, but not as much as this plan would.
     let left = gpu.memory().unwrap().0;
-    assert!(left > free - told[0].0 / 2, "memory was taken: {free} bytes were free, {left} are");
+    assert!(told[0].0 > free / 2 && left > free / 2, "memory was taken: {free} bytes were free, {left} are");
 }
 
 /// A rank that is through takes nothing along that others still wait for.

@@ -6,7 +6,7 @@ use super::batch::Batch;
 use super::codec::{Chunks, Lengths, table};
 use super::fft::Cufft;
 use super::gpu::Gpu;
-use super::tables::{LineTable, MoveTable};
+use super::tables::{LineTable, Lone, MoveTable};
 use super::touch::Touching;
 use super::tuning::{Cut, Wish};
 use super::upload::Tables;
@@ -16,7 +16,7 @@ use crate::plan::bind::Movers;
 use crate::plan::coding::Packing;
 use crate::plan::geometry::{Geometry, width};
 use crate::plan::lines::Axes;
-use crate::plan::lower::{Areas, Handling, Piece, Site, Wired, padded_rows, volumes};
+use crate::plan::lower::{Areas, Base, Handling, Piece, Site, Wired, padded_rows, volumes};
 use crate::plan::order::{self, Action, Part, Turns};
 use crate::plan::schedule::{Leg, Pass, Schedule, Side};
 use crate::plan::tiles::{self, Tiles};
@@ -29,6 +29,12 @@ pub(super) struct Lines {
     pub cut: Cut,
     /// Strips of a line before and after; 0: one that holds all of it.
     pub strips: [usize; 2],
+    /// All lines, where no table is needed to tell them.
+    pub lone: Option<Lone>,
+    /// Is what is loaded not wanted again soon?
+    pub flowing: bool,
+    /// May it come while the kernel before still runs?
+    pub early: bool,
     pub cells: usize,
     pub count: usize,
     pub strips_at: usize,
@@ -122,6 +128,8 @@ pub(super) struct Binder<'a, T> {
     pub tables: Tables,
     /// Arrays of the pass that is being bound.
     pub arrays: usize,
+    /// Is the variant that is being bound in place?
+    pub in_place: bool,
     /// Bytes of the two scratches of [`Batch`]es.
     pub scratch: [usize; 2],
     /// Bytes of cuFFT's work area.
@@ -157,6 +165,7 @@ impl<T: Real> Binder<'_, T> {
         (cuts, movers): (&[Tiles], &Movers),
     ) -> Result<Variant> {
         let recipe = self.recipe;
+        self.in_place = in_place;
         let halved = recipe.padded_axis();
         let cuts = &tiles::fit(plan, cuts, in_place);
         let actions = order::actions(plan, cuts);
@@ -351,6 +360,9 @@ impl<T: Real> Binder<'_, T> {
             wish,
             cut,
             strips,
+            lone: table.lone().filter(|_| strips == [0; 2]),
+            flowing: self.flows(from, to),
+            early: self.gpu.launches_early(),
             cells: self.tables.push(&table.cells),
             count: table.cells.len(),
             strips_at: self.tables.push(&table.strips),
@@ -359,6 +371,16 @@ impl<T: Real> Binder<'_, T> {
             scale,
             touch: touched.map(|(touching, ..)| touching),
         }))
+    }
+}
+
+impl<T: Real> Binder<'_, T> {
+    /// Does an input that is not wanted again push out of the cache what comes of it, which would fit there?
+    fn flows(&self, from: &[Piece], to: &[Piece]) -> bool {
+        let base = |pieces: &[Piece], base: Base| pieces.iter().all(|piece| piece.base == base);
+        let numbers: usize = to.iter().map(|piece| piece.region.volume()).sum();
+        let bytes = 2 * numbers * size_of::<T>() * self.arrays;
+        !self.in_place && base(from, Base::In) && !base(to, Base::In) && bytes <= self.gpu.cache_bytes()
     }
 }
 

@@ -18,7 +18,7 @@ const ENCODE: &str = include_str!("kernels/encode.cu");
 const DECODE: &str = include_str!("kernels/decode.cu");
 
 /// Threads of a block of `codec.cuh`.
-const WORKERS: u32 = 256;
+const WORKERS: u32 = 128;
 /// Room for bytes that do not begin on 16, and for reading past their end.
 const SLACK: usize = 48;
 
@@ -84,15 +84,6 @@ impl Format {
             _ => None,
         }
     }
-
-    /// Bytes of a code that waits to be packed: `Code` in `codec.cuh`.
-    fn code_bytes(self) -> usize {
-        match self.width {
-            0..=16 => 2,
-            17..=32 => 4,
-            _ => 8,
-        }
-    }
 }
 
 /// A codec with its kernels: chunks of 4096 numbers on a GPU to bytes there
@@ -132,7 +123,6 @@ impl<T: Real> DeviceCodec<T> {
             ("EXPONENT", pick("11", "8")),
             ("LOW", pick("512", "64")),
             ("LIFT", pick("512", "64")),
-            ("PRODUCT", pick("__dmul_rn", "__fmul_rn")),
             ("BLOCK", u8::from(format.block).to_string()),
             ("WIDTH", format.width.to_string()),
             ("SMALL", format.small.to_string()),
@@ -143,8 +133,8 @@ impl<T: Real> DeviceCodec<T> {
             let function = gpu.kernel(name, &[COMMON, CODEC, source], &macros, shared)?;
             Ok((function, Grid { blocks: 0, threads: WORKERS, shared: shared as u32 }))
         };
-        let encode = kernel("encode_chunks", ENCODE, CHUNK * format.code_bytes() + slot + SLACK)?;
-        let decode = kernel("decode_chunks", DECODE, slot + SLACK)?;
+        let encode = kernel("encode_chunks", ENCODE, slot + SLACK)?;
+        let decode = kernel("decode_chunks", DECODE, 0)?;
         Ok(DeviceCodec { gpu: gpu.clone(), coat, slot, encode, decode, whole: Mutex::default() })
     }
 

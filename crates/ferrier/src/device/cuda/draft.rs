@@ -235,6 +235,7 @@ impl<T: Real> CudaDraft<T> {
             packing: packing.as_ref(),
             tables: Tables::default(),
             arrays: recipe.batch,
+            in_place: false,
             scratch: [0; 2],
             cufft: 0,
             number: PhantomData,

@@ -30,6 +30,8 @@ struct Inner {
     capability: (i32, i32),
     /// Bytes of shared memory that a block may have, and a multiprocessor has.
     shared: [usize; 2],
+    /// Bytes of the cache that all multiprocessors share.
+    cache: usize,
     /// Compiled once each, by whoever comes first; others that want the same one wait.
     kernels: Mutex<HashMap<String, Arc<OnceLock<Result<Function>>>>>,
 }
@@ -83,8 +85,17 @@ impl Gpu {
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN)?,
             attribute(Attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)?,
         ];
+        let cache = attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
         let (name, capability) = (context.name()?, context.compute_capability()?);
-        Ok(Gpu(Arc::new(Inner { context, index, name, capability, shared, kernels: Mutex::default() })))
+        Ok(Gpu(Arc::new(Inner {
+            context,
+            index,
+            name,
+            capability,
+            shared,
+            cache,
+            kernels: Mutex::default(),
+        })))
     }
 
     /// Its number.
@@ -105,6 +116,16 @@ impl Gpu {
     /// Bytes of shared memory that a block may have, and a multiprocessor has.
     pub(super) fn shared_bytes(&self) -> [usize; 2] {
         self.0.shared
+    }
+
+    /// Bytes of the cache that all multiprocessors share.
+    pub(super) fn cache_bytes(&self) -> usize {
+        self.0.cache
+    }
+
+    /// Can a kernel come while the one before still runs ([`Function::launch_early`])?
+    pub(super) fn launches_early(&self) -> bool {
+        self.0.capability >= (9, 0)
     }
 
     /// Makes it the GPU that this thread's calls are for.
@@ -237,12 +258,57 @@ impl Function {
         stream: sys::CUstream,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
+        // SAFETY: the caller's word.
+        unsafe { self.enqueue(grid, stream, arguments, &mut []) }
+    }
+
+    /// Enqueues a kernel that waits by itself for what was enqueued before (`griddepcontrol.wait`): its blocks may
+    /// come onto multiprocessors while the last ones of the kernel before are still at work.
+    ///
+    /// # Safety
+    /// As [`launch`](Self::launch), and the kernel touches nothing that changes before it has waited.
+    pub unsafe fn launch_early(
+        self,
+        grid: Grid,
+        stream: sys::CUstream,
+        arguments: &mut [*mut c_void],
+    ) -> Result<()> {
+        let mut early = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
+        // SAFETY: the caller's word.
+        unsafe { self.enqueue(grid, stream, arguments, std::slice::from_mut(&mut early)) }
+    }
+
+    /// # Safety
+    /// As [`launch`](Self::launch).
+    unsafe fn enqueue(
+        self,
+        grid: Grid,
+        stream: sys::CUstream,
+        arguments: &mut [*mut c_void],
+        attributes: &mut [sys::CUlaunchAttribute],
+    ) -> Result<()> {
         if grid.blocks == 0 {
             return Ok(());
         }
-        let (blocks, threads) = ((grid.blocks, 1, 1), (grid.threads, 1, 1));
-        // SAFETY: the caller's word.
-        unsafe { driver::launch_kernel(self.0, blocks, threads, grid.shared, stream, arguments) }
+        let config = sys::CUlaunchConfig {
+            gridDimX: grid.blocks,
+            gridDimY: 1,
+            gridDimZ: 1,
+            blockDimX: grid.threads,
+            blockDimY: 1,
+            blockDimZ: 1,
+            sharedMemBytes: grid.shared,
+            hStream: stream,
+            attrs: attributes.as_mut_ptr(),
+            numAttrs: attributes.len() as u32,
+        };
+        // SAFETY: the caller's word; configuration and attributes live for the call.
+        unsafe { sys::cuLaunchKernelEx(&config, self.0, arguments.as_mut_ptr(), std::ptr::null_mut()) }
+            .result()
             .map_err(failed("a kernel could not be launched"))
     }
 }

@@ -55,6 +55,8 @@ fn lines_kernel<T: Real>(gpu: &Gpu, lines: &Lines, code: Code<'_>) -> Result<Fun
         ("FROM", lines.strips[0].to_string()),
         ("TO", lines.strips[1].to_string()),
         ("BLOCKS", cut.blocks.to_string()),
+        ("LONE", u8::from(lines.lone.is_some()).to_string()),
+        ("FLOWING", u8::from(lines.flowing).to_string()),
         ("TOUCH", when.map_or(0, |when| when as u8).to_string()),
     ];
     let Some(touching) = &lines.touch else {
@@ -116,8 +118,9 @@ pub(super) fn kernels<T: Real>(gpu: &Gpu, pass: &BoundPass, code: Code<'_>) -> R
 pub(super) struct Places {
     /// The tables.
     pub tables: u64,
-    /// The pointers of this call, on the GPU.
+    /// The pointers of this call, on the GPU, and which set of them it is.
     pub bases: u64,
+    pub set: usize,
     pub input: u64,
     pub output: u64,
     pub scratch: [u64; 2],
@@ -132,7 +135,7 @@ pub(super) struct Places {
 pub(super) unsafe fn run<T: Real>(
     pass: &BoundPass,
     functions: &[Function],
-    places: &Places,
+    (places, pointers): (&Places, &[u64]),
     operand: &Operand<T>,
     stream: &Stream,
 ) -> Result<()> {
@@ -140,7 +143,7 @@ pub(super) unsafe fn run<T: Real>(
     unsafe {
         match &pass.work {
             Work::Nothing => Ok(()),
-            Work::Lines(lines) => run_lines::<T>(lines, functions[0], places, operand, stream),
+            Work::Lines(lines) => run_lines::<T>(lines, functions[0], (places, pointers), operand, stream),
             Work::Moves(moves) => run_moves::<T>(moves, functions[0], places, stream),
             Work::Batch(batch) => run_batch::<T>(batch, functions, places, operand, stream),
             Work::Whole(fft, scaling) => {
@@ -222,10 +225,11 @@ unsafe fn run_field<T: Real>(
 unsafe fn run_lines<T: Real>(
     lines: &Lines,
     function: Function,
-    places: &Places,
+    (places, pointers): (&Places, &[u64]),
     operand: &Operand<T>,
     stream: &Stream,
 ) -> Result<()> {
+    let mut lone = lines.lone.map(|lone| lone.at(pointers));
     let mut cells = places.tables + lines.cells as u64;
     let mut cell_count = lines.count as i32;
     let mut strips = places.tables + lines.strips_at as u64;
@@ -234,24 +238,27 @@ unsafe fn run_lines<T: Real>(
     let mut scale = T::rounded(lines.scale);
     let mut swap = i32::from(matches!(lines.wish.kind, LineKind::Backward | LineKind::RealBackward));
     let mut handed = lines.touch.as_ref().map(|touching| touching.handed(operand));
-    let mut arguments = [
-        place(&mut cells),
-        place(&mut cell_count),
-        place(&mut strips),
-        place(&mut bases),
-        place(&mut roots),
-        place(&mut scale),
-        place(&mut swap),
-        handed.as_mut().map_or(std::ptr::null_mut(), place),
-    ];
-    let count = arguments.len() - usize::from(lines.touch.is_none());
+    let tables = [place(&mut cells), place(&mut cell_count), place(&mut strips), place(&mut bases)];
+    let rest = [place(&mut roots), place(&mut scale), place(&mut swap)];
+    let touch = handed.as_mut().map(place);
+    let lone = lone.as_mut().map(place);
+    let mut arguments = [std::ptr::null_mut(); 8];
+    let first = if lone.is_some() { 0..0 } else { 0..tables.len() };
+    let all = lone.into_iter().chain(tables[first].iter().copied()).chain(rest).chain(touch);
+    let count = arguments.iter_mut().zip(all).map(|(to, from)| *to = from).count();
     let grid = Grid {
         blocks: lines.blocks as u32,
         threads: (lines.cut.threads * lines.cut.lines) as u32,
         shared: lines.cut.shared as u32,
     };
-    // SAFETY: the arguments are those of `lines.cu`; the caller's word for the memory.
-    unsafe { function.launch(grid, stream.raw(), &mut arguments[..count]) }
+    // SAFETY: the arguments are those of `lines.cu`, which waits before it touches arrays; the caller's word for
+    // the memory.
+    unsafe {
+        match lines.early {
+            true => function.launch_early(grid, stream.raw(), &mut arguments[..count]),
+            false => function.launch(grid, stream.raw(), &mut arguments[..count]),
+        }
+    }
 }
 
 /// # Safety

@@ -62,9 +62,11 @@ impl<T: Real> Plan<T> {
     /// # Safety
     /// As [`execute`](Self::execute), and `lent` is that of this call.
     unsafe fn run_steps(&mut self, which: usize, [input, output, work]: Lent) -> Result<()> {
+        let set = self.bases(which)?;
         let places = Places {
             tables: self.tables.start(),
-            bases: self.bases(which)?,
+            bases: self.base(which, set),
+            set,
             input: input as u64,
             output: output as u64,
             scratch: self.scratch,
@@ -91,11 +93,14 @@ impl<T: Real> Plan<T> {
             }
             Step::Run(pass) => {
                 let (pass, functions) = (&variant.passes[pass], &self.functions[which][pass]);
+                let pointers = &self.sets[which].0[places.set][..];
                 let mut outcome = Ok(());
                 let mut run = || {
                     let operand = &self.formulas.operand;
                     // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
-                    outcome = unsafe { launch::run::<T>(pass, functions, places, operand, &self.stream) };
+                    outcome = unsafe {
+                        launch::run::<T>(pass, functions, (places, pointers), operand, &self.stream)
+                    };
                 };
                 match self.shared {
                     true => self.comm.transport().touching(&mut run)?,
@@ -180,31 +185,35 @@ impl<T: Real> Plan<T> {
         Ok(())
     }
 
-    /// The pointers of this call on the GPU: a set that is there already, or a
+    /// The set of the pointers of this call on the GPU: one that is there already, or a
     /// new one in the place of the oldest.
-    fn bases(&mut self, which: usize) -> Result<u64> {
+    fn bases(&mut self, which: usize) -> Result<usize> {
         let lent = self.lent.iter().flatten().map(|&address| address as u64);
-        let (sets, next) = &mut self.sets[which];
         let scratch = self.scratch.into_iter().chain([0]);
-        let at = self.variants[which].bases;
-        let bytes = set_len(self.lent.len()) * size_of::<u64>();
-        let place = |set: usize| self.tables.start() + (at + set * bytes) as u64;
+        let sets = &self.sets[which].0;
         if let Some(known) =
             sets.iter().position(|set| set.iter().copied().eq(lent.clone().chain(scratch.clone())))
         {
-            return Ok(place(known));
+            return Ok(known);
         }
         let set: Vec<u64> = lent.chain(scratch).collect();
-        let slot = *next % SETS;
+        let slot = self.sets[which].1 % SETS;
         // Kernels that still use the oldest set end first.
         self.stream.synchronize()?;
-        self.tables.upload(at + slot * bytes, &set)?;
+        self.tables.upload((self.base(which, slot) - self.tables.start()) as usize, &set)?;
+        let (sets, next) = &mut self.sets[which];
         match sets.get_mut(slot) {
             Some(old) => *old = set,
             None => sets.push(set),
         }
         *next += 1;
-        Ok(place(slot))
+        Ok(slot)
+    }
+
+    /// Where a set of pointers lies on the GPU.
+    fn base(&self, which: usize, set: usize) -> u64 {
+        let bytes = set_len(self.lent.len()) * size_of::<u64>();
+        self.tables.start() + (self.variants[which].bases + set * bytes) as u64
     }
 
     fn tick(&self, number: usize) -> Result<()> {

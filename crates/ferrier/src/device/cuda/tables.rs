@@ -38,6 +38,22 @@ pub(super) struct Strip {
     pad: u32,
 }
 
+/// A cell that is alone, and its strip before and after: handed to a launch with the pointers they count from; as in `lines.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Lone {
+    cell: Cell,
+    strips: [Strip; 2],
+    bases: [u64; 2],
+}
+
+impl Lone {
+    /// With the pointers of a call.
+    pub fn at(&self, pointers: &[u64]) -> Lone {
+        Lone { bases: self.strips.map(|strip| pointers[strip.base as usize]), ..*self }
+    }
+}
+
 /// All lines of a pass.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct LineTable {
@@ -92,6 +108,14 @@ impl LineTable {
             }
         }
         table
+    }
+
+    /// The only cell, where there is one and its lines lie in one strip each.
+    pub fn lone(&self) -> Option<Lone> {
+        match (&self.cells[..], &self.strips[..]) {
+            (&[cell], &[from, to]) => Some(Lone { cell, strips: [from, to], bases: [0; 2] }),
+            _ => None,
+        }
     }
 
     /// The strips of the lines that begin at this lane and plane, in order along the line.

@@ -8,7 +8,7 @@ use crate::modes::held;
 use crate::plan::geometry::{Geometry, width};
 use crate::plan::lower::{Base, Piece, Site};
 use crate::plan::schedule::{Leg, Schedule};
-use crate::{Precision, Real, Result};
+use crate::{Real, Result};
 
 impl<T: Real> Binder<'_, T> {
     /// The whole schedule as one plan of cuFFT, where that can be and is better.
@@ -45,9 +45,8 @@ impl<T: Real> Binder<'_, T> {
         Ok(Some(BoundPass { name, bytes: bytes * passes, flops, work: Work::Whole(fft, scaling) }))
     }
 
-    /// Measured on an H200: our passes are faster but for small arrays, which
-    /// stay in its cache, for real ones of powers of two in f64, and for
-    /// lengths that our kernel does not have.
+    /// Measured on an H200: our passes are faster, but for real arrays of powers of two that are larger
+    /// than its cache, and they do not have all lengths.
     fn prefers_cufft(&self, legs: &[&Leg], numbers: usize, scale: f64) -> bool {
         const CACHE: usize = 100 << 20;
         let ours = |leg: &&Leg| {
@@ -63,16 +62,15 @@ impl<T: Real> Binder<'_, T> {
             };
             Cut::new(&wish, self.gpu.shared_bytes()).is_some()
         };
-        let small = numbers * size_of::<T>() * self.recipe.batch < CACHE;
+        let large = numbers * size_of::<T>() * self.recipe.batch >= CACHE;
         // Real lines are complex ones to our kernel; powers of two are cuFFT's best.
-        let even = T::PRECISION == Precision::F64
-            && scale == 1.0
+        let even = scale == 1.0
             && legs.iter().any(|leg| leg.spec.kind == LineKind::RealForward)
             && legs.iter().all(|leg| leg.spec.n.is_power_of_two());
         match self.engine {
             Engine::Native => false,
             Engine::Cufft => true,
-            Engine::Auto => small || even || !legs.iter().all(ours),
+            Engine::Auto => even && large || !legs.iter().all(ours),
         }
     }
 }

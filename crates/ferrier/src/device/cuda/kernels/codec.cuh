@@ -10,9 +10,15 @@
 // CHUNK             numbers of a chunk
 // SLOT              bytes of a whole chunk
 
-#define WORKERS 256
+#define WORKERS 128
 #define ROW 16
-#define EACH (CHUNK / WORKERS)
+// A thread has 32 numbers of a whole chunk: so many rows of some lanes that the codes of a lane fill pieces of 32 bits, and
+// where each begins is known to the compiler.
+#define ROWS (WIDTH % 2 ? 32 : WIDTH % 4 ? 16 : 8)
+#define LANES (32 / ROWS)
+#define SETS (ROW / LANES)
+// Numbers that are loaded or stored at once: up to 16 bytes.
+#define VECTOR (LANES * BITS > 128 ? 128 / BITS : LANES)
 
 // A run of numbers and the bytes of its chunks.
 struct Part {
@@ -20,18 +26,24 @@ struct Part {
     Word numbers, stage, bytes;
 };
 
+#if BITS == 64
+#define PRODUCT __dmul_rn
+#define FUSED __fma_rn
+#define ABSOLUTE fabs
+#else
+#define PRODUCT __fmul_rn
+#define FUSED __fmaf_rn
+#define ABSOLUTE fabsf
+#endif
+
 constexpr int BIAS = (1 << (EXPONENT - 1)) - 1;
 constexpr WORD ONE = 1;
 constexpr WORD SIGN = ONE << (BITS - 1), MAGNITUDE = SIGN - 1;
 constexpr WORD INFINITE = ((ONE << EXPONENT) - 1) << MANTISSA;
 constexpr WORD MAGIC = WORD(MANTISSA + BIAS) << MANTISSA;
-constexpr int SMALL_EXPONENT = WIDTH - 1 - SMALL;
-constexpr int SPECIAL_GROUP = 255;
 
-// The smallest integers that codes fit into, while they wait to be packed.
-#if WIDTH <= 16
-typedef unsigned short Code;
-#elif WIDTH <= 32
+// What a code fits into.
+#if WIDTH <= 32
 typedef unsigned Code;
 #else
 typedef Word Code;
@@ -63,13 +75,24 @@ INLINE REAL power(int k) {
 
 // Never fused with an addition, as on the CPU.
 INLINE REAL product(REAL a, REAL b) { return PRODUCT(a, b); }
+// |x| times a power of two, and added: what is lost of a product that is too small for REAL cannot be seen in the sum.
+INLINE REAL added(REAL x, REAL factor, REAL to) { return FUSED(ABSOLUTE(x), factor, to); }
 // A number below 2^MANTISSA, rounded to an integer, and back.
 INLINE WORD integer(REAL x) { return word(x + number(MAGIC)) - MAGIC; }
 INLINE REAL of_integer(WORD q) { return number(MAGIC + q) - number(MAGIC); }
 
-// The upper half of a magnitude: its exponent, and more of it than decides which exponent is largest.
+// The upper 32 bits of a number: its exponent, and more of it than decides which exponent is largest.
 constexpr int UPPER = MANTISSA - (BITS - 32);
-INLINE unsigned upper(REAL x) { return unsigned(word(x) >> (BITS - 32)) & 0x7fffffff; }
+INLINE unsigned upper(REAL x) { return unsigned(word(x) >> (BITS - 32)); }
+
+// The sign of a number where its code has it, and back; codes may have more bits above them.
+#if WIDTH <= 32
+INLINE Code sign_of(REAL x) { return upper(x) >> (32 - WIDTH) & 1u << (WIDTH - 1); }
+INLINE WORD sign_of(Code code) { return WORD(code << (32 - WIDTH) & 0x80000000) << (BITS - 32); }
+#else
+INLINE Code sign_of(REAL x) { return Code(upper(x) >> 31) << (WIDTH - 1); }
+INLINE WORD sign_of(Code code) { return WORD(code >> (WIDTH - 1)) << (BITS - 1); }
+#endif
 
 // The header of a chunk: an exponent field and two marks.
 struct Head {
@@ -83,6 +106,7 @@ INLINE Head read_head(const unsigned char *image) {
 }
 
 #if BLOCK
+constexpr int SPECIAL_GROUP = 255;
 constexpr WORD MOST = mask(WIDTH - 1), MARKS = WIDTH == 2 ? MOST : MOST - 1;
 
 INLINE int unit(const Head &head, int depth) { return head.field - depth + 1 - BIAS - (WIDTH - 1); }
@@ -104,31 +128,44 @@ INLINE int deepest(const Head &head) {
     return depth < 0 ? 0 : depth > 254 ? 254 : depth;
 }
 
-// The code of a number of a group whose largest magnitude is `top`, and the depth of the group.
-INLINE WORD encode(REAL x, WORD top, const Head &head, REAL lift, int &depth) {
-    if (top >= INFINITE) {
-        depth = SPECIAL_GROUP;
-        return special_code(x, head, lift);
-    }
-    int field = int(word(product(number(top), lift)) >> MANTISSA);
-    depth = min(head.field - field, deepest(head));
+INLINE int depth_of(int field, const Head &head) { return min(head.field - field, deepest(head)); }
+
+// How deep a group is whose largest magnitude is `top`.
+INLINE int depth_of(WORD top, const Head &head, REAL lift) {
+    if (top >= INFINITE) return SPECIAL_GROUP;
+    return depth_of(int(word(product(number(top), lift)) >> MANTISSA), head);
+}
+
+INLINE WORD encode(REAL x, int depth, const Head &head, REAL lift) {
+    if (depth == SPECIAL_GROUP) return special_code(x, head, lift);
     WORD bits = word(x), nearest = integer(product(product(number(bits & MAGNITUDE), lift), power(-unit(head, depth))));
     return (nearest < MOST ? nearest : MOST) | (bits >> (BITS - 1)) << (WIDTH - 1);
 }
 
-// The same in a chunk that is plain, where the largest of the group has this exponent: powers of two are ordinary ones.
-INLINE WORD encode_plain(REAL x, int field, const Head &head, int &depth) {
-    depth = min(head.field - field, deepest(head));
-    WORD bits = word(x);
-    REAL factor = number(WORD(unsigned(BIAS - unit(head, depth))) << MANTISSA);
-    WORD shifted = word(product(number(bits & MAGNITUDE), factor) + number(MAGIC));
-    if constexpr (WIDTH <= 32) {
-        unsigned nearest = unsigned(shifted) - unsigned(MAGIC), most = unsigned(MOST);
-        return WORD((nearest < most ? nearest : most) | unsigned(bits >> (BITS - 1)) << (WIDTH - 1));
-    } else {
-        WORD nearest = shifted - MAGIC;
-        return (nearest < MOST ? nearest : MOST) | (bits >> (BITS - 1)) << (WIDTH - 1);
-    }
+// The same in a chunk that is plain, where powers of two are ordinary ones.
+INLINE REAL plain_factor(const Head &head, int depth) {
+    return number(WORD(unsigned(BIAS - unit(head, depth))) << MANTISSA);
+}
+
+INLINE REAL plain_step(const Head &head, int depth) {
+    return number(WORD(unsigned(BIAS + unit(head, depth))) << MANTISSA);
+}
+
+// Are powers of two ordinary ones?
+INLINE bool is_plain(const Head &head) { return head.field >= WIDTH; }
+
+INLINE Code encode_plain(REAL x, REAL factor) {
+    WORD shifted = word(added(x, factor, number(MAGIC)));
+    Code code;
+    if constexpr (BITS == 64 && WIDTH <= 32)
+        code = min(unsigned(shifted), unsigned(MOST));
+    else
+        code = Code(min(shifted, MAGIC + MOST) & MOST);
+    return code | sign_of(x);
+}
+
+INLINE REAL decode_plain(Code code, REAL step) {
+    return number(word(product(of_integer(code & MOST), step)) | sign_of(code));
 }
 
 INLINE REAL decode(WORD code, int depth, const Head &head, REAL lower) {
@@ -141,21 +178,38 @@ INLINE REAL decode(WORD code, int depth, const Head &head, REAL lower) {
     return number(word(product(product(of_integer(size), step), lower)) | sign);
 }
 #else
-constexpr int CUT = MANTISSA - SMALL;
+constexpr int CUT = MANTISSA - SMALL, SMALL_EXPONENT = WIDTH - 1 - SMALL;
 constexpr WORD HALF = CUT == 0 ? 0 : (ONE << (CUT > 0 ? CUT - 1 : 0)) - 1, EVEN = CUT == 0 ? 0 : 1;
 constexpr WORD LARGEST = INFINITE - (ONE << CUT), SPECIAL = ((ONE << SMALL_EXPONENT) - 1) << SMALL;
 
 INLINE int scale(const Head &head) { return SMALL + BIAS - head.field - 1; }
 
-template <bool PLAIN> INLINE WORD encode(REAL x, const Head &head, REAL lift) {
+INLINE WORD encode(REAL x, const Head &head, REAL lift) {
     WORD bits = word(x), size = bits & MAGNITUDE, sign = (bits >> (BITS - 1)) << (WIDTH - 1);
-    if (!PLAIN && size >= INFINITE) return SPECIAL | WORD(size > INFINITE) << (SMALL - 1) | sign;
-    WORD a = PLAIN ? size : word(product(number(size), lift));
-    if (!PLAIN) a = a < LARGEST ? a : LARGEST;
+    if (size >= INFINITE) return SPECIAL | WORD(size > INFINITE) << (SMALL - 1) | sign;
+    WORD a = word(product(number(size), lift));
+    a = a < LARGEST ? a : LARGEST;
     // Without a base the codes are the number's own leading bits, its subnormals included.
     if (head.field > 0 && a < WORD(head.field + 1) << MANTISSA)
         return integer(product(number(a), power(scale(head)))) | sign;
     return ((a + HALF + (a >> CUT & EVEN)) >> CUT) - (WORD(head.field) << SMALL) | sign;
+}
+
+// Is there no base, whatever the numbers are?
+constexpr bool BASELESS = SMALL_EXPONENT == EXPONENT;
+
+INLINE bool is_plain(const Head &head) { return !BASELESS || head.field == 0; }
+
+// The same in a chunk that is plain; `factor` is 2^scale.
+INLINE Code encode_plain(REAL x, const Head &head, REAL factor) {
+    WORD a = (word(x) & MAGNITUDE) - (BASELESS ? 0 : WORD(head.field) << MANTISSA);
+    Code code = Code((a + HALF + (a >> CUT & EVEN)) >> CUT);
+    if constexpr (!BASELESS) {
+        unsigned limit = head.field > 0 ? unsigned(head.field + 1) << UPPER : 0;
+        Code low = Code(word(added(x, factor, number(MAGIC))) - MAGIC);
+        code = (upper(x) & 0x7fffffff) < limit ? low : code;
+    }
+    return code | sign_of(x);
 }
 
 INLINE REAL decode(WORD code, const Head &head, REAL lower) {
@@ -164,6 +218,18 @@ INLINE REAL decode(WORD code, const Head &head, REAL lower) {
     REAL x = size >> SMALL == 0 && head.field > 0 ? product(of_integer(size & mask(SMALL)), power(-scale(head)))
                                                   : number((size + (WORD(head.field) << SMALL)) << CUT & MAGNITUDE);
     return number(word(product(x, lower)) | sign);
+}
+
+// The same where nothing was lifted or is special; `step` is 2^-scale.
+INLINE REAL decode_plain(Code code, const Head &head, REAL step) {
+    Code size = code & Code(mask(WIDTH - 1));
+    WORD bits = WORD(size) << CUT;
+    if constexpr (!BASELESS) {
+        bits += WORD(head.field) << MANTISSA;
+        WORD low = word(product(of_integer(size & Code(mask(SMALL))), step));
+        bits = size >> SMALL == 0 && head.field > 0 ? low : bits;
+    }
+    return number(bits & MAGNITUDE | sign_of(code));
 }
 #endif
 
@@ -179,7 +245,34 @@ struct Layout {
     __host__ __device__ constexpr unsigned rest() const { return packed + whole * ROW * (BITS / 8); }
 };
 
-template <bool FULL> INLINE Layout layout_of(unsigned count) { return Layout(FULL ? CHUNK : count); }
+// What a thread has of a whole chunk: rows from `row` on, and which lanes.
+constexpr unsigned PER = ROWS * WIDTH / 32;
+struct Share {
+    unsigned set, group;
+    __device__ Share() : set(threadIdx.x % SETS), group(threadIdx.x / SETS) {}
+    INLINE unsigned row() const { return group * ROWS; }
+    INLINE unsigned lane(int l) const { return l / VECTOR * (SETS * VECTOR) + set * VECTOR + l % VECTOR; }
+    // Where 32 bits of a lane lie: `p` of its PER.
+    INLINE unsigned piece(unsigned p, unsigned lane) const {
+        unsigned at = group * PER + p;
+        return BITS == 64 ? (at / 2 * ROW + lane) * 8 + at % 2 * 4 : (at * ROW + lane) * 4;
+    }
+};
+
+// VECTOR numbers at once.
+#if VECTOR == 1
+typedef REAL Vector;
+#elif BITS == 64
+typedef double2 Vector;
+#elif VECTOR == 2
+typedef float2 Vector;
+#else
+typedef float4 Vector;
+#endif
+union Numbers {
+    Vector all;
+    REAL each[VECTOR];
+};
 
 // The part of this block, and its chunk there.
 INLINE Part find(const Part *parts, int count, Word &chunk) {
@@ -201,23 +294,7 @@ INLINE unsigned length(const Part &part, Word chunk) {
     return left < CHUNK ? unsigned(left) : CHUNK;
 }
 
-struct alignas(16) Line {
-    Word a, b;
-};
-
-// Bytes at the same places modulo 16 in both: all but the ends go 16 at a time.
-INLINE void copy(unsigned char *to, const unsigned char *from, unsigned bytes, unsigned phase) {
-    unsigned head = (16 - phase) % 16;
-    head = head < bytes ? head : bytes;
-    unsigned lines = (bytes - head) / 16;
-    for (unsigned i = threadIdx.x; i < lines; i += WORKERS)
-        reinterpret_cast<Line *>(to + head)[i] = reinterpret_cast<const Line *>(from + head)[i];
-    unsigned done = head + 16 * lines;
-    if (threadIdx.x < head) to[threadIdx.x] = from[threadIdx.x];
-    if (done + threadIdx.x < bytes) to[done + threadIdx.x] = from[done + threadIdx.x];
-}
-
-// Words lie at even places, but for the odd chunk: two bytes at a time.
+// A place that two bytes, or one, are read from or written to at a time: words lie at even ones, but for the odd chunk.
 INLINE void put(unsigned char *to, WORD value) {
     if (reinterpret_cast<Word>(to) % 2 == 0) {
 #pragma unroll
@@ -237,19 +314,4 @@ INLINE WORD got(const unsigned char *from) {
         for (int b = 0; b < BITS / 8; b++) made |= WORD(from[b]) << (8 * b);
     }
     return made;
-}
-
-// Codes of whole pieces of two bytes need no packing: where piece p of a lane lies.
-constexpr bool PIECES = WIDTH % 16 == 0 && BITS % WIDTH == 0;
-INLINE unsigned piece(unsigned lane, unsigned p) { return (p / (BITS / 16) * ROW + lane) * (BITS / 8) + p % (BITS / 16) * 2; }
-
-// Bit `at` of what follows the whole words.
-INLINE unsigned rest_bit(const Layout &layout, const Code *codes, unsigned at) {
-    if (at < ROW * layout.odd) {
-        unsigned lane = at / layout.odd, bit = layout.whole * BITS + at % layout.odd;
-        return unsigned(codes[bit / WIDTH * ROW + lane] >> (bit % WIDTH)) & 1;
-    }
-    at -= ROW * layout.odd;
-    unsigned code = layout.rows * ROW + at / WIDTH;
-    return code < layout.count ? unsigned(codes[code] >> (at % WIDTH)) & 1 : 0;
 }

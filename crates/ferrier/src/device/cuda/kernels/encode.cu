@@ -2,88 +2,10 @@
 
 // Blocks that should fit on a multiprocessor (measured on an H200).
 #if BITS == 64
-#define ENCODERS 3
+#define ENCODERS 4
 #else
-#define ENCODERS 5
+#define ENCODERS 8
 #endif
-
-// The largest magnitude of the 16 threads around this one. Only its exponent
-// counts, which is in its upper half, but for numbers that are lifted.
-INLINE WORD largest_near(WORD size, bool lifted) {
-#if BITS == 64
-    if (!lifted) {
-        unsigned high = unsigned(size >> 32);
-#pragma unroll
-        for (int far = 8; far > 0; far /= 2) {
-            unsigned other = __shfl_xor_sync(0xffffffff, high, far);
-            high = other > high ? other : high;
-        }
-        return WORD(high) << 32;
-    }
-#endif
-#pragma unroll
-    for (int far = 8; far > 0; far /= 2) {
-        WORD other = __shfl_xor_sync(0xffffffff, size, far);
-        size = other > size ? other : size;
-    }
-    return size;
-}
-
-// A code to where its bits belong, or to where it waits for the others of its lane.
-template <bool FULL> INLINE void keep(WORD code, unsigned at, Code *codes, unsigned char *packed) {
-    if constexpr (FULL && PIECES) {
-#pragma unroll
-        for (int p = 0; p < WIDTH / 16; p++)
-            *reinterpret_cast<unsigned short *>(packed + piece(at % ROW, at / ROW * (WIDTH / 16) + p)) =
-                (unsigned short)(code >> (16 * p));
-    } else {
-        codes[at] = Code(code);
-    }
-}
-
-// The codes of a chunk.
-template <bool FULL>
-INLINE void write_codes(const REAL (&x)[EACH], const Layout &layout, const Head &head, REAL lift, Code *codes,
-                        unsigned char *image) {
-#pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        unsigned at = i * WORKERS + threadIdx.x;
-#if BLOCK
-        int depth;
-        WORD code = encode(x[i], largest_near(word(x[i]) & MAGNITUDE, head.lifted), head, lift, depth);
-        if (at % ROW == 0 && (FULL || at < layout.count)) image[2 + at / ROW] = (unsigned char)(depth);
-#else
-        WORD code = encode<false>(x[i], head, lift);
-#endif
-        keep<FULL>(code, at, codes, image + layout.packed);
-    }
-}
-
-// The same for a whole chunk that is plain: all numbers are finite, the largest
-// is neither so small that it is lifted nor so large that it may be rounded up to infinity.
-INLINE void write_plain(const REAL (&x)[EACH], const Layout &layout, const Head &head, Code *codes, unsigned char *image) {
-#if BLOCK
-    // Two exponents at a time.
-#pragma unroll
-    for (int i = 0; i < EACH; i += 2) {
-        unsigned both = upper(x[i]) >> UPPER | upper(x[i + 1]) >> UPPER << 16;
-#pragma unroll
-        for (int far = 8; far > 0; far /= 2) both = __vmaxu2(both, __shfl_xor_sync(0xffffffff, both, far));
-#pragma unroll
-        for (int side = 0; side < 2; side++) {
-            unsigned at = (i + side) * WORKERS + threadIdx.x;
-            int depth;
-            WORD code = encode_plain(x[i + side], int(side ? both >> 16 : both & 0xffff), head, depth);
-            if (at % ROW == 0) image[2 + at / ROW] = (unsigned char)(depth);
-            keep<true>(code, at, codes, image + layout.packed);
-        }
-    }
-#else
-#pragma unroll
-    for (int i = 0; i < EACH; i++)
-        keep<true>(encode<true>(x[i], head, REAL(1)), i * WORKERS + threadIdx.x, codes, image + layout.packed);
-#endif
-}
 
 // The base of a chunk whose largest magnitude has this exponent.
 INLINE int base_of(int field) {
@@ -102,105 +24,248 @@ INLINE void write_head(const Head &head, unsigned char *image) {
     }
 }
 
-// Looks at every number, and encodes what is not plain.
-template <bool FULL>
-INLINE void write_any(const REAL (&x)[EACH], const Layout &layout, Code *codes, unsigned char *image, WORD *tops,
-                      unsigned &odd_threads) {
-    WORD top = 0;
-    bool odd = false;
+// The head of a chunk of which this thread has seen the largest finite magnitude, and whether all are finite.
+INLINE Head judge(WORD top, bool odd, WORD *judged, REAL &lift) {
 #pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        WORD size = word(x[i]) & MAGNITUDE;
-        odd |= size >= INFINITE;
-        if (size < INFINITE && size > top) top = size;
-    }
-#pragma unroll
-    for (int far = 16; far > 0; far /= 2) {
-        WORD other = __shfl_xor_sync(0xffffffff, top, far);
-        top = other > top ? other : top;
-    }
+    for (int far = 16; far > 0; far /= 2) top = max(top, __shfl_xor_sync(0xffffffff, top, far));
     // The others have seen what was there.
     __syncthreads();
-    if (threadIdx.x % 32 == 0) tops[threadIdx.x / 32] = top;
-    if (odd) odd_threads = 1;
-    __syncthreads();
+    if (threadIdx.x % 32 == 0) judged[threadIdx.x / 32] = top;
+    bool special = __syncthreads_or(odd);
 #pragma unroll
-    for (int i = 0; i < WORKERS / 32; i++) top = tops[i] > top ? tops[i] : top;
+    for (int i = 0; i < WORKERS / 32; i++) top = max(top, judged[i]);
     bool lifted = top > 0 && top < WORD(LOW) << MANTISSA;
-    REAL lift = power(lifted ? LIFT : 0);
+    lift = power(lifted ? LIFT : 0);
     int field = top == 0 ? BIAS : int(word(product(number(top), lift)) >> MANTISSA);
-    Head head = {base_of(field), lifted, odd_threads != 0};
-    write_head(head, image);
-    write_codes<FULL>(x, layout, head, lift, codes, image);
+    return {base_of(field), lifted, special};
 }
 
-template <bool FULL>
-INLINE void encode_chunk(const REAL *from, unsigned char *to, unsigned count, unsigned char *raw, WORD *tops,
-                         unsigned &odd_threads) {
-    const Layout layout = layout_of<FULL>(count);
+// ---- A whole chunk, whose numbers lie at multiples of 16 bytes and whose bytes at a multiple of two.
+
+INLINE void load(REAL (&x)[ROWS][LANES], const REAL *from, const Share &share) {
+    from += share.row() * ROW + share.lane(0);
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int l = 0; l < LANES; l += VECTOR) {
+            Numbers some;
+            some.all = *reinterpret_cast<const Vector *>(from + r * ROW + l * SETS);
+#pragma unroll
+            for (int v = 0; v < VECTOR; v++) x[r][l + v] = some.each[v];
+        }
+}
+
+// The upper 16 bits of the largest magnitude of each row: two rows in a word.
+#if BLOCK
+constexpr int NARROW = MANTISSA - (BITS - 16);
+INLINE void row_tops(const REAL (&x)[ROWS][LANES], unsigned (&tops)[ROWS / 2]) {
+#pragma unroll
+    for (int r = 0; r < ROWS / 2; r++) {
+        unsigned top = 0;
+#pragma unroll
+        for (int l = 0; l < LANES; l++)
+            top = __vmaxu2(top, __byte_perm(upper(x[2 * r][l]), upper(x[2 * r + 1][l]), 0x7632) & 0x7fff7fff);
+#pragma unroll
+        for (int far = SETS / 2; far > 0; far /= 2) top = __vmaxu2(top, __shfl_xor_sync(0xffffffff, top, far));
+        tops[r] = top;
+    }
+}
+#endif
+
+// The largest exponent of the chunk: of all its threads, given what each has found.
+INLINE int top_field(unsigned most, int shift, WORD *judged) {
+    most = __reduce_max_sync(0xffffffff, most);
+    if (threadIdx.x % 32 == 0) judged[threadIdx.x / 32] = most;
+    __syncthreads();
+#pragma unroll
+    for (int i = 0; i < WORKERS / 32; i++) most = max(most, unsigned(judged[i]));
+    return int(most >> shift);
+}
+
+// Adds a code to the pieces of its lane, at a place that the compiler knows.
+INLINE void pack(unsigned (&pieces)[PER + 2], int bit, Code code) {
+    int p = bit / 32, off = bit % 32;
+    pieces[p] |= unsigned(code << off);
+    if (off + WIDTH > 32) pieces[p + 1] |= unsigned(code >> (32 - off));
+    if (off + WIDTH > 64) pieces[p + 2] |= unsigned(code >> (64 - off));
+}
+
+INLINE void write_codes(const REAL (&x)[ROWS][LANES], const unsigned (&tops)[ROWS / 2], const Share &share, const Head &head,
+                        unsigned char *image) {
+    constexpr Layout layout(CHUNK);
+    unsigned char *packed = image + layout.packed;
+    unsigned pieces[LANES][PER + 2] = {};
+#if !BLOCK
+    REAL factor = power(scale(head));
+#endif
+#pragma unroll
+    for (int r = 0; r < ROWS; r++) {
+#if BLOCK
+        int depth = depth_of(int((r % 2 ? tops[r / 2] >> 16 : tops[r / 2] & 0xffff) >> NARROW), head);
+        REAL factor = plain_factor(head, depth);
+        if (share.set == 0) image[2 + share.row() + r] = (unsigned char)(depth);
+#endif
+#pragma unroll
+        for (int l = 0; l < LANES; l++) {
+#if BLOCK
+            Code code = encode_plain(x[r][l], factor);
+#else
+            Code code = encode_plain(x[r][l], head, factor);
+#endif
+            pack(pieces[l], r * WIDTH, code);
+        }
+        // What is full.
+#pragma unroll
+        for (int p = r * WIDTH / 32; p < (r + 1) * WIDTH / 32; p++)
+#pragma unroll
+            for (int l = 0; l < LANES; l++)
+                *reinterpret_cast<unsigned *>(packed + share.piece(p, share.lane(l))) = pieces[l][p];
+    }
+}
+
+struct alignas(16) Line {
+    unsigned a, b, c, d;
+};
+
+// Bytes to their place; they lie there modulo 16, or two bytes further.
+INLINE void copy(unsigned char *to, const unsigned char *from, unsigned bytes) {
+    unsigned phase = unsigned(reinterpret_cast<Word>(to) % 16), head = min((16 - phase) % 16, bytes);
+    unsigned lines = (bytes - head) / 16, done = head + 16 * lines;
+    bool further = (reinterpret_cast<Word>(from) - phase) % 4 != 0;
+    const unsigned char *start = from + head - (further ? 2 : 0);
+    for (unsigned i = threadIdx.x; i < lines; i += WORKERS) {
+        Line line = reinterpret_cast<const Line *>(start)[i];
+        if (further) {
+            unsigned next = reinterpret_cast<const unsigned *>(start)[4 * i + 4];
+            line = {__funnelshift_r(line.a, line.b, 16), __funnelshift_r(line.b, line.c, 16),
+                    __funnelshift_r(line.c, line.d, 16), __funnelshift_r(line.d, next, 16)};
+        }
+        reinterpret_cast<Line *>(to + head)[i] = line;
+    }
+    if (threadIdx.x < head) to[threadIdx.x] = from[threadIdx.x];
+    if (done + threadIdx.x < bytes) to[done + threadIdx.x] = from[done + threadIdx.x];
+}
+
+// Is every number of the chunk zero?
+INLINE bool is_zero(const REAL (&x)[ROWS][LANES]) {
+    WORD any = 0;
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int l = 0; l < LANES; l++) any |= word(x[r][l]) & MAGNITUDE;
+    return !__syncthreads_or(any != 0);
+}
+
+// Encodes a chunk that is plain: all numbers are finite, the largest is neither so small that it is lifted nor so large that
+// it may be rounded up to infinity; or all are zero. Others are left to `encode_some`.
+INLINE bool encode_whole(const REAL *from, unsigned char *to, unsigned char *raw, WORD *judged) {
+    constexpr Layout layout(CHUNK);
     unsigned phase = unsigned(reinterpret_cast<Word>(to) % 16);
-    Code *codes = reinterpret_cast<Code *>(raw);
-    unsigned char *image = raw + CHUNK * sizeof(Code) + phase, *packed = image + layout.packed;
-    REAL x[EACH];
-    unsigned most = 0;
+    // Pieces lie at multiples of four.
+    unsigned char *image = raw + phase + (phase + layout.packed) % 4;
+    Share share;
+    REAL x[ROWS][LANES];
+    load(x, from, share);
+    unsigned tops[ROWS / 2] = {}, most = 0;
+#if BLOCK
+    row_tops(x, tops);
 #pragma unroll
-    for (int i = 0; i < EACH; i++) {
-        unsigned at = i * WORKERS + threadIdx.x;
-        x[i] = FULL || at < layout.count ? from[at] : REAL(0);
+    for (int r = 0; r < ROWS / 2; r++) most = __vmaxu2(most, tops[r]);
+    int field = top_field(max(most >> 16, most & 0xffff), NARROW, judged);
+#else
+#pragma unroll
+    for (int r = 0; r < ROWS; r++)
+#pragma unroll
+        for (int l = 0; l < LANES; l++) most = max(most, upper(x[r][l]) & 0x7fffffff);
+    int field = top_field(most, UPPER, judged);
+#endif
+    if (field == 0 && is_zero(x)) field = BIAS;
+    if (field < LOW || field >= (1 << EXPONENT) - 2) return false;
+    Head head = {base_of(field), false, false};
+    write_head(head, image);
+    write_codes(x, tops, share, head, image);
+    __syncthreads();
+    copy(to, image, layout.bytes());
+    return true;
+}
+
+// ---- The last chunk of a part, one that is not plain, or lies crookedly: few, so codes are made anew wherever one is wanted.
+
+struct Chunk {
+    const REAL *from;
+    Layout layout;
+    Head head;
+    REAL lift;
+    const unsigned char *image;
+
+    INLINE Code code(unsigned at) const {
+#if BLOCK
+        return Code(encode(from[at], image[2 + at / ROW], head, lift));
+#else
+        return Code(encode(from[at], head, lift));
+#endif
     }
-    if constexpr (FULL) {
-#pragma unroll
-        for (int i = 0; i < EACH; i++) most = max(most, upper(x[i]));
-        most = __reduce_max_sync(0xffffffff, most);
-        if (threadIdx.x % 32 == 0) tops[threadIdx.x / 32] = most;
-        __syncthreads();
-#pragma unroll
-        for (int i = 0; i < WORKERS / 32; i++) most = max(most, unsigned(tops[i]));
+
+    // Word w of a lane.
+    INLINE WORD word_of(unsigned w, unsigned lane) const {
+        unsigned bit = w * BITS, row = bit / WIDTH;
+        int by = int(row * WIDTH) - int(bit);
+        WORD made = WORD(code(row * ROW + lane)) >> -by;
+        for (by += WIDTH; by < BITS; by += WIDTH) made |= WORD(code(++row * ROW + lane)) << by;
+        return made;
     }
-    int field = int(most >> UPPER);
-    if (FULL && field >= LOW && field < (1 << EXPONENT) - 2) {
-        Head head = {base_of(field), false, false};
-        write_head(head, image);
-        write_plain(x, layout, head, codes, image);
-    } else {
-        write_any<FULL>(x, layout, codes, image, tops, odd_threads);
+
+    // Bit `at` of what follows the whole words.
+    INLINE unsigned rest_bit(unsigned at) const {
+        if (at < ROW * layout.odd) {
+            unsigned lane = at / layout.odd, bit = layout.whole * BITS + at % layout.odd;
+            return unsigned(code(bit / WIDTH * ROW + lane) >> (bit % WIDTH)) & 1;
+        }
+        at -= ROW * layout.odd;
+        unsigned which = layout.rows * ROW + at / WIDTH;
+        return which < layout.count ? unsigned(code(which) >> (at % WIDTH)) & 1 : 0;
+    }
+};
+
+INLINE void encode_some(const REAL *from, unsigned char *to, unsigned count, WORD *judged) {
+    Chunk chunk = {from, Layout(count), {}, 1, to};
+    const Layout &layout = chunk.layout;
+    WORD top = 0;
+    bool odd = false;
+    for (unsigned i = threadIdx.x; i < count; i += WORKERS) {
+        WORD size = word(from[i]) & MAGNITUDE;
+        odd |= size >= INFINITE;
+        if (size < INFINITE) top = max(top, size);
+    }
+    chunk.head = judge(top, odd, judged, chunk.lift);
+    write_head(chunk.head, to);
+#if BLOCK
+    for (unsigned r = threadIdx.x; r * ROW < count; r += WORKERS) {
+        WORD top = 0;
+        for (unsigned at = r * ROW; at < min(count, (r + 1) * ROW); at++) top = max(top, word(from[at]) & MAGNITUDE);
+        to[2 + r] = (unsigned char)(depth_of(top, chunk.head, chunk.lift));
     }
     __syncthreads();
-    if constexpr (!(FULL && PIECES)) {
-        // A thread for each word of each lane.
-        for (unsigned i = threadIdx.x; i < layout.whole * ROW; i += WORKERS) {
-            unsigned lane = i % ROW, bit = i / ROW * BITS, row = bit / WIDTH;
-            int by = int(row * WIDTH) - int(bit);
-            WORD made = WORD(codes[row * ROW + lane]) >> -by;
-            for (by += WIDTH; by < BITS; by += WIDTH) made |= WORD(codes[++row * ROW + lane]) << by;
-            put(packed + i * (BITS / 8), made);
-        }
-        unsigned left = layout.bytes() - layout.rest();
-        for (unsigned i = threadIdx.x; i < left; i += WORKERS) {
-            unsigned made = 0;
-            for (int b = 0; b < 8; b++) made |= rest_bit(layout, codes, 8 * i + b) << b;
-            image[layout.rest() + i] = (unsigned char)(made);
-        }
-        __syncthreads();
+#endif
+    for (unsigned i = threadIdx.x; i < layout.whole * ROW; i += WORKERS)
+        put(to + layout.packed + i * (BITS / 8), chunk.word_of(i / ROW, i % ROW));
+    for (unsigned i = threadIdx.x; i < layout.bytes() - layout.rest(); i += WORKERS) {
+        unsigned made = 0;
+        for (int b = 0; b < 8; b++) made |= chunk.rest_bit(8 * i + b) << b;
+        to[layout.rest() + i] = (unsigned char)(made);
     }
-    copy(to, image, layout.bytes(), phase);
 }
 
 extern "C" __global__ void __launch_bounds__(WORKERS, ENCODERS)
     encode_chunks(const Part *parts, int count, const REAL *values, unsigned char *bytes) {
     extern __shared__ __align__(16) unsigned char raw[];
-    __shared__ WORD tops[WORKERS / 32];
-    __shared__ unsigned odd_threads;
-    if (threadIdx.x == 0) odd_threads = 0;
-    __syncthreads();
+    __shared__ WORD judged[WORKERS / 32];
     Word chunk;
     Part part = find(parts, count, chunk);
     unsigned numbers = length(part, chunk);
     const REAL *from = values + part.stage + chunk * CHUNK;
     unsigned char *to = bytes + part.bytes + chunk * SLOT;
     // Parts begin at even places, so whole chunks do.
-    if (numbers == CHUNK && reinterpret_cast<Word>(to) % 2 == 0)
-        encode_chunk<true>(from, to, numbers, raw, tops, odd_threads);
-    else
-        encode_chunk<false>(from, to, numbers, raw, tops, odd_threads);
+    bool whole = numbers == CHUNK && reinterpret_cast<Word>(to) % 2 == 0 && reinterpret_cast<Word>(from) % 16 == 0;
+    if (!whole || !encode_whole(from, to, raw, judged)) encode_some(from, to, numbers, judged);
 }

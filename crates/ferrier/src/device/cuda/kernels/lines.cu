@@ -10,6 +10,8 @@
 // TURN      1: stored the other way
 // FROM, TO  the most strips of a line before and after; 0: one that holds all of it
 // BLOCKS    that should fit on a multiprocessor
+// LONE      1: all lines are of one cell, each in one strip before and after (FROM and TO are 0)
+// FLOWING   1: what is loaded is not wanted again, and leaves the cache first
 // TOUCH     what `touch.cuh` does: 0 nothing, 1 before the transform, 2 after it,
 //           3 after it, and then the line is transformed back
 
@@ -26,6 +28,13 @@ struct Cell {
 struct Strip {
     Word offset, step, lane, plane, batch;
     unsigned base, at, end, pad;
+};
+
+// What a launch of LONE lines is handed: no tables to look into.
+struct Lone {
+    Cell cell;
+    Strip from, to;
+    REAL *bases[2];
 };
 
 // A strip of this block's first line.
@@ -117,13 +126,25 @@ template <bool WHOLE, int STEP, int MOST> struct Side {
     }
 };
 
+// A number that is loaded once.
+INLINE REAL flown(const REAL *from) { return __ldcs(from); }
+INLINE Pair flown(const Pair *from) {
+    if constexpr (sizeof(REAL) == 8) {
+        double2 value = __ldcs(reinterpret_cast<const double2 *>(from));
+        return {REAL(value.x), REAL(value.y)};
+    } else {
+        float2 value = __ldcs(reinterpret_cast<const float2 *>(from));
+        return {value.x, value.y};
+    }
+}
+
 INLINE Pair load(const REAL *from, bool swap) {
     Pair value = {0, 0};
     if (FROM == 0 || from) {
         if constexpr (KIND % 2 == 1)
-            value.x = *from;
+            value.x = FLOWING ? flown(from) : *from;
         else
-            value = *reinterpret_cast<const Pair *>(from);
+            value = FLOWING ? flown(reinterpret_cast<const Pair *>(from)) : *reinterpret_cast<const Pair *>(from);
     }
     return swap ? swapped(value) : value;
 }
@@ -243,26 +264,68 @@ INLINE void stages(Pair (&x)[most()], Pair *shared, unsigned p, unsigned l, cons
     }
 }
 
+// The kernel after this one may come onto the multiprocessors that have nothing left to do, and prepare itself; it touches
+// arrays only when this one is through.
+INLINE void let_follow() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+INLINE void wait_for_last() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+// Which lines of a cell a block has.
+struct Lot {
+    unsigned lane, plane, batch;
+    INLINE Lot(const Cell &cell) {
+        unsigned inside = unsigned(blockIdx.x - cell.first), rest = inside / cell.blocks;
+        lane = inside % cell.blocks * LINES;
+        plane = rest % cell.planes;
+        batch = rest / cell.planes;
+    }
+    INLINE Run run(const Strip &strip, REAL *base) const {
+        Word offset = strip.offset + lane * strip.lane + plane * strip.plane + batch * strip.batch;
+        return {base + offset, (long long)strip.step, (long long)strip.lane, int(strip.at), int(strip.end)};
+    }
+    INLINE void place(Job &job, const Cell &cell) const {
+        job.lanes = cell.lanes - lane < LINES ? cell.lanes - lane : LINES;
+        job.across[0] = cell.lane + lane;
+        job.across[1] = cell.plane + plane;
+        job.batch = batch;
+    }
+};
+
+INLINE void prepare(Job &job, const Lone &lone) {
+    // Shared: registers are scarce.
+    if (threadIdx.x == 0) {
+        Lot lot(lone.cell);
+        job.from[0] = lot.run(lone.from, lone.bases[0]);
+        job.to[0] = lot.run(lone.to, lone.bases[1]);
+        job.strips_in = job.strips_out = 1;
+        lot.place(job, lone.cell);
+    }
+    __syncthreads();
+}
+
 // This block's lines: its cell by bisection, then the strips of its first line.
 INLINE void prepare(Job &job, const Cell *cells, int count, const Strip *strips, REAL *const *bases) {
-    Word block = blockIdx.x;
     int low = 0, high = count;
     while (high - low > 1) {
         int mid = (low + high) / 2;
-        if (cells[mid].first <= block)
+        if (cells[mid].first <= blockIdx.x)
             low = mid;
         else
             high = mid;
     }
     Cell cell = cells[low];
-    unsigned inside = unsigned(block - cell.first), lane = inside % cell.blocks * LINES, rest = inside / cell.blocks;
-    unsigned plane = rest % cell.planes, batch = rest / cell.planes;
+    Lot lot(cell);
     auto fill = [&](Run *runs, unsigned first, unsigned last) {
         for (unsigned s = first + threadIdx.x; s < last; s += blockDim.x) {
             Strip strip = strips[s];
-            Word offset = strip.offset + lane * strip.lane + plane * strip.plane + batch * strip.batch;
-            runs[s - first] = {bases[strip.base] + offset, (long long)strip.step, (long long)strip.lane,
-                               int(strip.at), int(strip.end)};
+            runs[s - first] = lot.run(strip, bases[strip.base]);
         }
     };
     fill(job.from, cell.from, cell.from_end);
@@ -270,10 +333,7 @@ INLINE void prepare(Job &job, const Cell *cells, int count, const Strip *strips,
     if (threadIdx.x == 0) {
         job.strips_in = cell.from_end - cell.from;
         job.strips_out = cell.to_end - cell.to;
-        job.lanes = cell.lanes - lane < LINES ? cell.lanes - lane : LINES;
-        job.across[0] = cell.lane + lane;
-        job.across[1] = cell.plane + plane;
-        job.batch = batch;
+        lot.place(job, cell);
     }
     __syncthreads();
 }
@@ -324,8 +384,13 @@ INLINE void turn_back(Pair (&x)[most()], Pair *shared, unsigned p, unsigned l, c
 #endif
 
 extern "C" __global__ void __launch_bounds__(SIZE, BLOCKS)
-    lines(const Cell *cells, int count, const Strip *strips, REAL *const *bases, const Pair *__restrict__ roots,
-          REAL scale, int swap
+    lines(
+#if LONE
+        const __grid_constant__ Lone lone,
+#else
+        const Cell *cells, int count, const Strip *strips, REAL *const *bases,
+#endif
+        const Pair *__restrict__ roots, REAL scale, int swap
 #if TOUCH
           ,
           const Touch touch
@@ -335,9 +400,15 @@ extern "C" __global__ void __launch_bounds__(SIZE, BLOCKS)
     const Touch touch = {};
 #endif
     extern __shared__ __align__(16) unsigned char raw[];
-    __shared__ Job job;
     Pair *shared = reinterpret_cast<Pair *>(raw);
+    __shared__ Job job;
+    let_follow();
+#if LONE
+    prepare(job, lone);
+#else
     prepare(job, cells, count, strips, bases);
+#endif
+    wait_for_last();
     int p = ROWS ? threadIdx.x % THREADS : threadIdx.x / LINES;
     int l = ROWS ? threadIdx.x / THREADS : threadIdx.x % LINES;
     constexpr int R = radix<STAGES - 1>(), M = POINTS / R;

@@ -58,7 +58,8 @@ extern "C" __global__ void __launch_bounds__(WIDTH)
         else
             high = mid;
     }
-    const Move &box = moves[low];
+    // A copy: what is stored below may be anything to the compiler, the table too.
+    const Move box = moves[low];
     const Unit *from = reinterpret_cast<const Unit *>(bases[box.from_base]) + box.from;
     Unit *to = reinterpret_cast<Unit *>(bases[box.to_base]) + box.to;
     unsigned inside = unsigned(block - box.first), n0 = box.n[0], n1 = box.n[1], n2 = box.n[2];
