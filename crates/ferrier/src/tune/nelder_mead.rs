@@ -19,6 +19,8 @@ const SKETCHES: usize = 1;
 const HOPELESS: f64 = 1.3;
 /// Names are gone through again where they have gained this.
 const WORTH: f64 = 0.95;
+/// Names that have lost are worth another look where all else has gained this.
+const MUCH: f64 = 0.8;
 /// Smaller gains than this do not keep a simplex going: clocks are no better.
 const CLEAR: f64 = 0.99;
 
@@ -79,11 +81,16 @@ struct Walk<'a, 'b> {
     done: BTreeSet<Vec<usize>>,
     /// Names (parameter and rung) that were far worse than another once: not tried again.
     hopeless: BTreeSet<(usize, usize)>,
+    /// Names that have lost since the best cost was this: not tried again before much is gained.
+    lost: BTreeSet<(usize, usize)>,
+    since: f64,
 }
 
 impl<'a, 'b> Walk<'a, 'b> {
     fn new(space: &'a Space, ask: &'a mut Ask<'b>) -> Self {
-        Walk { space, ask, known: BTreeMap::new(), done: BTreeSet::new(), hopeless: BTreeSet::new() }
+        let (known, done) = (BTreeMap::new(), BTreeSet::new());
+        let (hopeless, lost) = (BTreeSet::new(), BTreeSet::new());
+        Walk { space, ask, known, done, hopeless, lost, since: f64::INFINITY }
     }
 }
 
@@ -136,18 +143,27 @@ impl Walk<'_, '_> {
     fn try_names(&mut self, mut here: Point) -> Option<Point> {
         loop {
             let before = here.clone();
+            let cost = self.cost(&here)?;
+            if cost < MUCH * self.since {
+                self.lost.clear();
+                self.since = cost;
+            }
             for axis in self.space.axes(false) {
                 let from = here.clone();
                 for rung in (0..self.space.rungs(axis)).filter(|rung| *rung != from.0[axis]) {
-                    if self.hopeless.contains(&(axis, rung)) {
+                    if self.hopeless.contains(&(axis, rung)) || self.lost.contains(&(axis, rung)) {
                         continue;
                     }
                     let mut point = from.clone();
                     point.0[axis] = rung;
                     let (cost, best) = (self.cost(&point)?, self.cost(&here)?);
                     if cost < best {
+                        self.lost.insert((axis, here.0[axis]));
                         here = point;
-                    } else if cost > HOPELESS * best && cost.is_finite() {
+                        continue;
+                    }
+                    self.lost.insert((axis, rung));
+                    if cost > HOPELESS * best && cost.is_finite() {
                         self.hopeless.insert((axis, rung));
                     }
                 }
