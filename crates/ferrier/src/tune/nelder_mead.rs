@@ -21,7 +21,7 @@ const HOPELESS: f64 = 1.3;
 const WORTH: f64 = 0.95;
 /// Names that have lost are worth another look where all else has gained this.
 const MUCH: f64 = 0.8;
-/// Smaller gains than this do not keep a simplex going: clocks are no better.
+/// Smaller gains than this neither keep a simplex going nor change a name: clocks are no better.
 const CLEAR: f64 = 0.99;
 
 pub(super) struct NelderMead {
@@ -157,7 +157,7 @@ impl Walk<'_, '_> {
                     let mut point = from.clone();
                     point.0[axis] = rung;
                     let (cost, best) = (self.cost(&point)?, self.cost(&here)?);
-                    if cost < best {
+                    if cost < CLEAR * best {
                         self.lost.insert((axis, here.0[axis]));
                         here = point;
                         continue;
