@@ -293,7 +293,10 @@ impl Judge<'_> {
     /// # Errors
     /// Why it does not fit.
     fn recipe(&self, choice: &Choice) -> Result<Recipe, String> {
-        let recipe = design(self.site.problem, choice, self.precision, self.site.ranks);
+        // The exchange that ranks agree on where nobody asks for one is not known to the design.
+        let exchange = choice.exchange.clone().or(self.site.exchanges.first().map(|&name| name.into()));
+        let choice = Choice { exchange, ..choice.clone() };
+        let recipe = design(self.site.problem, &choice, self.precision, self.site.ranks);
         let recipe = recipe.map_err(|error| error.to_string())?;
         // An output left to the planner must not move about with wisdom.
         if recipe.output != self.default.output {
@@ -506,6 +509,13 @@ mod tests {
                 let site = Site::new(&comm, &problem, &given);
                 assert_eq!(site.exchanges[0], "all_to_allv");
                 assert!(!site.exchanges.iter().any(|name| ["direct", "hierarchical"].contains(name)));
+                let default = design(&problem, &given, Precision::F64, 2)?;
+                let judge =
+                    Judge { site: Site::new(&comm, &problem, &given), precision: Precision::F64, default };
+                let overlap = Some(Overlap::uniform(Tiling { tile: 2, ..Tiling::default() }));
+                let tiled = Choice { overlap, ..given.clone() };
+                assert!(judge.is_tiled(&tiled), "tiles go by the exchange that nobody had to ask for");
+                assert_ne!(judge.identity(&tiled).unwrap(), judge.identity(&given).unwrap());
                 let knobs = Knobs::new(&site, &given, &[]);
                 let (start, sizes) = (knobs.space().start(), knobs.space().parameters());
                 let last = Point(sizes.iter().map(|parameter| parameter.values().len() - 1).collect());
