@@ -83,8 +83,7 @@ impl Block {
         let loss = match sum {
             _ if special => Loss::INFINITE,
             _ if !lost => Loss::NONE,
-            // The squares may have vanished.
-            sum if sum < 1e-270 => self.slow_loss(values, depths, packed, head),
+            sum if sum < vanished::<T>() => self.slow_loss(values, depths, packed, head),
             sum => Loss::rounded_up::<T>(sum, values.len() / ROW, frame.unit(0) - top.lifted()),
         };
         Encoded { bytes, loss }
@@ -122,6 +121,12 @@ impl Block {
         runner.run(Decode { depths, packed, out, frame: Frame::new(self, head) });
         Ok(())
     }
+}
+
+/// Sums of squares below this may lack some that vanished: beside huge numbers the error of a tiny one, in their
+/// units, is below the range of `T`. What is missing in larger sums is far less than they are rounded up by.
+fn vanished<T: Number>() -> f64 {
+    if T::MANTISSA < 52 { 1e-70 } else { 1e-270 }
 }
 
 /// Constants of a chunk.
@@ -248,7 +253,9 @@ fn encode_group<T: Number, const ODD: bool>(
         let error = scaled - T::of_integer(integer);
         let weighted = error.widened() * weight;
         sums[l] += weighted * weighted;
-        lost[l] = lost[l] | (error.word() & T::magnitude());
+        // What became nothing is lost whole; next to huge numbers its error may have vanished too.
+        let gone = if integer == T::Word::ZERO { words[l] } else { error.word() & T::magnitude() };
+        lost[l] = lost[l] | gone;
         codes[l] = integer | ((row[l].word() >> (T::Word::BITS - 1)) << (frame.bits - 1));
     }
     (codes, depth as u8)

@@ -29,21 +29,25 @@ fn choose<T: Number>(which: prop::sample::Index) -> String {
     which.get(&names::<T>()[..]).clone()
 }
 
-/// Numbers near each other, of any size, with odd ones between.
+/// Numbers of any size, beside each other.
 fn numbers() -> impl Strategy<Value = Vec<f64>> {
     let any = any::<u64>().prop_map(f64::from_bits);
-    let near = (-1080i32..1024)
-        .prop_flat_map(|e| (-1.0..1.0f64).prop_map(move |x| x * 2f64.powi(e / 2) * 2f64.powi(e - e / 2)));
+    let of = |exponents: std::ops::Range<i32>| {
+        exponents
+            .prop_flat_map(|e| (-1.0..1.0f64).prop_map(move |x| x * 2f64.powi(e / 2) * 2f64.powi(e - e / 2)))
+    };
     let plain = -1.0..1.0f64;
     prop_oneof![
         proptest::collection::vec(any, 0..70),
-        proptest::collection::vec(near, 0..70),
+        proptest::collection::vec(of(-1080..1024), 0..70),
+        // The range of f32.
+        proptest::collection::vec(of(-155..128), 0..70),
         proptest::collection::vec(plain, 0..70),
     ]
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn any_numbers(values in numbers(), which in any::<prop::sample::Index>()) {

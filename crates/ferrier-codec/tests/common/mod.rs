@@ -40,7 +40,7 @@ impl Rng {
     }
 }
 
-pub const KINDS: usize = 20;
+pub const KINDS: usize = 21;
 
 /// Data of many kinds, the wild ones included.
 pub fn data<T: Number>(kind: usize, n: usize) -> Vec<T> {
@@ -97,6 +97,14 @@ pub fn data<T: Number>(kind: usize, n: usize) -> Vec<T> {
                     }
                 }
                 18 => f64::from_bits(rng.bits()),
+                // Beside the largest, numbers that vanish when they are counted in its units.
+                19 => {
+                    if i == spike {
+                        large
+                    } else {
+                        smallest * rng.below(3) as f64
+                    }
+                }
                 _ => {
                     if i == spike {
                         1.0
