@@ -16,6 +16,8 @@ struct Report {
     machine: Info,
     exchanges: Vec<&'static str>,
     kernels: Vec<&'static str>,
+    /// What kernel `native` runs on.
+    simd_used: &'static str,
     mpi: About,
     /// `null` where this program was built without it.
     cuda: Option<crate::gpu::Info>,
@@ -32,6 +34,7 @@ pub fn run(args: &InfoArgs, session: &Session) -> Outcome {
         machine: machine::info(),
         exchanges: ferrier::exchange::EXCHANGES.iter().map(|member| member.name).collect(),
         kernels: ferrier::kernel::KERNELS.iter().map(|member| member.name).collect(),
+        simd_used: ferrier::kernel::simd()?,
         mpi: session.agree(About::of(session.launched()))?,
         cuda: crate::gpu::info(),
         devices: ferrier::device::DEVICES.iter().map(|member| member.name).collect(),
@@ -51,7 +54,7 @@ fn text(report: &Report) -> String {
         ("ferrier", report.version.to_string()),
         ("processor", or_unknown(cpu.clone())),
         ("cores", cores.to_string()),
-        ("SIMD", or_unknown(simd.join(", "))),
+        ("SIMD", format!("{}; kernel native on {}", or_unknown(simd.join(", ")), report.simd_used)),
         ("caches", or_unknown(caches.join(", "))),
         ("huge pages", huge_pages.clone()),
         ("memory", bytes(*memory_bytes as u64)),

@@ -141,6 +141,30 @@ fn plan_and_info_print_for_people_and_programs() {
 }
 
 #[test]
+fn the_instruction_set_is_the_one_asked_for() {
+    let folder = Folder::new();
+    let numbers: Vec<u8> = (0..2 * 256).flat_map(|i| (i as f64).sin().to_le_bytes()).collect();
+    let from = folder.file("in.npy", &npy("'<c16'", &[256, 1, 1], &numbers));
+    let asked = |simd: &str, words: &[&str]| {
+        let output = ferrier().args(words).env("FERRIER_SIMD", simd).output().unwrap();
+        assert!(output.status.success(), "{simd}: {}", stderr(&output));
+        stdout(&output)
+    };
+    let used = |simd| parsed(&asked(simd, &["info", "--json"]))["simd_used"].as_str().unwrap().to_string();
+    let spectrum = |simd| {
+        asked(simd, &["transform", &from, &folder.word("out.npy")]);
+        doubles(&folder.path("out.npy"))
+    };
+    let best = used("");
+    assert_eq!((used("portable").as_str(), used(&best)), ("portable", best.clone()));
+    let (ours, portable) = (spectrum(""), spectrum("portable"));
+    assert_eq!(spectrum(&best), ours);
+    assert!(ours.iter().zip(&portable).all(|(a, b)| (a - b).abs() < 1e-12), "more than roundings");
+    // Their passes differ, and so do roundings: it is another one that ran.
+    assert!(best == "portable" || ours != portable, "{best} gave the bits of portable");
+}
+
+#[test]
 fn help_and_version_are_no_failures() {
     for words in [
         &["--help"][..],

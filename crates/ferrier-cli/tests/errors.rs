@@ -214,6 +214,14 @@ fn shapes_and_options_of_bench_and_plan() {
 }
 
 #[test]
+fn an_instruction_set_that_is_not_there() {
+    for words in [&["bench", "8"][..], &["plan", "8"], &["info"]] {
+        let output = ferrier().args(words).env("FERRIER_SIMD", "mmx").output().unwrap();
+        assert_refused(&output, "unknown FERRIER_SIMD `mmx`; known are: ");
+    }
+}
+
+#[test]
 fn a_peer_that_is_not_there_says_where_it_was_looked_for() {
     // No loader path and no Python can have it.
     let output = ferrier()

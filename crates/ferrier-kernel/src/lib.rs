@@ -247,6 +247,20 @@ pub static KERNELS: &[Member] = &[
     },
 ];
 
+/// The instruction set that `native` runs on: the best that this processor
+/// has, or the one that `FERRIER_SIMD` names, so that unlike processors give
+/// the same bits.
+///
+/// # Errors
+/// What it names and the names there are, where this processor has no such thing.
+pub fn simd() -> Result<&'static str, (String, String)> {
+    native::Isa::chosen().map(native::Isa::name).ok_or_else(|| {
+        let asked = std::env::var_os("FERRIER_SIMD").unwrap_or_default();
+        let known: Vec<_> = native::Isa::available().iter().map(|isa| isa.name()).collect();
+        (asked.to_string_lossy().into_owned(), known.join(", "))
+    })
+}
+
 /// The member called `name`, if there is one.
 pub fn find(name: &str) -> Option<&'static Member> {
     KERNELS.iter().find(|member| member.name == name)

@@ -9,11 +9,22 @@ pub use ferrier_kernel::{
 
 use crate::{Error, Real, Result};
 
+/// The instruction set that kernel `native` runs on: the best that this
+/// processor has, or the one that the variable `FERRIER_SIMD` names. Unlike
+/// processors give the same bits on the same one.
+///
+/// # Errors
+/// [`Error::UnknownName`] lists those that this processor has.
+pub fn simd() -> Result<&'static str> {
+    ferrier_kernel::simd().map_err(|(name, known)| Error::UnknownName { seam: "FERRIER_SIMD", name, known })
+}
+
 /// The member called `name`.
 ///
 /// # Errors
 /// [`Error::UnknownName`] lists the names there are.
 pub fn find(name: &str) -> Result<&'static Member> {
+    simd()?;
     ferrier_kernel::find(name).ok_or_else(|| Error::UnknownName {
         seam: "kernel",
         name: name.into(),

@@ -8,7 +8,7 @@
 
 use super::butterfly::{dft, lists, with_radix};
 use super::fft::{Fft, Leaf, Level, steps};
-use super::ports::Finish;
+use super::ports::{Finish, put};
 use super::touch::Touch;
 use super::vector::{FACTOR, MAX_LINES, Op, Vector, factor};
 use crate::Real;
@@ -18,7 +18,7 @@ pub(super) struct Along<T> {
     twiddles: Vec<T>,
     /// Where those of a level begin.
     at: Vec<usize>,
-    even: bool,
+    streams: bool,
 }
 
 impl<T: Real> Along<T> {
@@ -35,7 +35,8 @@ impl<T: Real> Along<T> {
         if !even && !long {
             return None;
         }
-        let mut along = Along { twiddles: vec![], at: vec![], even };
+        let whole = !V::SHORT || lengths[1].is_multiple_of(2 * V::LINES);
+        let mut along = Along { twiddles: vec![], at: vec![], streams: even && whole };
         let mut done = 1;
         for level in &fft.levels {
             along.at.push(along.twiddles.len());
@@ -50,9 +51,10 @@ impl<T: Real> Along<T> {
         Some(along)
     }
 
-    /// Whether no vectors overlap, so that all can be aligned.
-    pub fn is_even(&self) -> bool {
-        self.even
+    /// Whether results can go past the caches: no vectors overlap, so that all
+    /// are aligned, and their cache lines come whole.
+    pub fn streams(&self) -> bool {
+        self.streams
     }
 
     /// The factors of a vector's elements: real parts twice, then imaginary parts.
@@ -186,16 +188,28 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
         }
         let share = self.touch.share(R);
         let apart = self.base.len() / self.first_radix;
+        // What goes past the caches goes in whole cache lines.
+        let pairs = V::SHORT && self.finish.stream && self.first_radix.is_multiple_of(2 * V::LINES);
+        let mut held = [V::zero(); R];
         for line in 0..self.lines {
             let (work, to) = (self.work.line(line), self.to.line(line));
             for rest in 0..apart {
                 for digit in (0..self.first_radix).step_by(V::LINES) {
-                    let first = digit.min(self.first_radix - V::LINES) * apart + rest;
+                    let digit = digit.min(self.first_radix - V::LINES);
+                    let first = digit * apart + rest;
                     // SAFETY: blocks of R elements, with a base for each.
                     unsafe {
                         let mut x = Self::load(work.add(2 * R * first), 2 * R * apart);
                         dft::<V, R>(&mut x);
-                        self.store(to.add(2 * *self.base.get_unchecked(first)), self.finish.scaled(x));
+                        let x = self.finish.scaled(x);
+                        let to = to.add(2 * *self.base.get_unchecked(first));
+                        if !pairs {
+                            self.store(to, [x]);
+                        } else if digit.is_multiple_of(2 * V::LINES) {
+                            held = x;
+                        } else {
+                            self.store(to.wrapping_sub(V::LANES), [held, x]);
+                        }
                     }
                     self.touch.fetch(share);
                 }
@@ -227,28 +241,27 @@ impl<V: Vector, const R: usize> Last<'_, '_, V, R> {
         x
     }
 
+    /// Neighbouring vectors, one after the other.
+    ///
     /// # Safety
     /// Inside [`Vector::enter`]; runs of places from `to` on, `stride` apart.
     #[inline(always)]
-    unsafe fn store(&self, mut to: *mut V::T, x: [V; R]) {
-        let (jump, stride) = steps::<R>(self.backward, 2 * self.stride);
+    unsafe fn store<const G: usize>(&self, to: *mut V::T, x: [[V; R]; G]) {
         // SAFETY: the caller's promise.
-        unsafe {
-            if self.finish.stream {
-                x[0].stream(to);
-                to = to.wrapping_offset(jump);
-                for p in 1..R {
-                    to = to.wrapping_offset(stride);
-                    x[p].stream(to);
-                }
-            } else {
-                x[0].store(to);
-                to = to.wrapping_offset(jump);
-                for p in 1..R {
-                    to = to.wrapping_offset(stride);
-                    x[p].store(to);
-                }
+        unsafe { if self.finish.stream { self.put::<G, true>(to, x) } else { self.put::<G, false>(to, x) } }
+    }
+
+    /// # Safety
+    /// As for [`store`](Last::store).
+    #[inline(always)]
+    unsafe fn put<const G: usize, const STREAM: bool>(&self, mut to: *mut V::T, x: [[V; R]; G]) {
+        let (jump, stride) = steps::<R>(self.backward, 2 * self.stride);
+        for p in 0..R {
+            for g in 0..G {
+                // SAFETY: the caller's promise.
+                unsafe { put::<V, STREAM>(x[g][p], to.wrapping_add(g * V::LANES)) };
             }
+            to = to.wrapping_offset(if p == 0 { jump + stride } else { stride });
         }
     }
 }

@@ -1,12 +1,13 @@
 //! Lengths into passes.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 /// Radices and what a pass of each costs, in tenths of a cycle per element:
 /// estimates from counts of loads, stores and arithmetic. Only their ratios matter.
 pub(super) type Radices = &'static [(usize, u32)];
 
-/// The radices of the cheapest passes for `n` points, largest first, and what
+/// The radices of the cheapest passes for `n` points in their order, and what
 /// is left where `n` has prime factors that no radix divides.
 pub(super) fn factors(n: usize, radices: Radices) -> (Vec<usize>, usize) {
     let mut rest = n;
@@ -23,12 +24,21 @@ pub(super) fn factors(n: usize, radices: Radices) -> (Vec<usize>, usize) {
         passes.push(radix);
         left /= radix;
     }
-    passes.sort_unstable_by(|a, b| b.cmp(a));
-    // Measured: an eighth faster, but not as part of longer lines.
-    if passes == [16, 4] {
-        passes = vec![8, 8];
-    }
+    arrange(&mut passes);
     (passes, rest)
+}
+
+/// The order of passes: large ones first, but those that leave no register for twiddles last, where there are none.
+fn arrange(passes: &mut [usize]) {
+    passes.sort_unstable_by_key(|&radix| (radix > 16, Reverse(radix)));
+    // Contiguous lines go by vectors of neighbours where those fit the first pass and the last.
+    let fits = |radix: &usize| radix.is_multiple_of(4);
+    if passes.len() > 2 && passes.iter().filter(|radix| fits(radix)).count() > 1 {
+        let last = passes.iter().rposition(fits).expect("there are two");
+        passes[last..].rotate_left(1);
+        let first = passes.iter().position(fits).expect("there are two");
+        passes[..=first].rotate_right(1);
+    }
 }
 
 /// The least cost of `n` points, and the radix of one of the passes that make it up.

@@ -321,7 +321,8 @@ impl<V: Vector, S: Port<V>> Op<V> for Copy<V, S> {
 
 /// Butterflies of `R` elements `m` apart, then twiddles, in `blocks` blocks
 /// of every group. Groups take turns at each butterfly: what they share
-/// (twiddles, rows of memory) is still there.
+/// (twiddles, rows of memory) is still there. Caches do not keep far rows
+/// even that long: of groups that share cache lines two are read at once.
 struct Pass<'a, 'b, V: Vector, S, const R: usize> {
     from: S,
     work: Even<V::T>,
@@ -339,6 +340,8 @@ impl<V: Vector, S: Port<V>, const R: usize> Op<V> for Pass<'_, '_, V, S, R> {
     #[inline(always)]
     unsafe fn run(self) {
         let share = self.touch.share(R);
+        let pairs = V::SHORT && S::FAR && self.groups.is_multiple_of(2);
+        let mut held = [V::zero(); R];
         let (m, step) = (self.m, self.m as isize);
         let (jump, stride) = steps::<R>(self.backward, step * V::LANES as isize);
         for block in 0..self.blocks {
@@ -347,17 +350,23 @@ impl<V: Vector, S: Port<V>, const R: usize> Op<V> for Pass<'_, '_, V, S, R> {
             for j in start..start + m {
                 let mut from = self.from;
                 let mut work = self.work.start.wrapping_add(j * V::LANES);
-                for _ in 0..self.groups {
+                for g in 0..self.groups {
                     // SAFETY: blocks and elements as the struct says; R - 1 twiddles for each j.
                     unsafe {
-                        let mut x = from.read::<R>(j, step);
+                        let second = pairs && g % 2 == 1;
+                        let mut x = held;
+                        if !pairs {
+                            [x] = from.read::<R, 1>(j, step);
+                        } else if !second {
+                            [x, held] = from.read::<R, 2>(j, step);
+                        }
                         // What comes next takes the places in cache of what was just read.
-                        if S::FAR && j + 1 < start + m {
-                            from.fetch::<R>(j + 1, step, false);
-                        } else if S::FAR
-                            && let Some(next) = from.next()
-                        {
-                            next.fetch::<R>(0, step, false);
+                        if S::FAR && !second {
+                            match from.next() {
+                                _ if j + 1 < start + m => from.fetch::<R>(j + 1, step, false),
+                                Some(next) => next.fetch::<R>(0, step, false),
+                                None => {}
+                            }
                         }
                         dft::<V, R>(&mut x);
                         let mut to = work;
@@ -384,7 +393,8 @@ pub(super) fn steps<const R: usize>(backward: bool, step: isize) -> (isize, isiz
     if backward { (R as isize * step, -step) } else { (0, step) }
 }
 
-/// Butterflies of `R` neighbours, stored where they belong.
+/// Butterflies of `R` neighbours, stored where they belong; two groups at once
+/// where they share cache lines that are far, or written past the caches.
 struct Last<'a, 'b, V: Vector, D, const R: usize> {
     work: Even<V::T>,
     groups: usize,
@@ -401,12 +411,14 @@ impl<V: Vector, D: Port<V>, const R: usize> Op<V> for Last<'_, '_, V, D, R> {
     #[inline(always)]
     unsafe fn run(self) {
         let share = self.touch.share(R);
+        let pairs = V::SHORT && (D::FAR || self.to.streams()) && self.groups.is_multiple_of(2);
+        let mut held = (self.to, [V::zero(); R]);
         let (jump, stride) = steps::<R>(self.backward, self.stride);
         for (block, &base) in self.base.iter().enumerate() {
             let next = self.base.get(block + 1);
             let mut to = self.to;
             let mut work = self.work.start.wrapping_add(block * R * V::LANES);
-            for _ in 0..self.groups {
+            for g in 0..self.groups {
                 // SAFETY: one block of R elements for every base and group.
                 unsafe {
                     let mut x = [V::zero(); R];
@@ -414,8 +426,16 @@ impl<V: Vector, D: Port<V>, const R: usize> Op<V> for Last<'_, '_, V, D, R> {
                         x[q] = V::get(work, q);
                     }
                     dft::<V, R>(&mut x);
-                    to.write::<R>(base, base.wrapping_add_signed(jump), stride, x);
+                    let (first, half) = (base.wrapping_add_signed(jump), pairs && g % 2 == 0);
+                    if !pairs {
+                        to.write::<R, 1>(base, first, stride, [x]);
+                    } else if half {
+                        held = (to, x);
+                    } else {
+                        held.0.write::<R, 2>(base, first, stride, [held.1, x]);
+                    }
                     if D::FAR
+                        && !half
                         && let Some(&next) = next
                     {
                         to.fetch::<R>(next, self.stride, true);

@@ -384,7 +384,7 @@ impl<V: Vector> NativeLines<V> {
         let stream = block.store == Store::Stream
             && width == 2
             && self.along_real.is_none()
-            && along.is_even()
+            && along.streams()
             && whole_cache_lines::<V>(block.to, width, block.lines, 1);
         let finish = Finish::new(self.scale, stream);
         let mut touch = self.touch(block, (true, true), stream);
@@ -451,10 +451,9 @@ impl<V: Vector> NativeLines<V> {
     fn together(&self, groups: usize) -> usize {
         let vector = V::LANES * size_of::<V::T>();
         let hot = HOT_BYTES / (self.area() * size_of::<V::T>());
-        // Vectors shorter than a cache line go in company where they can.
+        // Vectors shorter than a cache line go in company.
         let company = 64usize.div_ceil(vector);
-        let hot = if hot > company { hot / company * company } else { hot };
-        hot.clamp(1, groups.max(1))
+        (hot / company * company).max(company).min(groups.max(1))
     }
 }
 

@@ -70,14 +70,36 @@ impl Isa {
         found.push(Isa::Portable);
         found
     }
+
+    /// What users call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            #[cfg(all(target_arch = "x86_64", not(ferrier_lean)))]
+            Isa::Avx512 => "avx512",
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => "avx2",
+            #[cfg(target_arch = "aarch64")]
+            Isa::Neon => "neon",
+            Isa::Portable => "portable",
+        }
+    }
+
+    /// The one that `FERRIER_SIMD` names, else the best; none where this processor has not what it names.
+    pub fn chosen() -> Option<Isa> {
+        let mut available = Isa::available().into_iter();
+        match std::env::var_os("FERRIER_SIMD") {
+            Some(name) if !name.is_empty() => available.find(|isa| *isa.name() == *name),
+            _ => available.next(),
+        }
+    }
 }
 
-/// Constructors for one precision: on the best instruction set, and on a given
+/// Constructors for one precision: on the chosen instruction set, and on a given
 /// one that this processor must have.
 macro_rules! constructors {
     ($t:ty, $best:ident, $on:ident, $avx512:ident, $avx2:ident, $neon:ident) => {
         pub(super) fn $best(spec: &LinesSpec) -> Box<dyn Lines<$t>> {
-            $on(Isa::available()[0], spec)
+            $on(Isa::chosen().unwrap_or(Isa::Portable), spec)
         }
 
         /// On an instruction set that this processor must have.

@@ -17,18 +17,27 @@ pub(super) trait Port<V: Vector>: Copy {
     /// The port of the group `g` groups on.
     fn of_group(&self, g: usize) -> Self;
 
-    /// The elements `first`, `first + step`, ... of the first group.
+    /// Whether elements are written past the caches.
+    fn streams(&self) -> bool;
+
+    /// The elements `first`, `first + step`, ... of the first `G` groups.
     ///
     /// # Safety
     /// Inside [`Vector::enter`]; the port has them.
-    unsafe fn read<const R: usize>(&self, first: usize, step: isize) -> [V; R];
+    unsafe fn read<const R: usize, const G: usize>(&self, first: usize, step: isize) -> [[V; R]; G];
 
-    /// Stores elements `first`, `first + step`, ... of the first group, but the
-    /// first of them as element `head`.
+    /// Stores elements `first`, `first + step`, ... of the first `G` groups, but
+    /// the first of them as element `head`.
     ///
     /// # Safety
     /// As for [`read`](Port::read).
-    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, x: [V; R]);
+    unsafe fn write<const R: usize, const G: usize>(
+        &self,
+        head: usize,
+        first: usize,
+        step: isize,
+        x: [[V; R]; G],
+    );
 
     /// Fetches them, to be read or to be written.
     ///
@@ -46,7 +55,7 @@ pub(super) trait Port<V: Vector>: Copy {
     #[inline(always)]
     unsafe fn get(&self, k: usize) -> V {
         // SAFETY: the caller's promise.
-        unsafe { self.read::<1>(k, 0)[0] }
+        unsafe { self.read::<1, 1>(k, 0)[0][0] }
     }
 
     /// # Safety
@@ -54,7 +63,7 @@ pub(super) trait Port<V: Vector>: Copy {
     #[inline(always)]
     unsafe fn put(&self, k: usize, x: V) {
         // SAFETY: the caller's promise.
-        unsafe { self.write::<1>(k, k, 0, [x]) };
+        unsafe { self.write::<1, 1>(k, k, 0, [[x]]) };
     }
 }
 
@@ -89,6 +98,17 @@ impl<T: Real> Finish<T> {
         }
         x
     }
+
+    #[inline(always)]
+    fn all_scaled<V: Vector<T = T>, const R: usize, const G: usize>(
+        &self,
+        mut x: [[V; R]; G],
+    ) -> [[V; R]; G] {
+        for x in &mut x {
+            *x = self.scaled(*x);
+        }
+        x
+    }
 }
 
 /// Elements at even distances: in scratch, or in one piece of memory.
@@ -115,6 +135,39 @@ impl<T: Real> Even<T> {
     }
 }
 
+impl<T: Real> Even<T> {
+    /// # Safety
+    /// As for [`Port::write`].
+    #[inline(always)]
+    unsafe fn put<V: Vector<T = T>, const R: usize, const G: usize, const STREAM: bool>(
+        &self,
+        head: *mut T,
+        mut first: *mut T,
+        step: isize,
+        x: [[V; R]; G],
+    ) {
+        let mut to = head;
+        for k in 0..R {
+            for g in 0..G {
+                // SAFETY: the caller's promise.
+                unsafe { put::<V, STREAM>(x[g][k], to.wrapping_add(g * self.pitch)) };
+            }
+            first = first.wrapping_offset(step);
+            to = first;
+        }
+    }
+}
+
+/// Stores `x`, past the caches or not.
+///
+/// # Safety
+/// Inside [`Vector::enter`]; there is room, aligned if it goes past the caches.
+#[inline(always)]
+pub(super) unsafe fn put<V: Vector, const STREAM: bool>(x: V, to: *mut V::T) {
+    // SAFETY: the caller's promise.
+    unsafe { if STREAM { x.stream(to) } else { x.store(to) } }
+}
+
 impl<V: Vector> Port<V> for Even<V::T> {
     const FAR: bool = false;
 
@@ -124,37 +177,41 @@ impl<V: Vector> Port<V> for Even<V::T> {
     }
 
     #[inline(always)]
-    unsafe fn read<const R: usize>(&self, first: usize, step: isize) -> [V; R] {
-        let mut x = [V::zero(); R];
+    fn streams(&self) -> bool {
+        self.finish.stream
+    }
+
+    #[inline(always)]
+    unsafe fn read<const R: usize, const G: usize>(&self, first: usize, step: isize) -> [[V; R]; G] {
+        let mut x = [[V::zero(); R]; G];
         let mut from = self.start.wrapping_offset(first as isize * self.step);
-        for x in &mut x {
-            // SAFETY: the caller's promise.
-            *x = unsafe { V::load(from) };
+        for k in 0..R {
+            for g in 0..G {
+                // SAFETY: the caller's promise.
+                x[g][k] = unsafe { V::load(from.wrapping_add(g * self.pitch)) };
+            }
             from = from.wrapping_offset(step * self.step);
         }
         x
     }
 
     #[inline(always)]
-    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, x: [V; R]) {
-        let x = self.finish.scaled(x);
+    unsafe fn write<const R: usize, const G: usize>(
+        &self,
+        head: usize,
+        first: usize,
+        step: isize,
+        x: [[V; R]; G],
+    ) {
+        let x = self.finish.all_scaled(x);
         let head = self.start.wrapping_offset(head as isize * self.step);
-        let mut to = self.start.wrapping_offset(first as isize * self.step);
-        let step = step * self.step;
+        let first = self.start.wrapping_offset(first as isize * self.step);
         // SAFETY: the caller's promise.
         unsafe {
             if self.finish.stream {
-                x[0].stream(head);
-                for k in 1..R {
-                    to = to.wrapping_offset(step);
-                    x[k].stream(to);
-                }
+                self.put::<V, R, G, true>(head, first, step * self.step, x);
             } else {
-                x[0].store(head);
-                for k in 1..R {
-                    to = to.wrapping_offset(step);
-                    x[k].store(to);
-                }
+                self.put::<V, R, G, false>(head, first, step * self.step, x);
             }
         }
     }
@@ -176,6 +233,29 @@ pub(super) struct Rows<T> {
     pub ahead: *const *mut T,
 }
 
+impl<T: Real> Rows<T> {
+    /// # Safety
+    /// As for [`Port::write`].
+    #[inline(always)]
+    unsafe fn put<V: Vector<T = T>, const R: usize, const G: usize, const STREAM: bool>(
+        &self,
+        head: *const *mut T,
+        mut first: *const *mut T,
+        step: isize,
+        x: [[V; R]; G],
+    ) {
+        let mut row = head;
+        for k in 0..R {
+            for g in 0..G {
+                // SAFETY: the caller's promise.
+                unsafe { put::<V, STREAM>(x[g][k], (*row).add(self.at + g * V::LANES)) };
+            }
+            first = first.wrapping_offset(step);
+            row = first;
+        }
+    }
+}
+
 impl<V: Vector> Port<V> for Rows<V::T> {
     const FAR: bool = true;
 
@@ -185,36 +265,40 @@ impl<V: Vector> Port<V> for Rows<V::T> {
     }
 
     #[inline(always)]
-    unsafe fn read<const R: usize>(&self, first: usize, step: isize) -> [V; R] {
-        let mut x = [V::zero(); R];
+    fn streams(&self) -> bool {
+        self.finish.stream
+    }
+
+    #[inline(always)]
+    unsafe fn read<const R: usize, const G: usize>(&self, first: usize, step: isize) -> [[V; R]; G] {
+        let mut x = [[V::zero(); R]; G];
         let (mut row, at) = (self.table.wrapping_add(first), self.at);
-        for x in &mut x {
-            // SAFETY: the caller's promise.
-            *x = unsafe { V::load((*row).add(at)) };
+        for k in 0..R {
+            for g in 0..G {
+                // SAFETY: the caller's promise.
+                x[g][k] = unsafe { V::load((*row).add(at + g * V::LANES)) };
+            }
             row = row.wrapping_offset(step);
         }
         x
     }
 
     #[inline(always)]
-    unsafe fn write<const R: usize>(&self, head: usize, first: usize, step: isize, x: [V; R]) {
-        let x = self.finish.scaled(x);
-        let (mut row, at) = (self.table.wrapping_add(first), self.at);
+    unsafe fn write<const R: usize, const G: usize>(
+        &self,
+        head: usize,
+        first: usize,
+        step: isize,
+        x: [[V; R]; G],
+    ) {
+        let x = self.finish.all_scaled(x);
+        let (head, first) = (self.table.wrapping_add(head), self.table.wrapping_add(first));
         // SAFETY: the caller's promise.
         unsafe {
-            let head = (*self.table.add(head)).add(at);
             if self.finish.stream {
-                x[0].stream(head);
-                for k in 1..R {
-                    row = row.wrapping_offset(step);
-                    x[k].stream((*row).add(at));
-                }
+                self.put::<V, R, G, true>(head, first, step, x);
             } else {
-                x[0].store(head);
-                for k in 1..R {
-                    row = row.wrapping_offset(step);
-                    x[k].store((*row).add(at));
-                }
+                self.put::<V, R, G, false>(head, first, step, x);
             }
         }
     }

@@ -21,6 +21,8 @@ pub(super) trait Vector: Copy + 'static {
     const LANES: usize;
     /// How many lines.
     const LINES: usize = Self::LANES / 2;
+    /// Whether it is less than a cache line.
+    const SHORT: bool = Self::LANES * size_of::<Self::T>() < 64;
     /// Radices worth a pass of their own and what it costs: large ones save trips
     /// to the cache, but only where there are registers for them.
     const RADICES: Radices;

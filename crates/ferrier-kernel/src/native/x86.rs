@@ -120,7 +120,7 @@ const WIDE: Radices = &[
     (4, 80),
     (5, 95),
     (7, 120),
-    (8, 90),
+    (8, 88),
     (9, 120),
     (10, 108),
     (11, 170),
@@ -132,8 +132,25 @@ const WIDE: Radices = &[
     (25, 150),
     (27, 175),
 ];
-// 16 registers: radix 8 fits.
-const NARROW: Radices = &[(2, 60), (3, 80), (4, 75), (5, 100), (7, 140), (8, 95), (11, 200), (13, 230)];
+// 16 registers: what radix 16 spills costs less than another pass, but not less than two of radix 8 and one of 4.
+const NARROW: Radices = &[
+    (2, 75),
+    (3, 80),
+    (4, 78),
+    (5, 95),
+    (7, 120),
+    (8, 90),
+    (9, 120),
+    (10, 108),
+    (11, 170),
+    (12, 112),
+    (13, 190),
+    (15, 112),
+    (16, 130),
+    (24, 165),
+    (25, 150),
+    (27, 175),
+];
 
 vector!(
     Z64,
