@@ -215,8 +215,22 @@ pub(super) fn bind<T: Real>(
         turns.buffers[0] = plan.reshapes.len().max(1);
     }
     let packing = wrapping.map(|wrapping| &wrapping.packing);
-    let site =
-        Site { rank, ranks, batch, number, memory, in_place, handling, halved, cuts, turns, movers, packing };
+    let tight = direction == Direction::Backward;
+    let site = Site {
+        rank,
+        ranks,
+        batch,
+        number,
+        memory,
+        in_place,
+        handling,
+        halved,
+        tight,
+        cuts,
+        turns,
+        movers,
+        packing,
+    };
     let areas = site.areas(plan);
     let most_polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
     let mut passes = Vec::new();

@@ -38,8 +38,9 @@ impl Geometry {
     }
 
     /// Strides that no cache maps to a handful of its sets: rows and planes
-    /// are never a multiple of 4 KiB apart.
-    pub fn spread(part: Box3, order: Order, real: bool, number: usize) -> Geometry {
+    /// are never a multiple of 4 KiB apart. Rows begin with cache lines, or
+    /// (`tight`, where they would not by themselves) follow each other in planes that do.
+    pub fn spread(part: Box3, order: Order, real: bool, number: usize, tight: bool) -> Geometry {
         let [slow, mid, fast] = order.axes();
         let shape = part.shape();
         let line = 64 / number;
@@ -50,17 +51,19 @@ impl Geometry {
         };
         let mut strides = [0; 3];
         strides[fast] = width(real);
+        let row = shape[fast] * width(real);
+        let tight = tight && !row.is_multiple_of(line) && (row * shape[mid]).is_multiple_of(line);
         // Rows of one element are none: those of columns lie side by side.
-        strides[mid] = if shape[fast] == 1 { width(real) } else { widen(shape[fast] * width(real)) };
+        strides[mid] = if shape[fast] == 1 || tight { row } else { widen(row) };
         strides[slow] = widen(strides[mid] * shape[mid]);
         Geometry { part, strides, volume: strides[slow] * shape[slow] }
     }
 
     /// Of a work array.
-    pub fn work(state: &State, rank: usize, number: usize, memory: MemoryUse) -> Geometry {
+    pub fn work(state: &State, rank: usize, number: usize, memory: MemoryUse, tight: bool) -> Geometry {
         let (part, order) = (state.layout.boxes()[rank], state.layout.order());
         match memory {
-            MemoryUse::Fast => Geometry::spread(part, order, state.real, number),
+            MemoryUse::Fast => Geometry::spread(part, order, state.real, number, tight),
             MemoryUse::Small => Geometry::dense(part, order, state.real),
         }
     }
@@ -83,9 +86,14 @@ mod tests {
     #[test]
     fn rows_of_columns_are_padded_not_their_elements() {
         let part = |shape: [usize; 3]| Box3::new([0; 3], shape);
-        let spread = |shape: [usize; 3]| Geometry::spread(part(shape), Order::C, false, 8).strides;
+        let spread = |shape: [usize; 3]| Geometry::spread(part(shape), Order::C, false, 8, false).strides;
         assert_eq!(spread([4, 13, 1]), [32, 2, 2]);
         assert_eq!(spread([4, 256, 1]), [520, 2, 2]);
         assert_eq!(spread([4, 3, 5]), [48, 16, 2]);
+        // Tight rows follow each other where planes fill cache lines, and only where rows do not.
+        let tight = |shape: [usize; 3]| Geometry::spread(part(shape), Order::C, false, 8, true).strides;
+        assert_eq!(tight([4, 4, 5]), [40, 10, 2]);
+        assert_eq!(tight([4, 3, 5]), spread([4, 3, 5]));
+        assert_eq!(tight([4, 4, 8]), spread([4, 4, 8]));
     }
 }

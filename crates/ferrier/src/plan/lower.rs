@@ -56,6 +56,9 @@ pub(crate) struct Site<'a> {
     pub in_place: bool,
     pub handling: Handling,
     pub halved: Option<usize>,
+    /// Do rows of work arrays follow each other? Backward they are stored to by passes of lines side by side,
+    /// whose blocks then go on from row to row.
+    pub tight: bool,
     /// How the reshapes are cut, how they take turns, and a mover for every tile.
     pub cuts: &'a [Tiles],
     pub turns: Turns,
@@ -91,7 +94,7 @@ impl Site<'_> {
 
     /// Numbers of a work array on a rank, all arrays of the batch together.
     fn work_len(&self, state: &State, rank: usize) -> usize {
-        self.lines(Geometry::work(state, rank, self.number, self.memory).volume * self.batch)
+        self.lines(Geometry::work(state, rank, self.number, self.memory, self.tight).volume * self.batch)
     }
 
     /// Lays out the workspace of a schedule.
@@ -293,7 +296,7 @@ impl Site<'_> {
     pub fn geometry(&self, home: Home, state: &State, rank: usize) -> Geometry {
         let (part, order) = (state.layout.boxes()[rank], state.layout.order());
         match home {
-            Home::Work(_) => Geometry::work(state, rank, self.number, self.memory),
+            Home::Work(_) => Geometry::work(state, rank, self.number, self.memory, self.tight),
             _ if self.in_place && state.real && padded_rows(state, self.halved) => {
                 Geometry::padded_real(part, order)
             }

@@ -492,7 +492,7 @@ fn planes<T: Real>(
 fn plane_piece(site: &Site<'_>, between: &Box3, axes: Axes, real: bool) -> Piece {
     let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
     let order = Order::new([axes.planes, slow, fast]).expect("three different axes");
-    let mut strides = Geometry::spread(*between, order, real, site.number).strides;
+    let mut strides = Geometry::spread(*between, order, real, site.number, false).strides;
     // Every plane of every array uses the same memory.
     strides[axes.planes] = 0;
     Piece { region: *between, rank: site.ranks, base: Base::In, offset: 0, strides, batch: 0 }

@@ -178,6 +178,7 @@ impl<T: Real> Binder<'_, T> {
             in_place,
             handling: Handling::default(),
             halved,
+            tight: false,
             cuts,
             turns: Turns::new(plan, &actions),
             movers,
