@@ -31,8 +31,8 @@ pub(super) struct Taking<T> {
     row: usize,
     credit: usize,
     cost: usize,
-    /// Copies some vectors more: compiled for their instruction set.
-    more: unsafe fn(&mut Taking<T>, usize),
+    /// Copies the rows that are paid for: compiled for the vectors' instruction set.
+    more: unsafe fn(&mut Taking<T>),
 }
 
 impl<T> Taking<T> {
@@ -46,9 +46,9 @@ impl<T> Taking<T> {
         lines: usize,
         to: *mut T,
     ) -> Self {
-        let more = |taking: &mut Taking<T>, vectors: usize| {
+        let more = |taking: &mut Taking<T>| {
             // SAFETY: what was promised when the walk was made.
-            unsafe { V::enter(Take::<V> { taking, vectors }) }
+            unsafe { V::enter(Take::<V>(taking)) }
         };
         Taking {
             table,
@@ -68,28 +68,25 @@ impl<T> Taking<T> {
         self.rows * self.cost
     }
 
-    /// Copies so many more, if there are.
+    /// Pays for so many more; copies what is paid for, row by row.
     #[inline(always)]
     pub fn more(&mut self, vectors: usize) {
-        if self.row < self.rows {
+        self.credit = self.credit.saturating_add(vectors);
+        if self.row < self.rows && self.credit >= self.cost {
             // SAFETY: what was promised when the walk was made.
-            unsafe { (self.more)(self, vectors) }
+            unsafe { (self.more)(self) }
         }
     }
 }
 
-struct Take<'a, V: Vector> {
-    taking: &'a mut Taking<V::T>,
-    vectors: usize,
-}
+struct Take<'a, V: Vector>(&'a mut Taking<V::T>);
 
 impl<V: Vector> Op<V> for Take<'_, V> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
-        let Taking { table, rows, numbers, to, pitch, .. } = *self.taking;
-        let (it, whole) = (self.taking, numbers - numbers % V::LANES);
-        it.credit = it.credit.saturating_add(self.vectors);
+        let Taking { table, rows, numbers, to, pitch, .. } = *self.0;
+        let (it, whole) = (self.0, numbers - numbers % V::LANES);
         while it.row < rows && it.credit >= it.cost {
             it.credit -= it.cost;
             // SAFETY: rows, their lengths and the pocket are as the walk was made.
