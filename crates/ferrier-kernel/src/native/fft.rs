@@ -411,7 +411,7 @@ impl<V: Vector, D: Port<V>, const R: usize> Op<V> for Last<'_, '_, V, D, R> {
     #[inline(always)]
     unsafe fn run(self) {
         let share = self.touch.share(R);
-        let pairs = V::SHORT && (D::FAR || self.to.streams()) && self.groups.is_multiple_of(2);
+        let pairs = V::SHORT && (D::FAR || self.to.finish().stream) && self.groups.is_multiple_of(2);
         let mut held = (self.to, [V::zero(); R]);
         let (jump, stride) = steps::<R>(self.backward, self.stride);
         for (block, &base) in self.base.iter().enumerate() {

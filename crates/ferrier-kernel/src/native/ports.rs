@@ -14,30 +14,91 @@ pub(super) trait Port<V: Vector>: Copy {
     /// [fetched](Port::fetch) shortly before their use.
     const FAR: bool;
 
+    /// Where an element is found: its address, or where that is listed.
+    type Place: Copy;
+
     /// The port of the group `g` groups on.
     fn of_group(&self, g: usize) -> Self;
 
-    /// Whether elements are written past the caches.
-    fn streams(&self) -> bool;
+    /// Where element `k` is found.
+    fn place(&self, k: usize) -> Self::Place;
+
+    /// Where that is found which is `steps` elements further on.
+    fn further(&self, place: Self::Place, steps: isize) -> Self::Place;
+
+    /// The address of an element of the group `g` groups on.
+    ///
+    /// # Safety
+    /// The port has it.
+    unsafe fn address(&self, place: Self::Place, g: usize) -> *mut V::T;
+
+    /// How elements are stored.
+    fn finish(&self) -> Finish<V::T>;
 
     /// The elements `first`, `first + step`, ... of the first `G` groups.
     ///
     /// # Safety
     /// Inside [`Vector::enter`]; the port has them.
-    unsafe fn read<const R: usize, const G: usize>(&self, first: usize, step: isize) -> [[V; R]; G];
+    #[inline(always)]
+    unsafe fn read<const R: usize, const G: usize>(&self, first: usize, step: isize) -> [[V; R]; G] {
+        let mut x = [[V::zero(); R]; G];
+        let mut place = self.place(first);
+        for k in 0..R {
+            for g in 0..G {
+                // SAFETY: the caller's promise.
+                x[g][k] = unsafe { V::load(self.address(place, g)) };
+            }
+            place = self.further(place, step);
+        }
+        x
+    }
 
     /// Stores elements `first`, `first + step`, ... of the first `G` groups, but
     /// the first of them as element `head`.
     ///
     /// # Safety
     /// As for [`read`](Port::read).
+    #[inline(always)]
     unsafe fn write<const R: usize, const G: usize>(
         &self,
         head: usize,
         first: usize,
         step: isize,
         x: [[V; R]; G],
-    );
+    ) {
+        let finish = self.finish();
+        let x = finish.all_scaled(x);
+        let places = [self.place(head), self.place(first)];
+        // SAFETY: the caller's promise.
+        unsafe {
+            if finish.stream {
+                self.put_all::<R, G, true>(places, step, x);
+            } else {
+                self.put_all::<R, G, false>(places, step, x);
+            }
+        }
+    }
+
+    /// The first to one place, the others from another place on.
+    ///
+    /// # Safety
+    /// As for [`read`](Port::read).
+    #[inline(always)]
+    unsafe fn put_all<const R: usize, const G: usize, const STREAM: bool>(
+        &self,
+        [mut to, mut next]: [Self::Place; 2],
+        step: isize,
+        x: [[V; R]; G],
+    ) {
+        for k in 0..R {
+            for g in 0..G {
+                // SAFETY: the caller's promise.
+                unsafe { put::<V, STREAM>(x[g][k], self.address(to, g)) };
+            }
+            next = self.further(next, step);
+            to = next;
+        }
+    }
 
     /// Fetches them, to be read or to be written.
     ///
@@ -135,29 +196,6 @@ impl<T: Real> Even<T> {
     }
 }
 
-impl<T: Real> Even<T> {
-    /// # Safety
-    /// As for [`Port::write`].
-    #[inline(always)]
-    unsafe fn put<V: Vector<T = T>, const R: usize, const G: usize, const STREAM: bool>(
-        &self,
-        head: *mut T,
-        mut first: *mut T,
-        step: isize,
-        x: [[V; R]; G],
-    ) {
-        let mut to = head;
-        for k in 0..R {
-            for g in 0..G {
-                // SAFETY: the caller's promise.
-                unsafe { put::<V, STREAM>(x[g][k], to.wrapping_add(g * self.pitch)) };
-            }
-            first = first.wrapping_offset(step);
-            to = first;
-        }
-    }
-}
-
 /// Stores `x`, past the caches or not.
 ///
 /// # Safety
@@ -170,6 +208,7 @@ pub(super) unsafe fn put<V: Vector, const STREAM: bool>(x: V, to: *mut V::T) {
 
 impl<V: Vector> Port<V> for Even<V::T> {
     const FAR: bool = false;
+    type Place = *mut V::T;
 
     #[inline(always)]
     fn of_group(&self, g: usize) -> Self {
@@ -177,43 +216,23 @@ impl<V: Vector> Port<V> for Even<V::T> {
     }
 
     #[inline(always)]
-    fn streams(&self) -> bool {
-        self.finish.stream
+    fn place(&self, k: usize) -> *mut V::T {
+        self.start.wrapping_offset(k as isize * self.step)
     }
 
     #[inline(always)]
-    unsafe fn read<const R: usize, const G: usize>(&self, first: usize, step: isize) -> [[V; R]; G] {
-        let mut x = [[V::zero(); R]; G];
-        let mut from = self.start.wrapping_offset(first as isize * self.step);
-        for k in 0..R {
-            for g in 0..G {
-                // SAFETY: the caller's promise.
-                x[g][k] = unsafe { V::load(from.wrapping_add(g * self.pitch)) };
-            }
-            from = from.wrapping_offset(step * self.step);
-        }
-        x
+    fn further(&self, place: *mut V::T, steps: isize) -> *mut V::T {
+        place.wrapping_offset(steps * self.step)
     }
 
     #[inline(always)]
-    unsafe fn write<const R: usize, const G: usize>(
-        &self,
-        head: usize,
-        first: usize,
-        step: isize,
-        x: [[V; R]; G],
-    ) {
-        let x = self.finish.all_scaled(x);
-        let head = self.start.wrapping_offset(head as isize * self.step);
-        let first = self.start.wrapping_offset(first as isize * self.step);
-        // SAFETY: the caller's promise.
-        unsafe {
-            if self.finish.stream {
-                self.put::<V, R, G, true>(head, first, step * self.step, x);
-            } else {
-                self.put::<V, R, G, false>(head, first, step * self.step, x);
-            }
-        }
+    unsafe fn address(&self, place: *mut V::T, g: usize) -> *mut V::T {
+        place.wrapping_add(g * self.pitch)
+    }
+
+    #[inline(always)]
+    fn finish(&self) -> Finish<V::T> {
+        self.finish
     }
 
     #[inline(always)]
@@ -233,31 +252,9 @@ pub(super) struct Rows<T> {
     pub ahead: *const *mut T,
 }
 
-impl<T: Real> Rows<T> {
-    /// # Safety
-    /// As for [`Port::write`].
-    #[inline(always)]
-    unsafe fn put<V: Vector<T = T>, const R: usize, const G: usize, const STREAM: bool>(
-        &self,
-        head: *const *mut T,
-        mut first: *const *mut T,
-        step: isize,
-        x: [[V; R]; G],
-    ) {
-        let mut row = head;
-        for k in 0..R {
-            for g in 0..G {
-                // SAFETY: the caller's promise.
-                unsafe { put::<V, STREAM>(x[g][k], (*row).add(self.at + g * V::LANES)) };
-            }
-            first = first.wrapping_offset(step);
-            row = first;
-        }
-    }
-}
-
 impl<V: Vector> Port<V> for Rows<V::T> {
     const FAR: bool = true;
+    type Place = *const *mut V::T;
 
     #[inline(always)]
     fn of_group(&self, g: usize) -> Self {
@@ -265,42 +262,24 @@ impl<V: Vector> Port<V> for Rows<V::T> {
     }
 
     #[inline(always)]
-    fn streams(&self) -> bool {
-        self.finish.stream
+    fn place(&self, k: usize) -> *const *mut V::T {
+        self.table.wrapping_add(k)
     }
 
     #[inline(always)]
-    unsafe fn read<const R: usize, const G: usize>(&self, first: usize, step: isize) -> [[V; R]; G] {
-        let mut x = [[V::zero(); R]; G];
-        let (mut row, at) = (self.table.wrapping_add(first), self.at);
-        for k in 0..R {
-            for g in 0..G {
-                // SAFETY: the caller's promise.
-                x[g][k] = unsafe { V::load((*row).add(at + g * V::LANES)) };
-            }
-            row = row.wrapping_offset(step);
-        }
-        x
+    fn further(&self, place: *const *mut V::T, steps: isize) -> *const *mut V::T {
+        place.wrapping_offset(steps)
     }
 
     #[inline(always)]
-    unsafe fn write<const R: usize, const G: usize>(
-        &self,
-        head: usize,
-        first: usize,
-        step: isize,
-        x: [[V; R]; G],
-    ) {
-        let x = self.finish.all_scaled(x);
-        let (head, first) = (self.table.wrapping_add(head), self.table.wrapping_add(first));
+    unsafe fn address(&self, place: *const *mut V::T, g: usize) -> *mut V::T {
         // SAFETY: the caller's promise.
-        unsafe {
-            if self.finish.stream {
-                self.put::<V, R, G, true>(head, first, step, x);
-            } else {
-                self.put::<V, R, G, false>(head, first, step, x);
-            }
-        }
+        unsafe { (*place).add(self.at + g * V::LANES) }
+    }
+
+    #[inline(always)]
+    fn finish(&self) -> Finish<V::T> {
+        self.finish
     }
 
     #[inline(always)]
