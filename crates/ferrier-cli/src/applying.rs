@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use ferrier::spectral::{self, Waves};
+use ferrier::spectral::{self, WaveNumbers};
 use ferrier::wisdom::Known;
 use ferrier::{Array, Comm, Data, Device, LayoutSpec, Operator, Planner, Precision, Problem, Real};
 use serde::Serialize;
@@ -48,7 +48,7 @@ impl Member {
     ///
     /// # Errors
     /// It is not for these axes.
-    pub fn operator<T: Real>(&self, waves: &Waves) -> ferrier::Result<Box<dyn Operator<T>>> {
+    pub fn operator<T: Real>(&self, waves: &WaveNumbers) -> ferrier::Result<Box<dyn Operator<T>>> {
         Ok(match self.which {
             Which::Laplacian => Box::new(spectral::laplacian(waves)),
             Which::Inverse => Box::new(spectral::inverse_laplacian(waves)),
@@ -225,7 +225,7 @@ fn prepare(args: &BenchArgs, name: &str, session: &Session) -> Outcome<Work> {
     }
     let ranks = session.size(&args.problem.common)?;
     let (problem, _) = setup::problem(&args.problem, ranks)?;
-    let problem = problem.output(LayoutSpec::best()).operators(true);
+    let problem = problem.output(LayoutSpec::unconstrained()).operators(true);
     let choice = setup::choice(&args.problem.common, &args.problem.shape)?;
     let device = args.problem.common.device;
     Ok(Work { problem, choice, member, device, repeat: args.repeat })
@@ -253,7 +253,7 @@ fn measure<T: Real + Number>(comm: &Comm, work: &Work) -> Outcome<Report> {
     let mut input = plan.make_input()?;
     let (mut fused, mut back, mut spectrum) = (plan.make_input()?, plan.make_input()?, plan.make_output()?);
     fill(&mut input, &recipe);
-    let waves = Waves::new(&recipe, [TAU; 3])?;
+    let waves = WaveNumbers::new(&recipe, [TAU; 3])?;
     let operator = work.member.operator::<T>(&waves)?;
     let operator = &*operator;
     let threads = comm.threads();

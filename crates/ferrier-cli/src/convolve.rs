@@ -124,7 +124,7 @@ fn prepare<'a>(args: &'a ConvolveArgs, session: &Session) -> Outcome<Job<'a>> {
     let problem = problem
         .axes(&axes)
         .input(LayoutSpec::slabs(3 - frame.ndim()))
-        .output(LayoutSpec::best())
+        .output(LayoutSpec::unconstrained())
         .operators(true);
     let dtype = Dtype { complex, precision: one.precision, swapped: false };
     let (out_header, head) = Header::write(dtype, &frame.users(out_shape));

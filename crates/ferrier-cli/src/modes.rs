@@ -67,7 +67,7 @@ impl ModesArgs {
                 frame.ndim()
             ));
         }
-        let mut three = [Kind::None; 3];
+        let mut three = [Kind::Identity; 3];
         three[3 - kinds.len()..].copy_from_slice(kinds);
         Ok(Some(three))
     }
@@ -100,7 +100,7 @@ impl ModesArgs {
             keep[3 - list.len()..].copy_from_slice(&list);
             // One number for all axes means those that are transformed.
             for (keep, kind) in keep.iter_mut().zip(problem.kinds()) {
-                if kind == Kind::None && self.keep.as_ref().is_some_and(|keep| keep.0.len() == 1) {
+                if kind == Kind::Identity && self.keep.as_ref().is_some_and(|keep| keep.0.len() == 1) {
                     *keep = Keep::All;
                 }
             }

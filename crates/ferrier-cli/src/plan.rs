@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use ferrier::wisdom::Known;
-use ferrier::{Comm, Device, Planner, Precision, Real, Recipe, Speeds, StepTraffic};
+use ferrier::{Comm, Device, MachineSpeeds, Planner, Precision, Real, Recipe, StepTraffic};
 use serde::Serialize;
 
 use crate::args::{PlanArgs, ProblemArgs};
@@ -32,7 +32,7 @@ struct Report<'a> {
     /// What it was made from; null where nothing was known.
     wisdom: Option<&'a Known>,
     /// What it was judged by, where that was measured; null where it was assumed.
-    speeds: Option<Speeds>,
+    speeds: Option<MachineSpeeds>,
     notes: &'a [String],
     recipe: &'a Recipe,
 }
@@ -46,7 +46,7 @@ pub struct Drafted {
     pub nodes: Vec<usize>,
     pub notes: Vec<String>,
     pub wisdom: Option<Known>,
-    pub speeds: Option<Speeds>,
+    pub speeds: Option<MachineSpeeds>,
     pub planning_ms: f64,
 }
 
@@ -110,8 +110,8 @@ pub fn wisdom_line(known: Option<&Known>) -> String {
 }
 
 /// What the planner judged by, where it had to.
-fn speeds_line(speeds: Option<Speeds>) -> String {
-    speeds.map_or(String::new(), |Speeds { latency_s, wire_bytes_s, memory_bytes_s }| {
+fn speeds_line(speeds: Option<MachineSpeeds>) -> String {
+    speeds.map_or(String::new(), |MachineSpeeds { latency_s, wire_bytes_s, memory_bytes_s }| {
         format!(
             "estimated from what was measured here: {} us a message, {} GB/s between ranks, {} GB/s of copies\n",
             report::digits(latency_s * 1e6),

@@ -37,7 +37,7 @@ pub struct Wanted {
 impl Wanted {
     /// A Fourier transform of some axes, the first modes of each.
     pub fn fourier(shape: [usize; 3], spectrum: [usize; 3], axes: &[usize]) -> Wanted {
-        let kind = |axis: usize| if axes.contains(&axis) { Kind::Complex } else { Kind::None };
+        let kind = |axis: usize| if axes.contains(&axis) { Kind::Complex } else { Kind::Identity };
         Wanted { shape, kinds: std::array::from_fn(kind), modes: spectrum.map(|n| (0..n).collect()) }
     }
 
@@ -56,7 +56,7 @@ impl Wanted {
         let sin =
             |twice: bool, f: usize, k: usize, n: usize| -root(f, k, n).im * if twice { 2.0 } else { 1.0 };
         let real = match self.kinds[axis] {
-            Kind::None => f64::from(mode == i),
+            Kind::Identity => f64::from(mode == i),
             Kind::Dct1 => cos(i != 0 && i + 1 != n, mode, i, 2 * (n - 1)),
             Kind::Dct2 => cos(true, mode, odd, 4 * n),
             Kind::Dct3 => cos(i != 0, odd_mode, i, 4 * n),
@@ -294,7 +294,7 @@ mod tests {
             rows: None,
         };
         let wanted = Wanted::fourier(shape, shape, &[0, 1, 2]);
-        let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
+        let reference = Reference::new(&Comm::one_rank(), &wanted, &view).unwrap();
         // The spectrum of an impulse is 1 everywhere; here it is 3 where the second frequency is 0.
         let (distance, norm) =
             reference.distance(|[_, b, _]| Some(Complex::from(if b == 0 { 3.0 } else { 1.0 })));
@@ -323,7 +323,7 @@ mod tests {
             rows: None,
         };
         let wanted = Wanted::fourier(shape, [3, 4, 3], &[1, 2]);
-        let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
+        let reference = Reference::new(&Comm::one_rank(), &wanted, &view).unwrap();
         let (distance, norm) = reference.distance(|[i, f1, f2]| {
             let along = if f2 == 0 { 5.0 } else { 0.0 };
             Some(root(f1, 1, 4) * (i as f64 + 1.0) * along)

@@ -165,7 +165,7 @@ pub fn layout(
             if grid.is_some() {
                 return fail("--out-grid does not go with --out-layout best, which chooses the grid itself");
             }
-            return Ok(LayoutSpec::best());
+            return Ok(LayoutSpec::unconstrained());
         }
         LayoutName::Best | LayoutName::Same => {
             return fail(format!("{option}: {name} is for --out-layout only"));
@@ -227,14 +227,17 @@ pub fn problem(args: &ProblemArgs, ranks: usize) -> Outcome<(Problem, Vec<usize>
     if !real && args.common.modes.is_plain() && is_line(frame, args.in_layout, args.out_layout, &args.common)
     {
         let problem = Problem::c2c_1d(frame.shape()[2]);
-        let problem =
-            if args.out_layout == LayoutName::Best { problem.output(LayoutSpec::best()) } else { problem };
+        let problem = if args.out_layout == LayoutName::Best {
+            problem.output(LayoutSpec::unconstrained())
+        } else {
+            problem
+        };
         let problem = problem.batch(args.batch).reproducible(args.common.reproducible);
         return Ok((allowing(problem, &args.common), axes));
     }
     let (problem, axes) = match (kinds, axes.last()) {
         (Some(kinds), _) => {
-            let mut axes: Vec<usize> = (0..3).filter(|&axis| kinds[axis] != Kind::None).collect();
+            let mut axes: Vec<usize> = (0..3).filter(|&axis| kinds[axis] != Kind::Identity).collect();
             axes.sort_by_key(|&axis| kinds[axis] == Kind::Real);
             (Problem::mixed(frame.shape(), kinds), axes)
         }

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 
 use clap::Args;
-use ferrier::spectral::{Shell, Waves, power_spectrum};
+use ferrier::spectral::{Shell, WaveNumbers, power_spectrum};
 use ferrier::{Choice, Comm, LayoutSpec, Order, Planner, Precision, Problem, Real};
 
 use crate::args::WayArgs;
@@ -105,8 +105,10 @@ fn prepare<'a>(args: &'a SpectrumArgs, session: &Session) -> Outcome<Job<'a>> {
     };
     let (slowest, order) = if header.fortran { (2, Order::F) } else { (3 - frame.ndim(), Order::C) };
     let axes: Vec<usize> = (3 - frame.ndim()..3).collect();
-    let problem =
-        problem.axes(&axes).input(LayoutSpec::slabs(slowest).order(order)).output(LayoutSpec::best());
+    let problem = problem
+        .axes(&axes)
+        .input(LayoutSpec::slabs(slowest).order(order))
+        .output(LayoutSpec::unconstrained());
     Ok(Job { args, input, header, problem, lengths, choice: setup::choice(&common, &frame)? })
 }
 
@@ -124,7 +126,7 @@ fn rank<T: Real + Number>(comm: &Comm, job: &Job<'_>) -> Outcome<Vec<Shell>> {
     let read = parts::read(&job.input, &job.header, &part, elements(&mut field), &|_| {});
     session::agree(comm, read.map_err(|error| io_error("read", &job.args.input, &error)))?;
     plan.forward(&field, &mut spectrum)?;
-    let waves = Waves::new(plan.recipe(), job.lengths)?;
+    let waves = WaveNumbers::new(plan.recipe(), job.lengths)?;
     Ok(power_spectrum(comm, &plan, &waves, &spectrum)?)
 }
 

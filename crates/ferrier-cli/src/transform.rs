@@ -146,9 +146,9 @@ fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Job<'a>> {
     Frame::new(&out_shape)?;
     let (spec_in, spec_out) = layouts(args, &frame, header.fortran, ranks)?;
     let scale = match args.scale {
-        ScaleName::Numpy if forward => Scale::None,
+        ScaleName::Numpy if forward => Scale::Unscaled,
         ScaleName::Numpy | ScaleName::Full => Scale::Full,
-        ScaleName::None => Scale::None,
+        ScaleName::None => Scale::Unscaled,
         ScaleName::Symmetric => Scale::Symmetric,
     };
     let problem = problem.axes(&axes).reproducible(args.common.reproducible);
@@ -186,13 +186,13 @@ fn problem(args: &TransformArgs, frame: &Frame, complex: bool) -> Outcome<(Probl
     let (kinds, axes) = match args.common.modes.kinds(frame)? {
         Some(kinds) => {
             modes::check_file(kinds, forward, complex, if complex { "complex ones" } else { "real ones" })?;
-            (kinds, (0..3).filter(|&axis| kinds[axis] != Kind::None).collect())
+            (kinds, (0..3).filter(|&axis| kinds[axis] != Kind::Identity).collect())
         }
         None => {
             let axes = setup::axes(frame, &args.common, args.real)?;
             let halved = axes.last().copied().filter(|_| args.real);
             let kind = |axis: usize| match axes.contains(&axis) {
-                false => Kind::None,
+                false => Kind::Identity,
                 true if halved == Some(axis) => Kind::Real,
                 true => Kind::Complex,
             };
@@ -405,7 +405,7 @@ fn cube_part(cube: &Cube, own: Box3) -> Part {
 }
 
 fn own_box<T: Real>(array: &Array<T>) -> Box3 {
-    if array.is_complex() { array.get_box() } else { array.real_box() }
+    if array.is_complex() { array.local_box() } else { array.real_box() }
 }
 
 /// A rank's box of an array that lies in a file.

@@ -150,7 +150,7 @@ pub fn run(args: &TuneArgs, session: &Session) -> Ended {
         setup::cpu_only(common, "tuning")?;
         let (mut problem, _) = setup::problem(&args.problem, session.size(common)?)?;
         if args.apply {
-            problem = problem.output(LayoutSpec::best()).operators(true);
+            problem = problem.output(LayoutSpec::unconstrained()).operators(true);
             problem.check()?;
         }
         let foreign = args.cross.as_deref().map(read_foreign).transpose()?;

@@ -33,7 +33,7 @@ impl<'a, T: Real + Number> View<'a, T> {
     pub fn of_input(array: &'a Array<T>, batch: usize) -> Self {
         let (numbers, width, own) = match array.is_real() {
             true => (array.real(), 1, array.real_box()),
-            false => (flat(array.complex()), 2, array.get_box()),
+            false => (flat(array.complex()), 2, array.local_box()),
         };
         if own.is_empty() {
             return View {
@@ -170,7 +170,7 @@ pub fn distance<T: Real>(
     array: &Array<T>,
     wanted: impl Fn([usize; 3]) -> Complex<f64>,
 ) -> ferrier::Result<(f64, f64)> {
-    let own = array.get_box();
+    let own = array.local_box();
     let mut sums = [0.0; 2];
     for i in own.lo[0]..own.hi[0] {
         for j in own.lo[1]..own.hi[1] {

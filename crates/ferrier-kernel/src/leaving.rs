@@ -8,7 +8,7 @@ const LINE: usize = 64;
 /// A kernel that gets some with a [`Block`](crate::Block) copies as many as it
 /// likes while it transforms; the caller sees to the rest.
 #[derive(Debug)]
-pub struct Leaving<T> {
+pub struct StreamCopy<T> {
     from: *const T,
     to: *mut T,
     /// Numbers from one row to the next, on both sides.
@@ -20,29 +20,29 @@ pub struct Leaving<T> {
     rows: usize,
 }
 
-impl<T> Clone for Leaving<T> {
+impl<T> Clone for StreamCopy<T> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<T> Copy for Leaving<T> {}
+impl<T> Copy for StreamCopy<T> {}
 
-impl<T> Default for Leaving<T> {
+impl<T> Default for StreamCopy<T> {
     fn default() -> Self {
         let (from, to) = (std::ptr::null(), std::ptr::null_mut());
-        Leaving { from, to, steps: [0; 2], row: 0, done: 0, rows: 0 }
+        StreamCopy { from, to, steps: [0; 2], row: 0, done: 0, rows: 0 }
     }
 }
 
-impl<T> Leaving<T> {
+impl<T> StreamCopy<T> {
     /// `rows` rows of `row` numbers, `steps` numbers apart there and here.
     ///
     /// # Safety
     /// Until they have left, the rows can be read at `from` and be written at
     /// `to`, the two do not overlap, and nobody else touches them.
     pub unsafe fn new(from: *const T, to: *mut T, row: usize, rows: usize, steps: [usize; 2]) -> Self {
-        Leaving { from, to, steps, row, done: 0, rows: if row == 0 { 0 } else { rows } }
+        StreamCopy { from, to, steps, row, done: 0, rows: if row == 0 { 0 } else { rows } }
     }
 
     /// Whether all have left.

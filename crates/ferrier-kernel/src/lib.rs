@@ -24,7 +24,7 @@ pub mod inside {
     pub use crate::native::{Isa, Roots, lines_f32_on, lines_f64_on};
 }
 
-pub use leaving::Leaving;
+pub use leaving::StreamCopy;
 pub use r2r::R2r;
 pub use real::{Precision, Real};
 
@@ -184,7 +184,7 @@ pub struct Block<'a, T> {
     /// How the lines are best stored. A hint.
     pub store: Store,
     /// Rows that may leave meanwhile: those that did are taken out.
-    pub leaving: Option<&'a Cell<Leaving<T>>>,
+    pub leaving: Option<&'a Cell<StreamCopy<T>>>,
 }
 
 impl<'a, T> Block<'a, T> {

@@ -1,6 +1,6 @@
 //! Rows that leave a cache.
 
-use ferrier_kernel::Leaving;
+use ferrier_kernel::StreamCopy;
 
 /// However few lines go at a time, and wherever rows begin, every number
 /// arrives, and nothing beside them is touched.
@@ -13,7 +13,8 @@ fn all_rows_arrive() {
         let from: Vec<f64> = (0..rows * steps[0]).map(|i| i as f64 + 1.0).collect();
         let mut to = vec![0.0f64; first + rows * steps[1] + 8];
         // SAFETY: both are long enough, and nobody else looks.
-        let mut leaving = unsafe { Leaving::new(from.as_ptr(), to[first..].as_mut_ptr(), row, rows, steps) };
+        let mut leaving =
+            unsafe { StreamCopy::new(from.as_ptr(), to[first..].as_mut_ptr(), row, rows, steps) };
         let mut calls = 0;
         while !leaving.is_empty() {
             leaving.more(share);

@@ -8,17 +8,17 @@ use crate::request::Table;
 /// A prepared exchange that can be started, looked after and started again,
 /// in whatever memory it is given each time. [`Comm::scope`](crate::Comm::scope)
 /// does the same in safe code, where one call outlives the flight.
-pub struct Flight {
+pub struct RequestSet {
     /// Before the exchange, whose lists MPI reads until the operations are complete.
     table: Table,
     exchange: Box<AllToAllV>,
 }
 
-impl Flight {
+impl RequestSet {
     /// Not collective.
-    pub fn new(exchange: AllToAllV) -> Flight {
+    pub fn new(exchange: AllToAllV) -> RequestSet {
         let table = Table::new(exchange.comm().inner());
-        Flight { table, exchange: Box::new(exchange) }
+        RequestSet { table, exchange: Box::new(exchange) }
     }
 
     /// What flies.

@@ -55,7 +55,7 @@ pub use data::{Number, Op, Plain};
 pub use error::{Error, Result};
 pub use exchange::{AllToAllV, Part, Way};
 pub use find::{Found, Searched, Surroundings, find, find_in};
-pub use flight::Flight;
+pub use flight::RequestSet;
 pub use mpi::{Level, Live, Mpi};
 pub use p2p::{Received, Source};
 pub use persistent::Persistent;

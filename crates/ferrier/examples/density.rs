@@ -11,7 +11,7 @@
 
 use std::f64::consts::TAU;
 
-use ferrier::spectral::{Waves, laplacian};
+use ferrier::spectral::{WaveNumbers, laplacian};
 use ferrier::{Complex, Plan, Problem, Result};
 
 /// Points of the grid, radius of the sphere, wave functions.
@@ -32,14 +32,14 @@ fn main() -> Result<()> {
         let mut plan = Plan::<f64>::new(&comm, &problem)?;
         let (mut modes, mut space) = (plan.make_output()?, plan.make_input()?);
         // On a box with sides of 2 pi wave vectors are whole numbers.
-        let waves = Waves::new(plan.recipe(), [TAU; 3])?;
+        let waves = WaveNumbers::new(plan.recipe(), [TAU; 3])?;
         let value = |band, index| match waves.is_held(index) {
             true => mode(band, waves.vector(index)),
             false => Complex::ZERO,
         };
         modes.fill_complex(value);
         // Each wave function has the norm 1.
-        let volume = modes.get_box().volume();
+        let volume = modes.local_box().volume();
         let bands = modes.complex().chunks_exact(volume.max(1));
         let mut norms: Vec<f64> = bands.map(|band| band.iter().map(Complex::norm_sqr).sum()).collect();
         norms.resize(BANDS, 0.0);
@@ -48,7 +48,7 @@ fn main() -> Result<()> {
         modes.fill_complex(|band, index| value(band, index) * (points / norms[band].sqrt()));
         plan.backward(&modes, &mut space)?;
 
-        let volume = space.get_box().volume();
+        let volume = space.local_box().volume();
         let mut density = vec![0.0; volume];
         for band in space.complex().chunks_exact(volume.max(1)) {
             density.iter_mut().zip(band).for_each(|(density, psi)| *density += psi.norm_sqr());

@@ -33,12 +33,12 @@ fn main() -> Result<()> {
     let problem = Problem::r2c([1, HEIGHT, WIDTH])
         .axes(&[1, 2])
         .input(LayoutSpec::slabs(1))
-        .output(LayoutSpec::best())
+        .output(LayoutSpec::unconstrained())
         .operators(true);
     ferrier::ranks(4).run(|comm| {
         let mut plan = Plan::<f64>::new(&comm, &problem)?;
         // Lengths in pixels, so that widths are too.
-        let waves = spectral::Waves::new(plan.recipe(), [1.0, HEIGHT as f64, WIDTH as f64])?;
+        let waves = spectral::WaveNumbers::new(plan.recipe(), [1.0, HEIGHT as f64, WIDTH as f64])?;
         let (mut clean, mut image, mut out) = (plan.make_input()?, plan.make_input()?, plan.make_input()?);
         clean.fill_real(|_, at| picture(at));
         image.fill_real(|_, at| picture(at) + noise(at));

@@ -9,23 +9,24 @@
 
 use std::f64::consts::{PI, TAU};
 
-use ferrier::spectral::{self, Walls, kinds_between};
+use ferrier::spectral::{self, Boundary, kinds_for};
 use ferrier::{Array, Comm, LayoutSpec, Plan, Problem, Result};
 
 /// A function that fits the walls, and its second derivative.
-fn profile(walls: Walls, x: f64) -> [f64; 2] {
-    let (sin, cos) = (if walls == Walls::Periodic { TAU * x } else { PI * x }).sin_cos();
+fn profile(walls: Boundary, x: f64) -> [f64; 2] {
+    let (sin, cos) = (if walls == Boundary::Periodic { TAU * x } else { PI * x }).sin_cos();
     let bump = cos.exp();
     match walls {
-        Walls::Periodic => [bump, TAU * TAU * (sin * sin - cos) * bump],
-        Walls::Neumann => [bump, PI * PI * (sin * sin - cos) * bump],
-        Walls::Dirichlet => [sin * bump, PI * PI * sin * (sin * sin - 3.0 * cos - 1.0) * bump],
+        Boundary::Periodic => [bump, TAU * TAU * (sin * sin - cos) * bump],
+        Boundary::Neumann => [bump, PI * PI * (sin * sin - cos) * bump],
+        Boundary::Dirichlet => [sin * bump, PI * PI * sin * (sin * sin - 3.0 * cos - 1.0) * bump],
     }
 }
 
 /// Solves on n points along each axis; the largest error.
-fn solve(comm: &Comm, n: usize, walls: [Walls; 3]) -> Result<f64> {
-    let problem = Problem::mixed([n; 3], kinds_between(walls)).output(LayoutSpec::best()).operators(true);
+fn solve(comm: &Comm, n: usize, walls: [Boundary; 3]) -> Result<f64> {
+    let problem =
+        Problem::mixed([n; 3], kinds_for(walls)).output(LayoutSpec::unconstrained()).operators(true);
     let mut plan = Plan::<f64>::new(comm, &problem)?;
     let profiles =
         |at: [usize; 3]| [0, 1, 2].map(|axis| profile(walls[axis], walls[axis].place(at[axis], n)));
@@ -36,11 +37,11 @@ fn solve(comm: &Comm, n: usize, walls: [Walls; 3]) -> Result<f64> {
         x[1] * y[0] * z[0] + x[0] * y[1] * z[0] + x[0] * y[0] * z[1]
     });
 
-    let waves = spectral::Waves::new(plan.recipe(), [1.0; 3])?;
+    let waves = spectral::WaveNumbers::new(plan.recipe(), [1.0; 3])?;
     plan.apply(&f, &mut u, &spectral::inverse_laplacian(&waves))?;
 
     // Without a wall that holds it, the solution is the one with mean zero.
-    let free = !walls.contains(&Walls::Dirichlet);
+    let free = !walls.contains(&Boundary::Dirichlet);
     let mean = |field: &Array<f64>| -> Result<f64> {
         let sum = comm.sum(&[field.real().iter().sum()])?[0];
         Ok(if free { sum / (n * n * n) as f64 } else { 0.0 })
@@ -51,7 +52,7 @@ fn solve(comm: &Comm, n: usize, walls: [Walls; 3]) -> Result<f64> {
 }
 
 fn main() -> Result<()> {
-    use Walls::{Dirichlet, Neumann, Periodic};
+    use Boundary::{Dirichlet, Neumann, Periodic};
     let boxes = [
         [Periodic; 3],
         [Neumann; 3],

@@ -29,10 +29,10 @@ fn normal([i, j, k]: [usize; 3]) -> f64 {
 }
 
 fn main() -> Result<()> {
-    let problem = Problem::r2c([N; 3]).output(LayoutSpec::best()).operators(true);
+    let problem = Problem::r2c([N; 3]).output(LayoutSpec::unconstrained()).operators(true);
     ferrier::ranks(4).run(|comm| {
         let mut plan = Plan::<f64>::new(&comm, &problem)?;
-        let waves = spectral::Waves::new(plan.recipe(), [TAU; 3])?;
+        let waves = spectral::WaveNumbers::new(plan.recipe(), [TAU; 3])?;
         let (mut noise, mut field) = (plan.make_input()?, plan.make_input()?);
         noise.fill_real(|_, at| normal(at));
         // White noise has the power 1 / N^3 in every mode.

@@ -33,9 +33,9 @@ struct Flow {
 
 impl Flow {
     fn new(comm: &Comm, n: usize, reynolds: f64) -> Result<Flow> {
-        let problem = Problem::r2c([n; 3]).batch(3).output(LayoutSpec::best()).operators(true);
+        let problem = Problem::r2c([n; 3]).batch(3).output(LayoutSpec::unconstrained()).operators(true);
         let plan = Plan::<f64>::new(comm, &problem)?;
-        let table = spectral::Waves::new(plan.recipe(), [TAU; 3])?;
+        let table = spectral::WaveNumbers::new(plan.recipe(), [TAU; 3])?;
         let (mut waves, mut weights) = (Vec::new(), Vec::new());
         for index in indices(&plan) {
             let odd = |axis: usize| {

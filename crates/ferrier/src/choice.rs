@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 /// Which intermediate layouts a recipe may go through.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Path {
+pub enum Decomposition {
     /// One axis is split: fewer reshapes, more messages each.
     Slab,
     /// Two axes are split: more reshapes, each within a row of ranks.
@@ -134,7 +134,7 @@ pub struct Choice {
     /// What transforms lines; a name from [`KERNELS`](crate::kernel::KERNELS).
     pub kernel: Option<String>,
     /// Through slabs or through pencils.
-    pub path: Option<Path>,
+    pub path: Option<Decomposition>,
     /// The order in which axes are transformed (forward); the halved axis of
     /// a real transform must be first.
     pub axes: Option<Vec<usize>>,

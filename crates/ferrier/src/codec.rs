@@ -20,15 +20,15 @@ pub const RAW: &str = "raw";
 pub(crate) const CHUNK: usize = 4096;
 
 /// A codec and what else is needed of the numbers it takes.
-pub(crate) struct Coat<T> {
+pub(crate) struct CodecInstance<T> {
     pub codec: Arc<dyn Codec<T>>,
     pub norm: fn(&[T]) -> Norm,
 }
 
-impl<T: Real> Coat<T> {
+impl<T: Real> CodecInstance<T> {
     /// # Errors
     /// [`Error::Choice`] where there is no such codec.
-    pub fn new(name: &str) -> Result<Coat<T>> {
+    pub fn new(name: &str) -> Result<CodecInstance<T>> {
         let wrong = |error: ferrier_codec::Error| Error::Choice(error.to_string());
         let made: (Box<dyn Any>, Box<dyn Any>) = match T::PRECISION {
             Precision::F32 => (
@@ -41,7 +41,7 @@ impl<T: Real> Coat<T> {
             ),
         };
         match (made.0.downcast::<Arc<dyn Codec<T>>>(), made.1.downcast::<fn(&[T]) -> Norm>()) {
-            (Ok(codec), Ok(norm)) => Ok(Coat { codec: *codec, norm: *norm }),
+            (Ok(codec), Ok(norm)) => Ok(CodecInstance { codec: *codec, norm: *norm }),
             _ => unreachable!("a precision is its type"),
         }
     }
@@ -56,8 +56,8 @@ pub(crate) fn is_lossy(name: &str) -> bool {
 /// Checks a name; `raw` for whatever leaves numbers of this precision as they are.
 fn checked(name: &str, precision: Precision) -> Result<String> {
     match precision {
-        Precision::F32 => Coat::<f32>::new(name).map(drop)?,
-        Precision::F64 => Coat::<f64>::new(name).map(drop)?,
+        Precision::F32 => CodecInstance::<f32>::new(name).map(drop)?,
+        Precision::F64 => CodecInstance::<f64>::new(name).map(drop)?,
     }
     Ok(if precision == Precision::F32 && name == "f32" { RAW } else { name }.into())
 }
@@ -107,8 +107,8 @@ fn cheapest(budget: f64, recipe: &Recipe) -> String {
     let name = format!("within:{}.{:03}e{exponent}", digits / 1000, digits % 1000);
     let most = |bytes: Option<usize>| bytes.unwrap_or(usize::MAX);
     let bytes = match recipe.precision {
-        Precision::F32 => most(Coat::<f32>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK))),
-        Precision::F64 => most(Coat::<f64>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK))),
+        Precision::F32 => most(CodecInstance::<f32>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK))),
+        Precision::F64 => most(CodecInstance::<f64>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK))),
     };
     if bytes < CHUNK * recipe.precision.bytes() { name } else { RAW.into() }
 }
@@ -143,7 +143,7 @@ impl Recipe {
     /// not orthogonal count some of their points or modes twice.
     fn spread(&self, kind: Kind, backward: bool) -> f64 {
         match kind {
-            Kind::None | Kind::Complex => 1.0,
+            Kind::Identity | Kind::Complex => 1.0,
             Kind::Real => SQRT_2,
             _ if self.ortho[usize::from(backward)] => 1.0,
             _ => 2.0,

@@ -9,8 +9,8 @@
 use crate::layout::{factor_pairs, grid_boxes};
 use crate::modes::{Columns, transformed};
 use crate::{
-    Box3, Choice, Compress, Error, Kind, Layout, Order, Path, Precision, Problem, Recipe, Result, Scale,
-    Speeds, Step,
+    Box3, Choice, Compress, Decomposition, Error, Kind, Layout, MachineSpeeds, Order, Precision, Problem,
+    Recipe, Result, Scale, Step,
 };
 
 /// Pairs of ranks that are looked at to judge a reshape: all of 128 ranks, a sample of more.
@@ -21,7 +21,7 @@ const PAIRS: usize = 1 << 14;
 /// # Errors
 /// Whatever is wrong with the problem, its layouts or the choice.
 pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: usize) -> Result<Recipe> {
-    design_with(problem, choice, precision, ranks, &Speeds::default())
+    design_with(problem, choice, precision, ranks, &MachineSpeeds::default())
 }
 
 /// The same, judged by these speeds. An output that is left to the planner lies
@@ -34,11 +34,11 @@ pub fn design_with(
     choice: &Choice,
     precision: Precision,
     ranks: usize,
-    speeds: &Speeds,
+    speeds: &MachineSpeeds,
 ) -> Result<Recipe> {
     let recipe = judged(problem, choice, precision, ranks, *speeds)?;
-    if problem.layouts(ranks)?.1.is_none() && *speeds != Speeds::default() {
-        let usual = judged(problem, choice, precision, ranks, Speeds::default())?;
+    if problem.layouts(ranks)?.1.is_none() && *speeds != MachineSpeeds::default() {
+        let usual = judged(problem, choice, precision, ranks, MachineSpeeds::default())?;
         return Ok(if usual.output == recipe.output { recipe } else { usual });
     }
     Ok(recipe)
@@ -49,7 +49,7 @@ fn judged(
     choice: &Choice,
     precision: Precision,
     ranks: usize,
-    speeds: Speeds,
+    speeds: MachineSpeeds,
 ) -> Result<Recipe> {
     problem.check()?;
     let (input, output) = problem.layouts(ranks)?;
@@ -83,7 +83,7 @@ fn judged(
         kinds: problem.kinds(),
         real: problem.is_real(),
         keep: problem.keep,
-        filled: problem.filled,
+        support: problem.support,
         sphere: problem.sphere,
         ortho: [problem.scale_forward, problem.scale_backward].map(|scale| scale == Scale::Symmetric),
         precision,
@@ -109,12 +109,12 @@ fn judged(
 
 struct Walker<'a> {
     problem: &'a Problem,
-    path: Option<Path>,
+    path: Option<Decomposition>,
     grid: Option<[usize; 2]>,
     inner: usize,
     order: Order,
     precision: Precision,
-    speeds: Speeds,
+    speeds: MachineSpeeds,
     output: Option<&'a Layout>,
     columns: Option<Columns>,
 }
@@ -255,8 +255,8 @@ impl Walker<'_> {
             let is_slab = p == 1 || q == 1;
             let allowed = match self.path {
                 None => true,
-                Some(Path::Slab) => is_slab,
-                Some(Path::Pencil) => !is_slab || factor_pairs(self.inner).count() <= 2,
+                Some(Decomposition::Slab) => is_slab,
+                Some(Decomposition::Pencil) => !is_slab || factor_pairs(self.inner).count() <= 2,
             };
             if allowed && self.grid.is_none_or(|grid| grid == [p, q]) {
                 let mut grid = [1; 3];

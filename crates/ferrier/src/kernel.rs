@@ -4,7 +4,7 @@
 //! because compiling them takes longer than all the rest.
 
 pub use ferrier_kernel::{
-    Block, KERNELS, Leaving, LineKind, Lines, LinesSpec, Member, R2r, Store, Strip, fence,
+    Block, KERNELS, LineKind, Lines, LinesSpec, Member, R2r, Store, StreamCopy, Strip, fence,
 };
 
 use crate::{Error, Real, Result};

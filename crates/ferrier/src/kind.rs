@@ -11,7 +11,8 @@ use crate::{Error, Result};
 #[non_exhaustive]
 pub enum Kind {
     /// Left as it is.
-    None,
+    #[serde(rename = "none")]
+    Identity,
     /// Complex to complex.
     Complex,
     /// Real to complex forward (n to n/2+1), complex to real backward.
@@ -37,7 +38,7 @@ pub enum Kind {
 impl Kind {
     /// All kinds with the names that users type.
     pub const NAMES: [(&'static str, Kind); 11] = [
-        ("none", Kind::None),
+        ("none", Kind::Identity),
         ("c2c", Kind::Complex),
         ("r2c", Kind::Real),
         ("dct1", Kind::Dct1),
@@ -58,7 +59,7 @@ impl Kind {
     /// The cosine or sine transform that it is.
     pub(crate) fn r2r(self) -> Option<R2r> {
         match self {
-            Kind::None | Kind::Complex | Kind::Real => None,
+            Kind::Identity | Kind::Complex | Kind::Real => None,
             Kind::Dct1 => Some(R2r::Dct1),
             Kind::Dct2 => Some(R2r::Dct2),
             Kind::Dct3 => Some(R2r::Dct3),
@@ -81,7 +82,7 @@ impl Kind {
     /// [`Kind::Dct1`] and 2(n+1) for [`Kind::Dst1`], as in `scipy.fft`.
     pub fn size(self, n: usize) -> usize {
         match (self, self.r2r()) {
-            (Kind::None, _) => 1,
+            (Kind::Identity, _) => 1,
             (_, Some(r2r)) => r2r.size(n),
             _ => n,
         }
@@ -107,7 +108,8 @@ impl std::str::FromStr for Kind {
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
     /// 1.
-    None,
+    #[serde(rename = "none")]
+    Unscaled,
     /// 1/N.
     Full,
     /// 1/sqrt(N). Cosines and sines are orthogonal then, as with
@@ -119,7 +121,7 @@ pub enum Scale {
 impl Scale {
     pub(crate) fn factor(self, n: f64) -> f64 {
         match self {
-            Scale::None => 1.0,
+            Scale::Unscaled => 1.0,
             Scale::Full => 1.0 / n,
             Scale::Symmetric => 1.0 / n.sqrt(),
         }

@@ -56,7 +56,7 @@ pub mod transport;
 pub mod tune;
 pub mod wisdom;
 
-pub use choice::{Choice, Compress, MemoryUse, Overlap, Path, Progress, Tiling};
+pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, Tiling};
 pub use design::{design, design_with};
 pub use device::Device;
 #[cfg(feature = "cuda")]
@@ -74,7 +74,7 @@ pub use plan::{
 pub use problem::Problem;
 pub use recipe::{Recipe, Step, StepTraffic};
 pub use simple::{fft3, ifft3, irfft3, rfft3};
-pub use speeds::Speeds;
+pub use speeds::MachineSpeeds;
 pub use transport::{Comm, Ranks, Wire, ranks};
 pub use tune::Effort;
 

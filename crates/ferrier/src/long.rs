@@ -74,7 +74,7 @@ impl Problem {
         if self.long && (self.axes != [1, 2] || self.mixed.is_some()) {
             return Err(format!("axes 1 and 2 of a long transform go together; got {:?}", self.axes));
         }
-        if self.long && (self.keep != [Keep::All; 3] || self.filled != [None; 3]) {
+        if self.long && (self.keep != [Keep::All; 3] || self.support != [None; 3]) {
             return Err("all points of a long transform are there, and all modes are kept".into());
         }
         Ok(())

@@ -83,7 +83,7 @@ impl Keep {
         let modes = kind.modes(n);
         match self {
             Keep::All => Ok(()),
-            _ if kind == Kind::None => {
+            _ if kind == Kind::Identity => {
                 Err(format!("axis {axis} is not transformed, so it has no modes to keep; got {self:?}"))
             }
             Keep::Lowest(m) if m == 0 || m > n => {
@@ -170,7 +170,7 @@ impl Radii {
         let fits = |axis: usize| match kinds[axis] {
             Kind::Complex => true,
             Kind::Real => axis == 2,
-            kind => kind == Kind::None && axis == 0 && shape[0] == 1,
+            kind => kind == Kind::Identity && axis == 0 && shape[0] == 1,
         };
         match (0..3).find(|&axis| !fits(axis)) {
             None => Ok(()),

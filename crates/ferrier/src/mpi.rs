@@ -27,7 +27,7 @@ use crate::{Comm, Result};
 ///
 /// ```
 /// # fn main() -> ferrier::Result<()> {
-/// let comm = ferrier::mpi::world()?.unwrap_or_else(ferrier::Comm::solo);
+/// let comm = ferrier::mpi::world()?.unwrap_or_else(ferrier::Comm::one_rank);
 /// println!("{comm:?}");
 /// # Ok(()) }
 /// ```

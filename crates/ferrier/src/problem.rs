@@ -42,7 +42,8 @@ pub struct Problem {
     /// Are the values complex although no axis says so?
     pub(crate) complex_values: bool,
     pub(crate) keep: [Keep; 3],
-    pub(crate) filled: [Option<(usize, usize)>; 3],
+    #[serde(rename = "filled")]
+    pub(crate) support: [Option<(usize, usize)>; 3],
     pub(crate) sphere: Option<Radii>,
     pub(crate) input: LayoutSpec,
     pub(crate) output: LayoutSpec,
@@ -66,11 +67,11 @@ impl Problem {
             mixed: None,
             complex_values: false,
             keep: [Keep::All; 3],
-            filled: [None; 3],
+            support: [None; 3],
             sphere: None,
             input: LayoutSpec::slabs(0),
             output: LayoutSpec::slabs(0),
-            scale_forward: Scale::None,
+            scale_forward: Scale::Unscaled,
             scale_backward: Scale::Full,
             batch: 1,
             reproducible: false,
@@ -105,7 +106,7 @@ impl Problem {
     /// Nothing is scaled forward, and backward by one over the product of
     /// [sizes](Kind::size), as `scipy.fft` does with `norm="backward"`;
     /// [`Scale::Symmetric`] on both sides is its `norm="ortho"`, and
-    /// [`Scale::Full`] forward with [`Scale::None`] backward its `norm="forward"`.
+    /// [`Scale::Full`] forward with [`Scale::Unscaled`] backward its `norm="forward"`.
     ///
     /// ```
     /// use ferrier::{Kind, Plan, Problem};
@@ -127,7 +128,7 @@ impl Problem {
     pub fn mixed(shape: [usize; 3], kinds: [Kind; 3]) -> Self {
         let halved = kinds.iter().position(|&kind| kind == Kind::Real);
         Problem {
-            axes: (0..3).filter(|&axis| kinds[axis] != Kind::None).collect(),
+            axes: (0..3).filter(|&axis| kinds[axis] != Kind::Identity).collect(),
             halved: halved.unwrap_or(2),
             mixed: Some(kinds),
             ..Self::new(shape, halved.is_some())
@@ -195,10 +196,10 @@ impl Problem {
     /// Before `forward`, only these indices of an axis are not zero, and the
     /// array holds only them; `backward` gives only them. The axis is
     /// transformed in its whole length: a linear convolution of `m` points
-    /// with as many is one of length `2m` of which `0..m` is filled.
-    pub fn filled(mut self, axis: usize, range: std::ops::Range<usize>) -> Self {
-        if let Some(filled) = self.filled.get_mut(axis) {
-            *filled = Some((range.start, range.end));
+    /// with as many is one of length `2m` whose support is `0..m`.
+    pub fn support(mut self, axis: usize, range: std::ops::Range<usize>) -> Self {
+        if let Some(support) = self.support.get_mut(axis) {
+            *support = Some((range.start, range.end));
         }
         self
     }
@@ -271,7 +272,7 @@ impl Problem {
         self.shape
     }
 
-    /// Shape of the input of `forward`: what is [filled](Self::filled).
+    /// Shape of the input of `forward`: the [support](Self::support).
     pub fn shape(&self) -> [usize; 3] {
         std::array::from_fn(|axis| held(&self.space(axis)))
     }
@@ -310,7 +311,7 @@ impl Problem {
 
     /// The points of an axis that the array before `forward` holds.
     pub(crate) fn space(&self, axis: usize) -> Vec<Run> {
-        match self.filled[axis] {
+        match self.support[axis] {
             Some((from, to)) => vec![Run { at: 0, line: from, len: to.saturating_sub(from) }],
             None => Run::whole(self.shape[axis]),
         }
@@ -340,7 +341,7 @@ impl Problem {
     /// The kind of each axis.
     pub fn kinds(&self) -> [Kind; 3] {
         std::array::from_fn(|axis| match (self.mixed, self.axes.contains(&axis)) {
-            (_, false) => Kind::None,
+            (_, false) => Kind::Identity,
             (Some(kinds), _) => kinds[axis],
             (None, _) if self.real && axis == self.halved => Kind::Real,
             (None, _) => Kind::Complex,
@@ -446,13 +447,13 @@ impl Problem {
         for (axis, kind) in kinds.into_iter().enumerate() {
             let n = self.shape[axis];
             self.keep[axis].check(axis, kind, n)?;
-            match self.filled[axis] {
-                Some(_) if kind == Kind::None => {
+            match self.support[axis] {
+                Some(_) if kind == Kind::Identity => {
                     return Err(format!("axis {axis} is not transformed, so all of it is there"));
                 }
                 Some((from, to)) if from >= to || to > n => {
                     return Err(format!(
-                        "what is filled of the {n} points of axis {axis} must not be empty or go beyond them, \
+                        "the non-zero part of the {n} points of axis {axis} must not be empty or go beyond them, \
                          got {from}..{to}"
                     ));
                 }

@@ -42,7 +42,8 @@ pub struct Recipe {
     /// Modes that are kept of each axis.
     pub keep: [Keep; 3],
     /// Points of each axis that there are before `forward`, where not all.
-    pub filled: [Option<(usize, usize)>; 3],
+    #[serde(rename = "filled")]
+    pub support: [Option<(usize, usize)>; 3],
     /// The radii of the ellipsoid of modes that are kept, where there is one.
     pub sphere: Option<Radii>,
     /// Are cosines and sines orthogonal forward, backward?
@@ -138,7 +139,7 @@ impl Recipe {
 
     /// The points of an axis that the input of `forward` holds.
     pub(crate) fn space(&self, axis: usize) -> Vec<Run> {
-        match self.filled[axis] {
+        match self.support[axis] {
             Some((from, to)) => vec![Run { at: 0, line: from, len: to - from }],
             None => Run::whole(self.shape[axis]),
         }
@@ -184,7 +185,7 @@ impl Recipe {
         if let Some(columns) = self.columns() {
             text += &format!(", a sphere of modes kept in {} columns", columns.count());
         }
-        if self.filled != [None; 3] {
+        if self.support != [None; 3] {
             text += &format!(", {} points filled", by(std::array::from_fn(|axis| held(&self.space(axis)))));
         }
         text

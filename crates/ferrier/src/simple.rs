@@ -19,7 +19,7 @@ fn array<E>(shape: [usize; 3], values: Vec<E>) -> Array3<E> {
 
 fn complex<T: Real>(view: ArrayView3<'_, Complex<T>>, forward: bool) -> Result<Array3<Complex<T>>> {
     let shape = shape(view.shape());
-    let mut plan = Plan::<T>::new(&Comm::solo(), &Problem::c2c(shape))?;
+    let mut plan = Plan::<T>::new(&Comm::one_rank(), &Problem::c2c(shape))?;
     let mut values = dense(&view);
     match forward {
         true => plan.forward_in_place(&mut values)?,
@@ -58,7 +58,7 @@ pub fn ifft3<T: Real>(view: ArrayView3<'_, Complex<T>>) -> Result<Array3<Complex
 /// As [`fft3`].
 pub fn rfft3<T: Real>(view: ArrayView3<'_, T>) -> Result<Array3<Complex<T>>> {
     let problem = Problem::r2c(shape(view.shape()));
-    let mut plan = Plan::<T>::new(&Comm::solo(), &problem)?;
+    let mut plan = Plan::<T>::new(&Comm::one_rank(), &problem)?;
     let out = problem.spectrum_shape();
     let mut spectrum = vec![Complex::new(T::zero(), T::zero()); out.iter().product()];
     plan.forward(&dense(&view), &mut spectrum)?;
@@ -79,7 +79,7 @@ pub fn irfft3<T: Real>(view: ArrayView3<'_, Complex<T>>, last: usize) -> Result<
             last / 2 + 1
         )));
     }
-    let mut plan = Plan::<T>::new(&Comm::solo(), &Problem::r2c([x, y, last]))?;
+    let mut plan = Plan::<T>::new(&Comm::one_rank(), &Problem::r2c([x, y, last]))?;
     let mut values = vec![T::zero(); x * y * last];
     plan.backward(&dense(&view), &mut values)?;
     Ok(array([x, y, last], values))

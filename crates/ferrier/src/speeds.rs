@@ -12,7 +12,7 @@ use crate::{Comm, Result};
 /// How fast a rank moves bytes while all others do the same. The default is
 /// what is assumed where nobody has measured it: a good network.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Speeds {
+pub struct MachineSpeeds {
     /// Seconds that a small message costs.
     pub latency_s: f64,
     /// Bytes a second that leave a rank.
@@ -21,9 +21,9 @@ pub struct Speeds {
     pub memory_bytes_s: f64,
 }
 
-impl Default for Speeds {
+impl Default for MachineSpeeds {
     fn default() -> Self {
-        Speeds { latency_s: 2e-6, wire_bytes_s: 4e9, memory_bytes_s: 10e9 }
+        MachineSpeeds { latency_s: 2e-6, wire_bytes_s: 4e9, memory_bytes_s: 10e9 }
     }
 }
 
@@ -35,12 +35,12 @@ const RUNS: usize = 7;
 /// Numbers that a rank copies: more than its share of any cache.
 const COPIED: usize = 4 << 20;
 
-impl Speeds {
+impl MachineSpeeds {
     /// Measures, in some hundredths of a second. Collective; the same on every rank.
     ///
     /// # Errors
     /// Where memory cannot be had, or ranks cannot talk.
-    pub fn measure(comm: &Comm) -> Result<Speeds> {
+    pub fn measure(comm: &Comm) -> Result<MachineSpeeds> {
         let copy = copying(comm.threads(), COPIED, RUNS)?;
         let peers = (comm.size() - 1).max(1);
         let (few, many) = match comm.size() {
@@ -49,14 +49,14 @@ impl Speeds {
         };
         let slowest = comm.max(&[copy, few, many])?;
         let (copy, few, many) = (slowest[0], slowest[1], slowest[2]);
-        let assumed = Speeds::default();
-        let measured = Speeds {
+        let assumed = MachineSpeeds::default();
+        let measured = MachineSpeeds {
             latency_s: few / peers as f64,
             wire_bytes_s: ((MANY / peers).max(FEW) * peers) as f64 / (many - few),
             memory_bytes_s: (COPIED * size_of::<f64>()) as f64 / copy,
         };
         let or = |speed: f64, other: f64| if speed.is_finite() && speed > 0.0 { speed } else { other };
-        Ok(Speeds {
+        Ok(MachineSpeeds {
             latency_s: or(measured.latency_s, assumed.latency_s),
             wire_bytes_s: or(measured.wire_bytes_s, assumed.wire_bytes_s),
             memory_bytes_s: or(measured.memory_bytes_s, assumed.memory_bytes_s),
@@ -91,11 +91,11 @@ mod tests {
     fn a_slow_wire_is_seen() {
         let _watchdog = ferrier_test::watchdog(60);
         let wire = "800mbit:50us".parse().unwrap();
-        let all = crate::ranks(3).wire(wire).run(|comm| Speeds::measure(&comm)).unwrap();
+        let all = crate::ranks(3).wire(wire).run(|comm| MachineSpeeds::measure(&comm)).unwrap();
         assert!(all.iter().all(|speeds| *speeds == all[0]), "{all:?}");
         assert!((5e7..1.1e8).contains(&all[0].wire_bytes_s), "{all:?}");
         assert!(all[0].latency_s >= 20e-6 && all[0].memory_bytes_s > 1e7, "{all:?}");
-        let alone = Speeds::measure(&Comm::solo()).unwrap();
-        assert_eq!(alone.wire_bytes_s, Speeds::default().wire_bytes_s);
+        let alone = MachineSpeeds::measure(&Comm::one_rank()).unwrap();
+        assert_eq!(alone.wire_bytes_s, MachineSpeeds::default().wire_bytes_s);
     }
 }

@@ -3,7 +3,7 @@
 mod common;
 
 use common::{Local, MODES, Mode, Number, choice, exchanges, kernels, plan_of, source};
-use ferrier::{Choice, Path, Plan, Planner, Problem, Progress, Result, Wire, Workspace};
+use ferrier::{Choice, Decomposition, Plan, Planner, Problem, Progress, Result, Wire, Workspace};
 use ferrier_test::cases::{Case, Kind, ORDERS, Scale, Split};
 use ferrier_test::dft::indices;
 use ferrier_test::{Rng, watchdog};
@@ -268,7 +268,7 @@ fn tiles_do_not_matter() {
         let fast = Wire { gbit_per_s: 50.0, latency_us: 5.0 };
         let wire = (exchange != "direct" && rng.below(2) == 0).then_some(fast);
         let how = |choice: Choice, mode| How { ranks, threads: 1, choice, mode, wire };
-        let path = *rng.pick(&[None, Some(Path::Slab), Some(Path::Pencil)]);
+        let path = *rng.pick(&[None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]);
         let base = Choice { path, ..choice(exchange, kernels()[0]) };
         let one = How { ranks, threads: 1, choice: base.clone(), mode: Mode::Arrays, wire: None };
         let one = run::<f64>(&case, &problem, &one);

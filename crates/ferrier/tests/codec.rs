@@ -75,7 +75,7 @@ fn case(shape: [usize; 3], kind: Kind, input: &str, output: &str) -> Case {
         output: split(output),
         order_in: [0, 1, 2],
         order_out: [0, 1, 2],
-        scale: (ferrier_test::Scale::None, ferrier_test::Scale::Full),
+        scale: (ferrier_test::Scale::Unscaled, ferrier_test::Scale::Full),
     }
 }
 

@@ -84,10 +84,10 @@ fn boxes_of_a_plan_are_checked_on_every_rank() {
         plan(comm, &Problem::c2c([4, 4, 4]).input(bad.clone()))
     });
     everybody_hears(2, &["rank", "0..4"], |comm| {
-        plan(comm, &Problem::c2c([4, 4, 4]).input(LayoutSpec::mine(half(0, comm.rank()))))
+        plan(comm, &Problem::c2c([4, 4, 4]).input(LayoutSpec::local(half(0, comm.rank()))))
     });
     everybody_hears(2, &["overlap"], |comm| {
-        plan(comm, &Problem::c2c([4, 4, 4]).output(LayoutSpec::mine(half(comm.rank(), 4))))
+        plan(comm, &Problem::c2c([4, 4, 4]).output(LayoutSpec::local(half(comm.rank(), 4))))
     });
 }
 
@@ -96,7 +96,7 @@ fn own_boxes_are_gathered() {
     let _watchdog = watchdog(60);
     let found = ferrier::ranks(3).run(|comm| {
         let own = Box3::new([2 * comm.rank(), 0, 0], [2 * comm.rank() + 2, 4, 4]);
-        let problem = Problem::c2c([6, 4, 4]).input(LayoutSpec::mine(own)).output(LayoutSpec::slabs(1));
+        let problem = Problem::c2c([6, 4, 4]).input(LayoutSpec::local(own)).output(LayoutSpec::slabs(1));
         let plan = plan(&comm, &problem)?;
         Ok(plan.input_box() == own && plan.input_layout().boxes().len() == 3)
     });
@@ -114,15 +114,17 @@ fn grids_and_axes_of_layouts() {
     says(LayoutSpec::slabs(3).layout(shape, 4), &["3"]);
     says(LayoutSpec::pencils(7).layout(shape, 4), &["7"]);
     says(LayoutSpec::bricks().layout(shape, 0), &["0"]);
-    says(LayoutSpec::best().layout(shape, 2), &["plan"]);
-    says(LayoutSpec::mine(Box3::EMPTY).layout(shape, 2), &["plan"]);
+    says(LayoutSpec::unconstrained().layout(shape, 2), &["plan"]);
+    says(LayoutSpec::local(Box3::EMPTY).layout(shape, 2), &["plan"]);
     says(LayoutSpec::boxes(vec![Box3::whole(shape)]).grid([1, 1, 1]).layout(shape, 1), &["grid"]);
     says(Order::new([0, 1, 1]), &["permutation", "[0, 1, 1]"]);
     says(Order::new([0, 1, 3]), &["permutation"]);
     everybody_hears(3, &["2x2x1", "3"], |comm| {
         plan(comm, &Problem::c2c(shape).input(LayoutSpec::bricks().grid([2, 2, 1])))
     });
-    everybody_hears(2, &["input"], |comm| plan(comm, &Problem::c2c(shape).input(LayoutSpec::best())));
+    everybody_hears(2, &["input"], |comm| {
+        plan(comm, &Problem::c2c(shape).input(LayoutSpec::unconstrained()))
+    });
 }
 
 // ---- problems and choices --------------------------------------------------
@@ -231,7 +233,7 @@ fn ranks_that_disagree_all_hear_it() {
     });
     everybody_hears(2, &["disagree"], |comm| {
         let spec =
-            if comm.rank() == 0 { LayoutSpec::mine(Box3::whole([4; 3])) } else { LayoutSpec::slabs(0) };
+            if comm.rank() == 0 { LayoutSpec::local(Box3::whole([4; 3])) } else { LayoutSpec::slabs(0) };
         plan(comm, &cube().input(spec))
     });
     // One rank's problem is bad, the others' is good.
@@ -281,7 +283,7 @@ fn refused(problem: &Problem, words: &[&str], call: impl Fn(&mut Plan<f64>) -> R
     let _watchdog = watchdog(60);
     says(ferrier::ranks(2).run(|comm| call(&mut plan(&comm, problem)?)), words);
     // Alone, nobody waits: the plan goes on after an error.
-    let mut alone = plan(&Comm::solo(), problem).unwrap();
+    let mut alone = plan(&Comm::one_rank(), problem).unwrap();
     assert!(call(&mut alone).is_err());
     let (x, mut y) = (alone.make_input().unwrap(), alone.make_output().unwrap());
     assert_eq!(alone.forward(&x, &mut y), Ok(()));
@@ -336,10 +338,10 @@ fn one_wrong_slice_is_everybodys_error() {
 
 #[test]
 fn arrays_of_another_plan() {
-    let mut small = plan(&Comm::solo(), &Problem::c2c([4, 4, 4])).unwrap();
-    let large = plan(&Comm::solo(), &Problem::c2c([4, 4, 5])).unwrap();
-    let tiny = plan(&Comm::solo(), &Problem::c2c([4, 4, 3])).unwrap();
-    let real = plan(&Comm::solo(), &Problem::r2c([4, 4, 4])).unwrap();
+    let mut small = plan(&Comm::one_rank(), &Problem::c2c([4, 4, 4])).unwrap();
+    let large = plan(&Comm::one_rank(), &Problem::c2c([4, 4, 5])).unwrap();
+    let tiny = plan(&Comm::one_rank(), &Problem::c2c([4, 4, 3])).unwrap();
+    let real = plan(&Comm::one_rank(), &Problem::r2c([4, 4, 4])).unwrap();
     let mut right = small.make_output().unwrap();
     says(small.forward(&large.make_input().unwrap(), &mut right), &["80", "64"]);
     says(small.forward(&real.make_input().unwrap(), &mut right), &["complex", "real"]);
@@ -349,7 +351,7 @@ fn arrays_of_another_plan() {
 #[test]
 fn workspaces_that_are_missing_or_too_small() {
     let problem = Problem::r2c([8, 9, 10]);
-    let draft = Planner::new(&problem).draft::<f64>(&Comm::solo()).unwrap();
+    let draft = Planner::new(&problem).draft::<f64>(&Comm::one_rank()).unwrap();
     let bytes = draft.memory().total();
     let mut plan = draft.build_without_workspace().unwrap();
     let (x, mut y) = (plan.make_input().unwrap(), plan.make_output().unwrap());

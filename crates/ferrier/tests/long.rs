@@ -25,7 +25,7 @@ fn signal(field: &Field, batch: usize, j: usize) -> Complex<f64> {
 
 /// All indices of a rank's part.
 fn each(array: &Array<impl Number>, mut visit: impl FnMut([usize; 3], usize)) {
-    let part = array.get_box();
+    let part = array.local_box();
     for i in part.lo[1]..part.hi[1] {
         for j in part.lo[2]..part.hi[2] {
             visit([0, i, j], array.index(0, [0, i, j]).expect("an index of this rank's"));

@@ -69,7 +69,7 @@ fn trial(rng: &mut Rng) -> Trial {
     };
     let whole = problem.columns().is_empty();
     let problem = if whole && rng.below(2) == 0 { prune(problem, rng) } else { problem };
-    let output = if rng.below(2) == 0 { LayoutSpec::best() } else { layout(rng) };
+    let output = if rng.below(2) == 0 { LayoutSpec::unconstrained() } else { layout(rng) };
     let problem = problem.input(layout(rng)).output(output).batch(1 + rng.below(3));
     let [exchange, kernel] = [*rng.pick(&exchanges()), *rng.pick(&kernels())];
     let mut choice = choice(exchange, kernel);
@@ -97,7 +97,7 @@ fn sphere(mut shape: [usize; 3], rng: &mut Rng) -> Problem {
 
 /// Kinds for these axes; one of them at most is halved.
 fn kinds(shape: [usize; 3], axes: &[usize], rng: &mut Rng) -> [Kind; 3] {
-    let mut kinds = [Kind::None; 3];
+    let mut kinds = [Kind::Identity; 3];
     for &axis in axes {
         kinds[axis] = match Kind::NAMES[1 + rng.below(Kind::NAMES.len() - 1)].1 {
             Kind::Real if kinds.contains(&Kind::Real) => Kind::Complex,
@@ -112,7 +112,7 @@ fn kinds(shape: [usize; 3], axes: &[usize], rng: &mut Rng) -> [Kind; 3] {
 fn prune(mut problem: Problem, rng: &mut Rng) -> Problem {
     let (shape, kinds) = (problem.lengths(), problem.kinds());
     let keep = [0, 1, 2].map(|axis| match (kinds[axis], rng.below(3)) {
-        (Kind::None, _) | (_, 0) => Keep::All,
+        (Kind::Identity, _) | (_, 0) => Keep::All,
         (_, 1) => Keep::Lowest(1 + rng.below(shape[axis])),
         (kind, _) => {
             let modes = kind.modes(shape[axis]);
@@ -120,10 +120,10 @@ fn prune(mut problem: Problem, rng: &mut Rng) -> Problem {
             Keep::Range(from, from + 1 + rng.below(modes - from))
         }
     });
-    for axis in (0..3).filter(|&axis| kinds[axis] != Kind::None) {
+    for axis in (0..3).filter(|&axis| kinds[axis] != Kind::Identity) {
         if rng.below(3) == 0 {
             let from = rng.below(shape[axis]);
-            problem = problem.filled(axis, from..from + 1 + rng.below(shape[axis] - from));
+            problem = problem.support(axis, from..from + 1 + rng.below(shape[axis] - from));
         }
     }
     problem.keep(keep)

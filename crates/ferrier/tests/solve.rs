@@ -28,7 +28,7 @@ fn value(array: &Array<f64>, index: [usize; 3]) -> Complex<f64> {
 
 /// The largest distance of a solution from the truth on this rank.
 fn largest(array: &Array<f64>, wanted: impl Fn([usize; 3]) -> Complex<f64>) -> f64 {
-    let own = array.get_box();
+    let own = array.local_box();
     let mut worst = 0.0_f64;
     for i in own.lo[0]..own.hi[0] {
         for j in own.lo[1]..own.hi[1] {
@@ -47,7 +47,8 @@ fn waves_are_solved_on_any_layout_order_scale_and_kind() {
     for (case, ranks) in [1, 2, 5, 6].into_iter().enumerate() {
         for real in [false, true] {
             let problem = if real { Problem::r2c(shape).halved(case % 3) } else { Problem::c2c(shape) };
-            let scales = [[Scale::None, Scale::Full], [Scale::Full, Scale::None], [Scale::Symmetric; 2]];
+            let scales =
+                [[Scale::Unscaled, Scale::Full], [Scale::Full, Scale::Unscaled], [Scale::Symmetric; 2]];
             let [forward, backward] = scales[case % 3];
             let problem = problem
                 .input(LayoutSpec::bricks())
@@ -119,7 +120,7 @@ fn every_array_of_a_batch_is_solved() {
             f.fill_complex(|b, _| Complex::new(b as f64 + 1.0, 2.0));
             Helmholtz::new(plan, [1.0; 3], 4.0)?.solve(&f, &mut u)?;
             for b in 0..3 {
-                let at = u.index(b, u.get_box().lo).expect("own");
+                let at = u.index(b, u.local_box().lo).expect("own");
                 assert!((u.complex()[at] - Complex::new(b as f64 + 1.0, 2.0) / 4.0).norm() < 1e-14);
             }
             Ok(())
@@ -136,7 +137,7 @@ fn rough(shape: [usize; 3], index: [usize; 3]) -> f64 {
 fn the_bound_holds_and_follows_the_tolerance() {
     let shape = [16; 3];
     let solved = |comm: &Comm, tolerance: Option<f64>| {
-        let problem = Problem::r2c(shape).input(LayoutSpec::bricks()).output(LayoutSpec::best());
+        let problem = Problem::r2c(shape).input(LayoutSpec::bricks()).output(LayoutSpec::unconstrained());
         let problem = tolerance.map_or(problem.clone(), |tolerance| problem.tolerance(tolerance));
         let plan = Plan::<f64>::new(comm, &problem)?;
         let (mut f, mut u) = (plan.make_input()?, plan.make_input()?);
@@ -170,7 +171,7 @@ fn the_bound_holds_and_follows_the_tolerance() {
 
 #[test]
 fn what_cannot_be_solved_is_said() {
-    let plan = |problem: Problem| Plan::<f64>::new(&Comm::solo(), &problem).expect("a plan");
+    let plan = |problem: Problem| Plan::<f64>::new(&Comm::one_rank(), &problem).expect("a plan");
     let refused = |problem: Problem, lengths: [f64; 3], shift: f64, part: &str| {
         let error = Helmholtz::new(plan(problem), lengths, shift).err().expect("refused");
         assert!(matches!(&error, Error::Problem(text) if text.contains(part)), "{error}");
@@ -181,7 +182,7 @@ fn what_cannot_be_solved_is_said() {
     refused(cube(), [1.0; 3], f64::NAN, "shift");
     refused(cube(), [1.0, 0.0, 1.0], 1.0, "sides");
     refused(cube(), [1.0, f64::INFINITY, 1.0], 1.0, "sides");
-    refused(cube().scale_backward(Scale::None), [1.0; 3], 1.0, "by 64");
+    refused(cube().scale_backward(Scale::Unscaled), [1.0; 3], 1.0, "by 64");
     refused(cube().axes(&[0, 2]), [1.0; 3], 1.0, "axis 1");
     // An axis of length 1 need not be transformed.
     assert!(Helmholtz::new(plan(Problem::c2c([1, 4, 4]).axes(&[1, 2])), [1.0; 3], 1.0).is_ok());

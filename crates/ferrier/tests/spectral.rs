@@ -6,7 +6,7 @@ mod common;
 use std::f64::consts::TAU;
 
 use common::{choice, exchanges, kernels};
-use ferrier::spectral::{self, Calculus, Convolution, Products, Waves, linear_shape, power_spectrum};
+use ferrier::spectral::{self, Calculus, Convolution, Products, WaveNumbers, linear_shape, power_spectrum};
 use ferrier::{
     Array, Comm, Complex, Error, Keep, Kind, LayoutSpec, Operator, Plan, Planner, Problem, Result,
 };
@@ -62,14 +62,14 @@ fn problem(shape: [usize; 3], rng: &mut Rng) -> Problem {
         0 => Problem::r2c(shape).keep_sphere(*rng.pick(&[3.0, 3.7, 20.0])),
         _ => Problem::r2c(shape).halved(rng.below(3)),
     };
-    problem.input(rng.pick(&input).clone()).output(LayoutSpec::best()).operators(true)
+    problem.input(rng.pick(&input).clone()).output(LayoutSpec::unconstrained()).operators(true)
 }
 
 /// Runs `work` with a plan and its waves, on some ranks with some exchange.
 fn each(
     turns: usize,
     seed: u64,
-    work: impl Fn(&Comm, &mut Plan<f64>, &Waves) -> Result<()> + Send + Sync,
+    work: impl Fn(&Comm, &mut Plan<f64>, &WaveNumbers) -> Result<()> + Send + Sync,
 ) -> Result<()> {
     let _watchdog = watchdog(60);
     let mut rng = Rng::for_test(seed);
@@ -80,7 +80,7 @@ fn each(
         let choice = choice(exchange, kernel);
         ferrier::ranks(1 + rng.below(5)).run(|comm| {
             let mut plan = Planner::new(&problem).choice(choice.clone()).draft::<f64>(&comm)?.build()?;
-            let waves = Waves::new(plan.recipe(), LENGTHS)?;
+            let waves = WaveNumbers::new(plan.recipe(), LENGTHS)?;
             work(&comm, &mut plan, &waves)
         })?;
     }
@@ -166,10 +166,10 @@ fn the_nyquist_mode() -> Result<()> {
     for real in [true, false] {
         let shape = [4, 6, 8];
         let base = if real { Problem::r2c(shape) } else { Problem::c2c(shape) };
-        let problem = base.output(LayoutSpec::best()).operators(true);
+        let problem = base.output(LayoutSpec::unconstrained()).operators(true);
         ferrier::ranks(2).run(|comm| {
             let mut plan = Plan::<f64>::new(&comm, &problem)?;
-            let waves = Waves::new(plan.recipe(), [TAU; 3])?;
+            let waves = WaveNumbers::new(plan.recipe(), [TAU; 3])?;
             for axis in 0..3 {
                 assert!(waves.is_nyquist(axis, shape[axis] / 2) && !waves.is_nyquist(axis, 1));
                 let sign = |at: [usize; 3]| if at[axis].is_multiple_of(2) { 1.0 } else { -1.0 };
@@ -213,10 +213,10 @@ fn waves_of_all_kinds() -> Result<()> {
         |problem: &Problem| ferrier::design(problem, &Default::default(), ferrier::Precision::F64, 1);
     let numbers = |problem: Problem, axis: usize| -> Result<Vec<f64>> {
         let count = problem.spectrum_shape()[axis];
-        let waves = Waves::new(&recipe(&problem)?, [TAU / 2.0; 3])?;
+        let waves = WaveNumbers::new(&recipe(&problem)?, [TAU / 2.0; 3])?;
         Ok((0..count).map(|i| waves.at(axis, i)).collect())
     };
-    let mixed = |kind| Problem::mixed([4, 4, 4], [kind, Kind::None, Kind::None]);
+    let mixed = |kind| Problem::mixed([4, 4, 4], [kind, Kind::Identity, Kind::Identity]);
     assert_eq!(numbers(Problem::c2c([4, 5, 1]), 0)?, [0.0, 2.0, -4.0, -2.0]);
     assert_eq!(numbers(Problem::c2c([4, 5, 1]), 1)?, [0.0, 2.0, 4.0, -4.0, -2.0]);
     assert_eq!(numbers(Problem::r2c([4, 5, 6]), 2)?, [0.0, 2.0, 4.0, 6.0]);
@@ -227,22 +227,22 @@ fn waves_of_all_kinds() -> Result<()> {
     let kept = Problem::c2c([8, 8, 8]).keep([Keep::Lowest(4), Keep::Range(6, 8), Keep::All]);
     assert_eq!(numbers(kept.clone(), 0)?, [0.0, 2.0, -4.0, -2.0]);
     assert_eq!(numbers(kept.clone(), 1)?, [-4.0, -2.0]);
-    let waves = Waves::new(&recipe(&kept)?, [1.0; 3])?;
+    let waves = WaveNumbers::new(&recipe(&kept)?, [1.0; 3])?;
     assert!(waves.is_nyquist(0, 2) && !(0..2).any(|i| waves.is_nyquist(1, i)) && waves.is_nyquist(2, 4));
     // Columns of a sphere: (0, 0), (1, 0), (-1, 0) and (0, 1) of axes 1 and 2.
     let sphere = Problem::r2c([8, 8, 8]).keep_sphere(1.0);
     assert_eq!(sphere.columns(), [[0, 0], [1, 0], [2, 0], [0, 1]]);
-    let waves = Waves::new(&recipe(&sphere)?, [TAU; 3])?;
+    let waves = WaveNumbers::new(&recipe(&sphere)?, [TAU; 3])?;
     assert_eq!((waves.place(0), waves.place(1), waves.place(2)), (0, 1, 1));
     assert_eq!([0, 1, 2, 3].map(|column| waves.at(1, column)), [0.0, 1.0, -1.0, 0.0]);
     assert_eq!(waves.vector([2, 3, 0]), [-1.0, 0.0, 1.0]);
     assert!(waves.is_held([2, 0, 0]) && waves.is_held([0, 3, 0]) && !waves.is_held([2, 3, 0]));
-    let sines = Waves::new(&recipe(&mixed(Kind::Dst2))?, [1.0; 3])?;
+    let sines = WaveNumbers::new(&recipe(&mixed(Kind::Dst2))?, [1.0; 3])?;
     assert!(
         matches!(spectral::derivative::<f64>(&sines, 0), Err(Error::Problem(text)) if text.contains("Dst2"))
     );
-    assert!(Waves::new(&recipe(&kept)?, [1.0, 0.0, 1.0]).is_err());
-    assert!(Waves::new(&recipe(&Problem::c2c_1d(12))?, [1.0; 3]).is_err());
+    assert!(WaveNumbers::new(&recipe(&kept)?, [1.0, 0.0, 1.0]).is_err());
+    assert!(WaveNumbers::new(&recipe(&Problem::c2c_1d(12))?, [1.0; 3]).is_err());
     Ok(())
 }
 
@@ -299,7 +299,7 @@ fn convolutions_are_sums() -> Result<()> {
         };
         indices(shape).map(term).sum()
     };
-    for (ranks, scale) in [(1, ferrier::Scale::None), (3, ferrier::Scale::Symmetric)] {
+    for (ranks, scale) in [(1, ferrier::Scale::Unscaled), (3, ferrier::Scale::Symmetric)] {
         let problem = Problem::c2c(shape).scale_forward(scale).input(LayoutSpec::slabs(2));
         ferrier::ranks(ranks).run(|comm| {
             let mut convolution = Convolution::<f64>::new(&comm, &problem)?;
@@ -333,7 +333,7 @@ fn convolutions_are_sums() -> Result<()> {
 #[test]
 fn power_is_where_the_waves_are() -> Result<()> {
     each(4, 33, |comm, plan, _| {
-        let waves = Waves::new(plan.recipe(), [TAU; 3])?;
+        let waves = WaveNumbers::new(plan.recipe(), [TAU; 3])?;
         let shape = plan.recipe().shape;
         let angle = |axis: usize, i: usize| TAU * i as f64 / shape[axis] as f64;
         let (mut x, mut spectrum) = (plan.make_input()?, plan.make_output()?);

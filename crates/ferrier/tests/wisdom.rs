@@ -4,7 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use ferrier::wisdom::{Entry, Measured, Wisdom, keys};
-use ferrier::{Choice, Comm, Effort, LayoutSpec, Path as Way, Plan, Planner, Problem, Recipe, Speeds};
+use ferrier::{
+    Choice, Comm, Decomposition, Effort, LayoutSpec, MachineSpeeds, Plan, Planner, Problem, Recipe,
+};
 use ferrier_test::watchdog;
 use tempfile::TempDir;
 
@@ -62,8 +64,11 @@ fn names(folder: &TempDir) -> Vec<String> {
 fn what_is_known_is_used_by_all_ranks_and_only_for_the_same_problem() {
     let _watchdog = watchdog(120);
     let (_folder, path) = folder();
-    let choice =
-        Choice { exchange: Some("point_to_point".into()), path: Some(Way::Pencil), ..Choice::default() };
+    let choice = Choice {
+        exchange: Some("point_to_point".into()),
+        path: Some(Decomposition::Pencil),
+        ..Choice::default()
+    };
     write(&path, [entry(&problem(), 4, choice)]);
     let (recipe, known) = planned(&problem(), 4, &path);
     assert!(known && recipe.exchange() == "point_to_point", "{recipe}");
@@ -112,7 +117,7 @@ fn traffic(recipe: &Recipe) -> (u64, u64) {
 fn estimates_go_by_what_was_measured() {
     let _watchdog = watchdog(120);
     let cube = Problem::c2c([16, 16, 16]).input(LayoutSpec::bricks()).output(LayoutSpec::bricks());
-    let of = |speeds: Option<Speeds>, problem: &Problem, cpu: Option<&str>| {
+    let of = |speeds: Option<MachineSpeeds>, problem: &Problem, cpu: Option<&str>| {
         let (_folder, path) = folder();
         let mut machine = entry(problem, 4, Choice::default()).machine;
         machine.cpu = cpu.map_or(machine.cpu, String::from);
@@ -131,8 +136,9 @@ fn estimates_go_by_what_was_measured() {
         assert_eq!(few.1, many.1);
         many
     };
-    let usual = Speeds::default();
-    let [messages, bytes] = [Speeds { latency_s: 1.0, ..usual }, Speeds { wire_bytes_s: 1e3, ..usual }];
+    let usual = MachineSpeeds::default();
+    let [messages, bytes] =
+        [MachineSpeeds { latency_s: 1.0, ..usual }, MachineSpeeds { wire_bytes_s: 1e3, ..usual }];
     let [(few, by), (light, _), (plain, none)] =
         [Some(messages), Some(bytes), None].map(|speeds| of(speeds, &cube, None));
     assert_eq!((by, none), (Some(messages), None));
@@ -142,7 +148,7 @@ fn estimates_go_by_what_was_measured() {
     // Bits must not depend on a file, nor where an output lies; another machine is another one.
     assert_eq!(of(Some(messages), &cube.clone().reproducible(true), None).1, None);
     assert_eq!(of(Some(messages), &cube, Some("abacus")).1, None);
-    let open = cube.output(LayoutSpec::best());
+    let open = cube.output(LayoutSpec::unconstrained());
     let outputs = [Some(messages), Some(bytes), None].map(|speeds| of(speeds, &open, None).0.output);
     assert!(outputs.iter().all(|output| *output == outputs[2]), "{outputs:?}");
 }

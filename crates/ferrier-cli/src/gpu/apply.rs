@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use ferrier::cuda::{Event, Plan};
-use ferrier::spectral::Waves;
+use ferrier::spectral::WaveNumbers;
 use ferrier::{Comm, Data, Planner, Real};
 
 use crate::applying::{Report, Work, difference, fill};
@@ -33,7 +33,7 @@ pub fn apply<T: Real + Number>(comm: &Comm, work: &Work) -> Outcome<Report> {
         session::agree(comm, arrays().map_err(Into::into))?;
     fill(&mut one, &recipe);
     input.upload(&one)?;
-    let waves = Waves::new(&recipe, [TAU; 3])?;
+    let waves = WaveNumbers::new(&recipe, [TAU; 3])?;
     let operator = work.member.operator::<T>(&waves)?;
     let marks = [Event::new(&gpu)?, Event::new(&gpu)?];
     let laps = work.laps(|| {

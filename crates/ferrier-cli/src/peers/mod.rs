@@ -371,7 +371,7 @@ mod tests {
                 rows: None,
             };
             let wanted = Wanted::fourier(task.shape, task.spectrum(), &task.axes);
-            let reference = Reference::new(&Comm::solo(), &wanted, &view).unwrap();
+            let reference = Reference::new(&Comm::one_rank(), &wanted, &view).unwrap();
             for way in 0..peer.variants() {
                 peer.prepare::<T>(way, task);
                 peer.run(way);

@@ -144,7 +144,7 @@ fn sweep(comm: &Comm, work: &Work) -> Outcome<Report> {
 }
 
 fn problem(n: usize, tolerance: Option<f64>) -> Problem {
-    let problem = Problem::r2c([n; 3]).output(LayoutSpec::best());
+    let problem = Problem::r2c([n; 3]).output(LayoutSpec::unconstrained());
     match tolerance {
         Some(tolerance) => problem.tolerance(tolerance),
         None => problem,

@@ -3,7 +3,7 @@
 use std::f64::consts::{PI, TAU};
 
 use clap::{Args, ValueEnum};
-use ferrier::spectral::{self, Waves, inverse_laplacian, kinds_between};
+use ferrier::spectral::{self, WaveNumbers, inverse_laplacian, kinds_for};
 use ferrier::{Choice, Comm, Data, Kind, LayoutSpec, Planner, Problem};
 use serde::Serialize;
 
@@ -18,7 +18,7 @@ use crate::timing::{median, timed};
 /// What holds at both ends of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, ValueEnum)]
 #[serde(rename_all = "lowercase")]
-pub enum Walls {
+pub enum Boundary {
     /// The ends are the same place: Fourier series.
     Periodic,
     /// The slope is zero: cosines.
@@ -32,7 +32,7 @@ pub enum Walls {
 pub struct PoissonArgs {
     /// What holds at the walls: one for all axes, or one for each
     #[arg(long, value_name = "WALLS,..", value_enum, value_delimiter = ',', default_value = "periodic")]
-    pub bc: Vec<Walls>,
+    pub bc: Vec<Boundary>,
     /// Points of the cube along each side; a list, such as 16,32,64, is a table
     #[arg(long, value_name = "N,..", value_delimiter = ',', required = true)]
     pub n: Vec<usize>,
@@ -55,7 +55,7 @@ struct Row {
 /// All that is known; the keys are part of the contract.
 #[derive(Debug, Serialize)]
 struct Report {
-    walls: [Walls; 3],
+    walls: [Boundary; 3],
     kinds: [&'static str; 3],
     ranks: usize,
     nodes: usize,
@@ -67,36 +67,36 @@ struct Report {
 /// What is to be solved.
 struct Work {
     grids: Vec<usize>,
-    walls: [Walls; 3],
+    walls: [Boundary; 3],
     repeat: usize,
     choice: Choice,
 }
 
-impl Walls {
+impl Boundary {
     /// As the library has them.
-    fn library(self) -> spectral::Walls {
+    fn library(self) -> spectral::Boundary {
         match self {
-            Walls::Periodic => spectral::Walls::Periodic,
-            Walls::Neumann => spectral::Walls::Neumann,
-            Walls::Dirichlet => spectral::Walls::Dirichlet,
+            Boundary::Periodic => spectral::Boundary::Periodic,
+            Boundary::Neumann => spectral::Boundary::Neumann,
+            Boundary::Dirichlet => spectral::Boundary::Dirichlet,
         }
     }
 
     /// A function that fits the walls, at point i of n, and its second derivative.
     fn profile(self, i: usize, n: usize) -> [f64; 2] {
-        let turn = if self == Walls::Periodic { TAU } else { PI };
+        let turn = if self == Boundary::Periodic { TAU } else { PI };
         let (sin, cos) = (turn * self.library().place(i, n)).sin_cos();
         let bump = cos.exp();
         match self {
-            Walls::Dirichlet => [sin * bump, turn * turn * sin * (sin * sin - 3.0 * cos - 1.0) * bump],
+            Boundary::Dirichlet => [sin * bump, turn * turn * sin * (sin * sin - 3.0 * cos - 1.0) * bump],
             _ => [bump, turn * turn * (sin * sin - cos) * bump],
         }
     }
 }
 
 /// The transform of each axis.
-fn kinds(walls: [Walls; 3]) -> [Kind; 3] {
-    kinds_between(walls.map(Walls::library))
+fn kinds(walls: [Boundary; 3]) -> [Kind; 3] {
+    kinds_for(walls.map(Boundary::library))
 }
 
 /// Runs the command.
@@ -157,7 +157,8 @@ fn table(comm: &Comm, work: &Work) -> Outcome<Report> {
 
 /// Solves on a grid, once untimed. Collective.
 fn solve(comm: &Comm, work: &Work, n: usize) -> Outcome<Row> {
-    let problem = Problem::mixed([n; 3], kinds(work.walls)).output(LayoutSpec::best()).operators(true);
+    let problem =
+        Problem::mixed([n; 3], kinds(work.walls)).output(LayoutSpec::unconstrained()).operators(true);
     let draft = Planner::new(&problem).choice(work.choice.clone()).draft::<f64>(comm);
     let draft = session::agree(comm, draft.map_err(Into::into))?;
     setup::check_room(comm, draft.memory().total() + 3 * 8 * (n * n * n / comm.size() + 1))?;
@@ -171,7 +172,7 @@ fn solve(comm: &Comm, work: &Work, n: usize) -> Outcome<Row> {
         let [x, y, z] = at(index);
         x[1] * y[0] * z[0] + x[0] * y[1] * z[0] + x[0] * y[0] * z[1]
     });
-    let waves = Waves::new(plan.recipe(), [1.0; 3])?;
+    let waves = WaveNumbers::new(plan.recipe(), [1.0; 3])?;
     let inverse = inverse_laplacian(&waves);
     plan.apply(&f, &mut u, &inverse)?;
     let wire_bytes = comm.sum(&[plan.wire_bytes() as f64])?[0] as u64;
@@ -181,7 +182,7 @@ fn solve(comm: &Comm, work: &Work, n: usize) -> Outcome<Row> {
     }
     // Without a wall that holds it, the solution is the one with mean zero.
     let points = (n * n * n) as f64;
-    let free = if work.walls.contains(&Walls::Dirichlet) { 0.0 } else { 1.0 / points };
+    let free = if work.walls.contains(&Boundary::Dirichlet) { 0.0 } else { 1.0 / points };
     let sums = [u.numbers().iter().sum::<f64>() * free, exact.numbers().iter().sum::<f64>() * free];
     let means = comm.sum(&sums)?;
     let pairs = u.numbers().iter().zip(exact.numbers()).map(|(u, e)| (u - means[0], e - means[1]));

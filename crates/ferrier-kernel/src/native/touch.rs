@@ -8,7 +8,7 @@
 use std::cell::Cell;
 
 use super::pocket::Taking;
-use crate::{Block, Leaving, Strip};
+use crate::{Block, StreamCopy, Strip};
 
 const LINE: usize = 64;
 
@@ -45,7 +45,7 @@ pub(super) struct Touch<'a, T> {
     /// What is taken along, instead of all this.
     taking: Option<Taking<T>>,
     /// What leaves meanwhile, and how many cache lines of it per 1024 elements.
-    leaving: Leaving<T>,
+    leaving: StreamCopy<T>,
     leaving_rate: usize,
     /// Whether anything leaves or is taken along.
     moves: bool,
@@ -77,7 +77,7 @@ impl<'a, T> Touch<'a, T> {
     pub fn nothing() -> Self {
         let null = std::ptr::null();
         let (now, next) = (List::NONE, List::NONE);
-        let (taking, leaving) = (None, Leaving::default());
+        let (taking, leaving) = (None, StreamCopy::default());
         let (at, end, start) = (null, null, null);
         let (bytes, pitch, runs, rate, leaving_rate) = (0, 0, 0, 0, 0);
         let moves = false;

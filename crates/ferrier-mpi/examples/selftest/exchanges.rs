@@ -1,6 +1,6 @@
 //! All-to-all with parts of any length.
 
-use ferrier_mpi::{AllToAllV, Comm, Error, Flight, Part, Persistent, Result, Way};
+use ferrier_mpi::{AllToAllV, Comm, Error, Part, Persistent, RequestSet, Result, Way};
 
 /// Bytes from one rank to another: some pairs have nothing to say.
 fn length(from: usize, to: usize, scale: usize) -> usize {
@@ -74,7 +74,7 @@ fn flights(world: &Comm, scale: usize) -> Result<()> {
     let mut flights = Vec::new();
     for (number, case) in cases.iter().enumerate() {
         let (sent, received) = (&case.sent, &case.received);
-        flights.push(Flight::new(match number % 2 {
+        flights.push(RequestSet::new(match number % 2 {
             0 => AllToAllV::new(&own, sent, received, Way::Collective)?,
             _ => AllToAllV::local(&own, sent, received, number as i32)?,
         }));
@@ -115,7 +115,7 @@ fn equal(world: &Comm) -> Result<()> {
     let (rank, size) = (world.rank(), world.size());
     for block in [0, 3, 70_000] {
         let parts: Vec<Part> = (0..size).map(|peer| Part { peer, at: peer * block, len: block }).collect();
-        let mut flight = Flight::new(AllToAllV::new(world, &parts, &parts, Way::Equal)?);
+        let mut flight = RequestSet::new(AllToAllV::new(world, &parts, &parts, Way::Equal)?);
         let fill = |of: fn(usize, usize, usize) -> u8| -> Vec<u8> {
             (0..size * block).map(|at| of(rank, at / block, at % block)).collect()
         };

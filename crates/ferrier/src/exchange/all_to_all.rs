@@ -3,7 +3,7 @@
 //! lengths only their senders know go as messages.
 
 use super::fleet::Hull;
-use super::{Groups, Loans, Places, Volumes, labels, point_to_point};
+use super::{Groups, Places, RemoteBuffers, Volumes, labels, point_to_point};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -22,7 +22,7 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
         let labels = labels(&volumes.pairs);
         let size = |label: &usize| labels.iter().filter(|other| *other == label).count();
         let lens = labels.iter().map(|label| block * size(label)).collect();
-        Loans { at: vec![block * group.rank(); labels.len()], lens }
+        RemoteBuffers { at: vec![block * group.rank(); labels.len()], lens }
     };
     Hull::of_parts(&group, volumes, Call::AllToAll, (places.clone(), places), (&parts, &parts), loans)
 }

@@ -4,26 +4,26 @@
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{Coder, Loans, Mover, Places, Sharing, Volumes};
-use crate::transport::{Call, Flight, News, Part, Transport};
+use super::{Coder, Exchange, Places, RemoteBuffers, Sharing, Volumes};
+use crate::transport::{Call, Part, Transfer, Transport, WakeHint};
 use crate::{Comm, Error, Result};
 
-/// What a member does to move bytes; see [`Mover`] for what holds for the buffers.
+/// What a member does to move bytes; see [`Exchange`] for what holds for the buffers.
 pub(super) trait Craft: Send + Sync {
-    /// See [`Mover::open`].
+    /// See [`Exchange::open`].
     fn open(&self) -> Result<()> {
         Ok(())
     }
     /// Starts.
     ///
     /// # Safety
-    /// As [`Mover::start`].
+    /// As [`Exchange::start`].
     unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()>;
     /// Makes progress without waiting; whether all is done. Where it returns
     /// an error, nothing of it touches the buffers any more.
     fn advance(&self) -> Result<bool>;
     /// What the next advance would find.
-    fn news(&self) -> News;
+    fn news(&self) -> WakeHint;
     /// May wait for the next step, where nothing else is in flight.
     fn settle(&self) -> Result<()> {
         Ok(())
@@ -31,13 +31,13 @@ pub(super) trait Craft: Send + Sync {
     /// Starts and waits, if it can do better than those two.
     ///
     /// # Safety
-    /// As [`Mover::start`].
+    /// As [`Exchange::start`].
     unsafe fn run(&self, _send: *const u8, _recv: *mut u8) -> Option<Result<()>> {
         None
     }
 }
 
-impl Craft for Box<dyn Flight> {
+impl Craft for Box<dyn Transfer> {
     unsafe fn start(&self, send: *const u8, recv: *mut u8, _: Option<&Arc<dyn Coder>>) -> Result<()> {
         // SAFETY: the caller's word.
         unsafe { (**self).start(send, recv) }
@@ -47,7 +47,7 @@ impl Craft for Box<dyn Flight> {
         self.test()
     }
 
-    fn news(&self) -> News {
+    fn news(&self) -> WakeHint {
         (**self).news()
     }
 
@@ -62,7 +62,7 @@ impl Craft for Box<dyn Flight> {
 }
 
 /// A flight whose parts are as long as they were encoded.
-pub(super) struct Measured(pub Box<dyn Flight>);
+pub(super) struct Measured(pub Box<dyn Transfer>);
 
 impl Craft for Measured {
     unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
@@ -79,7 +79,7 @@ impl Craft for Measured {
         self.0.test()
     }
 
-    fn news(&self) -> News {
+    fn news(&self) -> WakeHint {
         self.0.news()
     }
 
@@ -93,9 +93,9 @@ pub(super) struct Hull {
     pub send: Places,
     pub recv: Places,
     pub sharing: Option<Sharing>,
-    pub loans: Option<Loans>,
+    pub loans: Option<RemoteBuffers>,
     pub window: usize,
-    /// See [`Mover::codes`].
+    /// See [`Exchange::codes`].
     pub codes: bool,
     pub note: Option<String>,
     pub craft: Box<dyn Craft>,
@@ -110,7 +110,7 @@ impl Hull {
         call: Call,
         (send, recv): (Places, Places),
         (sent, received): (&[Part], &[Part]),
-        loans: impl FnOnce() -> Loans,
+        loans: impl FnOnce() -> RemoteBuffers,
     ) -> Result<Hull> {
         let transport = group.transport();
         // What is encoded is decoded out of a buffer of this rank's.
@@ -187,7 +187,7 @@ struct Ship {
 }
 
 /// Movers that look after each other. Rests are those of `transport`.
-pub(super) fn fleet(transport: &Arc<dyn Transport>, hulls: Vec<Hull>) -> Vec<Box<dyn Mover>> {
+pub(super) fn fleet(transport: &Arc<dyn Transport>, hulls: Vec<Hull>) -> Vec<Box<dyn Exchange>> {
     let ready = |hull| Afloat {
         hull,
         aloft: AtomicBool::new(false),
@@ -196,7 +196,7 @@ pub(super) fn fleet(transport: &Arc<dyn Transport>, hulls: Vec<Hull>) -> Vec<Box
     };
     let ships = hulls.into_iter().map(ready).collect();
     let fleet = Arc::new(Fleet { transport: transport.clone(), ships });
-    let ship = |number| -> Box<dyn Mover> { Box::new(Ship { fleet: fleet.clone(), number }) };
+    let ship = |number| -> Box<dyn Exchange> { Box::new(Ship { fleet: fleet.clone(), number }) };
     (0..fleet.ships.len()).map(ship).collect()
 }
 
@@ -222,7 +222,7 @@ impl Ship {
     }
 }
 
-impl Mover for Ship {
+impl Exchange for Ship {
     fn send(&self) -> &Places {
         &self.own().hull.send
     }
@@ -235,7 +235,7 @@ impl Mover for Ship {
         self.own().hull.sharing.as_ref()
     }
 
-    fn loans(&self) -> Option<&Loans> {
+    fn loans(&self) -> Option<&RemoteBuffers> {
         self.own().hull.loans.as_ref()
     }
 
@@ -295,8 +295,8 @@ impl Mover for Ship {
             let soonest = || fleet.aloft().map(|ship| ship.hull.craft.news()).min();
             // A progress thread may land it at any moment: what the others wait for may then be us.
             fleet.transport.rest(&mut || match own.aloft.load(SeqCst) {
-                true => soonest().unwrap_or(News::Now),
-                false => News::Now,
+                true => soonest().unwrap_or(WakeHint::Now),
+                false => WakeHint::Now,
             });
         }
         Ok(())
@@ -340,8 +340,8 @@ mod tests {
             Ok(left == 0)
         }
 
-        fn news(&self) -> News {
-            News::Nothing
+        fn news(&self) -> WakeHint {
+            WakeHint::Nothing
         }
     }
 
@@ -350,7 +350,7 @@ mod tests {
     #[test]
     fn what_a_progress_thread_lands_is_not_waited_for() {
         let _watchdog = ferrier_test::watchdog(20);
-        let comm = Comm::solo();
+        let comm = Comm::one_rank();
         let hull = |looks: usize| {
             let nowhere = || Places { at: vec![0], len: 0 };
             Hull::new(nowhere(), nowhere(), Box::new(Looks(AtomicUsize::new(looks))))

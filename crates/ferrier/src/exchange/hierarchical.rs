@@ -10,20 +10,20 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::fleet::{Craft, Hull, fleet};
-use super::{Coder, LENGTH, Mover, Places, Sharing, Volumes};
-use crate::transport::{Call, Flight, News, Part, Tally};
+use super::{Coder, Exchange, LENGTH, Places, Sharing, Volumes};
+use crate::transport::{Call, NodeCounters, Part, Transfer, WakeHint};
 use crate::{Comm, Result};
 
 /// A rank of a node on the way through one run. Two counters of the node tell
 /// when all have stored what is to be sent, and when all messages are done.
 struct Hierarchical {
-    tally: Arc<dyn Tally>,
+    tally: Arc<dyn NodeCounters>,
     /// The counter of ranks that have stored; the next one is of those whose messages are done.
     stored: usize,
     /// Ranks of the node.
     near: u64,
     /// `None` where this rank carries nothing.
-    flight: Option<Box<dyn Flight>>,
+    flight: Option<Box<dyn Transfer>>,
     /// Messages whose parts are shorter than they may be.
     loose: Option<Loose>,
     state: Mutex<State>,
@@ -61,9 +61,9 @@ enum Stage {
     Done,
 }
 
-pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>> {
+pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Exchange>>> {
     let messages = comm.duplicate()?;
-    let tally: Arc<dyn Tally> = comm.transport().tally(2 * all.len())?.into();
+    let tally: Arc<dyn NodeCounters> = comm.transport().tally(2 * all.len())?.into();
     let make = |(number, volumes): (usize, &Volumes)| -> Result<Hull> {
         let load = Routes::new(comm.nodes(), &volumes.pairs).load(comm.rank());
         let flight = messages.transport().flight(Call::Messages, &load.sent, &load.received)?;
@@ -173,17 +173,21 @@ impl Craft for Hierarchical {
         }
     }
 
-    fn news(&self) -> News {
+    fn news(&self) -> WakeHint {
         let state = self.state();
         let all = state.run * self.near;
         let counted = |counter| {
-            if matches!(self.tally.reached(counter, all), Ok(false)) { News::Nothing } else { News::Now }
+            if matches!(self.tally.reached(counter, all), Ok(false)) {
+                WakeHint::Nothing
+            } else {
+                WakeHint::Now
+            }
         };
         match (state.stage, &self.flight) {
             (Stage::Gathering, _) => counted(self.stored),
             (Stage::Flying, Some(flight)) => flight.news(),
             (Stage::Landing, _) => counted(self.landed()),
-            (Stage::Flying | Stage::Done, _) => News::Now,
+            (Stage::Flying | Stage::Done, _) => WakeHint::Now,
         }
     }
 

@@ -3,7 +3,7 @@
 //! An exchange member is one file and one line in [`EXCHANGES`]. The stages
 //! before and after it load from and store to [`Strip`](crate::kernel::Strip)s,
 //! so an exchange never packs: either it says where in a send and a receive
-//! buffer each rank's part lies and moves the bytes ([`Mover`]), or (member
+//! buffer each rank's part lies and moves the bytes ([`Exchange`]), or (member
 //! `direct`) there is nothing to move, because the next stage loads straight
 //! from the neighbours' memory. Member `hierarchical` is both: inside a node
 //! the one, between nodes the other.
@@ -118,7 +118,7 @@ pub struct Sharing {
 
 /// Where parts are that stay where their senders stored them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loans {
+pub struct RemoteBuffers {
     /// Where in each rank's send buffer the part for this rank begins; in bytes.
     pub at: Vec<usize>,
     /// The length of each rank's send buffer.
@@ -129,7 +129,7 @@ pub struct Loans {
 /// is made. Several movers of a plan may be in flight at once; they are
 /// started in the same order on every rank, and waited for in any order. Each
 /// is started again only when it is done.
-pub trait Mover: Send + Sync {
+pub trait Exchange: Send + Sync {
     /// The send buffer: where the part for each rank goes.
     fn send(&self) -> &Places;
     /// The receive buffer: where the part from each rank comes.
@@ -143,7 +143,7 @@ pub trait Mover: Send + Sync {
     /// For transports whose ranks load what was sent where it was stored: all
     /// send buffers are lent for the length of a transform, and there is no
     /// receive buffer.
-    fn loans(&self) -> Option<&Loans> {
+    fn loans(&self) -> Option<&RemoteBuffers> {
         None
     }
     /// Bytes of a window that all movers of a plan have together.
@@ -206,7 +206,7 @@ pub trait Mover: Send + Sync {
 }
 
 /// Makes the movers of all reshapes of a plan. Collective.
-pub(crate) type Make = fn(&Comm, &[Volumes]) -> Result<Vec<Box<dyn Mover>>>;
+pub(crate) type Make = fn(&Comm, &[Volumes]) -> Result<Vec<Box<dyn Exchange>>>;
 
 /// How a member works.
 #[derive(Clone, Copy, Debug)]
@@ -306,7 +306,7 @@ fn each(
     comm: &Comm,
     all: &[Volumes],
     make: fn(&mut Groups, &Volumes) -> Result<Hull>,
-) -> Result<Vec<Box<dyn Mover>>> {
+) -> Result<Vec<Box<dyn Exchange>>> {
     let mut groups = Groups { comm: comm.duplicate()?, known: Vec::new() };
     let hulls = all.iter().map(|volumes| make(&mut groups, volumes)).collect::<Result<Vec<_>>>()?;
     Ok(fleet(groups.comm.transport(), hulls))
@@ -336,10 +336,10 @@ pub(crate) fn packed(lens: &[usize]) -> Places {
 }
 
 /// The loans of parts that every rank lays one after the other.
-pub(crate) fn packed_loans(volumes: &Volumes, rank: usize) -> Loans {
+pub(crate) fn packed_loans(volumes: &Volumes, rank: usize) -> RemoteBuffers {
     let places: Vec<Places> = volumes.pairs.iter().map(|lens| packed(lens)).collect();
     let at = places.iter().map(|places| places.at[rank]).collect();
-    Loans { at, lens: places.iter().map(|places| places.len).collect() }
+    RemoteBuffers { at, lens: places.iter().map(|places| places.len).collect() }
 }
 
 /// The parts that are not empty, as a transport wants them.

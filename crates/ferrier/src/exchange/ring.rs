@@ -15,8 +15,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::fleet::{Craft, Hull, fleet};
 use super::parting::look_and_ask;
-use super::{Coder, LENGTH, Mover, Places, Volumes, packed, parts};
-use crate::transport::{News, Part, Put, Window};
+use super::{Coder, Exchange, LENGTH, Places, Volumes, packed, parts};
+use crate::transport::{Part, Put, WakeHint, Window};
 use crate::{Comm, Error, Result};
 use two_sided::two_sided;
 
@@ -147,11 +147,11 @@ struct Run {
 // SAFETY: the pointers are used as the caller of `start` allows, by whoever holds the run.
 unsafe impl Send for Run {}
 
-pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Mover>>> {
+pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Exchange>>> {
     movers_in(comm, all, chunk_size(comm)?)
 }
 
-fn movers_in(comm: &Comm, all: &[Volumes], chunk: usize) -> Result<Vec<Box<dyn Mover>>> {
+fn movers_in(comm: &Comm, all: &[Volumes], chunk: usize) -> Result<Vec<Box<dyn Exchange>>> {
     let comm = comm.duplicate()?;
     let transport = comm.transport().clone();
     if !transport.has_windows()? {
@@ -427,7 +427,7 @@ impl OneSided {
         let look = |run: &mut Run| {
             // A put at a time under way: more would wait here for the next.
             while self.admit(window, run)? | self.take(window, run)? | self.put(window, run)? {
-                if run.landed != run.flown && window.landing(self.number) != News::Now {
+                if run.landed != run.flown && window.landing(self.number) != WakeHint::Now {
                     break;
                 }
             }
@@ -477,9 +477,9 @@ impl Craft for OneSided {
         outcome
     }
 
-    fn news(&self) -> News {
+    fn news(&self) -> WakeHint {
         let run = self.run();
-        let Ok(window) = self.ring.window() else { return News::Now };
+        let Ok(window) = self.ring.window() else { return WakeHint::Now };
         let some = |(part, taken): (&Incoming, &usize)| self.come(window, &run, part) > *taken;
         let flying = run.landed != run.flown;
         let may_put = || match self.sent.get(run.landed.part) {
@@ -492,9 +492,9 @@ impl Craft for OneSided {
             || may_put()
             || window.check(&|peer| self.is_owed(&run, peer)).is_err();
         match now {
-            true => News::Now,
+            true => WakeHint::Now,
             false if flying => window.landing(self.number),
-            false => News::Nothing,
+            false => WakeHint::Nothing,
         }
     }
 }

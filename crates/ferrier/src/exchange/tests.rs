@@ -43,7 +43,7 @@ struct Buffers(Vec<[Vec<u8>; 2]>);
 struct Rank<'a> {
     comm: &'a Comm,
     volumes: Vec<Volumes>,
-    movers: Vec<Box<dyn Mover>>,
+    movers: Vec<Box<dyn Exchange>>,
     buffers: Buffers,
     /// Addresses of send and receive buffers of every rank and tile.
     all: Vec<Vec<[usize; 2]>>,

@@ -58,12 +58,12 @@ impl LayoutSpec {
     }
 
     /// The calling rank's own box; the others' are gathered when the plan is made.
-    pub fn mine(own: Box3) -> Self {
+    pub fn local(own: Box3) -> Self {
         Self::new(Split::Mine(own))
     }
 
     /// Wherever the transform ends with the fewest reshapes (outputs only).
-    pub fn best() -> Self {
+    pub fn unconstrained() -> Self {
         Self::new(Split::Best)
     }
 

@@ -11,7 +11,7 @@ use crate::machine::{last_level_bytes, level2};
 use crate::tune::Effort;
 use crate::wisdom::{Advice, Known};
 use crate::{
-    Box3, Choice, Comm, Compress, Error, LayoutSpec, MemoryUse, Problem, Real, Recipe, Result, Speeds,
+    Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
 };
 
 /// What rank 0 decides for all.
@@ -25,7 +25,7 @@ pub(super) struct Decision {
     /// Where the choice comes from, if it was known.
     pub wisdom: Option<Known>,
     /// What was measured here, where the planner decides by it.
-    pub speeds: Option<Speeds>,
+    pub speeds: Option<MachineSpeeds>,
 }
 
 /// The exchange that needs nothing but messages.

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use super::certificate::gains;
-use super::coding::{Coding, Grounds, Packing};
+use super::coding::{Coding, Packing, WorkPointers};
 use super::copy::Copy;
 use super::geometry::{Geometry, width};
-use super::lower::{Areas, Handling, Site, padded_rows, volumes};
-use super::order::{self, Action, Part, Turns};
+use super::lower::{Handling, RankContext, WorkspaceLayout, padded_rows, volumes};
+use super::order::{self, Action, BufferCycle, Part};
 use super::pass::BoundPass;
-use super::schedule::{Act, Direction, End, Leg, Reshape, Schedule, Side};
+use super::schedule::{AxisTransform, Direction, End, PointwiseOp, Reshape, Schedule, Side};
 use super::tiles::{self, Tiles};
-use super::tool::{Through, Tool};
+use super::tool::{FusedLineOp, LineOp};
 use super::trip::stages;
 use super::twiddle::Twiddle;
-use crate::codec::Coat;
-use crate::exchange::{Coder, Mover, Volumes, Way};
+use crate::codec::CodecInstance;
+use crate::exchange::{Coder, Exchange, Volumes, Way};
 use crate::kernel::{Lines, LinesSpec};
 use crate::recipe::{self, State};
 use crate::{Comm, Real, Recipe, Result};
@@ -66,8 +66,8 @@ pub(super) enum Step {
 pub(super) struct Variant<T> {
     pub passes: Vec<BoundPass<T>>,
     pub steps: Vec<Step>,
-    pub areas: Areas,
-    pub movers: Arc<Vec<Box<dyn Mover>>>,
+    pub areas: WorkspaceLayout,
+    pub movers: Arc<Vec<Box<dyn Exchange>>>,
     /// Name of each reshape, and the bytes this rank takes from others in it.
     pub reshapes: Vec<(String, u64)>,
     /// The bytes that this rank takes from others, by mover.
@@ -124,10 +124,10 @@ impl<T: Real> Tables<T> {
     }
 
     /// What is done to the lines of a leg.
-    fn tool(&mut self, leg: &Leg) -> Result<Tool<T>> {
-        let LinesSpec { n, kind, .. } = leg.spec;
-        let lines = self.lines(&leg.spec)?;
-        let Some(touch) = &leg.touch else { return Ok(Tool::Lines(lines)) };
+    fn tool(&mut self, transform: &AxisTransform) -> Result<LineOp<T>> {
+        let LinesSpec { n, kind, .. } = transform.spec;
+        let lines = self.lines(&transform.spec)?;
+        let Some(touch) = &transform.touch else { return Ok(LineOp::Lines(lines)) };
         let width = if touch.side == Side::Before { kind.width_in() } else { kind.width_out() };
         let (before, after): (Arc<dyn Lines<T>>, Arc<dyn Lines<T>>) = match touch.side {
             Side::Before => (Arc::new(Copy { width }), lines),
@@ -135,21 +135,21 @@ impl<T: Real> Tables<T> {
             Side::Between(back) => (lines, self.lines(&back)?),
         };
         let twiddle = match touch.act {
-            Act::Called => None,
-            Act::Twiddles { points, backward } => Some(self.twiddle(points, n, backward)),
+            PointwiseOp::Called => None,
+            PointwiseOp::Twiddles { points, backward } => Some(self.twiddle(points, n, backward)),
         };
         let (runs, ragged) = (touch.runs.clone(), touch.ragged.clone());
-        Ok(Tool::Through(Through { before, after, runs, ragged, width, twiddle }))
+        Ok(LineOp::FusedLineOp(FusedLineOp { before, after, runs, ragged, width, twiddle }))
     }
 }
 
-pub(crate) type Movers = Arc<Vec<Box<dyn Mover>>>;
+pub(crate) type Exchanges = Arc<Vec<Box<dyn Exchange>>>;
 
 /// What parts are encoded with, if they are.
-pub(super) struct Wrapping<T> {
-    pub coat: Coat<T>,
+pub(super) struct WireCodec<T> {
+    pub coat: CodecInstance<T>,
     pub packing: Packing,
-    pub grounds: Arc<Grounds<T>>,
+    pub grounds: Arc<WorkPointers<T>>,
 }
 
 /// The movers of some directions (each with its cuts), in place or not: one for every tile.
@@ -159,9 +159,9 @@ pub(crate) fn movers(
     ways: &[(&Schedule, &[Tiles])],
     way: Way,
     (packing, staged): (Option<&Packing>, bool),
-) -> Result<Vec<Movers>> {
+) -> Result<Vec<Exchanges>> {
     let (Way::Messages(make) | Way::Nodes(make)) = way else {
-        return Ok(vec![Movers::default(); ways.len()]);
+        return Ok(vec![Exchanges::default(); ways.len()]);
     };
     let number = recipe.precision.bytes();
     let mut all: Vec<Volumes> = Vec::new();
@@ -189,7 +189,7 @@ pub(crate) fn movers(
 }
 
 /// Do ranks load what was sent where its sender stored it?
-pub(super) fn lends(movers: &[Box<dyn Mover>]) -> bool {
+pub(super) fn lends(movers: &[Box<dyn Exchange>]) -> bool {
     movers.iter().any(|mover| mover.loans().is_some())
 }
 
@@ -199,8 +199,8 @@ pub(super) fn bind<T: Real>(
     recipe: &Recipe,
     plan: &Schedule,
     (direction, in_place, handling): (Direction, bool, Handling),
-    (cuts, movers): (&[Tiles], &Movers),
-    wrapping: Option<&Wrapping<T>>,
+    (cuts, movers): (&[Tiles], &Exchanges),
+    wrapping: Option<&WireCodec<T>>,
     tables: &mut Tables<T>,
 ) -> Result<Variant<T>> {
     let halved = recipe.padded_axis();
@@ -209,14 +209,14 @@ pub(super) fn bind<T: Real>(
     let ranks = comm.size();
     let cuts = &tiles::fit(plan, cuts, in_place);
     let actions = order::actions(plan, cuts);
-    let mut turns = Turns::new(plan, &actions);
+    let mut turns = BufferCycle::new(plan, &actions);
     if lends(movers) {
         // Only at the end of a transform does a sender know that all was loaded.
         turns.buffers[0] = plan.reshapes.len().max(1);
     }
     let packing = wrapping.map(|wrapping| &wrapping.packing);
     let tight = direction == Direction::Backward;
-    let site = Site {
+    let site = RankContext {
         rank,
         ranks,
         batch,
@@ -249,10 +249,10 @@ pub(super) fn bind<T: Real>(
         steps.push(match action {
             Action::Barrier => Step::Barrier,
             Action::Run { pass, part } => {
-                let lines = &mut |leg: &Leg| tables.tool(leg);
+                let lines = &mut |transform: &AxisTransform| tables.tool(transform);
                 passes.push(BoundPass::new(&site, plan, &areas, &plan.passes[pass], part, lines)?);
                 let wires = [&plan.passes[pass].from, &plan.passes[pass].to].map(|end| match end {
-                    End::Wire(number) => Some(*number),
+                    End::Message(number) => Some(*number),
                     _ => None,
                 });
                 let polls = wires.iter().flatten().map(|&number| cuts[number].polls).max();
@@ -295,7 +295,7 @@ pub(super) fn bind<T: Real>(
         || cuts.iter().enumerate().flat_map(|(reshape, cut)| (0..cut.count()).map(move |t| (reshape, t)));
     let reshape_of: Vec<usize> = tiles().map(|(reshape, _)| reshape).collect();
     let coding = |(reshape, tile)| {
-        let Wrapping { coat, packing, grounds } = wrapping?;
+        let WireCodec { coat, packing, grounds } = wrapping?;
         let of = &plan.reshapes[reshape];
         let sides = [0, 1].map(|side| site.staged(&areas, of, reshape, tile, side));
         let bytes = volumes(of, (&cuts[reshape], tile), rank, number, None).to;

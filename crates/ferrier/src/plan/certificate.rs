@@ -8,12 +8,12 @@ use super::Plan;
 use super::bind::Variant;
 use super::geometry::Geometry;
 use super::schedule::Direction;
-use crate::codec::{Coat, Loss, Norm};
+use crate::codec::{CodecInstance, Loss, Norm};
 use crate::exchange::packed;
 use crate::machine::SendPtr;
 use crate::pool::Pool;
 use crate::recipe::{Recipe, Step};
-use crate::transport::{Call, Flight, Part};
+use crate::transport::{Call, Part, Transfer};
 use crate::{Comm, Error, Kind, Real, Result};
 
 /// How far the result of a transform may be from the exact one: all relative
@@ -48,7 +48,7 @@ pub(super) fn gains(recipe: &Recipe, direction: Direction) -> Vec<f64> {
             recipe.scale_backward
         }
         // What an operator does to an error nobody knows.
-        Direction::Round => return Vec::new(),
+        Direction::RoundTrip => return Vec::new(),
     };
     // From the last step to the first; the scale is in the last transform.
     let (mut gain, mut scale, mut gains) = (1.0, Some(scale), Vec::new());
@@ -79,7 +79,7 @@ const PIECE: usize = 1 << 14;
 /// What is needed to add up losses and norms over ranks without allocating.
 pub(super) struct Ledger<T> {
     norm: fn(&[T]) -> Norm,
-    flight: Option<Box<dyn Flight>>,
+    flight: Option<Box<dyn Transfer>>,
     /// Bytes of a rank's entry.
     entry: usize,
     send: Vec<u8>,
@@ -91,7 +91,12 @@ pub(super) struct Ledger<T> {
 
 impl<T: Real> Ledger<T> {
     /// Collective.
-    pub fn new(comm: &Comm, recipe: &Recipe, coat: &Coat<T>, variants: &[Variant<T>]) -> Result<Ledger<T>> {
+    pub fn new(
+        comm: &Comm,
+        recipe: &Recipe,
+        coat: &CodecInstance<T>,
+        variants: &[Variant<T>],
+    ) -> Result<Ledger<T>> {
         let reshapes = recipe.steps.iter().filter(|step| matches!(step, Step::Reshape { .. })).count();
         let entry = (2 * reshapes + 4) * size_of::<f64>();
         let ranks = comm.size();

@@ -6,7 +6,7 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::codec::{CHUNK, Coat, Codec, Loss};
+use crate::codec::{CHUNK, Codec, CodecInstance, Loss};
 use crate::exchange::{Coded, Coder, LENGTH};
 use crate::pool::Pool;
 use crate::{Error, Real, Result};
@@ -22,7 +22,7 @@ pub(crate) struct Packing {
 }
 
 impl Packing {
-    pub fn new<T: Real>(coat: &Coat<T>, nodes: Option<Vec<usize>>) -> Packing {
+    pub fn new<T: Real>(coat: &CodecInstance<T>, nodes: Option<Vec<usize>>) -> Packing {
         let codec = coat.codec.clone();
         let varies = !codec.is_fixed();
         Packing { most: Arc::new(move |numbers| codec.max_bytes(numbers)), varies, nodes }
@@ -65,7 +65,7 @@ impl Packing {
 
 /// Where the work areas of this call are, by rank (this node's only), and the
 /// scratch of who encodes while a pass runs.
-pub(super) struct Grounds<T> {
+pub(super) struct WorkPointers<T> {
     work: Vec<AtomicPtr<T>>,
     scratch: AtomicPtr<T>,
     /// Is what comes to be spoiled?
@@ -73,10 +73,10 @@ pub(super) struct Grounds<T> {
     spoil: std::sync::atomic::AtomicBool,
 }
 
-impl<T> Grounds<T> {
-    pub fn new(ranks: usize) -> Grounds<T> {
+impl<T> WorkPointers<T> {
+    pub fn new(ranks: usize) -> WorkPointers<T> {
         let none = || AtomicPtr::new(std::ptr::null_mut());
-        Grounds {
+        WorkPointers {
             work: (0..ranks).map(|_| none()).collect(),
             scratch: none(),
             #[cfg(test)]
@@ -178,7 +178,7 @@ impl Side {
 pub(super) struct Coding<T> {
     codec: Arc<dyn Codec<T>>,
     packing: Packing,
-    grounds: Arc<Grounds<T>>,
+    grounds: Arc<WorkPointers<T>>,
     rank: usize,
     sent: Side,
     received: Side,
@@ -195,9 +195,9 @@ pub(super) fn scratch<T: Real>(codec: &dyn Codec<T>) -> usize {
 
 impl<T: Real> Coding<T> {
     pub fn new(
-        coat: &Coat<T>,
+        coat: &CodecInstance<T>,
         packing: &Packing,
-        grounds: &Arc<Grounds<T>>,
+        grounds: &Arc<WorkPointers<T>>,
         rank: usize,
         [sent, received]: [Vec<Staged>; 2],
         plain: Vec<usize>,

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use super::agree::{Decision, MESSAGES, agree, compare, decide};
-use super::bind::{Tables, Variant, Wrapping, bind, movers};
+use super::bind::{Tables, Variant, WireCodec, bind, movers};
 use super::certificate::Ledger;
-use super::coding::{self, Grounds, Packing};
+use super::coding::{self, Packing, WorkPointers};
 use super::geometry::width;
-use super::online::Apprentice;
-use super::pass::{BoundPass, Hand};
-use super::progress::Lookout;
-use super::schedule::{Direction, Leg, Schedule, Terms, schedule};
+use super::online::OnlineTuner;
+use super::pass::{BoundPass, WorkerState};
+use super::progress::ProgressThread;
+use super::schedule::{AxisTransform, Direction, Schedule, ScheduleOptions, schedule};
 use super::tiles::{self, Tiles};
 use super::trip::tilings;
 use super::{BACKWARD, FORWARD, Memory, Plan, ROUND};
 use crate::buffer::Buffer;
-use crate::codec::{self, Coat};
+use crate::codec::{self, CodecInstance};
 use crate::exchange::{self, Way};
 use crate::modes::held;
 use crate::pool::Pool;
@@ -23,7 +23,7 @@ use crate::recipe::State;
 use crate::tune::Effort;
 use crate::wisdom::{self, Known, Source};
 use crate::{
-    Choice, Comm, Compress, Error, MemoryUse, Problem, Progress, Real, Recipe, Result, Speeds, Tiling,
+    Choice, Comm, Compress, Error, MachineSpeeds, MemoryUse, Problem, Progress, Real, Recipe, Result, Tiling,
     design_with,
 };
 
@@ -95,7 +95,7 @@ impl Planner {
         // Where sharing memory was not asked for, it may fail.
         let spare = shares && !own.transport().lends_all() && self.choice.exchange.is_none();
         let online = self.effort == Effort::Online && decision.wisdom.is_none();
-        let apprentice = online.then(|| Apprentice::new::<T>(comm, &problem, &self.choice, &self.source));
+        let apprentice = online.then(|| OnlineTuner::new::<T>(comm, &problem, &self.choice, &self.source));
         let other = spare.then(|| Other { comm: comm.clone(), planner: self });
         match if shares { own.transport().share() } else { Ok(()) } {
             Ok(()) => Ok(Draft { other, apprentice, ..Draft::new(&own, recipe, &decision, tolerance)? }),
@@ -124,7 +124,7 @@ impl Other {
 }
 
 /// What parts are encoded with; `None` where none is.
-fn wrapping<T: Real>(comm: &Comm, recipe: &Recipe) -> Result<Option<Wrapping<T>>> {
+fn wrapping<T: Real>(comm: &Comm, recipe: &Recipe) -> Result<Option<WireCodec<T>>> {
     let one_node = comm.node_count() == 1;
     let nothing = recipe.codec == codec::RAW
         || comm.size() == 1
@@ -133,10 +133,10 @@ fn wrapping<T: Real>(comm: &Comm, recipe: &Recipe) -> Result<Option<Wrapping<T>>
     if nothing {
         return Ok(None);
     }
-    let coat = Coat::new(&recipe.codec)?;
+    let coat = CodecInstance::new(&recipe.codec)?;
     let nodes = (recipe.compress == Compress::BetweenNodes).then(|| comm.nodes().to_vec());
     let packing = Packing::new(&coat, nodes);
-    Ok(Some(Wrapping { coat, packing, grounds: Arc::new(Grounds::new(comm.size())) }))
+    Ok(Some(WireCodec { coat, packing, grounds: Arc::new(WorkPointers::new(comm.size())) }))
 }
 
 /// A plan without its buffers: says what it will do and what it will need.
@@ -152,40 +152,40 @@ pub struct Draft<T: Real> {
     pub(super) memory: Memory,
     pub(super) scratch: usize,
     /// Where the work areas of each call are, for what is encoded.
-    pub(super) grounds: Option<Arc<Grounds<T>>>,
+    pub(super) grounds: Option<Arc<WorkPointers<T>>>,
     /// Where something may be lost.
     pub(super) ledger: Option<Ledger<T>>,
     pub(super) tolerance: Option<f64>,
     wisdom: Option<Known>,
-    speeds: Option<Speeds>,
+    speeds: Option<MachineSpeeds>,
     pub(super) notes: Vec<String>,
     /// Is there to be a progress thread?
     lookout: bool,
-    pub(super) apprentice: Option<Apprentice>,
+    pub(super) apprentice: Option<OnlineTuner>,
     other: Option<Other>,
 }
 
 /// One of the ways in which a plan can be run.
 #[derive(Clone, Copy)]
-struct Trip {
+struct CallKind {
     direction: Direction,
     in_place: bool,
     operated: bool,
 }
 
 /// The variants of a plan, in order; those after the fourth are for operators.
-const TRIPS: [Trip; 8] = {
-    const fn trip(direction: Direction, in_place: bool, operated: bool) -> Trip {
-        Trip { direction, in_place, operated }
+const CALL_KINDS: [CallKind; 8] = {
+    const fn trip(direction: Direction, in_place: bool, operated: bool) -> CallKind {
+        CallKind { direction, in_place, operated }
     }
-    use Direction::{Backward, Forward, Round};
+    use Direction::{Backward, Forward, RoundTrip};
     [
         trip(Forward, false, false),
         trip(Backward, false, false),
         trip(Forward, true, false),
         trip(Backward, true, false),
-        trip(Round, false, true),
-        trip(Round, true, true),
+        trip(RoundTrip, false, true),
+        trip(RoundTrip, true, true),
         trip(Forward, false, true),
         trip(Backward, false, true),
     ]
@@ -197,16 +197,20 @@ impl<T: Real> Draft<T> {
         let wrapping = wrapping::<T>(comm, &recipe)?;
         let wrapped = wrapping.as_ref();
         let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new(), twiddles: Vec::new() };
-        let fuse = |legs: &[Leg], state: &State| may_fuse(&recipe, decision, legs, state);
-        let trips = &TRIPS[..if recipe.operators { 8 } else { 4 }];
+        let fuse =
+            |transforms: &[AxisTransform], state: &State| may_fuse(&recipe, decision, transforms, state);
+        let trips = &CALL_KINDS[..if recipe.operators { 8 } else { 4 }];
         // Trips in the same direction have the same reshapes, cut in the same way.
-        let directions = [Direction::Forward, Direction::Backward, Direction::Round];
+        let directions = [Direction::Forward, Direction::Backward, Direction::RoundTrip];
         let directions = &directions[..if recipe.operators { 3 } else { 2 }];
         let tilings: Vec<Vec<Tiling>> = directions.iter().map(|&way| tilings(&recipe, way)).collect();
-        let plan = |trip: &Trip, lent_ends: bool| {
-            let Trip { direction, in_place, operated } = *trip;
+        let plan = |trip: &CallKind, lent_ends: bool| {
+            let CallKind { direction, in_place, operated } = *trip;
             let tilings = &tilings[direction as usize];
-            schedule(&recipe, Terms { direction, in_place, operated, way, lent_ends, tilings, fuse: &fuse })
+            schedule(
+                &recipe,
+                ScheduleOptions { direction, in_place, operated, way, lent_ends, tilings, fuse: &fuse },
+            )
         };
         let plans: Vec<Schedule> = trips.iter().map(|trip| plan(trip, true)).collect();
         let firsts: Vec<&Schedule> = directions
@@ -222,7 +226,7 @@ impl<T: Real> Draft<T> {
         let ways: Vec<(&Schedule, &[Tiles])> =
             firsts.iter().zip(&cuts).map(|(plan, cuts)| (*plan, &cuts[..])).collect();
         let movers = movers(comm, &recipe, &ways, way, (wrapped.map(|wrapped| &wrapped.packing), false))?;
-        let mut bind = |trip: &Trip, plan: &Schedule| {
+        let mut bind = |trip: &CallKind, plan: &Schedule| {
             let way = trip.direction as usize;
             let options = (trip.direction, trip.in_place, decision.handling);
             bind(comm, &recipe, plan, options, (&cuts[way], &movers[way]), wrapped, &mut tables)
@@ -313,7 +317,7 @@ impl<T: Real> Draft<T> {
 
     /// What the planner judged by, where it was measured on such a machine:
     /// tuning leaves that in the file of wisdom. `None` where it was assumed.
-    pub fn speeds(&self) -> Option<Speeds> {
+    pub fn speeds(&self) -> Option<MachineSpeeds> {
         self.speeds
     }
 
@@ -376,10 +380,10 @@ impl<T: Real> Draft<T> {
         let pool = pool.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?;
         let passes = || self.variants.iter().flat_map(|variant| &variant.passes);
         let strips = passes().map(BoundPass::most_strips).max().unwrap_or(0);
-        let hands = (0..pool.threads()).map(|_| Hand::new(strips, self.comm.size())).collect();
+        let hands = (0..pool.threads()).map(|_| WorkerState::new(strips, self.comm.size())).collect();
         let movers: Vec<_> = self.variants.iter().map(|variant| variant.movers.clone()).collect();
         let flies = movers.iter().any(|movers| !movers.is_empty());
-        let lookout = (self.lookout && flies).then(|| Lookout::new(movers)).transpose();
+        let lookout = (self.lookout && flies).then(|| ProgressThread::new(movers)).transpose();
         let lookout = lookout.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?;
         Ok(Plan::assemble(self, work, pool, hands, lookout))
     }
@@ -387,14 +391,14 @@ impl<T: Real> Draft<T> {
 
 /// Two axes in one pass: where a plane stays in cache between them, and there
 /// are planes enough to keep all threads busy. The same answer on every rank.
-fn may_fuse(recipe: &Recipe, decision: &Decision, legs: &[Leg], state: &State) -> bool {
+fn may_fuse(recipe: &Recipe, decision: &Decision, transforms: &[AxisTransform], state: &State) -> bool {
     if let Some(fuse) = recipe.fuse {
         return fuse;
     }
-    let across = 3 - legs[0].axis - legs[1].axis;
+    let across = 3 - transforms[0].axis - transforms[1].axis;
     // What lies between the legs; both axes are whole.
-    let elements = held(&legs[0].to) * held(&legs[1].from);
-    let plane = elements * width(legs[0].real) * recipe.precision.bytes();
+    let elements = held(&transforms[0].to) * held(&transforms[1].from);
+    let plane = elements * width(transforms[0].real) * recipe.precision.bytes();
     let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0) * recipe.batch;
     let rounds = planes.div_ceil(decision.threads);
     // The last round may leave threads idle, but not more than a quarter of the time.

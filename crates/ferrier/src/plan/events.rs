@@ -63,7 +63,7 @@ impl Event {
 
 /// When a step ran.
 #[derive(Clone, Copy)]
-pub(super) struct Spell {
+pub(super) struct StepTiming {
     pub start: Instant,
     pub end: Instant,
     /// Of that, in the tests of what flies.
@@ -94,7 +94,7 @@ impl<T: Real> Plan<T> {
     pub fn events(&self) -> Vec<Event> {
         let variant = &self.variants[self.last];
         let since = |moment: Instant| moment.duration_since(self.began).as_secs_f64() * 1e3;
-        let event = |(step, spell): (&Step, &Spell)| {
+        let event = |(step, spell): (&Step, &StepTiming)| {
             let (kind, name, at, bytes) = match *step {
                 Step::Barrier => (EventKind::Barrier, "wait", None, 0),
                 Step::Run { bound, part, wires, .. } => {

@@ -5,8 +5,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use super::lower::Piece;
-use super::ragged::Rough;
-use super::tool::{Spot, Tool};
+use super::ragged::SparseLines;
+use super::tool::{LineOp, Spot};
 use crate::kernel::Strip;
 use crate::modes::{Ragged, Run};
 use crate::{Box3, Real};
@@ -49,7 +49,7 @@ pub(crate) struct LineGrid<T> {
     /// Arrays, and the number of the first in the whole batch.
     batch: usize,
     first_array: usize,
-    pub tool: Tool<T>,
+    pub tool: LineOp<T>,
     axes: Axes,
     /// The first element of a line.
     start: usize,
@@ -63,7 +63,7 @@ pub(crate) struct LineGrid<T> {
     /// Do the lines come from (go to) a plane that is in cache?
     pub near: [bool; 2],
     /// Do lines come from (go to) places that differ from line to line?
-    pub rough: [Option<Rough>; 2],
+    pub rough: [Option<SparseLines>; 2],
     /// Are they to be written past the caches, where they do not go back where they came from?
     pub stream: bool,
 }
@@ -95,8 +95,8 @@ impl<'a> Side<'a> {
         Side { pieces, runs, ragged: None, width }
     }
 
-    fn rough(&self, axes: Axes) -> Option<Rough> {
-        self.ragged.map(|ragged| Rough::new(axes, self.pieces, self.runs, ragged.clone(), self.width))
+    fn rough(&self, axes: Axes) -> Option<SparseLines> {
+        self.ragged.map(|ragged| SparseLines::new(axes, self.pieces, self.runs, ragged.clone(), self.width))
     }
 
     /// Those that strips are made of.
@@ -173,11 +173,11 @@ impl<T: Real> LineGrid<T> {
         domain: &Box3,
         from: Side<'_>,
         to: Side<'_>,
-        tool: Tool<T>,
+        tool: LineOp<T>,
         arrays: (&Range<usize>, Option<usize>),
     ) -> Self {
         // Operators want to know where lines are.
-        let flat = if matches!(tool, Tool::Lines(_)) { Flat::new(axes, domain, from, to) } else { None };
+        let flat = if matches!(tool, LineOp::Lines(_)) { Flat::new(axes, domain, from, to) } else { None };
         match &flat {
             None => Self::new(axes, domain, from, to, tool, arrays),
             Some(flat) => {
@@ -194,7 +194,7 @@ impl<T: Real> LineGrid<T> {
         domain: &Box3,
         from: Side<'_>,
         to: Side<'_>,
-        tool: Tool<T>,
+        tool: LineOp<T>,
         (arrays, wish): (&Range<usize>, Option<usize>),
     ) -> Self {
         let both = || from.smooth().iter().chain(to.smooth());
@@ -254,7 +254,7 @@ impl<T: Real> LineGrid<T> {
                 let (from, to) = (low.max(run.at), high.min(run.at + run.len));
                 if from < to {
                     self.strips.push(StripAt {
-                        base: piece.rank * crate::transport::LENT + piece.base as usize,
+                        base: piece.rank * crate::transport::EXPOSED + piece.base as usize,
                         offset: piece.offset + moved + (from - low) * step,
                         at: run.line + (from - run.at),
                         len: to - from,

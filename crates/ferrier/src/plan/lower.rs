@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::coding::{Packing, Staged};
 use super::geometry::{Geometry, width};
-use super::order::{Part, Turns};
-use super::schedule::{End, Home, Pass, Reshape, Schedule};
+use super::order::{BufferCycle, Part};
+use super::schedule::{ArraySlot, End, Pass, Reshape, Schedule};
 use super::tiles::Tiles;
-use crate::exchange::{Mover, Volumes};
+use crate::exchange::{Exchange, Volumes};
 use crate::recipe::State;
 use crate::{Box3, MemoryUse};
 
@@ -46,7 +46,7 @@ pub(crate) struct Handling {
 }
 
 /// What lowering needs to know besides the schedule.
-pub(crate) struct Site<'a> {
+pub(crate) struct RankContext<'a> {
     pub rank: usize,
     pub ranks: usize,
     pub batch: usize,
@@ -61,8 +61,8 @@ pub(crate) struct Site<'a> {
     pub tight: bool,
     /// How the reshapes are cut, how they take turns, and a mover for every tile.
     pub cuts: &'a [Tiles],
-    pub turns: Turns,
-    pub movers: &'a [Box<dyn Mover>],
+    pub turns: BufferCycle,
+    pub movers: &'a [Box<dyn Exchange>],
     /// How parts are encoded, if they are.
     pub packing: Option<&'a Packing>,
 }
@@ -70,7 +70,7 @@ pub(crate) struct Site<'a> {
 /// The areas of the workspaces, in numbers: where they begin on every rank.
 /// Those of other ranks count only where a schedule reaches them.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Areas {
+pub(crate) struct WorkspaceLayout {
     /// Work arrays.
     pub slots: Vec<Vec<usize>>,
     /// What stays on a rank, or on its node: reshapes take turns, because one
@@ -86,7 +86,7 @@ pub(crate) struct Areas {
     pub total: usize,
 }
 
-impl Site<'_> {
+impl RankContext<'_> {
     /// Numbers rounded up to whole cache lines.
     fn lines(&self, numbers: usize) -> usize {
         numbers.next_multiple_of(64 / self.number)
@@ -98,10 +98,10 @@ impl Site<'_> {
     }
 
     /// Lays out the workspace of a schedule.
-    pub fn areas(&self, schedule: &Schedule) -> Areas {
+    pub fn areas(&self, schedule: &Schedule) -> WorkspaceLayout {
         let mut lens: Vec<Vec<usize>> = Vec::new();
         for end in schedule.passes.iter().flat_map(|pass| [&pass.from, &pass.to]) {
-            if let End::Own(Home::Work(slot), state) | End::Peers(Home::Work(slot), state) = end {
+            if let End::Own(ArraySlot::Work(slot), state) | End::Peers(ArraySlot::Work(slot), state) = end {
                 while lens.len() <= *slot {
                     lens.push(vec![0; self.ranks]);
                 }
@@ -132,7 +132,7 @@ impl Site<'_> {
             (0..turns.buffers[side]).map(|turn| next(of(turn))[self.rank]).collect()
         };
         let stages = [stage(0), stage(1)];
-        Areas { slots, keep, buffers, stages, arrays, total: at[self.rank] }
+        WorkspaceLayout { slots, keep, buffers, stages, arrays, total: at[self.rank] }
     }
 
     /// Is what goes from a rank to another encoded?
@@ -184,7 +184,7 @@ impl Site<'_> {
     /// Where the stage of a part begins.
     fn stage_at(
         &self,
-        areas: &Areas,
+        areas: &WorkspaceLayout,
         reshape: &Reshape,
         number: usize,
         tile: usize,
@@ -203,7 +203,7 @@ impl Site<'_> {
     /// The parts of a tile that are encoded (side 0) or decoded (1).
     pub fn staged(
         &self,
-        areas: &Areas,
+        areas: &WorkspaceLayout,
         reshape: &Reshape,
         number: usize,
         tile: usize,
@@ -223,7 +223,7 @@ impl Site<'_> {
     }
 
     /// In whose buffer the part for (side 0) or from (1) a rank lies.
-    fn holder(&self, mover: &dyn Mover, side: usize, peer: usize) -> usize {
+    fn holder(&self, mover: &dyn Exchange, side: usize, peer: usize) -> usize {
         mover.sharing().map_or(
             self.rank,
             |sharing| {
@@ -258,7 +258,14 @@ impl Site<'_> {
     }
 
     /// Where the send (0) or receive (1) buffer of a tile begins.
-    pub fn tile_at(&self, areas: &Areas, reshape: usize, tile: usize, rank: usize, side: usize) -> usize {
+    pub fn tile_at(
+        &self,
+        areas: &WorkspaceLayout,
+        reshape: usize,
+        tile: usize,
+        rank: usize,
+        side: usize,
+    ) -> usize {
         let before: usize = (0..tile).map(|tile| self.tile_len(reshape, tile, rank, side)).sum();
         let turns = &areas.buffers[side];
         turns[reshape % turns.len()][rank] + before
@@ -286,17 +293,24 @@ impl Site<'_> {
     }
 
     /// Where in `from`'s workspace the part for `to` lies, which is on its node.
-    fn kept_at(&self, areas: &Areas, reshape: &Reshape, number: usize, from: usize, to: usize) -> usize {
+    fn kept_at(
+        &self,
+        areas: &WorkspaceLayout,
+        reshape: &Reshape,
+        number: usize,
+        from: usize,
+        to: usize,
+    ) -> usize {
         let before = (0..to).filter(|&peer| self.near(number, from, peer));
         areas.keep[number % areas.keep.len()][from]
             + before.map(|peer| self.kept_part(reshape, from, peer)).sum::<usize>()
     }
 
     /// The memory of `rank`'s part of an array.
-    pub fn geometry(&self, home: Home, state: &State, rank: usize) -> Geometry {
+    pub fn geometry(&self, home: ArraySlot, state: &State, rank: usize) -> Geometry {
         let (part, order) = (state.layout.boxes()[rank], state.layout.order());
         match home {
-            Home::Work(_) => Geometry::work(state, rank, self.number, self.memory, self.tight),
+            ArraySlot::Work(_) => Geometry::work(state, rank, self.number, self.memory, self.tight),
             _ if self.in_place && state.real && padded_rows(state, self.halved) => {
                 Geometry::padded_real(part, order)
             }
@@ -306,8 +320,8 @@ impl Site<'_> {
 
     fn array_piece(
         &self,
-        areas: &Areas,
-        home: Home,
+        areas: &WorkspaceLayout,
+        home: ArraySlot,
         state: &State,
         rank: usize,
         (domain, arrays): (&Box3, &Range<usize>),
@@ -315,9 +329,9 @@ impl Site<'_> {
         let geometry = self.geometry(home, state, rank);
         let region = geometry.part.intersect(domain);
         let (base, start) = match home {
-            Home::In => (Base::In, 0),
-            Home::Out => (Base::Out, 0),
-            Home::Work(slot) => (Base::Work, areas.slots[slot][rank]),
+            ArraySlot::In => (Base::In, 0),
+            ArraySlot::Out => (Base::Out, 0),
+            ArraySlot::Work(slot) => (Base::Work, areas.slots[slot][rank]),
         };
         (!region.is_empty()).then(|| Piece {
             region,
@@ -334,10 +348,10 @@ impl Site<'_> {
     pub fn pieces(
         &self,
         schedule: &Schedule,
-        areas: &Areas,
+        areas: &WorkspaceLayout,
         end: &End,
         domain: (&Box3, &Range<usize>),
-        side: Wired,
+        side: MessageEnd,
     ) -> Vec<Piece> {
         match end {
             End::Own(home, state) => {
@@ -346,7 +360,7 @@ impl Site<'_> {
             End::Peers(home, state) => (0..self.ranks)
                 .filter_map(|rank| self.array_piece(areas, *home, state, rank, domain))
                 .collect(),
-            End::Wire(number) => self.wire_pieces(&schedule.reshapes[*number], areas, *number, side),
+            End::Message(number) => self.message_pieces(&schedule.reshapes[*number], areas, *number, side),
         }
     }
 
@@ -357,11 +371,11 @@ impl Site<'_> {
             left.lo[axis] = left.lo[axis].max(tile.lo[axis]);
             left.hi[axis] = left.hi[axis].min(tile.hi[axis]);
         };
-        if let (End::Wire(number), Some(tile)) = (&pass.from, part.from) {
+        if let (End::Message(number), Some(tile)) = (&pass.from, part.from) {
             let cut = &self.cuts[*number];
             narrow(cut.axis, cut.taken(&schedule.reshapes[*number], self.rank, tile));
         }
-        if let (End::Wire(number), Some(tile)) = (&pass.to, part.to) {
+        if let (End::Message(number), Some(tile)) = (&pass.to, part.to) {
             let cut = &self.cuts[*number];
             narrow(cut.axis, cut.sent(&schedule.reshapes[*number], self.rank, tile));
         }
@@ -373,7 +387,13 @@ impl Site<'_> {
         self.cuts.first().map_or(0..self.batch, |cut| cut.arrays_of(lot))
     }
 
-    fn wire_pieces(&self, reshape: &Reshape, areas: &Areas, number: usize, side: Wired) -> Vec<Piece> {
+    fn message_pieces(
+        &self,
+        reshape: &Reshape,
+        areas: &WorkspaceLayout,
+        number: usize,
+        side: MessageEnd,
+    ) -> Vec<Piece> {
         let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
         let mut pieces = Vec::new();
         for peer in 0..self.ranks {
@@ -422,7 +442,7 @@ impl Site<'_> {
 
 /// Which end of a reshape, which lot of arrays, and which tile of it (`None`: all).
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Wired {
+pub(crate) struct MessageEnd {
     pub sending: bool,
     pub lot: usize,
     pub tile: Option<usize>,

@@ -46,16 +46,16 @@ use crate::buffer::Buffer;
 use crate::codec::Loss;
 use crate::exchange::Way;
 use crate::pool::Pool;
-use crate::transport::{LENT, Lent};
+use crate::transport::{EXPOSED, Exposed};
 use crate::{Comm, Error, Problem, Real, Recipe, Result};
 use bind::{Variant, lends};
 use certificate::Ledger;
-use coding::Grounds;
-use events::{Spell, Tests};
+use coding::WorkPointers;
+use events::{StepTiming, Tests};
 use geometry::Geometry;
-use online::Apprentice;
-use pass::Hand;
-use progress::Lookout;
+use online::OnlineTuner;
+use pass::WorkerState;
+use progress::ProgressThread;
 
 /// Bytes that a plan takes on one rank, the caller's arrays not counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -133,21 +133,21 @@ pub struct Plan<T: Real> {
     shared: bool,
     work: Option<Buffer<T>>,
     pool: Pool,
-    hands: Vec<Hand<T>>,
-    lent: Vec<Lent>,
+    hands: Vec<WorkerState<T>>,
+    lent: Vec<Exposed>,
     bases: Vec<*mut T>,
     last: usize,
     /// When the last call began, and when each of its steps ran.
     began: Instant,
-    spells: Vec<Spell>,
+    spells: Vec<StepTiming>,
     tests: Tests,
     /// Movers that have started and not landed.
     flying: Vec<usize>,
     /// Looks after them, where passes do not.
-    lookout: Option<Lookout>,
+    lookout: Option<ProgressThread>,
     /// Looks for a faster way, where that was asked for.
-    apprentice: Option<Apprentice>,
-    grounds: Option<Arc<Grounds<T>>>,
+    apprentice: Option<OnlineTuner>,
+    grounds: Option<Arc<WorkPointers<T>>>,
     ledger: Option<Ledger<T>>,
     tolerance: Option<f64>,
     /// Of the last call: what was lost in each reshape, what this rank sent.
@@ -177,8 +177,8 @@ impl<T: Real> Plan<T> {
         draft: Draft<T>,
         work: Option<Buffer<T>>,
         pool: Pool,
-        hands: Vec<Hand<T>>,
-        lookout: Option<Lookout>,
+        hands: Vec<WorkerState<T>>,
+        lookout: Option<ProgressThread>,
     ) -> Self {
         let Draft { comm, recipe, way, variants, private, memory, scratch, notes, apprentice, .. } = draft;
         let apprentice = apprentice.filter(|_| work.is_some());
@@ -189,8 +189,8 @@ impl<T: Real> Plan<T> {
         let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
         let ranks = comm.size();
         Plan {
-            lent: vec![[0; LENT]; ranks],
-            bases: vec![std::ptr::null_mut(); ranks * LENT],
+            lent: vec![[0; EXPOSED]; ranks],
+            bases: vec![std::ptr::null_mut(); ranks * EXPOSED],
             last: FORWARD,
             began: Instant::now(),
             spells: Vec::with_capacity(most),
@@ -474,7 +474,7 @@ impl<T: Real> Plan<T> {
     }
 
     /// Of these pointers those that other ranks may need.
-    fn to_lend(&self, which: usize, [input, output, work]: Lent) -> Lent {
+    fn to_lend(&self, which: usize, [input, output, work]: Exposed) -> Exposed {
         let variant = &self.variants[which];
         let ends = matches!(self.way, Way::Shared);
         let lent = |geometry: &Geometry, pointer| if ends && geometry.volume > 0 { pointer } else { 0 };

@@ -11,7 +11,7 @@ use crate::wisdom::{self, Source};
 use crate::{Choice, Comm, Error, Problem, Real, Result};
 
 /// What a plan needs to become another one.
-pub(super) struct Apprentice {
+pub(super) struct OnlineTuner {
     comm: Comm,
     problem: Problem,
     given: Choice,
@@ -32,11 +32,11 @@ enum Told {
     Keep(Box<Outcome>),
 }
 
-impl Apprentice {
-    pub fn new<T: Real>(comm: &Comm, problem: &Problem, given: &Choice, source: &Source) -> Apprentice {
+impl OnlineTuner {
+    pub fn new<T: Real>(comm: &Comm, problem: &Problem, given: &Choice, source: &Source) -> OnlineTuner {
         let (problem, given) = (problem.clone(), given.clone());
         let search = (comm.rank() == 0).then(|| Box::new(Online::new(comm, &problem, &given, T::PRECISION)));
-        Apprentice {
+        OnlineTuner {
             comm: comm.clone(),
             problem,
             given,

@@ -213,7 +213,7 @@ impl<T: Real> Run<'_, T> {
 ///
 /// ```
 /// use ferrier::{LayoutSpec, Plan, Problem};
-/// let problem = Problem::c2c([8, 8, 8]).output(LayoutSpec::best()).operators(true);
+/// let problem = Problem::c2c([8, 8, 8]).output(LayoutSpec::unconstrained()).operators(true);
 /// ferrier::ranks(2).run(|comm| {
 ///     let mut plan = Plan::<f64>::new(&comm, &problem)?;
 ///     let mut field = plan.make_input()?;

@@ -82,7 +82,7 @@ impl List<'_> {
     /// The reshape that a pass stores into.
     fn target(&self, pass: usize) -> Option<usize> {
         match self.schedule.passes[pass].to {
-            End::Wire(number) => Some(number),
+            End::Message(number) => Some(number),
             _ => None,
         }
     }
@@ -176,7 +176,8 @@ impl List<'_> {
     /// A tile has come: what can be done with it.
     fn consume(&mut self, reshape: usize, tile: usize) {
         let Tiles { after, held, along, .. } = self.cuts[reshape];
-        let Some(pass) = self.schedule.passes.iter().position(|pass| pass.from == End::Wire(reshape)) else {
+        let Some(pass) = self.schedule.passes.iter().position(|pass| pass.from == End::Message(reshape))
+        else {
             return;
         };
         let (lot, last) = (tile / along, (tile + 1).is_multiple_of(along));
@@ -196,20 +197,20 @@ impl List<'_> {
 /// stored over what is still in use: send and receive buffers, and what stays
 /// on a rank or on its node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Turns {
+pub(crate) struct BufferCycle {
     pub buffers: [usize; 2],
     pub keep: usize,
 }
 
-impl Turns {
-    pub fn new(schedule: &Schedule, actions: &[Action]) -> Turns {
+impl BufferCycle {
+    pub fn new(schedule: &Schedule, actions: &[Action]) -> BufferCycle {
         let uses: Vec<Use> = (0..schedule.reshapes.len()).map(|r| Use::new(schedule, actions, r)).collect();
         let least = |free: &dyn Fn(&Use, &Use) -> bool| {
             let enough = |turns: &usize| uses.iter().zip(uses.iter().skip(*turns)).all(|(a, b)| free(a, b));
             (1..uses.len()).find(enough).unwrap_or(uses.len().max(1))
         };
         let met = met(schedule, actions);
-        Turns {
+        BufferCycle {
             buffers: [
                 least(&|first, next| first.landed < next.stored),
                 least(&|first, next| first.loaded < next.started),
@@ -251,7 +252,7 @@ impl Use {
         let end = |action: &Action, from: bool| match action {
             Action::Run { pass, .. } => {
                 let pass = &schedule.passes[*pass];
-                *if from { &pass.from } else { &pass.to } == End::Wire(number)
+                *if from { &pass.from } else { &pass.to } == End::Message(number)
             }
             _ => false,
         };
@@ -268,7 +269,7 @@ impl Use {
 
 #[cfg(test)]
 mod tests {
-    use super::super::schedule::{Direction, Terms, schedule};
+    use super::super::schedule::{Direction, ScheduleOptions, schedule};
     use super::super::tiles;
     use super::*;
     use crate::{Box3, Choice, LayoutSpec, Precision, Problem, Tiling, design, exchange};
@@ -281,10 +282,10 @@ mod tests {
             left.lo[axis] = left.lo[axis].max(tile.lo[axis]);
             left.hi[axis] = left.hi[axis].min(tile.hi[axis]);
         };
-        if let (End::Wire(number), Some(tile)) = (&pass.from, part.from) {
+        if let (End::Message(number), Some(tile)) = (&pass.from, part.from) {
             narrow(cuts[*number].axis, cuts[*number].taken(&schedule.reshapes[*number], rank, tile));
         }
-        if let (End::Wire(number), Some(tile)) = (&pass.to, part.to) {
+        if let (End::Message(number), Some(tile)) = (&pass.to, part.to) {
             narrow(cuts[*number].axis, cuts[*number].sent(&schedule.reshapes[*number], rank, tile));
         }
         left
@@ -314,7 +315,7 @@ mod tests {
                     let touches = |end: &End, own: Option<usize>| {
                         let tiles =
                             own.map_or(part.lot * cut.along..(part.lot + 1) * cut.along, |t| t..t + 1);
-                        *end == End::Wire(reshape) && tiles.contains(&tile)
+                        *end == End::Message(reshape) && tiles.contains(&tile)
                     };
                     assert!(
                         !touches(&schedule.passes[pass].to, part.to) || at < start,
@@ -369,7 +370,7 @@ mod tests {
                             let one = Tiling { cut, tile, window, after, ..Tiling::default() };
                             let tilings = [one, Tiling { tile: tile + tile / 2, ..one }];
                             let fuse = &|_: &[_], _: &_| fused;
-                            let terms = Terms {
+                            let terms = ScheduleOptions {
                                 direction,
                                 in_place,
                                 operated: false,
@@ -404,8 +405,15 @@ mod tests {
             let recipe = design(&problem, &choice, Precision::F64, 2).unwrap();
             let tilings = [Tiling { cut: Some(cut), tile: 2, window: 1, ..Tiling::default() }];
             let (direction, tilings, fuse) = (Direction::Forward, &tilings[..], &|_: &[_], _: &_| true);
-            let terms =
-                Terms { direction, in_place: false, operated: false, way, lent_ends: true, tilings, fuse };
+            let terms = ScheduleOptions {
+                direction,
+                in_place: false,
+                operated: false,
+                way,
+                lent_ends: true,
+                tilings,
+                fuse,
+            };
             let schedule = schedule(&recipe, terms);
             let cuts = tiles::fit(&schedule, &tiles::cut(&schedule, tilings, 1, 1), false);
             let actions = actions(&schedule, &cuts);
@@ -415,7 +423,7 @@ mod tests {
             if at(1, 0) < at(0, cuts[0].count() - 1) {
                 together += 1;
                 // Two in a row are in use together: their buffers are apart.
-                assert_eq!(Turns::new(&schedule, &actions).buffers, [2, 2]);
+                assert_eq!(BufferCycle::new(&schedule, &actions).buffers, [2, 2]);
             }
         }
         assert!(together > 0, "no axis lets two reshapes fly together");
@@ -433,8 +441,15 @@ mod tests {
             [Direction::Forward, Direction::Backward].into_iter().flat_map(|way| [(way, true), (way, false)])
         {
             let fuse = &|_: &[_], _: &_| fused;
-            let terms =
-                Terms { direction, in_place: false, operated: false, way, lent_ends: true, tilings, fuse };
+            let terms = ScheduleOptions {
+                direction,
+                in_place: false,
+                operated: false,
+                way,
+                lent_ends: true,
+                tilings,
+                fuse,
+            };
             let schedule = schedule(&recipe, terms);
             let cuts = tiles::cut(&schedule, tilings, 1, 1);
             assert!(cuts.iter().all(|cut| cut.along > 1), "{direction:?}: {cuts:?}");

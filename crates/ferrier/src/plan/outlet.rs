@@ -8,11 +8,11 @@
 use std::cell::Cell;
 
 use super::lines::Axes;
-use super::lower::{Piece, Site};
-use crate::kernel::Leaving;
+use super::lower::{Piece, RankContext};
+use crate::kernel::StreamCopy;
 
 /// How finished planes go to their places.
-pub(crate) struct Outlet {
+pub(crate) struct PlaneStore {
     /// Which of the lent pointers the places count from, and where the first one is.
     base: usize,
     offset: usize,
@@ -30,9 +30,9 @@ pub(crate) struct Outlet {
     by_rows: bool,
 }
 
-impl Outlet {
+impl PlaneStore {
     /// For planes that lie in `scratch` and go to `to`, where they do so in whole rows and past the caches.
-    pub fn new(site: &Site<'_>, axes: Axes, scratch: &Piece, to: &[Piece]) -> Option<Outlet> {
+    pub fn new(site: &RankContext<'_>, axes: Axes, scratch: &Piece, to: &[Piece]) -> Option<PlaneStore> {
         let [target] = to else { return None };
         let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
         let shape = target.region.shape();
@@ -40,8 +40,8 @@ impl Outlet {
         let step = target.strides[slow];
         let same = target.region == scratch.region && target.strides[fast] == scratch.strides[fast];
         let odd = !(step * site.number).is_multiple_of(64);
-        (site.handling.stream && odd && same && step >= row).then(|| Outlet {
-            base: target.rank * crate::transport::LENT + target.base as usize,
+        (site.handling.stream && odd && same && step >= row).then(|| PlaneStore {
+            base: target.rank * crate::transport::EXPOSED + target.base as usize,
             offset: target.offset,
             first: target.region.lo[axes.planes],
             plane: target.strides[axes.planes],
@@ -56,21 +56,21 @@ impl Outlet {
 }
 
 /// A finished plane on its way out of a thread's scratch.
-pub(crate) struct Departure<'a, T> {
-    outlet: &'a Outlet,
+pub(crate) struct PlaneWriter<'a, T> {
+    outlet: &'a PlaneStore,
     from: *const T,
     to: *mut T,
     /// Rows that have left, or are on their way.
     gone: usize,
     /// Those on their way.
-    pub leaving: Cell<Leaving<T>>,
+    pub leaving: Cell<StreamCopy<T>>,
 }
 
-impl<'a, T> Departure<'a, T> {
+impl<'a, T> PlaneWriter<'a, T> {
     /// Of no plane, by way of `outlet`.
-    pub fn new(outlet: &'a Outlet, scratch: *const T) -> Self {
-        let leaving = Cell::new(Leaving::default());
-        Departure { outlet, from: scratch, to: std::ptr::null_mut(), gone: outlet.rows, leaving }
+    pub fn new(outlet: &'a PlaneStore, scratch: *const T) -> Self {
+        let leaving = Cell::new(StreamCopy::default());
+        PlaneWriter { outlet, from: scratch, to: std::ptr::null_mut(), gone: outlet.rows, leaving }
     }
 
     /// Lets plane `index` of an array leave: now, or as the next one comes in.
@@ -79,7 +79,7 @@ impl<'a, T> Departure<'a, T> {
     /// The plane is in scratch; its place is where the piece said, counted from `bases`. Until it has
     /// left, nobody touches either but with [`make_room`](Self::make_room) for what is overwritten.
     pub unsafe fn begin(&mut self, bases: &[*mut T], batch: usize, index: usize) {
-        let Outlet { base, offset, first, plane, batch: array, .. } = *self.outlet;
+        let PlaneStore { base, offset, first, plane, batch: array, .. } = *self.outlet;
         // SAFETY: the caller's word.
         self.to = unsafe { bases[base].add(offset + (index - first) * plane + batch * array) };
         self.gone = 0;
@@ -107,13 +107,13 @@ impl<'a, T> Departure<'a, T> {
 
     /// Sets rows before `end` on their way.
     fn send(&mut self, end: usize) {
-        let Outlet { low, rows, row, steps, .. } = *self.outlet;
+        let PlaneStore { low, rows, row, steps, .. } = *self.outlet;
         let end = end.saturating_sub(low).min(rows);
         if end > self.gone {
             let (from, to) =
                 (self.from.wrapping_add(self.gone * steps[0]), self.to.wrapping_add(self.gone * steps[1]));
             // SAFETY: rows of the plane that `begin` was given, none of them twice.
-            self.leaving.set(unsafe { Leaving::new(from, to, row, end - self.gone, steps) });
+            self.leaving.set(unsafe { StreamCopy::new(from, to, row, end - self.gone, steps) });
             self.gone = end;
         }
     }

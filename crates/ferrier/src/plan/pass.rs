@@ -8,13 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::copy::Copy;
 use super::geometry::{Geometry, width};
 use super::lines::{Axes, BlockAt, LineGrid, Side};
-use super::lower::{Areas, Base, Handling, Piece, Site, Wired};
+use super::lower::{Base, Handling, MessageEnd, Piece, RankContext, WorkspaceLayout};
 use super::operator::Operator;
 use super::order::Part;
-use super::outlet::{Departure, Outlet};
-use super::schedule::{self, Leg, Pass, Schedule, Touch};
-use super::tool::Tool;
-use crate::kernel::{Block, Leaving, LineKind, Store, Strip, fence};
+use super::outlet::{PlaneStore, PlaneWriter};
+use super::schedule::{self, AxisTransform, FusedOp, Pass, Schedule};
+use super::tool::LineOp;
+use crate::kernel::{Block, LineKind, Store, StreamCopy, Strip, fence};
 use crate::machine::SendPtr;
 use crate::modes::Run;
 use crate::pool::Pool;
@@ -40,7 +40,7 @@ struct Planes<T> {
     second: LineGrid<T>,
     /// Numbers of the plane in scratch.
     plane: usize,
-    outlet: Option<Outlet>,
+    outlet: Option<PlaneStore>,
 }
 
 impl<T> Work<T> {
@@ -73,7 +73,7 @@ pub(crate) struct BoundPass<T> {
 }
 
 /// One thread's memory: strips and scratch.
-pub(crate) struct Hand<T> {
+pub(crate) struct WorkerState<T> {
     from: Vec<Strip<T>>,
     to: Vec<Strip<T>>,
     ahead: Vec<Strip<T>>,
@@ -86,16 +86,16 @@ pub(crate) struct Hand<T> {
 
 // SAFETY: a hand is used by one thread at a time; its pointers are only used
 // inside a pass, whose caller vouches for them.
-unsafe impl<T: Send> Send for Hand<T> {}
+unsafe impl<T: Send> Send for WorkerState<T> {}
 
-impl<T> Hand<T> {
+impl<T> WorkerState<T> {
     /// Room for `strips` strips and the lent pointers of `ranks` ranks.
     pub fn new(strips: usize, ranks: usize) -> Self {
-        Hand {
+        WorkerState {
             from: Vec::with_capacity(strips),
             to: Vec::with_capacity(strips),
             ahead: Vec::with_capacity(strips),
-            bases: Vec::with_capacity(ranks * crate::transport::LENT + 1),
+            bases: Vec::with_capacity(ranks * crate::transport::EXPOSED + 1),
             scratch: SendPtr(std::ptr::null_mut()),
             scratch_len: 0,
             pocketed: None,
@@ -120,27 +120,27 @@ impl<T> Hand<T> {
 }
 
 /// What a pass does besides: it looks after what flies, `times` times.
-pub(crate) struct Care<'a> {
+pub(crate) struct PollPolicy<'a> {
     pub look: &'a (dyn Fn() + Sync),
     pub times: usize,
 }
 
-impl<'a> Care<'a> {
+impl<'a> PollPolicy<'a> {
     /// For a thread that will go through so many blocks.
-    fn pace(&self, blocks: usize) -> Pace<'a> {
+    fn pace(&self, blocks: usize) -> PollCounter<'a> {
         let every = if self.times == 0 || blocks == 0 { 0 } else { blocks.div_ceil(self.times + 1) };
-        Pace { look: self.look, every, left: every }
+        PollCounter { look: self.look, every, left: every }
     }
 }
 
-struct Pace<'a> {
+struct PollCounter<'a> {
     look: &'a (dyn Fn() + Sync),
     /// Blocks between two looks; 0: never.
     every: usize,
     left: usize,
 }
 
-impl Pace<'_> {
+impl PollCounter<'_> {
     fn step(&mut self) {
         if self.every > 0 {
             self.left -= 1;
@@ -153,14 +153,14 @@ impl Pace<'_> {
 }
 
 /// Makes the lines of a leg, or takes them from those made before.
-pub(crate) type MakeLines<'a, T> = &'a mut dyn FnMut(&Leg) -> Result<Tool<T>>;
+pub(crate) type MakeLines<'a, T> = &'a mut dyn FnMut(&AxisTransform) -> Result<LineOp<T>>;
 
 impl<T: Real> BoundPass<T> {
     /// Binds a pass of a schedule to this rank's memory.
     pub fn new(
-        site: &Site<'_>,
+        site: &RankContext<'_>,
         schedule: &Schedule,
-        areas: &Areas,
+        areas: &WorkspaceLayout,
         pass: &Pass,
         part: Part,
         make: MakeLines<'_, T>,
@@ -170,15 +170,18 @@ impl<T: Real> BoundPass<T> {
         let (arrive, leave) =
             (site.part_of(schedule, pass, part, &arrive), site.part_of(schedule, pass, part, &leave));
         let arrays = site.arrays(part.lot);
-        let side =
-            |sending: bool| Wired { sending, lot: part.lot, tile: if sending { part.to } else { part.from } };
+        let side = |sending: bool| MessageEnd {
+            sending,
+            lot: part.lot,
+            tile: if sending { part.to } else { part.from },
+        };
         let from = site.pieces(schedule, areas, &pass.from, (&arrive, &arrays), side(false));
         let to = site.pieces(schedule, areas, &pass.to, (&leave, &arrays), side(true));
-        let work = match &pass.legs[..] {
+        let work = match &pass.transforms[..] {
             _ if arrive.is_empty() => Work::Nothing,
             [] => {
                 let along = pass.leave.layout.order().fastest();
-                let lines = Tool::Lines(Arc::new(Copy { width: width(pass.leave.real) }));
+                let lines = LineOp::Lines(Arc::new(Copy { width: width(pass.leave.real) }));
                 let all = Run::whole(arrive.hi[along]);
                 let sides = [&from, &to].map(|pieces| Side::even(pieces, &all, width(pass.leave.real)));
                 let axes = Axes::choose(along, &from, &to);
@@ -191,25 +194,27 @@ impl<T: Real> BoundPass<T> {
                     (&arrays, None),
                 )))
             }
-            [leg] => {
-                let axes = leg.axes().unwrap_or_else(|| Axes::choose(leg.axis, &from, &to));
-                let [from, to] = sides(leg, &from, &to);
-                let domain = leg.lines_in(&arrive);
+            [transform] => {
+                let axes = transform.axes().unwrap_or_else(|| Axes::choose(transform.axis, &from, &to));
+                let [from, to] = sides(transform, &from, &to);
+                let domain = transform.lines_in(&arrive);
                 let arrays = (&arrays, site.handling.block);
-                Work::Lines(Box::new(LineGrid::across(axes, &domain, from, to, make(leg)?, arrays)))
+                Work::Lines(Box::new(LineGrid::across(axes, &domain, from, to, make(transform)?, arrays)))
             }
             [one, two] => planes(site, (&arrive, &arrays), &from, &to, [one, two], make)?,
-            _ => unreachable!("a pass has at most two legs"),
+            _ => unreachable!("a pass has at most two transforms"),
         };
         let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
         let bytes =
             (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
         let mut now = arrive;
-        let count = |leg| flops(leg, &mut now) * arrays.len() as f64;
-        let flops = pass.legs.iter().map(count).sum();
-        let name = match &pass.legs[..] {
+        let count = |transform| flops(transform, &mut now) * arrays.len() as f64;
+        let flops = pass.transforms.iter().map(count).sum();
+        let name = match &pass.transforms[..] {
             [] => COPY.to_string(),
-            legs => legs.iter().map(|leg| leg.name.as_str()).collect::<Vec<_>>().join(" + "),
+            transforms => {
+                transforms.iter().map(|transform| transform.name.as_str()).collect::<Vec<_>>().join(" + ")
+            }
         };
         let mut work = work;
         work.handle(site.handling);
@@ -256,8 +261,8 @@ impl<T: Real> BoundPass<T> {
     pub unsafe fn run(
         &self,
         pool: &Pool,
-        hands: SendPtr<Hand<T>>,
-        care: &Care<'_>,
+        hands: SendPtr<WorkerState<T>>,
+        care: &PollPolicy<'_>,
         operator: Option<&dyn Operator<T>>,
     ) {
         self.next.store(0, Ordering::Relaxed);
@@ -283,9 +288,9 @@ impl<T: Real> BoundPass<T> {
     unsafe fn run_lines(
         &self,
         grid: &LineGrid<T>,
-        hand: &mut Hand<T>,
+        hand: &mut WorkerState<T>,
         threads: usize,
-        pace: &mut Pace<'_>,
+        pace: &mut PollCounter<'_>,
         operator: Option<&dyn Operator<T>>,
     ) {
         let run = (grid.blocks / (threads * 16)).clamp(1, 64);
@@ -314,8 +319,8 @@ impl<T: Real> BoundPass<T> {
     unsafe fn run_planes(
         &self,
         planes: &Planes<T>,
-        hand: &mut Hand<T>,
-        pace: &mut Pace<'_>,
+        hand: &mut WorkerState<T>,
+        pace: &mut PollCounter<'_>,
         operator: Option<&dyn Operator<T>>,
     ) {
         let Planes { first, second, plane, outlet } = planes;
@@ -326,7 +331,7 @@ impl<T: Real> BoundPass<T> {
             std::slice::from_raw_parts_mut(hand.scratch.get().add(*plane), hand.scratch_len - plane)
         };
         let mut departure =
-            outlet.as_ref().map(|outlet| Departure::new(outlet, hand.scratch.get().cast_const()));
+            outlet.as_ref().map(|outlet| PlaneWriter::new(outlet, hand.scratch.get().cast_const()));
         loop {
             let unit = self.next.fetch_add(1, Ordering::Relaxed);
             if unit >= units {
@@ -345,7 +350,7 @@ impl<T: Real> BoundPass<T> {
                 pace.step();
             }
             // What was not overwritten row by row has left before it is touched.
-            departure.iter_mut().for_each(Departure::finish);
+            departure.iter_mut().for_each(PlaneWriter::finish);
             for at in second.plane_blocks(batch, index) {
                 // SAFETY: as above.
                 unsafe { run_block(second, &at, (None, None), hand, scratch, operator) };
@@ -356,7 +361,7 @@ impl<T: Real> BoundPass<T> {
                 unsafe { departure.begin(&hand.bases, batch, index) };
             }
         }
-        departure.iter_mut().for_each(Departure::finish);
+        departure.iter_mut().for_each(PlaneWriter::finish);
     }
 }
 
@@ -365,8 +370,8 @@ impl<T: Real> BoundPass<T> {
 unsafe fn run_block<T: Real>(
     grid: &LineGrid<T>,
     at: &BlockAt,
-    (next, leaving): (Option<&BlockAt>, Option<&Cell<Leaving<T>>>),
-    hand: &mut Hand<T>,
+    (next, leaving): (Option<&BlockAt>, Option<&Cell<StreamCopy<T>>>),
+    hand: &mut WorkerState<T>,
     scratch: &mut [T],
     operator: Option<&dyn Operator<T>>,
 ) {
@@ -426,46 +431,48 @@ unsafe fn run_block<T: Real>(
 }
 
 /// The two sides of a leg.
-fn sides<'a>(leg: &'a Leg, from: &'a [Piece], to: &'a [Piece]) -> [Side<'a>; 2] {
-    let (width_in, width_out) = (leg.spec.kind.width_in(), leg.spec.kind.width_out());
+fn sides<'a>(transform: &'a AxisTransform, from: &'a [Piece], to: &'a [Piece]) -> [Side<'a>; 2] {
+    let (width_in, width_out) = (transform.spec.kind.width_in(), transform.spec.kind.width_out());
     [
-        Side { pieces: from, runs: &leg.from, ragged: leg.ragged_from.as_ref(), width: width_in },
-        Side { pieces: to, runs: &leg.to, ragged: leg.ragged_to.as_ref(), width: width_out },
+        Side { pieces: from, runs: &transform.from, ragged: transform.ragged_from.as_ref(), width: width_in },
+        Side { pieces: to, runs: &transform.to, ragged: transform.ragged_to.as_ref(), width: width_out },
     ]
 }
 
 /// Two axes, plane by plane.
 fn planes<T: Real>(
-    site: &Site<'_>,
+    site: &RankContext<'_>,
     (arrive, arrays): (&Box3, &Range<usize>),
     from: &[Piece],
     to: &[Piece],
-    legs: [&Leg; 2],
+    transforms: [&AxisTransform; 2],
     make: MakeLines<'_, T>,
 ) -> Result<Work<T>> {
-    let [one, two] = legs.map(|leg| leg.axis);
+    let [one, two] = transforms.map(|transform| transform.axis);
     let across = 3 - one - two;
     let axes =
         [Axes { along: one, lanes: two, planes: across }, Axes { along: two, lanes: one, planes: across }];
     // The array between the legs: leg one is done, leg two is not.
-    let between = legs[0].after(arrive);
+    let between = transforms[0].after(arrive);
     // What is written past the caches cannot be the array between the legs.
     let back = matches!((from, to), ([from], [to]) if (from.rank, from.base, from.offset) == (to.rank, to.base, to.offset));
     let in_target = match to {
-        _ if legs[1].ragged_to.is_some() => false,
+        _ if transforms[1].ragged_to.is_some() => false,
         [_] if site.handling.stream && !back && !site.in_place => false,
-        [target] => legs[1].spec.kind.width_in() == width(legs[1].real) && target.region == between,
+        [target] => {
+            transforms[1].spec.kind.width_in() == width(transforms[1].real) && target.region == between
+        }
         _ => false,
     };
     let (pieces, plane) = if in_target {
         (to.to_vec(), 0)
     } else {
-        let piece = plane_piece(site, &between, axes[0], legs[0].real);
+        let piece = plane_piece(site, &between, axes[0], transforms[0].real);
         let numbers =
             (between.shape()[one].max(1) * piece.strides[one]).max(between.shape()[two] * piece.strides[two]);
         (vec![piece], numbers.next_multiple_of(64 / site.number))
     };
-    let [one, two] = legs;
+    let [one, two] = transforms;
     let [before, middle] = sides(one, from, &pieces);
     let mut first = LineGrid::new(
         axes[0],
@@ -476,7 +483,7 @@ fn planes<T: Real>(
         (arrays, site.handling.block),
     );
     let outlet = match (&pieces[..], two.ragged_to.is_some() || in_target) {
-        ([scratch], false) => Outlet::new(site, axes[0], scratch, to),
+        ([scratch], false) => PlaneStore::new(site, axes[0], scratch, to),
         _ => None,
     };
     let [middle, after] = sides(two, &pieces, if outlet.is_some() { &pieces } else { to });
@@ -489,7 +496,7 @@ fn planes<T: Real>(
 
 /// A plane in a thread's scratch: rows along the first leg's axis or the
 /// other, whichever comes last in C order, spread over the cache's sets.
-fn plane_piece(site: &Site<'_>, between: &Box3, axes: Axes, real: bool) -> Piece {
+fn plane_piece(site: &RankContext<'_>, between: &Box3, axes: Axes, real: bool) -> Piece {
     let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
     let order = Order::new([axes.planes, slow, fast]).expect("three different axes");
     let mut strides = Geometry::spread(*between, order, real, site.number, false).strides;
@@ -499,16 +506,16 @@ fn plane_piece(site: &Site<'_>, between: &Box3, axes: Axes, real: bool) -> Piece
 }
 
 /// The operations of a leg on what there is now; then there is what it leaves.
-fn flops(leg: &Leg, now: &mut Box3) -> f64 {
-    let part = leg.lines_in(now);
-    let lines = part.volume() as f64 / part.shape()[leg.axis].max(1) as f64;
-    *now = leg.after(now);
-    let n = leg.spec.n as f64;
-    let half = match leg.spec.kind {
+fn flops(transform: &AxisTransform, now: &mut Box3) -> f64 {
+    let part = transform.lines_in(now);
+    let lines = part.volume() as f64 / part.shape()[transform.axis].max(1) as f64;
+    *now = transform.after(now);
+    let n = transform.spec.n as f64;
+    let half = match transform.spec.kind {
         LineKind::Forward | LineKind::Backward | LineKind::R2r { complex: true, .. } => 1.0,
         LineKind::RealForward | LineKind::RealBackward | LineKind::R2r { .. } => 0.5,
     };
-    let returns = matches!(leg.touch, Some(Touch { side: schedule::Side::Between(_), .. }));
+    let returns = matches!(transform.touch, Some(FusedOp { side: schedule::Side::Between(_), .. }));
     let times = if returns { 2.0 } else { 1.0 };
     times * half * 5.0 * n * n.log2() * lines
 }

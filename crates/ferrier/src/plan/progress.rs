@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::bind::Movers;
+use super::bind::Exchanges;
 use crate::transport::{Bell, BusyThreads};
 use crate::{Error, Result};
 
@@ -20,7 +20,7 @@ const NAP: Duration = Duration::from_micros(20);
 
 struct Watch {
     /// The movers of each kind of transform.
-    movers: Vec<Movers>,
+    movers: Vec<Exchanges>,
     /// Whose are in the air.
     which: AtomicUsize,
     stop: AtomicBool,
@@ -28,16 +28,16 @@ struct Watch {
 }
 
 /// The thread of a plan.
-pub(super) struct Lookout {
+pub(super) struct ProgressThread {
     watch: Arc<Watch>,
     thread: Option<JoinHandle<()>>,
     _busy: BusyThreads,
 }
 
-impl Lookout {
+impl ProgressThread {
     /// # Errors
     /// Where the thread cannot be started.
-    pub fn new(movers: Vec<Movers>) -> Result<Lookout> {
+    pub fn new(movers: Vec<Exchanges>) -> Result<ProgressThread> {
         let (which, stop) = (AtomicUsize::new(IDLE), AtomicBool::new(false));
         let watch = Arc::new(Watch { movers, which, stop, bell: Bell::default() });
         let own = watch.clone();
@@ -45,7 +45,7 @@ impl Lookout {
         let thread = thread.map_err(|error| {
             Error::Transport(format!("the progress thread could not be started: {error}"))
         })?;
-        Ok(Lookout { watch, thread: Some(thread), _busy: BusyThreads::new(1) })
+        Ok(ProgressThread { watch, thread: Some(thread), _busy: BusyThreads::new(1) })
     }
 
     /// Looks after a transform of this kind for as long as the answer lives.
@@ -65,7 +65,7 @@ impl Drop for Shift<'_> {
     }
 }
 
-impl Drop for Lookout {
+impl Drop for ProgressThread {
     fn drop(&mut self) {
         self.watch.stop.store(true, SeqCst);
         self.watch.bell.ring();

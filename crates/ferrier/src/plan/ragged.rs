@@ -10,7 +10,7 @@ use crate::kernel::Strip;
 use crate::modes::{Ragged, Run, held};
 
 /// One side of a grid of lines.
-pub(crate) struct Rough {
+pub(crate) struct SparseLines {
     pieces: Vec<Piece>,
     ragged: Arc<Ragged>,
     /// The box around the parts of all lines: what the block in cache holds.
@@ -26,10 +26,10 @@ struct Stretch {
     len: usize,
 }
 
-impl Rough {
-    pub fn new(axes: Axes, pieces: &[Piece], runs: &[Run], ragged: Arc<Ragged>, width: usize) -> Rough {
+impl SparseLines {
+    pub fn new(axes: Axes, pieces: &[Piece], runs: &[Run], ragged: Arc<Ragged>, width: usize) -> SparseLines {
         assert_eq!(axes.lanes, ragged.lanes, "lines lie side by side along the axis that tells them apart");
-        Rough { pieces: pieces.to_vec(), ragged, runs: runs.to_vec(), width, axes }
+        SparseLines { pieces: pieces.to_vec(), ragged, runs: runs.to_vec(), width, axes }
     }
 
     /// Numbers of a block of so many lines.
@@ -73,7 +73,7 @@ impl Rough {
         corner[self.axes.lanes] = lane;
         corner[self.axes.along] = along;
         let moved = || -> usize { (0..3).map(|a| (corner[a] - piece.region.lo[a]) * piece.strides[a]).sum() };
-        let base = bases[piece.rank * crate::transport::LENT + piece.base as usize];
+        let base = bases[piece.rank * crate::transport::EXPOSED + piece.base as usize];
         let inside = piece.region.contains(corner);
         inside.then(|| base.wrapping_add(piece.offset + moved() + at.batch * piece.batch))
     }

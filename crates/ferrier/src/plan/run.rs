@@ -5,11 +5,11 @@ use std::time::Instant;
 
 use super::Plan;
 use super::bind::{Step, Variant};
-use super::events::Spell;
+use super::events::StepTiming;
 use super::operator::Operator;
-use super::pass::{Care, Hand};
+use super::pass::{PollPolicy, WorkerState};
 use crate::machine::SendPtr;
-use crate::transport::LENT;
+use crate::transport::EXPOSED;
 use crate::{Error, Real, Result};
 
 impl<T: Real> Plan<T> {
@@ -22,7 +22,7 @@ impl<T: Real> Plan<T> {
         operator: Option<&dyn Operator<T>>,
     ) -> Result<()> {
         let variant = &self.variants[which];
-        for (lent, bases) in self.lent.iter().zip(self.bases.chunks_exact_mut(LENT)) {
+        for (lent, bases) in self.lent.iter().zip(self.bases.chunks_exact_mut(EXPOSED)) {
             bases.iter_mut().zip(lent).for_each(|(base, address)| *base = *address as *mut T);
         }
         let first = (self.memory.workspace() - self.memory.scratch) / size_of::<T>();
@@ -67,7 +67,7 @@ impl<T: Real> Plan<T> {
                 }
                 return Err(error);
             }
-            self.spells.push(Spell { start, end: Instant::now(), tests: self.tests.take() });
+            self.spells.push(StepTiming { start, end: Instant::now(), tests: self.tests.take() });
         }
         Ok(())
     }
@@ -79,7 +79,7 @@ impl<T: Real> Plan<T> {
         variant: &Variant<T>,
         step: &Step,
         work: *mut T,
-        hands: SendPtr<Hand<T>>,
+        hands: SendPtr<WorkerState<T>>,
         operator: Option<&dyn Operator<T>>,
     ) -> Result<()> {
         let transport = self.comm.transport();
@@ -92,7 +92,7 @@ impl<T: Real> Plan<T> {
                 let tests = &self.tests;
                 let look = || tests.time(test);
                 let times = if flying.is_empty() || self.lookout.is_some() { 0 } else { polls };
-                let care = Care { look: &look, times };
+                let care = PollPolicy { look: &look, times };
                 // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
                 let mut run = || unsafe { variant.passes[bound].run(&self.pool, hands, &care, operator) };
                 match self.shared {

@@ -23,12 +23,12 @@ pub(crate) enum Direction {
     Backward,
     /// Forward up to the last transform, which turns into its own inverse
     /// while its lines are in cache, and back.
-    Round,
+    RoundTrip,
 }
 
 /// An array that a pass loads from or stores to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Home {
+pub(crate) enum ArraySlot {
     /// The caller's input.
     In,
     /// The caller's output.
@@ -41,24 +41,24 @@ pub(crate) enum Home {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum End {
     /// This rank's part of an array.
-    Own(Home, State),
+    Own(ArraySlot, State),
     /// All ranks' parts of an array.
-    Peers(Home, State),
+    Peers(ArraySlot, State),
     /// The buffers of a reshape, by its number.
-    Wire(usize),
+    Message(usize),
 }
 
 impl End {
-    fn home(&self) -> Option<(Home, &State)> {
+    fn home(&self) -> Option<(ArraySlot, &State)> {
         match self {
             End::Own(home, state) | End::Peers(home, state) => Some((*home, state)),
-            End::Wire(_) => None,
+            End::Message(_) => None,
         }
     }
 
     fn slot(&self) -> Option<usize> {
         match self.home() {
-            Some((Home::Work(slot), _)) => Some(slot),
+            Some((ArraySlot::Work(slot), _)) => Some(slot),
             _ => None,
         }
     }
@@ -73,7 +73,7 @@ pub(crate) enum Before {
 
 /// A transform of one axis in one direction.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Leg {
+pub(crate) struct AxisTransform {
     pub axis: usize,
     pub spec: LinesSpec,
     pub name: String,
@@ -89,13 +89,13 @@ pub(crate) struct Leg {
     /// Is what it leaves real?
     pub real: bool,
     /// What else is done to the lines while they are in cache.
-    pub touch: Option<Touch>,
+    pub touch: Option<FusedOp>,
 }
 
 /// Something pointwise that is done to the lines of a leg in cache.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Touch {
-    pub act: Act,
+pub(crate) struct FusedOp {
+    pub act: PointwiseOp,
     pub side: Side,
     /// What there is of the lines meanwhile.
     pub runs: Vec<Run>,
@@ -105,7 +105,7 @@ pub(crate) struct Touch {
 
 /// What it is.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Act {
+pub(crate) enum PointwiseOp {
     /// The operator of the call.
     Called,
     /// The factors between the two halves of a transform of `points` points.
@@ -120,7 +120,7 @@ pub(crate) enum Side {
     Between(LinesSpec),
 }
 
-impl Leg {
+impl AxisTransform {
     /// What becomes of a rank's box.
     pub fn after(&self, part: &Box3) -> Box3 {
         match &self.columns {
@@ -155,7 +155,7 @@ pub(crate) struct Pass {
     pub before: Before,
     pub from: End,
     pub to: End,
-    pub legs: Vec<Leg>,
+    pub transforms: Vec<AxisTransform>,
     /// What each rank has before and after.
     pub arrive: State,
     pub leave: State,
@@ -181,14 +181,14 @@ pub(crate) struct Schedule {
 
 /// The part of a recipe between two exchanges.
 struct Group {
-    legs: Vec<Leg>,
+    transforms: Vec<AxisTransform>,
     arrive: State,
     leave: State,
 }
 
 /// How a schedule is to be made.
 #[derive(Clone, Copy)]
-pub(crate) struct Terms<'a> {
+pub(crate) struct ScheduleOptions<'a> {
     pub direction: Direction,
     pub in_place: bool,
     /// Is there an operator after the last transform of `forward`, before the first one of
@@ -200,35 +200,36 @@ pub(crate) struct Terms<'a> {
     /// What is asked for the reshapes, where they go by messages.
     pub tilings: &'a [Tiling],
     /// May these two legs share a pass, plane by plane?
-    pub fuse: &'a dyn Fn(&[Leg], &State) -> bool,
+    pub fuse: &'a dyn Fn(&[AxisTransform], &State) -> bool,
 }
 
-pub(crate) fn schedule(recipe: &Recipe, terms: Terms<'_>) -> Schedule {
-    let (groups, reshapes) = groups(recipe, &stages(recipe, terms.direction, terms.operated));
+pub(crate) fn schedule(recipe: &Recipe, options: ScheduleOptions<'_>) -> Schedule {
+    let (groups, reshapes) = groups(recipe, &stages(recipe, options.direction, options.operated));
     let input = groups[0].arrive.clone();
     let output = groups[groups.len() - 1].leave.clone();
     let halved = recipe.padded_axis();
-    let mut maker = Maker { terms, halved, passes: Vec::new(), input: input.clone(), output: output.clone() };
-    match terms.way {
+    let mut maker =
+        Maker { options, halved, passes: Vec::new(), input: input.clone(), output: output.clone() };
+    match options.way {
         Way::Messages(_) | Way::Nodes(_) => maker.with_messages(&groups),
         Way::Shared => maker.with_shared_memory(&groups),
     }
     let mut passes = maker.passes;
-    if matches!(terms.way, Way::Shared) {
-        add_barriers(&mut passes, terms.in_place);
+    if matches!(options.way, Way::Shared) {
+        add_barriers(&mut passes, options.in_place);
     }
-    let reshapes = if matches!(terms.way, Way::Shared) { Vec::new() } else { reshapes };
+    let reshapes = if matches!(options.way, Way::Shared) { Vec::new() } else { reshapes };
     Schedule { passes, reshapes, input, output }
 }
 
 fn groups(recipe: &Recipe, stages: &[Stage]) -> (Vec<Group>, Vec<Reshape>) {
     let (mut groups, mut reshapes) = (Vec::new(), Vec::new());
     let first = stages.first().map_or_else(|| recipe.states().swap_remove(0), |stage| stage.before.clone());
-    let mut group = Group { legs: Vec::new(), arrive: first.clone(), leave: first };
-    for Stage { step, before, after, leg } in stages {
+    let mut group = Group { transforms: Vec::new(), arrive: first.clone(), leave: first };
+    for Stage { step, before, after, transform } in stages {
         match step {
             Step::Transform { .. } => {
-                group.legs.extend(leg.clone());
+                group.transforms.extend(transform.clone());
                 let order = group.leave.layout.order();
                 group.leave = State { layout: after.layout.clone().with_order(order), real: after.real };
             }
@@ -239,7 +240,7 @@ fn groups(recipe: &Recipe, stages: &[Stage]) -> (Vec<Group>, Vec<Reshape>) {
                 let name = step_name(step, before.real);
                 reshapes.push(Reshape { from: from.clone(), to: to.clone(), real: before.real, name });
                 groups.push(group);
-                group = Group { legs: Vec::new(), arrive: after.clone(), leave: after.clone() };
+                group = Group { transforms: Vec::new(), arrive: after.clone(), leave: after.clone() };
             }
         }
     }
@@ -248,7 +249,7 @@ fn groups(recipe: &Recipe, stages: &[Stage]) -> (Vec<Group>, Vec<Reshape>) {
 }
 
 struct Maker<'a> {
-    terms: Terms<'a>,
+    options: ScheduleOptions<'a>,
     halved: Option<usize>,
     passes: Vec<Pass>,
     input: State,
@@ -259,11 +260,14 @@ impl Maker<'_> {
     fn with_messages(&mut self, groups: &[Group]) {
         for (i, group) in groups.iter().enumerate() {
             let from = match i.checked_sub(1) {
-                None => End::Own(Home::In, self.input.clone()),
-                Some(reshape) => End::Wire(reshape),
+                None => End::Own(ArraySlot::In, self.input.clone()),
+                Some(reshape) => End::Message(reshape),
             };
-            let to =
-                if i + 1 == groups.len() { End::Own(Home::Out, self.output.clone()) } else { End::Wire(i) };
+            let to = if i + 1 == groups.len() {
+                End::Own(ArraySlot::Out, self.output.clone())
+            } else {
+                End::Message(i)
+            };
             self.group(i, group, from, to);
         }
     }
@@ -273,13 +277,13 @@ impl Maker<'_> {
     /// their outputs. Where those are private to their ranks such a group is a
     /// pass of its own, into or out of a work array.
     fn with_shared_memory(&mut self, groups: &[Group]) {
-        let vanishes = |group: &Group| self.terms.lent_ends && group.legs.is_empty();
+        let vanishes = |group: &Group| self.options.lent_ends && group.transforms.is_empty();
         let first = usize::from(groups.len() > 1 && vanishes(&groups[0]));
         let last =
             groups.len() - usize::from(groups.len() > first + 1 && vanishes(&groups[groups.len() - 1]));
         let mut from = match first {
-            0 => End::Own(Home::In, self.input.clone()),
-            _ => End::Peers(Home::In, self.input.clone()),
+            0 => End::Own(ArraySlot::In, self.input.clone()),
+            _ => End::Peers(ArraySlot::In, self.input.clone()),
         };
         for (i, group) in groups.iter().enumerate().take(last).skip(first) {
             let back = groups[..last].get(i + 1).and_then(|next| returning(&from, group, next));
@@ -288,9 +292,9 @@ impl Maker<'_> {
             } else if i + 1 < last {
                 self.between(&from, &group.leave)
             } else if last < groups.len() {
-                End::Peers(Home::Out, self.output.clone())
+                End::Peers(ArraySlot::Out, self.output.clone())
             } else {
-                End::Own(Home::Out, self.output.clone())
+                End::Own(ArraySlot::Out, self.output.clone())
             };
             let next = to.home().map(|(home, state)| match back {
                 Some(_) => End::Own(home, state.clone()),
@@ -304,11 +308,11 @@ impl Maker<'_> {
     /// An array that the group after this one will load from: the output
     /// where it has the right form, which saves a pass, else a work array.
     fn between(&self, from: &End, state: &State) -> End {
-        let to = End::Own(Home::Out, state.clone());
-        if self.terms.lent_ends && *state == self.output && !self.conflict(from, &to) {
+        let to = End::Own(ArraySlot::Out, state.clone());
+        if self.options.lent_ends && *state == self.output && !self.conflict(from, &to) {
             return to;
         }
-        End::Own(Home::Work(free_slot(&[from.slot()])), state.clone())
+        End::Own(ArraySlot::Work(free_slot(&[from.slot()])), state.clone())
     }
 
     /// The passes of one group.
@@ -318,7 +322,7 @@ impl Maker<'_> {
         let (mut from, mut arrive) = (from, group.arrive.clone());
         let mut done = 0;
         for (i, &pack) in packs.iter().enumerate() {
-            let legs = group.legs[done..done + pack].to_vec();
+            let transforms = group.transforms[done..done + pack].to_vec();
             done += pack;
             let is_last = i + 1 == packs.len();
             let leave = if is_last { group.leave.clone() } else { after(group, done) };
@@ -327,29 +331,36 @@ impl Maker<'_> {
             if is_last && self.conflict(&from, &target) {
                 // The caller's array cannot take the lines while it is being read: by way of a work array.
                 let slot = free_slot(&[from.slot()]);
-                let detour = End::Own(Home::Work(slot), leave.clone());
-                self.push(Pass { before, from, to: detour.clone(), legs, arrive, leave: leave.clone() });
+                let detour = End::Own(ArraySlot::Work(slot), leave.clone());
+                self.push(Pass {
+                    before,
+                    from,
+                    to: detour.clone(),
+                    transforms,
+                    arrive,
+                    leave: leave.clone(),
+                });
                 let copy = Pass {
                     before,
                     from: detour,
                     to: target,
-                    legs: Vec::new(),
+                    transforms: Vec::new(),
                     arrive: leave.clone(),
                     leave: leave.clone(),
                 };
                 self.push(copy);
                 return;
             }
-            self.push(Pass { before, from, to: target, legs, arrive, leave: leave.clone() });
+            self.push(Pass { before, from, to: target, transforms, arrive, leave: leave.clone() });
             (from, arrive) = (next, leave);
         }
     }
 
     /// A pass that would load every value from where it stores it is none.
     fn push(&mut self, pass: Pass) {
-        let idle = pass.legs.is_empty()
+        let idle = pass.transforms.is_empty()
             && match (&pass.from, &pass.to) {
-                (End::Own(Home::In, a), End::Own(Home::Out, b)) => self.terms.in_place && a == b,
+                (End::Own(ArraySlot::In, a), End::Own(ArraySlot::Out, b)) => self.options.in_place && a == b,
                 (a, b) => a == b,
             };
         if !idle {
@@ -371,40 +382,41 @@ impl Maker<'_> {
         // A work array, and in place the input, may be written back to: less memory, which caches may hold.
         if let End::Own(home, source) = from
             && source == state
-            && (matches!(home, Home::Work(_)) || (self.terms.in_place && *home == Home::In))
+            && (matches!(home, ArraySlot::Work(_)) || (self.options.in_place && *home == ArraySlot::In))
         {
             return End::Own(*home, state.clone());
         }
-        End::Own(Home::Work(free_slot(&[from.slot(), to.slot()])), state.clone())
+        End::Own(ArraySlot::Work(free_slot(&[from.slot(), to.slot()])), state.clone())
     }
 
     /// How many legs each pass takes.
     fn packs(&self, number: usize, group: &Group) -> Vec<usize> {
         // What the reshapes before and after the group are cut along is not fused.
-        let wish = |reshape: usize| self.terms.tilings.get(reshape).or(self.terms.tilings.last());
+        let wish = |reshape: usize| self.options.tilings.get(reshape).or(self.options.tilings.last());
         let reshapes = [number.checked_sub(1), Some(number)];
         let cuts: Vec<usize> = reshapes
             .iter()
             .flatten()
             .filter_map(|&reshape| wish(reshape).filter(|wish| wish.tile > 0)?.cut)
             .collect();
-        let legs = &group.legs;
+        let transforms = &group.transforms;
         let slowest = group.leave.layout.order().axes()[0];
         let fits = |first: usize| {
-            let pair = &legs[first..first + 2];
+            let pair = &transforms[first..first + 2];
             let planes = 3 - pair[0].axis - pair[1].axis;
             // Columns are made of planes of the axes that they are not along.
-            let ragged = pair.iter().any(|leg| leg.ragged_from.is_some() || leg.ragged_to.is_some());
+            let ragged =
+                pair.iter().any(|transform| transform.ragged_from.is_some() || transform.ragged_to.is_some());
             // The planes of the pair must lie apart in memory.
             !(ragged && planes != 0)
-                && (legs.len() == 2 || planes == slowest)
-                && !pair.iter().any(|leg| cuts.contains(&leg.axis))
-                && (self.terms.fuse)(pair, &group.leave)
+                && (transforms.len() == 2 || planes == slowest)
+                && !pair.iter().any(|transform| cuts.contains(&transform.axis))
+                && (self.options.fuse)(pair, &group.leave)
         };
         let mut packs = Vec::new();
         let mut done = 0;
-        while done < legs.len() {
-            packs.push(if done + 1 < legs.len() && fits(done) { 2 } else { 1 });
+        while done < transforms.len() {
+            packs.push(if done + 1 < transforms.len() && fits(done) { 2 } else { 1 });
             done += packs[packs.len() - 1];
         }
         if packs.is_empty() { vec![0] } else { packs }
@@ -418,8 +430,8 @@ impl Maker<'_> {
     }
 
     /// In place, input and output are one array.
-    fn memory(&self, home: Home) -> Home {
-        if self.terms.in_place && home == Home::In { Home::Out } else { home }
+    fn memory(&self, home: ArraySlot) -> ArraySlot {
+        if self.options.in_place && home == ArraySlot::In { ArraySlot::Out } else { home }
     }
 
     /// Is each line stored exactly where it was loaded from?
@@ -440,20 +452,20 @@ impl Maker<'_> {
 /// Where a group stores its lines if those go back to the neighbours' work
 /// arrays that they came from: where the next group wants them there.
 fn returning(from: &End, group: &Group, next: &Group) -> Option<End> {
-    let End::Peers(home @ Home::Work(_), state) = from else { return None };
+    let End::Peers(home @ ArraySlot::Work(_), state) = from else { return None };
     let whole = |state: &State| (state.layout.shape(), state.real);
     let same = whole(&group.arrive) == whole(&group.leave) && whole(&group.leave) == whole(state);
     let there = state.layout.boxes() == next.arrive.layout.boxes();
-    (same && there && !group.legs.is_empty()).then(|| End::Peers(*home, state.clone()))
+    (same && there && !group.transforms.is_empty()).then(|| End::Peers(*home, state.clone()))
 }
 
 /// The array after the first `done` legs of a group.
 fn after(group: &Group, done: usize) -> State {
     let mut layout = group.arrive.layout.clone().with_order(group.leave.layout.order());
     let mut real = group.arrive.real;
-    for leg in &group.legs[..done] {
-        layout = layout.map(|part| leg.after(part));
-        real = leg.real;
+    for transform in &group.transforms[..done] {
+        layout = layout.map(|part| transform.after(part));
+        real = transform.real;
     }
     State { layout, real }
 }
@@ -465,21 +477,21 @@ fn free_slot(taken: &[Option<usize>]) -> usize {
 /// What ranks did to each other's arrays since the last barrier.
 #[derive(Default)]
 struct Hazards {
-    own_reads: Vec<Home>,
-    own_writes: Vec<Home>,
-    peer_reads: Vec<Home>,
-    peer_writes: Vec<Home>,
+    own_reads: Vec<ArraySlot>,
+    own_writes: Vec<ArraySlot>,
+    peer_reads: Vec<ArraySlot>,
+    peer_writes: Vec<ArraySlot>,
 }
 
 /// Puts a barrier before every pass that could meet another rank's loads or stores.
 fn add_barriers(passes: &mut [Pass], in_place: bool) {
-    let name = |home: Home| if in_place && home == Home::In { Home::Out } else { home };
+    let name = |home: ArraySlot| if in_place && home == ArraySlot::In { ArraySlot::Out } else { home };
     let mut since = Hazards::default();
     for pass in passes {
         let side = |end: &End| match end {
             End::Own(home, _) => (name(*home), false),
             End::Peers(home, _) => (name(*home), true),
-            End::Wire(_) => unreachable!("shared memory has no wires"),
+            End::Message(_) => unreachable!("shared memory has no wires"),
         };
         let ((source, reads_peers), (target, writes_peers)) = (side(&pass.from), side(&pass.to));
         let wait = since.peer_writes.contains(&source)

@@ -10,7 +10,7 @@
 
 use std::ops::Range;
 
-use super::schedule::{End, Home, Pass, Reshape, Schedule};
+use super::schedule::{ArraySlot, End, Pass, Reshape, Schedule};
 use crate::Box3;
 use crate::choice::Tiling;
 
@@ -219,8 +219,8 @@ impl<'a> Chain<'a> {
 
     /// The passes before and after a reshape.
     fn neighbours(&self, number: usize) -> Option<[usize; 2]> {
-        let sender = self.schedule.passes.iter().position(|pass| pass.to == End::Wire(number))?;
-        let taker = self.schedule.passes.iter().position(|pass| pass.from == End::Wire(number))?;
+        let sender = self.schedule.passes.iter().position(|pass| pass.to == End::Message(number))?;
+        let taker = self.schedule.passes.iter().position(|pass| pass.from == End::Message(number))?;
         Some([sender, taker])
     }
 
@@ -237,7 +237,7 @@ impl<'a> Chain<'a> {
         // What the passes after it store, those before it may have yet to load.
         let clash = |tiled: bool| {
             let later = &self.schedule.passes[taker..];
-            let last = later.iter().position(|pass| matches!(pass.to, End::Wire(_)));
+            let last = later.iter().position(|pass| matches!(pass.to, End::Message(_)));
             let later = &later[..last.map_or(later.len(), |last| last + 1)];
             let earlier = &self.schedule.passes[since.unwrap_or(taker)..taker];
             earlier.iter().any(|one| later.iter().any(|other| self.clash(one, other, tiled)))
@@ -279,7 +279,7 @@ impl<'a> Chain<'a> {
             tiles.after.then_some(if own { tiles } else { Tiles { axis: usize::MAX, ..tiles } });
         let open = tiles.before && tiles.after || tiles.lots() > 1;
         let first = self.since([number, sender], &tiles, open && !tiles.held).unwrap_or(taker);
-        let last = self.schedule.passes[taker..].iter().position(|pass| matches!(pass.to, End::Wire(_)));
+        let last = self.schedule.passes[taker..].iter().position(|pass| matches!(pass.to, End::Message(_)));
         let end = last.map_or(self.schedule.passes.len(), |last| taker + last + 1);
         for pass in taker..end {
             // Inside a lot a pass is over before the next one begins.
@@ -292,10 +292,10 @@ impl<'a> Chain<'a> {
     fn clash(&self, one: &Pass, other: &Pass, tiled: bool) -> bool {
         let memory = |end: &End| match end {
             End::Own(home, state) | End::Peers(home, state) => {
-                let place = if self.in_place && *home == Home::In { Home::Out } else { *home };
+                let place = if self.in_place && *home == ArraySlot::In { ArraySlot::Out } else { *home };
                 Some((place, state.clone()))
             }
-            End::Wire(_) => None,
+            End::Message(_) => None,
         };
         let meet = |a: &End, b: &End| match (memory(a), memory(b)) {
             (Some((a, before)), Some((b, after))) => a == b && (tiled || before != after),
@@ -306,7 +306,7 @@ impl<'a> Chain<'a> {
 }
 
 fn transforms(pass: &Pass, axis: usize) -> bool {
-    pass.legs.iter().any(|leg| leg.moves(axis))
+    pass.transforms.iter().any(|transform| transform.moves(axis))
 }
 
 /// May the pass after a reshape go by its tiles?

@@ -11,16 +11,16 @@ use crate::kernel::{Block, Lines, Store, Strip};
 use crate::modes::{Ragged, Run, held};
 
 /// What is done to a block of lines.
-pub(crate) enum Tool<T> {
+pub(crate) enum LineOp<T> {
     /// A transform.
     Lines(Arc<dyn Lines<T>>),
     /// Two of them, with an operator between them.
-    Through(Through<T>),
+    FusedLineOp(FusedLineOp<T>),
 }
 
 /// Lines go through `before` into scratch, meet an operator there, and leave
 /// through `after`. One of the two may be a copy.
-pub(crate) struct Through<T> {
+pub(crate) struct FusedLineOp<T> {
     pub before: Arc<dyn Lines<T>>,
     pub after: Arc<dyn Lines<T>>,
     /// What there is of a line between the two, and numbers of an element.
@@ -42,28 +42,28 @@ pub(crate) struct Spot {
     pub side: usize,
 }
 
-impl<T: Real> Tool<T> {
+impl<T: Real> LineOp<T> {
     /// Lines of a block that it does best with.
     pub fn block(&self, strided: bool) -> usize {
         match self {
-            Tool::Lines(lines) => lines.block(strided),
-            Tool::Through(through) => through.block(strided),
+            LineOp::Lines(lines) => lines.block(strided),
+            LineOp::FusedLineOp(through) => through.block(strided),
         }
     }
 
     /// Numbers of scratch for blocks of so many lines.
     pub fn scratch(&self, lines: usize) -> usize {
         match self {
-            Tool::Lines(kernel) => kernel.scratch(lines),
-            Tool::Through(through) => through.scratch(lines),
+            LineOp::Lines(kernel) => kernel.scratch(lines),
+            LineOp::FusedLineOp(through) => through.scratch(lines),
         }
     }
 
     /// What loads the lines.
     pub fn loader(&self) -> &dyn Lines<T> {
         match self {
-            Tool::Lines(lines) => &**lines,
-            Tool::Through(through) => &*through.before,
+            LineOp::Lines(lines) => &**lines,
+            LineOp::FusedLineOp(through) => &*through.before,
         }
     }
 
@@ -78,14 +78,14 @@ impl<T: Real> Tool<T> {
     ) -> bool {
         match self {
             // SAFETY: the caller's word.
-            Tool::Lines(lines) => unsafe { lines.run(block, scratch) },
+            LineOp::Lines(lines) => unsafe { lines.run(block, scratch) },
             // SAFETY: the caller's word.
-            Tool::Through(through) => unsafe { through.run(block, &spot(), operator, scratch) },
+            LineOp::FusedLineOp(through) => unsafe { through.run(block, &spot(), operator, scratch) },
         }
     }
 }
 
-impl<T: Real> Through<T> {
+impl<T: Real> FusedLineOp<T> {
     /// Bytes of lines between the two transforms: they and the kernel's own
     /// scratch stay in a second-level cache.
     const ROOM: usize = 256 << 10;

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use super::schedule::{Act, Direction, Leg, Side, Touch};
+use super::schedule::{AxisTransform, Direction, FusedOp, PointwiseOp, Side};
 use crate::kernel::{LineKind, LinesSpec};
 use crate::modes::{Ragged, Run};
 use crate::recipe::{Recipe, State, Step, step_name};
@@ -15,42 +15,48 @@ pub(super) struct Stage {
     pub before: State,
     pub after: State,
     /// What a transform does to its lines.
-    pub leg: Option<Leg>,
+    pub transform: Option<AxisTransform>,
 }
 
 /// The steps of a direction; `operated`: with an operator at the spectrum's end.
 pub(super) fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> Vec<Stage> {
-    let (steps, states) = (steps(recipe, operated || direction == Direction::Round), recipe.states());
+    let (steps, states) = (steps(recipe, operated || direction == Direction::RoundTrip), recipe.states());
     let mut there = one_way(recipe, &steps, &states, Direction::Forward);
     match direction {
         Direction::Forward => {
-            if let Some(leg) =
-                there.iter_mut().rev().find_map(|stage| stage.leg.as_mut()).filter(|_| operated)
+            if let Some(transform) =
+                there.iter_mut().rev().find_map(|stage| stage.transform.as_mut()).filter(|_| operated)
             {
-                leg.touch = Some(called(Side::After, leg.to.clone(), leg.ragged_to.clone()));
+                transform.touch =
+                    Some(called(Side::After, transform.to.clone(), transform.ragged_to.clone()));
             }
             there
         }
         Direction::Backward => {
             let mut back = one_way(recipe, &steps, &states, direction);
-            if let Some(leg) = back.iter_mut().find_map(|stage| stage.leg.as_mut()).filter(|_| operated) {
-                leg.touch = Some(called(Side::Before, leg.from.clone(), leg.ragged_from.clone()));
+            if let Some(transform) =
+                back.iter_mut().find_map(|stage| stage.transform.as_mut()).filter(|_| operated)
+            {
+                transform.touch =
+                    Some(called(Side::Before, transform.from.clone(), transform.ragged_from.clone()));
             }
             back
         }
-        Direction::Round => {
+        Direction::RoundTrip => {
             let mut back = one_way(recipe, &steps, &states, Direction::Backward);
-            there.truncate(there.iter().rposition(|stage| stage.leg.is_some()).map_or(0, |last| last + 1));
-            back.drain(..back.iter().position(|stage| stage.leg.is_some()).unwrap_or(0));
+            there.truncate(
+                there.iter().rposition(|stage| stage.transform.is_some()).map_or(0, |last| last + 1),
+            );
+            back.drain(..back.iter().position(|stage| stage.transform.is_some()).unwrap_or(0));
             let rest = back.split_off(usize::from(!back.is_empty()));
             if let (Some(turn), Some(inverse)) = (there.last_mut(), back.pop()) {
                 turn.after = inverse.after;
-                if let (Some(leg), Some(inverse)) = (&mut turn.leg, inverse.leg) {
-                    leg.name = format!("{} and back", leg.name);
-                    let runs = std::mem::replace(&mut leg.to, inverse.to);
-                    let ragged = std::mem::replace(&mut leg.ragged_to, inverse.ragged_to);
-                    leg.real = inverse.real;
-                    leg.touch = Some(called(Side::Between(inverse.spec), runs, ragged));
+                if let (Some(transform), Some(inverse)) = (&mut turn.transform, inverse.transform) {
+                    transform.name = format!("{} and back", transform.name);
+                    let runs = std::mem::replace(&mut transform.to, inverse.to);
+                    let ragged = std::mem::replace(&mut transform.ragged_to, inverse.ragged_to);
+                    transform.real = inverse.real;
+                    transform.touch = Some(called(Side::Between(inverse.spec), runs, ragged));
                 }
             }
             there.extend(rest);
@@ -60,8 +66,8 @@ pub(super) fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> V
 }
 
 /// The operator of the call, on lines of which there are these parts.
-fn called(side: Side, runs: Vec<Run>, ragged: Option<Arc<Ragged>>) -> Touch {
-    Touch { act: Act::Called, side, runs, ragged }
+fn called(side: Side, runs: Vec<Run>, ragged: Option<Arc<Ragged>>) -> FusedOp {
+    FusedOp { act: PointwiseOp::Called, side, runs, ragged }
 }
 
 /// The steps of a recipe. An operator needs a transform to go with: where there
@@ -105,19 +111,25 @@ fn one_way(recipe: &Recipe, steps: &[Step], states: &[State], direction: Directi
             true => recipe.scale_forward,
             false => recipe.scale_backward,
         };
-        let leg = leg(recipe, &step, forward, scale, [before.real, after.real]);
-        Stage { step, before, after, leg }
+        let transform = transform(recipe, &step, forward, scale, [before.real, after.real]);
+        Stage { step, before, after, transform }
     };
     order.into_iter().map(stage).collect()
 }
 
-fn leg(recipe: &Recipe, step: &Step, forward: bool, scale: f64, real: [bool; 2]) -> Option<Leg> {
+fn transform(
+    recipe: &Recipe,
+    step: &Step,
+    forward: bool,
+    scale: f64,
+    real: [bool; 2],
+) -> Option<AxisTransform> {
     let Step::Transform { axis, kind } = step else { return None };
     let kind = line_kind(recipe, *kind, forward, !real[0]);
     let (space, modes) = (recipe.space(*axis), recipe.modes(*axis));
     // The first half of a long transform: its lines meet the twiddles when they are spectra.
-    let twiddles = recipe.long.filter(|_| *axis == 1).map(|points| Touch {
-        act: Act::Twiddles { points, backward: !forward },
+    let twiddles = recipe.long.filter(|_| *axis == 1).map(|points| FusedOp {
+        act: PointwiseOp::Twiddles { points, backward: !forward },
         side: if forward { Side::After } else { Side::Before },
         runs: modes.clone(),
         ragged: None,
@@ -134,7 +146,7 @@ fn leg(recipe: &Recipe, step: &Step, forward: bool, scale: f64, real: [bool; 2])
     let (ragged_from, ragged_to) = if forward { (None, ragged) } else { (ragged, None) };
     let columns = columns.filter(|_| *axis == 1).map(Arc::new);
     let (axis, real, touch) = (*axis, real[1], twiddles);
-    Some(Leg { axis, spec, name, from, to, ragged_from, ragged_to, columns, real, touch })
+    Some(AxisTransform { axis, spec, name, from, to, ragged_from, ragged_to, columns, real, touch })
 }
 
 /// What a line of an axis goes through.
@@ -155,8 +167,8 @@ pub(crate) fn tilings(recipe: &Recipe, direction: Direction) -> Vec<Tiling> {
     match direction {
         Direction::Forward => overlap.forward.clone(),
         Direction::Backward => overlap.backward.clone(),
-        Direction::Round if overlap.forward.is_empty() && overlap.backward.is_empty() => Vec::new(),
-        Direction::Round => {
+        Direction::RoundTrip if overlap.forward.is_empty() && overlap.backward.is_empty() => Vec::new(),
+        Direction::RoundTrip => {
             let flies =
                 |step: &Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
             let steps = steps(recipe, true);

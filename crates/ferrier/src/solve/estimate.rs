@@ -85,7 +85,7 @@ pub fn estimate_discretisation<T: Real>(
         let [input, output] =
             [(fine, fine_shape), (coarse, shape)].map(|(field, shape)| thinned(field, shape, both));
         let problem =
-            Problem::c2c(both).axes(&[]).input(LayoutSpec::mine(input)).output(LayoutSpec::mine(output));
+            Problem::c2c(both).axes(&[]).input(LayoutSpec::local(input)).output(LayoutSpec::local(output));
         Planner::new(&problem).without_wisdom().draft::<T>(comm)?.build()?
     };
     let at = |index: [usize; 3], shape: [usize; 3]| {
@@ -120,7 +120,7 @@ fn size<T: Real>(x: T) -> f64 {
 
 /// This rank's box of a field.
 fn part<T: Real>(field: &Array<T>) -> Box3 {
-    let part = if field.is_real() { field.real_box() } else { field.get_box() };
+    let part = if field.is_real() { field.real_box() } else { field.local_box() };
     if part.is_empty() { Box3::EMPTY } else { part }
 }
 

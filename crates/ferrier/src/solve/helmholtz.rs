@@ -1,6 +1,6 @@
 //! `-laplace(u) + shift * u = f`, on a periodic box.
 
-use crate::spectral::{self, Waves};
+use crate::spectral::{self, WaveNumbers};
 use crate::{Array, Certificate, Data, DataMut, Error, Kind, Operator, Plan, Real, Result};
 
 /// What the two transforms of a solution may have lost, and what they sent.
@@ -56,7 +56,7 @@ impl<T: Real> Helmholtz<T> {
                 "the scales of a solver's plan must cancel, but a round trip multiplies by {both}"
             )));
         }
-        let operator = Box::new(spectral::helmholtz(&Waves::new(recipe, lengths)?, shift));
+        let operator = Box::new(spectral::helmholtz(&WaveNumbers::new(recipe, lengths)?, shift));
         let spectrum = plan.make_output()?;
         Ok(Helmholtz { plan, spectrum, operator, shift })
     }

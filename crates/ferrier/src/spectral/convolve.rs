@@ -46,12 +46,12 @@ impl<T: Real> Convolution<T> {
     /// # Errors
     /// Those of [`Planner::draft`].
     pub fn new(comm: &Comm, problem: &Problem) -> Result<Self> {
-        let problem = problem.clone().output(LayoutSpec::best()).operators(true);
+        let problem = problem.clone().output(LayoutSpec::unconstrained()).operators(true);
         Self::with(Planner::new(&problem).draft(comm)?)
     }
 
     /// The same from a draft, of a problem with operators and the output
-    /// [`LayoutSpec::best`]. Collective; allocates.
+    /// [`LayoutSpec::unconstrained`]. Collective; allocates.
     ///
     /// # Errors
     /// Those of [`Draft::build`]; [`Error::Choice`] for another output.
@@ -107,7 +107,7 @@ impl<T: Real> Convolution<T> {
 /// Does the spectrum stay where the last transform has left it, and are
 /// products of it convolutions?
 fn check<T: Real>(plan: &Plan<T>) -> Result<()> {
-    let periodic = |kind: &Kind| matches!(kind, Kind::None | Kind::Complex | Kind::Real);
+    let periodic = |kind: &Kind| matches!(kind, Kind::Identity | Kind::Complex | Kind::Real);
     if let Some(kind) = plan.recipe().kinds.iter().find(|kind| !periodic(kind)) {
         return Err(Error::Problem(format!("a convolution needs complex or real axes, got {}", kind.name())));
     }

@@ -4,7 +4,7 @@
 //! Operators that multiply each mode ([`laplacian`], [`inverse_laplacian`],
 //! [`helmholtz`], [`derivative`], [`shift()`], [`low_pass`], [`gaussian`],
 //! [`two_thirds`]) go with [`Plan::apply`](crate::Plan::apply), which fuses them with the
-//! transforms; [`Waves`] says which index is which wave number. [`Calculus`] has
+//! transforms; [`WaveNumbers`] says which index is which wave number. [`Calculus`] has
 //! operators on vector fields, [`Convolution`] products with a given spectrum,
 //! [`Products`] those of fields in space, without aliases.
 //!
@@ -13,7 +13,7 @@
 //! use std::f64::consts::TAU;
 //!
 //! // laplace(u) = f on a periodic box, where f = -14 u.
-//! let problem = Problem::r2c([12, 12, 12]).output(LayoutSpec::best()).operators(true);
+//! let problem = Problem::r2c([12, 12, 12]).output(LayoutSpec::unconstrained()).operators(true);
 //! ferrier::ranks(2).run(|comm| {
 //!     let mut plan = Plan::<f64>::new(&comm, &problem)?;
 //!     let x = |i: usize| TAU * i as f64 / 12.0;
@@ -45,5 +45,5 @@ pub use scalar::{
     derivative, gaussian, helmholtz, inverse_laplacian, laplacian, low_pass, shift, two_thirds,
 };
 pub use vector::Calculus;
-pub use walls::{Walls, kinds_between};
-pub use waves::Waves;
+pub use walls::{Boundary, kinds_for};
+pub use waves::WaveNumbers;

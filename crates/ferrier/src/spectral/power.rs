@@ -1,6 +1,6 @@
 //! Power spectra.
 
-use super::Waves;
+use super::WaveNumbers;
 use crate::{Array, Comm, Error, Plan, Real, Result};
 
 /// The modes of a spectrum whose wave vectors are about equally long.
@@ -25,7 +25,7 @@ impl Shell {
 
 /// The power of a spectrum that `plan` made, summed over shells: shell s has
 /// the modes with |k| between s - 1/2 and s + 1/2 times the largest
-/// [`Waves::unit`]. Of a batch all arrays together. Collective; allocates.
+/// [`WaveNumbers::unit`]. Of a batch all arrays together. Collective; allocates.
 ///
 /// # Errors
 /// [`Error::Array`] for an array that is not a complex spectrum of the plan;
@@ -33,12 +33,12 @@ impl Shell {
 pub fn power_spectrum<T: Real>(
     comm: &Comm,
     plan: &Plan<T>,
-    waves: &Waves,
+    waves: &WaveNumbers,
     spectrum: &Array<T>,
 ) -> Result<Vec<Shell>> {
     (0..3).try_for_each(|axis| waves.periodic(axis, "a power spectrum"))?;
     let part = plan.output_box();
-    if !spectrum.is_complex() || spectrum.get_box() != part {
+    if !spectrum.is_complex() || spectrum.local_box() != part {
         return Err(Error::Array(format!("the spectrum must be complex and have the box {part}")));
     }
     let unit = (0..3).map(|axis| waves.unit(axis)).fold(0.0, f64::max);
@@ -61,8 +61,10 @@ pub fn power_spectrum<T: Real>(
     }
     let sums = comm.sum(&sums)?;
     let recipe = plan.recipe();
-    let points: f64 =
-        (0..3).filter(|&a| recipe.kinds[a] != crate::Kind::None).map(|a| recipe.shape[a] as f64).product();
+    let points: f64 = (0..3)
+        .filter(|&a| recipe.kinds[a] != crate::Kind::Identity)
+        .map(|a| recipe.shape[a] as f64)
+        .product();
     let scale = 1.0 / (recipe.scale_forward * points).powi(2) / lines(plan);
     let shell = |(s, pair): (usize, &[f64])| Shell {
         k: s as f64 * unit,
@@ -79,11 +81,11 @@ pub fn power_spectrum<T: Real>(
 /// Over axes that are not transformed the mean is taken.
 fn lines<T: Real>(plan: &Plan<T>) -> f64 {
     let recipe = plan.recipe();
-    (0..3).filter(|&a| recipe.kinds[a] == crate::Kind::None).map(|a| recipe.shape[a] as f64).product()
+    (0..3).filter(|&a| recipe.kinds[a] == crate::Kind::Identity).map(|a| recipe.shape[a] as f64).product()
 }
 
 /// A mode of a halved axis stands for its mirror image too, unless it is its own.
-fn weight(waves: &Waves, index: [usize; 3]) -> f64 {
+fn weight(waves: &WaveNumbers, index: [usize; 3]) -> f64 {
     let alone = |axis: usize| {
         let at = index[waves.place(axis)];
         waves.at(axis, at) == 0.0 || waves.is_nyquist(axis, at)

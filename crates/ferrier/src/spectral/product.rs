@@ -55,9 +55,9 @@ impl<T: Real> Products<T> {
         let fine = [0, 1, 2].map(|a| if periodic(a) { smooth(kept(a) * 3 / 2 + 1) } else { shape[a] });
         let problem = Problem { shape: fine, ..problem.clone() }
             .keep(keep)
-            .output(LayoutSpec::best())
+            .output(LayoutSpec::unconstrained())
             .scale_forward(Scale::Full)
-            .scale_backward(Scale::None);
+            .scale_backward(Scale::Unscaled);
         let plan = Planner::new(&problem).draft::<T>(comm)?.build()?;
         let factors = [plan.make_input()?, plan.make_input()?];
         Ok(Products { plan, factors })

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use super::Waves;
+use super::WaveNumbers;
 use crate::{Formula, Modes, Operator, Real, Result, Run, Tables};
 
 /// Multiplies by a function of the sum of one number per axis, such as the
@@ -126,12 +126,12 @@ pub(super) fn at<'t, R: Copy, T: Real>(tables: &'t [Vec<R>; 3], run: &Run<'_, T>
     (std::array::from_fn(|a| tables[a][first[a]]), &tables[axis][first[axis]..][..run.len()])
 }
 
-fn squares<T: Real>(waves: &Waves) -> [Vec<T>; 3] {
+fn squares<T: Real>(waves: &WaveNumbers) -> [Vec<T>; 3] {
     waves.tables(|axis| waves.table(axis, |k| T::rounded(k * k)), T::zero(), |one, other| one + other)
 }
 
 /// The Laplacian: each mode times -k^2. On axes of every kind.
-pub fn laplacian<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
+pub fn laplacian<T: Real>(waves: &WaveNumbers) -> impl Operator<T> + use<T> {
     let code = "return z * -(a + b + c);";
     OfSum { tables: squares(waves), factor: |square: T| -square, code, constant: T::zero() }
 }
@@ -139,14 +139,14 @@ pub fn laplacian<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
 /// The inverse of the Laplacian: solves laplace(u) = f. A mode with k = 0, which
 /// the Laplacian of nothing has, becomes zero: the solution with mean zero (for
 /// periodic and Neumann boundaries, where f must have mean zero to have one).
-pub fn inverse_laplacian<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
+pub fn inverse_laplacian<T: Real>(waves: &WaveNumbers) -> impl Operator<T> + use<T> {
     let factor = |square: T| if square == T::zero() { T::zero() } else { -(T::one() / square) };
     let code = "REAL square = a + b + c; return z * (square == 0 ? REAL(0) : -(1 / square));";
     OfSum { tables: squares(waves), factor, code, constant: T::zero() }
 }
 
 /// Solves -laplace(u) + shift u = f, for a positive shift: each mode over k^2 + shift.
-pub fn helmholtz<T: Real>(waves: &Waves, shift: f64) -> impl Operator<T> + use<T> {
+pub fn helmholtz<T: Real>(waves: &WaveNumbers, shift: f64) -> impl Operator<T> + use<T> {
     let shift = T::rounded(shift);
     let code = "return z * (1 / (a + b + c + p[0]));";
     let factor = move |square: T| T::one() / (square + shift);
@@ -154,7 +154,7 @@ pub fn helmholtz<T: Real>(waves: &Waves, shift: f64) -> impl Operator<T> + use<T
 }
 
 /// A sharp filter: modes with |k| above `largest` become zero.
-pub fn low_pass<T: Real>(waves: &Waves, largest: f64) -> impl Operator<T> + use<T> {
+pub fn low_pass<T: Real>(waves: &WaveNumbers, largest: f64) -> impl Operator<T> + use<T> {
     // A little more, so that rounding does not decide about modes that lie on the sphere.
     let square = T::rounded(largest * largest) * (T::one() + T::rounded(8.0 * T::PRECISION.epsilon()));
     let code = "return z * (a + b + c <= p[0] ? REAL(1) : REAL(0));";
@@ -163,14 +163,14 @@ pub fn low_pass<T: Real>(waves: &Waves, largest: f64) -> impl Operator<T> + use<
 }
 
 /// A smooth filter: convolution with a Gaussian of standard deviation `sigma`.
-pub fn gaussian<T: Real>(waves: &Waves, sigma: f64) -> impl Operator<T> + use<T> {
+pub fn gaussian<T: Real>(waves: &WaveNumbers, sigma: f64) -> impl Operator<T> + use<T> {
     let bell = |k: f64| T::rounded((-0.5 * (k * sigma).powi(2)).exp());
     Product { tables: waves.tables(|axis| waves.table(axis, bell), T::one(), |one, other| one * other) }
 }
 
 /// The 2/3 rule: on each axis modes above a third of its points become zero,
 /// so that products of two filtered fields have no aliases among the modes that are left.
-pub fn two_thirds<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
+pub fn two_thirds<T: Real>(waves: &WaveNumbers) -> impl Operator<T> + use<T> {
     let table = |axis: usize| {
         let most = waves.points(axis) as f64 / 3.0;
         let keep = |k: f64| waves.unit(axis) == 0.0 || (k / waves.unit(axis)).abs().round() < most;
@@ -184,7 +184,7 @@ pub fn two_thirds<T: Real>(waves: &Waves) -> impl Operator<T> + use<T> {
 ///
 /// # Errors
 /// [`Error::Problem`](crate::Error::Problem) for other kinds of axes.
-pub fn shift<T: Real>(waves: &Waves, by: [f64; 3]) -> Result<impl Operator<T> + use<T>> {
+pub fn shift<T: Real>(waves: &WaveNumbers, by: [f64; 3]) -> Result<impl Operator<T> + use<T>> {
     let table = |axis: usize| -> Result<Vec<Complex<T>>> {
         waves.periodic(axis, "a shift")?;
         let phase = |(i, k): (usize, f64)| {
@@ -203,10 +203,10 @@ pub fn shift<T: Real>(waves: &Waves, by: [f64; 3]) -> Result<impl Operator<T> + 
     Ok(Phases { tables })
 }
 
-/// The first derivative along an axis; see [`Waves`] for the Nyquist mode.
+/// The first derivative along an axis; see [`WaveNumbers`] for the Nyquist mode.
 ///
 /// # Errors
 /// [`Error::Problem`](crate::Error::Problem) for an axis that is neither complex nor real.
-pub fn derivative<T: Real>(waves: &Waves, axis: usize) -> Result<impl Operator<T> + use<T>> {
+pub fn derivative<T: Real>(waves: &WaveNumbers, axis: usize) -> Result<impl Operator<T> + use<T>> {
     Ok(Derivative { axis: waves.place(axis), waves: waves.odd(axis)? })
 }

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use super::Waves;
+use super::WaveNumbers;
 use crate::plan::Rows;
 use crate::{Array, Comm, Data, DataMut, LayoutSpec, Modes, Operator, Plan, Planner, Problem, Real, Result};
 
@@ -37,7 +37,7 @@ pub struct Calculus<T: Real> {
     odd: [Vec<T>; 3],
     /// The axis of the spectrum along which those of each axis lie.
     places: [usize; 3],
-    waves: Waves,
+    waves: WaveNumbers,
 }
 
 impl<T: Real> Calculus<T> {
@@ -45,11 +45,11 @@ impl<T: Real> Calculus<T> {
     /// output layout does not matter, its batch is one field. Collective; allocates.
     ///
     /// # Errors
-    /// Those of [`Planner::draft`] and [`Waves::new`]; axes that are not periodic.
+    /// Those of [`Planner::draft`] and [`WaveNumbers::new`]; axes that are not periodic.
     pub fn new(comm: &Comm, problem: &Problem, lengths: [f64; 3]) -> Result<Self> {
-        let problem = problem.clone().output(LayoutSpec::best()).batch(1).operators(true);
+        let problem = problem.clone().output(LayoutSpec::unconstrained()).batch(1).operators(true);
         let plan = Planner::new(&problem).draft::<T>(comm)?.build()?;
-        let waves = Waves::new(plan.recipe(), lengths)?;
+        let waves = WaveNumbers::new(plan.recipe(), lengths)?;
         let odd = [waves.odd(0)?, waves.odd(1)?, waves.odd(2)?];
         let spectra = [plan.make_output()?, plan.make_output()?, plan.make_output()?];
         let places = [0, 1, 2].map(|axis| waves.place(axis));
@@ -62,7 +62,7 @@ impl<T: Real> Calculus<T> {
     }
 
     /// The wave numbers.
-    pub fn waves(&self) -> &Waves {
+    pub fn waves(&self) -> &WaveNumbers {
         &self.waves
     }
 

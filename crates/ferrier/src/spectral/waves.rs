@@ -27,7 +27,7 @@ use crate::{Error, Keep, Kind, Real, Recipe, Result};
 /// derivatives) take it as zero, because a real field must have a real
 /// derivative, and a shift takes the real part of its factor there.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Waves {
+pub struct WaveNumbers {
     /// Wave number of each index; by columns, where there are some.
     numbers: [Vec<f64>; 3],
     /// Does an index stand for both signs?
@@ -41,14 +41,14 @@ pub struct Waves {
     columns: Option<Columns>,
 }
 
-impl Waves {
+impl WaveNumbers {
     /// The wave numbers of what a plan of this recipe makes of a box with
     /// sides of these lengths.
     ///
     /// # Errors
     /// [`Error::Problem`] for a length that is not positive, and for a long
     /// 1-D transform, whose two axes have no wave numbers of their own.
-    pub fn new(recipe: &Recipe, lengths: [f64; 3]) -> Result<Waves> {
+    pub fn new(recipe: &Recipe, lengths: [f64; 3]) -> Result<WaveNumbers> {
         if let Some(length) = lengths.iter().find(|&&length| !(length > 0.0 && length.is_finite())) {
             return Err(Error::Problem(format!("the sides of the box must be positive, got {length}")));
         }
@@ -67,7 +67,7 @@ impl Waves {
             }
         };
         let [a, b, c] = [axis(0), axis(1), axis(2)];
-        Ok(Waves {
+        Ok(WaveNumbers {
             nyquist: [a.nyquist, b.nyquist, c.nyquist],
             unit: [a.unit, b.unit, c.unit],
             numbers: [a.numbers, b.numbers, c.numbers],
@@ -122,7 +122,7 @@ impl Waves {
     /// `what` needs axes with both signs of wave numbers.
     pub(super) fn periodic(&self, axis: usize, what: &str) -> Result<()> {
         let kind = self.kinds[axis];
-        if matches!(kind, Kind::None | Kind::Complex | Kind::Real) {
+        if matches!(kind, Kind::Identity | Kind::Complex | Kind::Real) {
             return Ok(());
         }
         Err(Error::Problem(format!(
@@ -178,7 +178,7 @@ impl Axis {
         let modes: Vec<usize> =
             recipe.modes(axis).iter().flat_map(|run| run.line..run.line + run.len).collect();
         let (unit, first) = match kind {
-            Kind::None => (0.0, 0.0),
+            Kind::Identity => (0.0, 0.0),
             Kind::Complex | Kind::Real => (TAU / length, 0.0),
             Kind::Dct1 | Kind::Dct2 => (PI / length, 0.0),
             Kind::Dst1 | Kind::Dst2 => (PI / length, 1.0),

@@ -17,7 +17,7 @@ pub enum Call {
 
 /// When it is worth looking again; what comes first is the least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum News {
+pub enum WakeHint {
     /// There is something to do.
     Now,
     /// Something will have come by then.
@@ -29,7 +29,7 @@ pub enum News {
 /// An exchange of parts, ready to be started over and over. Several may be in
 /// flight at once; those that are collectives are started in one order on
 /// every rank.
-pub trait Flight: Send + Sync {
+pub trait Transfer: Send + Sync {
     /// Starts it. Does not wait for others.
     ///
     /// # Errors
@@ -60,7 +60,7 @@ pub trait Flight: Send + Sync {
     /// Where a rank has failed or left. Then it is over as well.
     fn test(&self) -> Result<bool>;
     /// What the next test would find.
-    fn news(&self) -> News;
+    fn news(&self) -> WakeHint;
     /// Returns when all has come and gone. Makes no progress on other flights.
     ///
     /// # Errors
@@ -81,7 +81,7 @@ pub trait Flight: Send + Sync {
 }
 
 /// Counters that the ranks of a node share. They only grow.
-pub trait Tally: Send + Sync {
+pub trait NodeCounters: Send + Sync {
     /// Counts one more.
     fn add(&self, counter: usize);
     /// Whether a counter has come so far.

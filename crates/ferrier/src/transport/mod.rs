@@ -13,7 +13,7 @@ use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-pub use flight::{Call, Flight, News, Tally};
+pub use flight::{Call, NodeCounters, Transfer, WakeHint};
 pub use threads::{Ranks, Wire, ranks};
 pub(crate) use waiting::{Backoff, Bell, BusyThreads};
 
@@ -31,10 +31,10 @@ pub struct Part {
 }
 
 /// Pointers that a rank lends to its group for the length of a call.
-pub type Lent = [usize; LENT];
+pub type Exposed = [usize; EXPOSED];
 
 /// How many pointers a rank can lend at once: input, output, work.
-pub const LENT: usize = 3;
+pub const EXPOSED: usize = 3;
 
 /// Memory that the ranks of a node can all reach; see [`Transport::shared`].
 pub struct Shared {
@@ -69,7 +69,7 @@ pub trait Window: Send + Sync {
     /// Whether what was put in a lane has arrived.
     fn landed(&self, lane: usize) -> Result<bool>;
     /// When `landed` may say another thing.
-    fn landing(&self, lane: usize) -> News;
+    fn landing(&self, lane: usize) -> WakeHint;
     /// Sets a word of another rank. What landed before is seen before.
     fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()>;
     /// A word of this rank.
@@ -112,11 +112,11 @@ pub trait Transport: Send + Sync {
     fn node_barrier(&self) -> Result<()>;
     /// Makes ready an exchange of at most one part for and from each rank.
     /// Collective; allocates, so that flights need not.
-    fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>>;
+    fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Transfer>>;
     /// The same, but parts stay where their senders stored them, to be loaded
     /// there when they have come: what is sent is lent as well. `None`, on
     /// every rank, where that cannot be. Collective; allocates.
-    fn loan(&self, _sent: &[Part], _received: &[Part]) -> Result<Option<Box<dyn Flight>>> {
+    fn loan(&self, _sent: &[Part], _received: &[Part]) -> Result<Option<Box<dyn Transfer>>> {
         Ok(None)
     }
     /// May another thread of this process test flights?
@@ -133,10 +133,10 @@ pub trait Transport: Send + Sync {
         Ok(false)
     }
     /// Counters for the ranks of a node, zero at first. Collective; allocates.
-    fn tally(&self, counters: usize) -> Result<Box<dyn Tally>>;
+    fn tally(&self, counters: usize) -> Result<Box<dyn NodeCounters>>;
     /// Returns when there is news, or earlier: where flights are all there is
     /// to do. Not collective.
-    fn rest(&self, news: &mut dyn FnMut() -> News);
+    fn rest(&self, news: &mut dyn FnMut() -> WakeHint);
     /// Ends a [`rest`](Transport::rest) of this rank that another of its
     /// threads has news for.
     fn nudge(&self) {}
@@ -159,7 +159,7 @@ pub trait Transport: Send + Sync {
     /// [`give_back`](Transport::give_back) returns. False, on every rank of the
     /// node, where an input or output lies in memory that others cannot reach;
     /// a work area must not.
-    fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool>;
+    fn lend(&self, own: Exposed, all: &mut [Exposed]) -> Result<bool>;
     /// Runs `work`, which may touch what others have lent; not collective.
     /// Not entered once the group has failed, and where `work` panics the
     /// group fails.
@@ -209,8 +209,8 @@ impl Comm {
     }
 
     /// One rank: the calling thread, with as many threads as there are cores.
-    pub fn solo() -> Comm {
-        Comm::new(threads::solo(), crate::machine::cores())
+    pub fn one_rank() -> Comm {
+        Comm::new(threads::one_rank(), crate::machine::cores())
     }
 
     /// The same group, with `threads` threads inside this rank (at least one).

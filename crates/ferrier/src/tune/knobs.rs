@@ -6,7 +6,8 @@ use crate::exchange::{EXCHANGES, Member, Way};
 use crate::kernel::KERNELS;
 use crate::layout::factor_pairs;
 use crate::{
-    Choice, Comm, MemoryUse, Overlap, Path, Precision, Problem, Progress, Recipe, Step, Tiling, design,
+    Choice, Comm, Decomposition, MemoryUse, Overlap, Precision, Problem, Progress, Recipe, Step, Tiling,
+    design,
 };
 
 /// What decides which values make sense.
@@ -129,8 +130,8 @@ fn grids(site: &Site<'_>) -> Option<Parameter> {
 
 fn set_grid(choice: &mut Choice, value: &Value) {
     match value.name() {
-        "slab" => choice.path = Some(Path::Slab),
-        "pencil" => choice.path = Some(Path::Pencil),
+        "slab" => choice.path = Some(Decomposition::Slab),
+        "pencil" => choice.path = Some(Decomposition::Pencil),
         grid => choice.grid = numbers(grid, 'x').and_then(|list| list.try_into().ok()),
     }
 }
@@ -424,7 +425,7 @@ mod tests {
             knobs.choice(&point)
         };
         assert_eq!(set("grid", "3x4"), Choice { grid: Some([3, 4]), ..given.clone() });
-        assert_eq!(set("grid", "slab"), Choice { path: Some(Path::Slab), ..given.clone() });
+        assert_eq!(set("grid", "slab"), Choice { path: Some(Decomposition::Slab), ..given.clone() });
         assert_eq!(set("axes", "1,2,0"), Choice { axes: Some(vec![1, 2, 0]), ..given.clone() });
         assert_eq!(set("ranks", "8"), Choice { ranks: Some(8), ..given.clone() });
         assert_eq!(set("threads", "6"), Choice { threads: Some(6), ..given.clone() });

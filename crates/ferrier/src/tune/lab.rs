@@ -203,7 +203,7 @@ type Entry<T> = (Choice, Contestant<T>);
 impl<T: Real> Lab<T> {
     fn new(comm: &Comm, problem: &Problem) -> Self {
         // Values that grew or shrank from run to run would end as infinities or, worse, denormals.
-        let problem = problem.clone().scale_forward(Scale::None).scale_backward(Scale::Full);
+        let problem = problem.clone().scale_forward(Scale::Unscaled).scale_backward(Scale::Full);
         let shared = comm.transport().lends_all();
         let work = Workspace::new(0).ok();
         let common = work.filter(|_| shared).map(|work| Common { arrays: None, work, bytes: 0 });

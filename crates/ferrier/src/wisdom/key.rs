@@ -73,8 +73,8 @@ fn modes_text(problem: &Problem) -> String {
     if problem.keep != [Keep::All; 3] {
         words.push(format!("keep {:?}", problem.keep));
     }
-    if problem.filled != [None; 3] {
-        words.push(format!("filled {:?}", problem.filled));
+    if problem.support != [None; 3] {
+        words.push(format!("filled {:?}", problem.support));
     }
     if let Some(radii) = problem.sphere {
         words.push(format!("sphere {radii:?}"));

@@ -22,7 +22,7 @@ use serde_json::Value;
 pub use key::{MachineKey, ProblemKey};
 
 use crate::tune::{self, Effort, Options, Outcome};
-use crate::{Choice, Comm, Error, Problem, Real, Result, Speeds, design};
+use crate::{Choice, Comm, Error, MachineSpeeds, Problem, Real, Result, design};
 use file::There;
 
 /// Where wisdom comes from.
@@ -100,7 +100,7 @@ pub struct Measured {
     /// Which machine, and how it was used.
     pub machine: MachineKey,
     /// What was measured.
-    pub speeds: Speeds,
+    pub speeds: MachineSpeeds,
     /// When, in seconds since 1970.
     pub found: u64,
 }
@@ -179,7 +179,7 @@ impl Wisdom {
 
     /// The speeds of a machine: measured with as many ranks, else of one that
     /// differs in nothing but the ranks and threads; the latest.
-    pub fn speeds(&self, machine: &MachineKey) -> Option<Speeds> {
+    pub fn speeds(&self, machine: &MachineKey) -> Option<MachineSpeeds> {
         let alike = |other: &MachineKey| {
             let MachineKey { ranks, nodes, threads, .. } = machine.clone();
             (other.nodes > 1) == (nodes > 1)
@@ -258,7 +258,7 @@ pub(crate) struct Advice {
     pub choice: Choice,
     pub known: Option<Known>,
     /// What to judge the rest by, where that was measured.
-    pub speeds: Option<Speeds>,
+    pub speeds: Option<MachineSpeeds>,
 }
 
 impl Advice {
@@ -301,7 +301,7 @@ pub(crate) fn advice<T: Real>(
         return Ok(advice.unwrap_or(Advice::none(given)));
     }
     let outcome = tune::tune::<T>(comm, problem, &given, &options, &mut |_| ())?;
-    let speeds = Speeds::measure(comm)?;
+    let speeds = MachineSpeeds::measure(comm)?;
     note::<T>(comm, problem, &given, &outcome, Some(speeds), source);
     Ok(Advice::none(outcome.choice))
 }
@@ -325,7 +325,7 @@ fn remember(
     path: &Path,
     (problem, machine): (ProblemKey, MachineKey),
     outcome: &Outcome,
-    speeds: Option<Speeds>,
+    speeds: Option<MachineSpeeds>,
 ) -> Result<()> {
     let measured = speeds.map(|speeds| Measured { machine: machine.clone(), speeds, found: now() });
     let entry = Entry {
@@ -351,7 +351,7 @@ pub(crate) fn note<T: Real>(
     problem: &Problem,
     given: &Choice,
     outcome: &Outcome,
-    speeds: Option<Speeds>,
+    speeds: Option<MachineSpeeds>,
     source: &Source,
 ) {
     let Some(path) = source.path().filter(|_| comm.rank() == 0) else { return };
@@ -383,7 +383,7 @@ pub fn learn<T: Real>(
     path: Option<&Path>,
 ) -> Result<Option<PathBuf>> {
     let about = keys::<T>(comm, problem, given)?;
-    let speeds = Speeds::measure(comm)?;
+    let speeds = MachineSpeeds::measure(comm)?;
     let path = path.map(Path::to_path_buf).or_else(user_file).filter(|_| comm.rank() == 0);
     if let Some(path) = &path {
         remember(path, about, outcome, Some(speeds))?;

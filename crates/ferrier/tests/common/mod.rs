@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use ferrier::{
-    Box3, Choice, Comm, LayoutSpec, MemoryUse, Order, Overlap, Path, Plan, Planner, Problem, Progress, Real,
-    Result, Scale, Tiling, exchange, kernel,
+    Box3, Choice, Comm, Decomposition, LayoutSpec, MemoryUse, Order, Overlap, Plan, Planner, Problem,
+    Progress, Real, Result, Scale, Tiling, exchange, kernel,
 };
 use ferrier_test::dft::{Direction, dft, indices, keep_half};
 use ferrier_test::tiling::walk;
@@ -60,7 +60,7 @@ pub fn nodes(exchange: &str, ranks: usize, turn: usize) -> usize {
 /// These members; what else may be chosen, at random. None of it may matter.
 pub fn any_choice(exchange: &str, kernel: &str, ranks: usize, rng: &mut Rng) -> Choice {
     Choice {
-        path: *rng.pick(&[None, None, Some(Path::Slab), Some(Path::Pencil)]),
+        path: *rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]),
         ranks: *rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]),
         fuse: *rng.pick(&[None, None, Some(true), Some(false)]),
         stream: *rng.pick(&[None, None, Some(true)]),
@@ -93,7 +93,7 @@ fn spec(split: Split, order: [usize; 3], shape: [usize; 3], ranks: usize, rng: &
         Split::Bricks => LayoutSpec::bricks(),
         Split::Slabs(axis) => LayoutSpec::slabs(axis),
         Split::Pencils(axis) => LayoutSpec::pencils(axis),
-        Split::Best => LayoutSpec::best(),
+        Split::Best => LayoutSpec::unconstrained(),
         Split::Boxes => {
             LayoutSpec::boxes(ferrier_test::tiles(shape, ranks, rng).into_iter().map(box3).collect())
         }
@@ -103,7 +103,7 @@ fn spec(split: Split, order: [usize; 3], shape: [usize; 3], ranks: usize, rng: &
 
 fn scale(scale: ferrier_test::Scale) -> Scale {
     match scale {
-        ferrier_test::Scale::None => Scale::None,
+        ferrier_test::Scale::None => Scale::Unscaled,
         ferrier_test::Scale::Full => Scale::Full,
         ferrier_test::Scale::Symmetric => Scale::Symmetric,
     }

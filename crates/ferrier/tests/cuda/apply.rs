@@ -1,7 +1,7 @@
 //! Operators on a GPU, against the CPU's plan.
 
 use ferrier::cuda::Gpu;
-use ferrier::spectral::{self, Waves};
+use ferrier::spectral::{self, WaveNumbers};
 use ferrier::{
     Box3, Choice, Comm, Complex, Data, Error, Formula, Keep, LayoutSpec, Modes, Operator, Overlap, Planner,
     Problem, Result, Tables, Tiling, pointwise,
@@ -169,7 +169,7 @@ fn formulas_meet_the_right_modes() {
         let problem = match rng.below(3) {
             0 => problem.input(LayoutSpec::bricks()),
             1 => problem.input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0)),
-            _ => problem.output(LayoutSpec::best()),
+            _ => problem.output(LayoutSpec::unconstrained()),
         };
         let problem = problem.batch(1 + rng.below(3)).operators(true);
         let exchange = *rng.pick(&["direct", "all_to_allv", "point_to_point"]);
@@ -202,7 +202,7 @@ fn formulas_meet_the_right_modes() {
 fn operators_of_the_library_agree_with_the_cpu() {
     let Some(gpu) = gpu() else { return };
     let _watchdog = watchdog(200);
-    type Make = fn(&Waves) -> Result<Box<dyn Operator<f64>>>;
+    type Make = fn(&WaveNumbers) -> Result<Box<dyn Operator<f64>>>;
     let makers: [(&str, Make); 8] = [
         ("laplacian", |waves| Ok(Box::new(spectral::laplacian(waves)))),
         ("inverse", |waves| Ok(Box::new(spectral::inverse_laplacian(waves)))),
@@ -214,11 +214,11 @@ fn operators_of_the_library_agree_with_the_cpu() {
         ("derivative", |waves| Ok(Box::new(spectral::derivative(waves, 1)?))),
     ];
     for problem in [Problem::c2c([16, 24, 20]), Problem::r2c([12, 18, 32])] {
-        let problem = problem.output(LayoutSpec::best()).operators(true);
+        let problem = problem.output(LayoutSpec::unconstrained()).operators(true);
         let outcome = ferrier::ranks(2).run(|comm| {
             let mut host = Planner::new(&problem).draft::<f64>(&comm)?.build()?;
             let mut plan = planner(&problem, &Choice::default(), &gpu).draft::<f64>(&comm)?.build()?;
-            let waves = Waves::new(plan.recipe(), [1.0, 2.0, 3.0])?;
+            let waves = WaveNumbers::new(plan.recipe(), [1.0, 2.0, 3.0])?;
             let (mut input, mut want, mut got) = (host.make_input()?, host.make_input()?, host.make_input()?);
             noise(&mut input, 5);
             let (mut from, mut to) = (plan.make_input()?, plan.make_input()?);
@@ -240,7 +240,7 @@ fn operators_of_the_library_agree_with_the_cpu() {
 #[test]
 fn operators_that_cannot_be_are_refused() {
     let Some(gpu) = gpu() else { return };
-    let comm = Comm::solo();
+    let comm = Comm::one_rank();
     let problem = Problem::c2c([4, 6, 8]);
     let build = |problem: &Problem| planner(problem, &Choice::default(), &gpu).draft::<f64>(&comm)?.build();
     let mut without = build(&problem).unwrap();

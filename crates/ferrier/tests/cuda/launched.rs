@@ -119,12 +119,12 @@ fn body() {
 
 /// An operator, with messages on the way there and back.
 fn apply(comm: &Comm, gpu: &Gpu) {
-    let problem = Problem::c2c([16, 12, 20]).output(LayoutSpec::best()).operators(true);
+    let problem = Problem::c2c([16, 12, 20]).output(LayoutSpec::unconstrained()).operators(true);
     let mut host = Planner::new(&problem).draft::<f64>(comm).unwrap().build().unwrap();
     let mut plan = planner(&problem, &Choice::default(), gpu).draft::<f64>(comm).unwrap().build().unwrap();
     let (mut input, mut want) = (host.make_input().unwrap(), host.make_input().unwrap());
     input.fill_complex(|_, [i, j, k]| Complex::new((i * j) as f64 + 0.5, (k * k) as f64 - 3.0));
-    let waves = ferrier::spectral::Waves::new(plan.recipe(), [1.0; 3]).unwrap();
+    let waves = ferrier::spectral::WaveNumbers::new(plan.recipe(), [1.0; 3]).unwrap();
     let operator = ferrier::spectral::helmholtz(&waves, 2.0);
     host.apply(&input, &mut want, &operator).unwrap();
     let (mut from, mut to) = (plan.make_input().unwrap(), plan.make_input().unwrap());

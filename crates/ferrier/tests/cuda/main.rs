@@ -13,7 +13,7 @@ mod speed;
 
 use common::{Local, Number, Oracle, Part, any_overlap, from_f64, problem, source, tile, to_f64};
 use ferrier::cuda::{CudaPlanner, DeviceArray, Gpu, Plan, RawArray};
-use ferrier::{Choice, Comm, Complex, Device, Error, Path, Planner, Problem, Result};
+use ferrier::{Choice, Comm, Complex, Decomposition, Device, Error, Planner, Problem, Result};
 use ferrier_test::cases::cases;
 use ferrier_test::{Case, Errors, Kind, Rng, tolerance, watchdog};
 
@@ -194,7 +194,7 @@ fn table(ranks: usize) {
         let choice = Choice {
             exchange: Some(exchange.into()),
             kernel: Some(kernel.into()),
-            path: *rng.pick(&[None, None, Some(Path::Slab), Some(Path::Pencil)]),
+            path: *rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]),
             ranks: *rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]),
             overlap: rng.pick(&[false, true]).then(|| any_overlap(&mut rng)),
             ..Choice::default()
@@ -321,7 +321,7 @@ fn against_cpu_with<T: Number>(comm: &Comm, gpu: &Gpu, problem: &Problem, choice
 fn streams_and_pointers_of_the_caller_work() {
     let Some(gpu) = gpu() else { return };
     let stream = gpu.context().new_stream().unwrap();
-    let comm = Comm::solo();
+    let comm = Comm::one_rank();
     let mut plan = planner(&Problem::c2c([4, 6, 8]), &Choice::default(), &gpu)
         .draft::<f64>(&comm)
         .unwrap()
@@ -408,7 +408,8 @@ fn ranks_that_want_different_things_get_the_same_error() {
         "{told:?}"
     );
     let wrong = Choice { kernel: Some("fftw".into()), ..Choice::default() };
-    let error = planner(&Problem::c2c([4, 4, 4]), &wrong, &gpu).draft::<f64>(&Comm::solo()).err().unwrap();
+    let error =
+        planner(&Problem::c2c([4, 4, 4]), &wrong, &gpu).draft::<f64>(&Comm::one_rank()).err().unwrap();
     assert!(error.to_string().contains("native, cufft"), "{error}");
 }
 

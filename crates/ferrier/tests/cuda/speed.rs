@@ -66,11 +66,11 @@ where
     T: Number + DeviceRepr + ValidAsZeroBits,
 {
     let stream = gpu.context().new_stream().unwrap();
-    let (comm, shape) = (Comm::solo(), [512, 510, 514]);
+    let (comm, shape) = (Comm::one_rank(), [512, 510, 514]);
     let numbers: usize = shape.iter().product();
     for (what, order) in [("in order", [0, 1, 2]), ("planes apart", [1, 0, 2]), ("turned", [2, 1, 0])] {
         let layout = |axes| LayoutSpec::slabs(0).order(Order::new(axes).unwrap());
-        let problem = Problem::mixed(shape, [Kind::None; 3]).complex_values();
+        let problem = Problem::mixed(shape, [Kind::Identity; 3]).complex_values();
         let problem = problem.input(layout([0, 1, 2])).output(layout(order));
         let mut plan = planner(&problem, &Choice::default(), gpu).draft::<T>(&comm).unwrap().build().unwrap();
         plan.set_stream(&stream).unwrap();

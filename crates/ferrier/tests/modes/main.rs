@@ -7,7 +7,9 @@ mod common;
 mod setup;
 
 use common::{MODES, any_choice, choice, exchanges, kernels, plan_of};
-use ferrier::{Choice, DataMut, Keep, Kind, LayoutSpec, Order, Path, Plan, Precision, Problem, Scale};
+use ferrier::{
+    Choice, DataMut, Decomposition, Keep, Kind, LayoutSpec, Order, Plan, Precision, Problem, Scale,
+};
 use ferrier_test::{Field, Rng, watchdog};
 use num_complex::Complex;
 use setup::{How, Setup, WAVES, axis, check, run};
@@ -15,7 +17,7 @@ use setup::{How, Setup, WAVES, axis, check, run};
 fn any_keep(kind: Kind, n: usize, rng: &mut Rng) -> Keep {
     let modes = axis(kind).modes(n);
     match rng.below(4) {
-        _ if kind == Kind::None => Keep::All,
+        _ if kind == Kind::Identity => Keep::All,
         0 => Keep::All,
         1 => {
             let from = rng.below(modes);
@@ -42,7 +44,7 @@ fn any_setup(ranks: usize, rng: &mut Rng) -> Setup {
     // Mostly Fourier, with and without a halved axis.
     let flavour = rng.below(4);
     let mut kinds = [0, 1, 2].map(|d| match (flavour, rng.below(6)) {
-        (_, 0) => Kind::None,
+        (_, 0) => Kind::Identity,
         (0, _) | (2, 1..=3) => Kind::Complex,
         (1, _) => Kind::Complex,
         _ => match *rng.pick(&WAVES) {
@@ -59,17 +61,17 @@ fn any_setup(ranks: usize, rng: &mut Rng) -> Setup {
         if rng.below(3) > 0 {
             setup.keep[d] = any_keep(kinds[d], shape[d], rng);
         }
-        if rng.below(4) == 0 && kinds[d] != Kind::None {
+        if rng.below(4) == 0 && kinds[d] != Kind::Identity {
             let from = rng.below(shape[d]);
             setup.filled[d] = Some((from, from + 1 + rng.below(shape[d] - from)));
         }
     }
-    let scales = [Scale::None, Scale::Full, Scale::Symmetric];
+    let scales = [Scale::Unscaled, Scale::Full, Scale::Symmetric];
     setup.scale = (*rng.pick(&scales), *rng.pick(&scales));
     setup.batch = *rng.pick(&[1, 1, 2, 3]);
     setup.input = any_layout(setup.points().map(|list| list.len()), ranks, rng);
     setup.output = match rng.below(6) {
-        0 => LayoutSpec::best().order(*rng.pick(&Order::ALL)),
+        0 => LayoutSpec::unconstrained().order(*rng.pick(&Order::ALL)),
         _ => any_layout(setup.modes().map(|list| list.len()), ranks, rng),
     };
     setup
@@ -92,7 +94,7 @@ fn any_sphere(ranks: usize, rng: &mut Rng) -> Setup {
     setup.batch = *rng.pick(&[1, 1, 2]);
     setup.input = any_layout(setup.points().map(|list| list.len()), ranks, rng);
     setup.output = match rng.below(3) {
-        0 => LayoutSpec::best().order(*rng.pick(&Order::ALL)),
+        0 => LayoutSpec::unconstrained().order(*rng.pick(&Order::ALL)),
         1 => LayoutSpec::slabs(1),
         _ => any_layout(setup.held().0, ranks, rng),
     };
@@ -159,8 +161,11 @@ fn columns_are_shared_out_evenly() {
 #[test]
 fn all_waves_on_all_axes() {
     let _watchdog = watchdog(120);
-    let norms =
-        [(Scale::None, Scale::Full), (Scale::Symmetric, Scale::Symmetric), (Scale::Full, Scale::None)];
+    let norms = [
+        (Scale::Unscaled, Scale::Full),
+        (Scale::Symmetric, Scale::Symmetric),
+        (Scale::Full, Scale::Unscaled),
+    ];
     let mut turn = 0;
     for wave in WAVES {
         for ranks in 1..=8 {
@@ -231,12 +236,12 @@ fn bytes_are_those_of_the_boxes() {
     };
     let cube = || Problem::c2c([32, 32, 32]).input(LayoutSpec::slabs(0)).output(LayoutSpec::slabs(1));
     let (whole, half) = (cube(), cube().keep([Keep::Lowest(16); 3]));
-    let slab = Choice { path: Some(Path::Slab), ..Choice::default() };
+    let slab = Choice { path: Some(Decomposition::Slab), ..Choice::default() };
     assert_eq!(wire(&whole, &slab), 32 * 32 * 32 * 16 * 3 / 4);
     assert_eq!(wire(&whole, &slab), 4 * wire(&half, &slab));
     assert_eq!(wire(&whole, &Choice::default()), 4 * wire(&half, &Choice::default()));
     // Pencils: half after the first axis, a quarter after the second.
-    let pencil = Choice { path: Some(Path::Pencil), grid: Some([2, 2]), ..Choice::default() };
+    let pencil = Choice { path: Some(Decomposition::Pencil), grid: Some([2, 2]), ..Choice::default() };
     let pencils = |keep| {
         let problem = Problem::c2c([32, 32, 32]).input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0));
         wire(&problem.keep([keep; 3]), &pencil)
@@ -244,7 +249,7 @@ fn bytes_are_those_of_the_boxes() {
     assert_eq!(pencils(Keep::All), 2 * 32 * 32 * 32 * 16 / 2);
     assert_eq!(pencils(Keep::Lowest(16)), (32 * 32 * 16 + 32 * 16 * 16) * 16 / 2);
     // What is padded with zeros is not sent either, and what was counted is what is moved.
-    let padded = half.filled(2, 0..8);
+    let padded = half.support(2, 0..8);
     for exchange in exchanges().into_iter().filter(|name| *name != "direct") {
         let choice = choice(exchange, kernels()[0]);
         let moved = ferrier::ranks(4).nodes(4).run(|comm| {
@@ -311,7 +316,7 @@ fn the_highest_of_an_even_number_of_modes() {
     let real = Problem::r2c([1, 1, 8]).keep([Keep::All, Keep::All, Keep::Lowest(4)]);
     assert_eq!(complex.kept_modes(2), [0, 1, 6, 7]);
     assert_eq!(real.kept_modes(2), [0, 1, 2]);
-    let comm = ferrier::Comm::solo();
+    let comm = ferrier::Comm::one_rank();
     let mut plan = Plan::<f64>::new(&comm, &complex).unwrap();
     let (mut x, mut y) = (plan.make_input().unwrap(), plan.make_output().unwrap());
     for (sign, want) in [(1.0, 0.0), (-1.0, 8.0)] {
@@ -349,8 +354,8 @@ fn what_makes_no_sense_is_refused() {
         Problem::c2c([4, 4, 4]).axes(&[1, 2]).keep([Keep::Lowest(2), Keep::All, Keep::All]),
         &["axis 0", "not transformed"],
     );
-    bad(Problem::c2c([4, 4, 4]).filled(0, 2..5), &["axis 0", "2..5"]);
-    bad(Problem::c2c([4, 4, 4]).axes(&[1, 2]).filled(0, 0..2), &["axis 0", "not transformed"]);
+    bad(Problem::c2c([4, 4, 4]).support(0, 2..5), &["axis 0", "2..5"]);
+    bad(Problem::c2c([4, 4, 4]).axes(&[1, 2]).support(0, 0..2), &["axis 0", "not transformed"]);
     let text = "dct5".parse::<Kind>().unwrap_err().to_string();
     assert!(text.contains("dct5") && text.contains("dst4"), "{text}");
 }

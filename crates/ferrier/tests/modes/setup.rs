@@ -16,7 +16,7 @@ pub const WAVES: [Kind; 8] =
 /// A kind in the oracle's words.
 pub fn axis(kind: Kind) -> Axis {
     match kind {
-        Kind::None => Axis::Same,
+        Kind::Identity => Axis::Same,
         Kind::Complex => Axis::Complex,
         Kind::Real => Axis::Half,
         _ => Axis::Wave(Wave::ALL[WAVES.iter().position(|wave| *wave == kind).unwrap()]),
@@ -47,7 +47,7 @@ impl Setup {
             filled: [None; 3],
             complex_values: false,
             sphere: None,
-            scale: (Scale::None, Scale::Full),
+            scale: (Scale::Unscaled, Scale::Full),
             batch: 1,
             input: LayoutSpec::slabs(0),
             output: LayoutSpec::slabs(0),
@@ -67,7 +67,7 @@ impl Setup {
         problem = problem.output(self.output.clone());
         for (axis, range) in self.filled.iter().enumerate() {
             if let Some((from, to)) = *range {
-                problem = problem.filled(axis, from..to);
+                problem = problem.support(axis, from..to);
             }
         }
         if self.complex_values { problem.complex_values() } else { problem }
@@ -159,7 +159,7 @@ impl Setup {
     /// What must come out, and how large a value of the whole array is in the mean.
     pub fn wanted<T: Number>(&self, b: usize) -> [(Vec<Complex<f64>>, f64); 2] {
         let factor = |scale: Scale| match scale {
-            Scale::None => 1.0,
+            Scale::Unscaled => 1.0,
             Scale::Full => 1.0 / self.sizes() as f64,
             Scale::Symmetric => 1.0 / (self.sizes() as f64).sqrt(),
         };

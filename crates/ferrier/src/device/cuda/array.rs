@@ -68,7 +68,7 @@ impl<T: Real> DeviceArray<T> {
     }
 
     /// This rank's box of global indices (of the complex array where it can be both).
-    pub fn get_box(&self) -> Box3 {
+    pub fn local_box(&self) -> Box3 {
         self.complex.or(self.real).map_or(Box3::EMPTY, |geometry| geometry.part)
     }
 

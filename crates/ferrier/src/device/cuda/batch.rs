@@ -8,7 +8,7 @@ use crate::modes::held;
 use crate::plan::geometry::Geometry;
 use crate::plan::lines::Axes;
 use crate::plan::lower::{Base, Piece};
-use crate::plan::schedule::Leg;
+use crate::plan::schedule::AxisTransform;
 use crate::{Box3, Order, Real, Result};
 
 /// Lines gathered into scratch, transformed there by cuFFT, and scattered.
@@ -43,23 +43,23 @@ impl<T: Real> Binder<'_, T> {
     /// Lines by cuFFT, by way of scratch. `first`: the first array of the batch.
     pub(super) fn batch(
         &mut self,
-        leg: &Leg,
+        transform: &AxisTransform,
         domain: [&Box3; 2],
         first: usize,
         [from, to]: [&[Piece]; 2],
     ) -> Result<Batch> {
-        let (spec, number, batch) = (leg.spec, size_of::<T>(), self.arrays);
-        let (others, kind) = ([1, 2].map(|a| (leg.axis + a) % 3), spec.kind);
-        let axes = Axes { along: leg.axis, lanes: others[1], planes: others[0] };
-        let touched = Touching::of(leg, axes, first);
+        let (spec, number, batch) = (transform.spec, size_of::<T>(), self.arrays);
+        let (others, kind) = ([1, 2].map(|a| (transform.axis + a) % 3), spec.kind);
+        let axes = Axes { along: transform.axis, lanes: others[1], planes: others[0] };
+        let touched = Touching::of(transform, axes, first);
         let (scale, last) = touched.as_ref().map_or((spec.scale, spec), |(_, scale, last)| (*scale, *last));
-        let order = Order::new([others[0], others[1], leg.axis])?;
+        let order = Order::new([others[0], others[1], transform.axis])?;
         let ranks = self.recipe.ranks();
         let apart = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
         let returns = matches!(&touched, Some((touching, ..)) if touching.when == When::Between);
         // Scratch has whole lines, whatever the arrays hold of them.
         let scratch = |len: usize, real: bool, second: bool| {
-            let part = domain[0].with_axis(leg.axis, len);
+            let part = domain[0].with_axis(transform.axis, len);
             let Geometry { strides, volume, .. } = Geometry::dense(part, order, real);
             let base = if second { Base::Out } else { Base::In };
             Piece { region: part, rank: ranks, base, offset: 0, strides, batch: volume }
@@ -74,7 +74,7 @@ impl<T: Real> Binder<'_, T> {
             let room = &mut self.scratch[piece.base as usize];
             *room = (*room).max(piece.batch * batch * number);
         }
-        let lines = domain[0].volume() / domain[0].shape()[leg.axis].max(1) * batch;
+        let lines = domain[0].volume() / domain[0].shape()[transform.axis].max(1) * batch;
         let fft = self.cufft_lines(&spec, lines)?;
         let back = if returns { Some(self.cufft_lines(&last, lines)?) } else { None };
         let field = touched.map(|(touching, ..)| {
@@ -82,7 +82,7 @@ impl<T: Real> Binder<'_, T> {
             let shape = piece.region.shape();
             let edges = touching.when != When::After && ends_real(last.kind);
             Field {
-                len: shape[leg.axis],
+                len: shape[transform.axis],
                 lanes: shape[others[1]],
                 rows: shape[others[0]],
                 arrays: batch,
@@ -92,7 +92,8 @@ impl<T: Real> Binder<'_, T> {
                 touching,
             }
         });
-        let clear = if held(&leg.from) == kind.len_in(spec.n) { 0 } else { source.batch * batch * number };
+        let clear =
+            if held(&transform.from) == kind.len_in(spec.n) { 0 } else { source.batch * batch * number };
         let gather = self.moves(from, &[source], kind.width_in(), 1.0);
         let scatter = self.moves(&[target], to, last.kind.width_out(), scale);
         Ok(Batch { clear, gather, fft, apart, field, back, scatter })

@@ -12,13 +12,15 @@ use super::tuning::{Cut, Wish};
 use super::upload::Tables;
 use crate::exchange::Coder;
 use crate::modes::Run;
-use crate::plan::bind::Movers;
+use crate::plan::bind::Exchanges;
 use crate::plan::coding::Packing;
 use crate::plan::geometry::{Geometry, width};
 use crate::plan::lines::Axes;
-use crate::plan::lower::{Areas, Base, Handling, Piece, Site, Wired, padded_rows, volumes};
-use crate::plan::order::{self, Action, Part, Turns};
-use crate::plan::schedule::{Leg, Pass, Schedule, Side};
+use crate::plan::lower::{
+    Base, Handling, MessageEnd, Piece, RankContext, WorkspaceLayout, padded_rows, volumes,
+};
+use crate::plan::order::{self, Action, BufferCycle, Part};
+use crate::plan::schedule::{AxisTransform, Pass, Schedule, Side};
 use crate::plan::tiles::{self, Tiles};
 use crate::recipe::State;
 use crate::{Box3, Real, Recipe, Result};
@@ -104,8 +106,8 @@ pub(super) struct Flight {
 pub(super) struct Variant {
     pub passes: Vec<BoundPass>,
     pub steps: Vec<Step>,
-    pub areas: Areas,
-    pub movers: Movers,
+    pub areas: WorkspaceLayout,
+    pub movers: Exchanges,
     pub reshapes: Vec<String>,
     /// How long the parts of each mover are, where they are encoded.
     pub coders: Vec<Option<Arc<dyn Coder>>>,
@@ -153,7 +155,7 @@ pub(super) const SETS: usize = 8;
 
 /// Pointers of a set.
 pub(super) fn set_len(ranks: usize) -> usize {
-    (ranks + 1) * crate::transport::LENT
+    (ranks + 1) * crate::transport::EXPOSED
 }
 
 impl<T: Real> Binder<'_, T> {
@@ -162,14 +164,14 @@ impl<T: Real> Binder<'_, T> {
         &mut self,
         plan: &Schedule,
         in_place: bool,
-        (cuts, movers): (&[Tiles], &Movers),
+        (cuts, movers): (&[Tiles], &Exchanges),
     ) -> Result<Variant> {
         let recipe = self.recipe;
         self.in_place = in_place;
         let halved = recipe.padded_axis();
         let cuts = &tiles::fit(plan, cuts, in_place);
         let actions = order::actions(plan, cuts);
-        let site = Site {
+        let site = RankContext {
             rank: self.rank,
             ranks: recipe.ranks(),
             batch: recipe.batch,
@@ -180,7 +182,7 @@ impl<T: Real> Binder<'_, T> {
             halved,
             tight: false,
             cuts,
-            turns: Turns::new(plan, &actions),
+            turns: BufferCycle::new(plan, &actions),
             movers,
             packing: self.packing,
         };
@@ -219,7 +221,7 @@ impl<T: Real> Binder<'_, T> {
                 let encode = self.chunks(plan, &site, &variant.areas, (reshape, tile), 0);
                 variant.steps.extend(encode.map(Step::Encode));
             }
-            let flight = |reshape: usize, tile: usize, areas: &Areas| {
+            let flight = |reshape: usize, tile: usize, areas: &WorkspaceLayout| {
                 let mover = site.mover(reshape, tile);
                 let at = [0, 1].map(|side| site.tile_at(areas, reshape, tile, site.rank, side) * site.number);
                 let (send, recv) = (movers[mover].send().len, movers[mover].recv().len);
@@ -248,8 +250,8 @@ impl<T: Real> Binder<'_, T> {
     fn chunks(
         &mut self,
         plan: &Schedule,
-        site: &Site<'_>,
-        areas: &Areas,
+        site: &RankContext<'_>,
+        areas: &WorkspaceLayout,
         (reshape, tile): (usize, usize),
         side: usize,
     ) -> Option<Chunks> {
@@ -260,7 +262,7 @@ impl<T: Real> Binder<'_, T> {
     }
 
     /// The lengths of encoded parts, by mover.
-    fn coders(&self, plan: &Schedule, site: &Site<'_>) -> Vec<Option<Arc<dyn Coder>>> {
+    fn coders(&self, plan: &Schedule, site: &RankContext<'_>) -> Vec<Option<Arc<dyn Coder>>> {
         let of = |(reshape, tile): (usize, usize)| -> Option<Arc<dyn Coder>> {
             let packing = self.packing?;
             let number = size_of::<T>();
@@ -281,8 +283,8 @@ impl<T: Real> Binder<'_, T> {
     fn pass(
         &mut self,
         schedule: &Schedule,
-        site: &Site<'_>,
-        areas: &Areas,
+        site: &RankContext<'_>,
+        areas: &WorkspaceLayout,
         pass: &Pass,
         part: Part,
     ) -> Result<BoundPass> {
@@ -292,21 +294,22 @@ impl<T: Real> Binder<'_, T> {
         self.arrays = arrays.len();
         let side = |sending: bool| {
             let tile = if sending { part.to } else { part.from };
-            Wired { sending, lot: part.lot, tile }
+            MessageEnd { sending, lot: part.lot, tile }
         };
         let from = site.pieces(schedule, areas, &pass.from, (&arrive, &arrays), side(false));
         let to = site.pieces(schedule, areas, &pass.to, (&leave, &arrays), side(true));
-        let work = match &pass.legs[..] {
+        let work = match &pass.transforms[..] {
             _ if arrive.is_empty() => Work::Nothing,
             [] => Work::Moves(self.moves(&from, &to, width(pass.leave.real), 1.0)),
-            [leg] => self.lines(leg, [&arrive, &leave], arrays.start, [&from, &to])?,
+            [transform] => self.lines(transform, [&arrive, &leave], arrays.start, [&from, &to])?,
             _ => unreachable!("passes on a GPU are not fused"),
         };
         let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
         let bytes =
             (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
-        let flops = pass.legs.iter().map(|leg| flops(leg, &leave) * arrays.len() as f64).sum();
-        let name = pass.legs.first().map_or("copy".into(), |leg| leg.name.clone());
+        let flops =
+            pass.transforms.iter().map(|transform| flops(transform, &leave) * arrays.len() as f64).sum();
+        let name = pass.transforms.first().map_or("copy".into(), |transform| transform.name.clone());
         Ok(BoundPass { name, bytes, flops, work })
     }
 
@@ -321,23 +324,29 @@ impl<T: Real> Binder<'_, T> {
     /// The lines of a pass: by our kernel where it has the length, else by cuFFT.
     fn lines(
         &mut self,
-        leg: &Leg,
+        transform: &AxisTransform,
         domain: [&Box3; 2],
         first: usize,
         [from, to]: [&[Piece]; 2],
     ) -> Result<Work> {
-        let (axes, spec) = (Axes::choose(leg.axis, from, to), leg.spec);
-        let touched = Touching::of(leg, axes, first);
+        let (axes, spec) = (Axes::choose(transform.axis, from, to), transform.spec);
+        let touched = Touching::of(transform, axes, first);
         let (scale, last) = touched.as_ref().map_or((spec.scale, spec), |(_, scale, last)| (*scale, *last));
-        let (from, to) = (&unrolled(from, &leg.from, leg.axis)[..], &unrolled(to, &leg.to, leg.axis)[..]);
+        let (from, to) = (
+            &unrolled(from, &transform.from, transform.axis)[..],
+            &unrolled(to, &transform.to, transform.axis)[..],
+        );
         let dense = |pieces: &[Piece]| {
-            pieces.first().is_some_and(|piece| (0..3).all(|a| piece.strides[leg.axis] <= piece.strides[a]))
+            pieces
+                .first()
+                .is_some_and(|piece| (0..3).all(|a| piece.strides[transform.axis] <= piece.strides[a]))
         };
         let lanes = domain[0].shape()[axes.lanes];
         let (rows, rows_after) = (dense(from), dense(to));
         let lens = [spec.kind.len_in(spec.n), last.kind.len_out(last.n)];
-        let whole =
-            |pieces: &[Piece], len: usize| pieces.len() == 1 && pieces[0].region.shape()[leg.axis] == len;
+        let whole = |pieces: &[Piece], len: usize| {
+            pieces.len() == 1 && pieces[0].region.shape()[transform.axis] == len
+        };
         let one = [whole(from, lens[0]), whole(to, lens[1])];
         let wish = Wish {
             points: spec.n,
@@ -353,7 +362,7 @@ impl<T: Real> Binder<'_, T> {
             Engine::Cufft => None,
             _ => Cut::new(&wish, self.gpu.shared_bytes()),
         };
-        let Some(cut) = cut else { return self.batch(leg, domain, first, [from, to]).map(Work::Batch) };
+        let Some(cut) = cut else { return self.batch(transform, domain, first, [from, to]).map(Work::Batch) };
         let table = LineTable::new(axes, domain[0], from, to, cut.lines, self.arrays);
         // Powers of two: fewer kernels to compile.
         let strips = [0, 1].map(|side| if one[side] { 0 } else { table.most[side].next_power_of_two() });
@@ -400,10 +409,10 @@ fn unrolled(pieces: &[Piece], runs: &[Run], axis: usize) -> Vec<Piece> {
 }
 
 /// 5 n log2 n a line, half of it for real ones.
-pub(super) fn flops(leg: &Leg, part: &Box3) -> f64 {
-    let n = leg.spec.n as f64;
-    let lines = part.volume() / part.shape()[leg.axis].max(1);
-    let real = leg.spec.kind.width_in() != leg.spec.kind.width_out();
-    let returns = matches!(&leg.touch, Some(touch) if matches!(touch.side, Side::Between(_)));
+pub(super) fn flops(transform: &AxisTransform, part: &Box3) -> f64 {
+    let n = transform.spec.n as f64;
+    let lines = part.volume() / part.shape()[transform.axis].max(1);
+    let real = transform.spec.kind.width_in() != transform.spec.kind.width_out();
+    let returns = matches!(&transform.touch, Some(touch) if matches!(touch.side, Side::Between(_)));
     lines as f64 * 5.0 * n * n.log2() * if real { 0.5 } else { 1.0 } * if returns { 2.0 } else { 1.0 }
 }

@@ -9,7 +9,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 use super::gpu::{Function, Gpu, Grid};
 use super::launch::{COMMON, place, real};
 use super::memory::{Block, Stream};
-use crate::codec::{CHUNK, Coat};
+use crate::codec::{CHUNK, CodecInstance};
 use crate::exchange::Coder;
 use crate::{Error, Precision, Real, Result};
 
@@ -90,7 +90,7 @@ impl Format {
 /// and back, as [`crate::codec`] writes and reads them.
 pub struct DeviceCodec<T> {
     gpu: Gpu,
-    coat: Coat<T>,
+    coat: CodecInstance<T>,
     slot: usize,
     encode: (Function, Grid),
     decode: (Function, Grid),
@@ -104,7 +104,7 @@ impl<T: Real> DeviceCodec<T> {
     /// # Errors
     /// [`Error::Choice`] where there is no such codec, or none on a GPU.
     pub fn new(gpu: &Gpu, name: &str) -> Result<Self> {
-        let coat = Coat::<T>::new(name)?;
+        let coat = CodecInstance::<T>::new(name)?;
         let f64 = T::PRECISION == Precision::F64;
         let format = Format::find(name).filter(|format| f64 || format.width < 32 || format.block).ok_or_else(|| {
             Error::Choice(format!(
@@ -143,7 +143,7 @@ impl<T: Real> DeviceCodec<T> {
         numbers / CHUNK * self.slot + self.coat.codec.max_bytes(numbers % CHUNK)
     }
 
-    pub(super) fn coat(&self) -> &Coat<T> {
+    pub(super) fn coat(&self) -> &CodecInstance<T> {
         &self.coat
     }
 

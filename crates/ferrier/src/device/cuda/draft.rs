@@ -13,7 +13,7 @@ use super::upload::Tables;
 use crate::exchange::{self, Way};
 use crate::plan::bind::movers;
 use crate::plan::coding::Packing;
-use crate::plan::schedule::{Direction, Leg, Schedule, Terms, schedule};
+use crate::plan::schedule::{AxisTransform, Direction, Schedule, ScheduleOptions, schedule};
 use crate::plan::tiles::{self, Tiles};
 use crate::plan::trip::tilings;
 use crate::plan::{agree_on, compare};
@@ -57,15 +57,15 @@ const KINDS: [(Direction, bool, bool); 8] = [
     (Direction::Backward, false, false),
     (Direction::Forward, true, false),
     (Direction::Backward, true, false),
-    (Direction::Round, false, true),
-    (Direction::Round, true, true),
+    (Direction::RoundTrip, false, true),
+    (Direction::RoundTrip, true, true),
     (Direction::Forward, false, true),
     (Direction::Backward, false, true),
 ];
 
 /// Directions, and the first variant of each.
 const WAYS: [(Direction, usize); 3] =
-    [(Direction::Forward, 0), (Direction::Backward, 1), (Direction::Round, 4)];
+    [(Direction::Forward, 0), (Direction::Backward, 1), (Direction::RoundTrip, 4)];
 
 /// What lies on the GPU begins at multiples of this.
 pub(super) const ALIGN: usize = 256;
@@ -207,8 +207,11 @@ impl<T: Real> CudaDraft<T> {
         let tilings: Vec<_> = directions.iter().map(|(direction, _)| tilings(&recipe, *direction)).collect();
         let plan = |&(direction, in_place, operated): &(Direction, bool, bool)| {
             let (tilings, lent_ends, fuse) =
-                (&tilings[direction as usize][..], true, &|_: &[Leg], _: &State| false);
-            schedule(&recipe, Terms { direction, in_place, operated, way, lent_ends, tilings, fuse })
+                (&tilings[direction as usize][..], true, &|_: &[AxisTransform], _: &State| false);
+            schedule(
+                &recipe,
+                ScheduleOptions { direction, in_place, operated, way, lent_ends, tilings, fuse },
+            )
         };
         let plans: Vec<Schedule> = kinds.iter().map(plan).collect();
         let lots = match recipe.overlap.arrays {

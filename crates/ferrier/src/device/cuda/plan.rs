@@ -15,7 +15,7 @@ use super::memory::{Block, Event, Pinned, Stream};
 use super::run::meet;
 use super::touch::Code;
 use crate::plan::geometry::{Geometry, width};
-use crate::transport::{LENT, Lent};
+use crate::transport::{EXPOSED, Exposed};
 use crate::{Array, Box3, Comm, Error, Layout, Real, Recipe, Result};
 
 /// An executable transform on a GPU. Made once, run often.
@@ -59,7 +59,7 @@ pub struct Plan<T: Real> {
     pub(super) marks: Arc<[Event; 2]>,
     pub(super) peers: Vec<Arc<[Event; 2]>>,
     pub(super) turn: usize,
-    pub(super) lent: Vec<Lent>,
+    pub(super) lent: Vec<Exposed>,
     /// For each variant the sets of pointers that the GPU has, and which comes next.
     pub(super) sets: Vec<(Vec<Vec<u64>>, usize)>,
     pub(super) codec: Option<DeviceCodec<T>>,
@@ -108,7 +108,7 @@ impl<T: Real> Plan<T> {
         let plan = Plan {
             scratch: scratch.map(at),
             staging: Pinned::new(&gpu, memory.staging)?,
-            lent: vec![[0; LENT]; comm.size()],
+            lent: vec![[0; EXPOSED]; comm.size()],
             aloft: Vec::with_capacity(variants.iter().map(|variant| variant.movers.len()).max().unwrap_or(0)),
             sets: variants.iter().map(|_| (Vec::with_capacity(SETS), 0)).collect(),
             codec,

@@ -7,7 +7,7 @@ use super::gpu::Gpu;
 use super::launch::{self, Places};
 use super::memory::Event;
 use super::plan::Plan;
-use crate::transport::Lent;
+use crate::transport::Exposed;
 use crate::{Comm, Real, Result, StepTime};
 
 impl<T: Real> Plan<T> {
@@ -61,7 +61,7 @@ impl<T: Real> Plan<T> {
 
     /// # Safety
     /// As [`execute`](Self::execute), and `lent` is that of this call.
-    unsafe fn run_steps(&mut self, which: usize, [input, output, work]: Lent) -> Result<()> {
+    unsafe fn run_steps(&mut self, which: usize, [input, output, work]: Exposed) -> Result<()> {
         let set = self.bases(which)?;
         let places = Places {
             tables: self.tables.start(),

@@ -3,7 +3,7 @@
 use crate::Box3;
 use crate::plan::lines::{Axes, cuts};
 use crate::plan::lower::Piece;
-use crate::transport::LENT;
+use crate::transport::EXPOSED;
 
 /// Lines side by side in neighbouring planes, all with the same strips; as in `lines.cu`.
 #[repr(C)]
@@ -67,7 +67,7 @@ pub(super) struct LineTable {
 
 /// Which of the lent pointers a piece counts from.
 fn base(piece: &Piece) -> u32 {
-    (piece.rank * LENT + piece.base as usize) as u32
+    (piece.rank * EXPOSED + piece.base as usize) as u32
 }
 
 impl LineTable {

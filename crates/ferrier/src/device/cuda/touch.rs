@@ -6,7 +6,7 @@ use super::launch::{COMMON, real};
 use crate::kernel::{LineKind, LinesSpec};
 use crate::modes::Run;
 use crate::plan::lines::Axes;
-use crate::plan::schedule::{Act, Leg, Side};
+use crate::plan::schedule::{AxisTransform, PointwiseOp, Side};
 use crate::{Formula, Real, Tables};
 
 const TOUCH: &str = include_str!("kernels/touch.cuh");
@@ -38,16 +38,16 @@ pub(super) enum When {
 
 impl Touching {
     /// What a leg wants, with the factors before it and at its end, and the last of its transforms.
-    pub fn of(leg: &Leg, axes: Axes, batch: usize) -> Option<(Touching, f64, LinesSpec)> {
-        let touch = leg.touch.as_ref()?;
+    pub fn of(transform: &AxisTransform, axes: Axes, batch: usize) -> Option<(Touching, f64, LinesSpec)> {
+        let touch = transform.touch.as_ref()?;
         let (when, scale, last) = match touch.side {
-            Side::Before => (When::Before, 1.0, leg.spec),
-            Side::After => (When::After, leg.spec.scale, LinesSpec { scale: 1.0, ..leg.spec }),
-            Side::Between(back) => (When::Between, leg.spec.scale, back),
+            Side::Before => (When::Before, 1.0, transform.spec),
+            Side::After => (When::After, transform.spec.scale, LinesSpec { scale: 1.0, ..transform.spec }),
+            Side::Between(back) => (When::Between, transform.spec.scale, back),
         };
         let twiddle = match touch.act {
-            Act::Called => None,
-            Act::Twiddles { points, backward } => {
+            PointwiseOp::Called => None,
+            PointwiseOp::Twiddles { points, backward } => {
                 Some(if backward { -(points as i64) } else { points as i64 })
             }
         };
@@ -103,7 +103,7 @@ pub(super) struct Kept {
     pad: i32,
 }
 
-/// The structure `Touch` of `touch.cuh`.
+/// The structure `FusedOp` of `touch.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Handed<T> {

@@ -5,12 +5,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::super::fleet::{Craft, Hull};
 use super::super::{Coder, Volumes, packed, parts};
 use super::step;
-use crate::transport::{Call, Flight, News};
+use crate::transport::{Call, Transfer, WakeHint};
 use crate::{Comm, Result};
 
 /// What is sent and received in one step after the other.
 struct TwoSided {
-    steps: Vec<Box<dyn Flight>>,
+    steps: Vec<Box<dyn Transfer>>,
     /// Are parts as long as they were encoded?
     varies: bool,
     state: Mutex<Steps>,
@@ -85,7 +85,7 @@ impl Craft for TwoSided {
         Ok(false)
     }
 
-    fn news(&self) -> News {
+    fn news(&self) -> WakeHint {
         let now = self.steps().now;
         self.steps[now].news()
     }

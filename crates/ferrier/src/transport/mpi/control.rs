@@ -4,15 +4,15 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
-use super::house::{Held, House};
+use super::house::{NodeShared, RegionRef};
 use super::mapping::PAGE;
-use crate::transport::{Backoff, LENT, Lent};
+use crate::transport::{Backoff, EXPOSED, Exposed};
 use crate::{Error, Result};
 
 /// The page of a plan's communicator.
 pub(super) struct Control {
-    house: Arc<House>,
-    held: Held,
+    house: Arc<NodeShared>,
+    held: RegionRef,
 }
 
 /// In the part of the node's first rank.
@@ -31,7 +31,7 @@ struct Line(AtomicU32);
 #[repr(C, align(64))]
 struct Board {
     /// Region and place of what it lends.
-    lent: [[AtomicU64; 2]; LENT],
+    lent: [[AtomicU64; 2]; EXPOSED],
     /// Its number as a process.
     process: AtomicU32,
 }
@@ -47,7 +47,7 @@ const PRIVATE: u64 = 0;
 
 impl Control {
     /// Collective over `comm`.
-    pub fn new(house: &Arc<House>, comm: &ferrier_mpi::Comm) -> Result<Control> {
+    pub fn new(house: &Arc<NodeShared>, comm: &ferrier_mpi::Comm) -> Result<Control> {
         let held = house.region(comm, PAGE, "the control block of a plan")?;
         let control = Control { house: house.clone(), held };
         control.board(house.own()).process.store(std::process::id(), SeqCst);
@@ -109,7 +109,7 @@ impl Control {
     }
 
     /// Says where lies what this rank lends; to be followed by a barrier.
-    pub fn post(&self, own: Lent) {
+    pub fn post(&self, own: Exposed) {
         let mine = self.board(self.house.own());
         for (slot, address) in mine.lent.iter().zip(own) {
             let (region, at) = match address {
@@ -122,16 +122,16 @@ impl Control {
     }
 
     /// What all have posted; see [`Transport::lend`](crate::transport::Transport::lend).
-    pub fn read(&self, all: &mut [Lent]) -> Result<bool> {
+    pub fn read(&self, all: &mut [Exposed]) -> Result<bool> {
         let house = &self.house;
-        all.fill([0; LENT]);
+        all.fill([0; EXPOSED]);
         let mut shared = true;
         for (number, &rank) in house.near.iter().enumerate() {
             for (which, slot) in self.board(number).lent.iter().enumerate() {
                 let place = (slot[0].load(SeqCst), slot[1].load(SeqCst) as usize);
                 all[rank][which] = match place.0 {
                     NOTHING => 0,
-                    PRIVATE if which + 1 < LENT => {
+                    PRIVATE if which + 1 < EXPOSED => {
                         shared = false;
                         0
                     }

@@ -4,21 +4,21 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use super::wrapped;
 use crate::Result;
-use crate::transport::{Flight, News};
+use crate::transport::{Transfer, WakeHint};
 
-pub(super) struct Requests(Mutex<ferrier_mpi::Flight>);
+pub(super) struct Requests(Mutex<ferrier_mpi::RequestSet>);
 
 impl Requests {
     pub fn new(exchange: ferrier_mpi::AllToAllV) -> Requests {
-        Requests(Mutex::new(ferrier_mpi::Flight::new(exchange)))
+        Requests(Mutex::new(ferrier_mpi::RequestSet::new(exchange)))
     }
 
-    fn flight(&self) -> MutexGuard<'_, ferrier_mpi::Flight> {
+    fn flight(&self) -> MutexGuard<'_, ferrier_mpi::RequestSet> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Flight for Requests {
+impl Transfer for Requests {
     unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
         // SAFETY: the caller's word.
         unsafe { self.flight().start(send, recv) }.map_err(wrapped)
@@ -39,8 +39,8 @@ impl Flight for Requests {
     }
 
     /// Only MPI knows.
-    fn news(&self) -> News {
-        News::Now
+    fn news(&self) -> WakeHint {
+        WakeHint::Now
     }
 
     fn wait(&self) -> Result<()> {

@@ -13,14 +13,14 @@ use crate::transport::{BusyThreads, number_nodes};
 use crate::{Error, Result};
 
 /// One for each communicator that was adopted, and all its duplicates.
-pub(crate) struct House {
+pub(crate) struct NodeShared {
     node: Comm,
     /// The node of each rank of the communicator.
     pub nodes: Vec<usize>,
     /// The ranks of this node.
     pub near: Vec<usize>,
     regions: Mutex<Regions>,
-    /// Windows whose owners are gone here, by number; see [`House::sweep`].
+    /// Windows whose owners are gone here, by number; see [`NodeShared::sweep`].
     dropped: Mutex<Dropped>,
     /// Whether this MPI makes windows over these ranks; asked once.
     windows: OnceLock<bool>,
@@ -71,12 +71,12 @@ impl Region {
 }
 
 /// A region that this rank uses.
-pub(crate) struct Held {
-    house: Arc<House>,
+pub(crate) struct RegionRef {
+    house: Arc<NodeShared>,
     pub region: Arc<Region>,
 }
 
-impl Drop for Held {
+impl Drop for RegionRef {
     fn drop(&mut self) {
         if self.region.holders().fetch_sub(1, Ordering::SeqCst) == 1 {
             self.region.mapping.discard();
@@ -91,9 +91,9 @@ const FINE: u64 = 0;
 const NO_MEMORY: u64 = 1;
 const OUT_OF_REACH: u64 = 2;
 
-impl House {
+impl NodeShared {
     /// Collective.
-    pub fn new(comm: &Comm) -> Result<Arc<House>> {
+    pub fn new(comm: &Comm) -> Result<Arc<NodeShared>> {
         let node = comm.split_node().map_err(wrapped)?;
         let mut first = [comm.rank() as u64];
         node.broadcast(&mut first, 0).map_err(wrapped)?;
@@ -105,7 +105,7 @@ impl House {
         let crowded = near.len() > cores;
         let _busy = BusyThreads::new(if crowded { crate::machine::cores() } else { 0 });
         let (regions, dropped, windows) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Ok(Arc::new(House { node, nodes, near, regions, dropped, windows, cores, _busy }))
+        Ok(Arc::new(NodeShared { node, nodes, near, regions, dropped, windows, cores, _busy }))
     }
 
     /// This rank's number on its node.
@@ -115,7 +115,7 @@ impl House {
 
     /// Memory for this rank and those of its node. Collective over `comm`,
     /// which has the same ranks; an error is one on every rank.
-    pub fn region(self: &Arc<Self>, comm: &Comm, bytes: usize, what: &'static str) -> Result<Held> {
+    pub fn region(self: &Arc<Self>, comm: &Comm, bytes: usize, what: &'static str) -> Result<RegionRef> {
         let mut sizes = vec![0; self.near.len()];
         self.node.all_gather(&[bytes as u64], &mut sizes).map_err(wrapped)?;
         let align = if sizes.iter().any(|&size| size >= 1 << 20) { HUGE_PAGE } else { PAGE };
@@ -133,7 +133,7 @@ impl House {
             (Some(region), FINE) => {
                 let region = Arc::new(region);
                 lock(&self.regions).all.push(region.clone());
-                Ok(Held { house: self.clone(), region })
+                Ok(RegionRef { house: self.clone(), region })
             }
             (_, NO_MEMORY) => Err(Error::Memory { bytes: agreed[1] as usize, what }),
             _ => Err(Error::Transport(
@@ -207,7 +207,7 @@ impl House {
     }
 
     /// The address here of what another rank of the node (by its number there)
-    /// found by [`House::find`].
+    /// found by [`NodeShared::find`].
     pub fn reach(&self, (id, at): (u64, usize), rank: usize) -> Option<usize> {
         let regions = lock(&self.regions);
         let region = regions.all.iter().find(|region| region.id == id)?;
@@ -258,7 +258,7 @@ impl House {
     }
 }
 
-impl Drop for House {
+impl Drop for NodeShared {
     fn drop(&mut self) {
         // The last handle on these ranks: all ranks come here in the end.
         let windows = &mut self.dropped.get_mut().unwrap_or_else(PoisonError::into_inner).windows;

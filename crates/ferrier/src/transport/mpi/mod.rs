@@ -14,16 +14,16 @@ use std::sync::{Arc, OnceLock};
 
 use ferrier_mpi::{AllToAllV, Way};
 
-use super::{Call, Flight, Lent, News, Part, Shared, Tally, Transport, Window, number_nodes};
+use super::{Call, Exposed, NodeCounters, Part, Shared, Transfer, Transport, WakeHint, Window, number_nodes};
 use crate::{Error, Result};
 use control::{Control, Gone};
-use house::House;
+use house::NodeShared;
 
 /// One rank of a communicator.
 pub(crate) struct Member {
     comm: ferrier_mpi::Comm,
     /// What it has in common with its duplicates; groups that a split made share nothing.
-    house: Option<Arc<House>>,
+    house: Option<Arc<NodeShared>>,
     nodes: Vec<usize>,
     control: OnceLock<Control>,
     /// Flights made so far: each has a tag of its own.
@@ -44,11 +44,11 @@ pub(crate) fn wrapped(error: ferrier_mpi::Error) -> Error {
 impl Member {
     /// Collective.
     pub fn new(comm: ferrier_mpi::Comm) -> Result<Member> {
-        let house = House::new(&comm)?;
+        let house = NodeShared::new(&comm)?;
         Ok(Member::of_house(comm, house))
     }
 
-    fn of_house(comm: ferrier_mpi::Comm, house: Arc<House>) -> Member {
+    fn of_house(comm: ferrier_mpi::Comm, house: Arc<NodeShared>) -> Member {
         let nodes = house.nodes.clone();
         Member { comm, house: Some(house), nodes, control: OnceLock::new(), flights: AtomicUsize::new(0) }
     }
@@ -59,7 +59,7 @@ impl Member {
         share.clamp(1, crate::machine::cores())
     }
 
-    fn house(&self) -> Result<&Arc<House>> {
+    fn house(&self) -> Result<&Arc<NodeShared>> {
         self.house.as_ref().ok_or_else(|| Error::Transport("a part of a group shares no memory".into()))
     }
 
@@ -132,7 +132,7 @@ impl Transport for Member {
         })
     }
 
-    fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>> {
+    fn flight(&self, call: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Transfer>> {
         let list = |parts: &[Part]| -> Vec<ferrier_mpi::Part> {
             parts.iter().map(|&Part { peer, at, len }| ferrier_mpi::Part { peer, at, len }).collect()
         };
@@ -152,12 +152,12 @@ impl Transport for Member {
         Ok(least[0] == 1)
     }
 
-    fn tally(&self, counters: usize) -> Result<Box<dyn Tally>> {
+    fn tally(&self, counters: usize) -> Result<Box<dyn NodeCounters>> {
         Ok(Box::new(tally::Counters::new(self.house()?, &self.comm, counters)?))
     }
 
     /// Only MPI knows what is new: give way and look again.
-    fn rest(&self, _: &mut dyn FnMut() -> News) {
+    fn rest(&self, _: &mut dyn FnMut() -> WakeHint) {
         std::thread::yield_now();
     }
 
@@ -176,7 +176,7 @@ impl Transport for Member {
         Ok(Some(Shared { start: held.region.part(house.own()), _keep: Box::new(held) }))
     }
 
-    fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool> {
+    fn lend(&self, own: Exposed, all: &mut [Exposed]) -> Result<bool> {
         let control = self.control()?;
         control.post(own);
         self.node_barrier()?;

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use super::house::{Held, House};
+use super::house::{NodeShared, RegionRef};
 use crate::Result;
-use crate::transport::Tally;
+use crate::transport::NodeCounters;
 
 /// In the part of the node's first rank, each on a line of its own.
 pub(super) struct Counters {
-    held: Held,
+    held: RegionRef,
     count: usize,
 }
 
@@ -17,7 +17,7 @@ const LINE: usize = 64;
 
 impl Counters {
     /// Collective over `comm`.
-    pub fn new(house: &Arc<House>, comm: &ferrier_mpi::Comm, count: usize) -> Result<Counters> {
+    pub fn new(house: &Arc<NodeShared>, comm: &ferrier_mpi::Comm, count: usize) -> Result<Counters> {
         let held = house.region(comm, count * LINE, "the counters of an exchange")?;
         Ok(Counters { held, count })
     }
@@ -29,7 +29,7 @@ impl Counters {
     }
 }
 
-impl Tally for Counters {
+impl NodeCounters for Counters {
     fn add(&self, counter: usize) {
         self.counter(counter).fetch_add(1, SeqCst);
     }

@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::house::House;
+use super::house::NodeShared;
 use super::wrapped;
 use crate::Result;
-use crate::transport::{News, Put, Window};
+use crate::transport::{Put, WakeHint, Window};
 
 /// A window whose freeing waits until all ranks have dropped theirs.
 pub(super) struct Remote {
-    house: Arc<House>,
+    house: Arc<NodeShared>,
     number: u64,
     comm: ferrier_mpi::Comm,
     /// Where the words of each rank begin: after its bytes.
@@ -19,7 +19,12 @@ pub(super) struct Remote {
 
 impl Remote {
     /// Collective over `comm`.
-    pub fn new(house: &Arc<House>, comm: &ferrier_mpi::Comm, bytes: usize, words: usize) -> Result<Remote> {
+    pub fn new(
+        house: &Arc<NodeShared>,
+        comm: &ferrier_mpi::Comm,
+        bytes: usize,
+        words: usize,
+    ) -> Result<Remote> {
         let own = bytes.next_multiple_of(64);
         let window = ferrier_mpi::Window::allocate(comm, own + words * 8).map_err(wrapped)?;
         let starts = (0..comm.size()).map(|rank| window.len(rank) - words * 8).collect();
@@ -50,8 +55,8 @@ impl Window for Remote {
     }
 
     /// Not while the rank has something else to do.
-    fn landing(&self, _lane: usize) -> News {
-        News::Nothing
+    fn landing(&self, _lane: usize) -> WakeHint {
+        WakeHint::Nothing
     }
 
     fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()> {

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::super::{Flight, News, Part, Transport};
+use super::super::{Part, Transfer, Transport, WakeHint};
 use super::group::{Member, lock};
 use crate::{Error, Result};
 
@@ -124,14 +124,14 @@ impl Air {
     }
 
     /// Is this part there, or when will it be?
-    fn arrival(&self, state: &State, index: usize) -> News {
+    fn arrival(&self, state: &State, index: usize) -> WakeHint {
         let post = self.post(&self.arrivals[index]);
         if !state.waiting[index] || post.posted.load(SeqCst) != state.round {
-            return News::Nothing;
+            return WakeHint::Nothing;
         }
         match (self.member.links(), post.ticket) {
             (Some(links), Some(ticket)) => links.news(ticket, Instant::now()),
-            _ => News::Now,
+            _ => WakeHint::Now,
         }
     }
 
@@ -155,7 +155,7 @@ impl Air {
     fn take(&self, state: &mut State) -> Result<()> {
         let mut any = false;
         for (index, arrival) in self.arrivals.iter().enumerate() {
-            if self.arrival(state, index) != News::Now {
+            if self.arrival(state, index) != WakeHint::Now {
                 continue;
             }
             let (part, post) = (&arrival.part, self.post(arrival));
@@ -192,7 +192,7 @@ impl Air {
     }
 }
 
-impl Flight for Air {
+impl Transfer for Air {
     unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
         // SAFETY: the caller's word.
         unsafe { self.start_measured(send, recv, &|_| usize::MAX) }
@@ -250,14 +250,14 @@ impl Flight for Air {
         outcome
     }
 
-    fn news(&self) -> News {
+    fn news(&self) -> WakeHint {
         let state = lock(&self.state);
         if !state.aloft {
-            return News::Now;
+            return WakeHint::Now;
         }
         let over = self.is_done(&state) || self.member.check(|peer| self.is_owed(&state, peer)).is_err();
         let soonest = (0..self.arrivals.len()).map(|index| self.arrival(&state, index)).min();
-        if over { News::Now } else { soonest.unwrap_or(News::Nothing) }
+        if over { WakeHint::Now } else { soonest.unwrap_or(WakeHint::Nothing) }
     }
 
     fn wait(&self) -> Result<()> {

@@ -15,7 +15,9 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Instant;
 
 use super::super::waiting::Bell;
-use super::super::{Call, Flight, LENT, Lent, News, Part, Tally, Transport, Window, number_nodes};
+use super::super::{
+    Call, EXPOSED, Exposed, NodeCounters, Part, Transfer, Transport, WakeHint, Window, number_nodes,
+};
 use super::flight::{Air, Side};
 use super::tally::Counters;
 use super::window::{Memories, Memory};
@@ -72,7 +74,7 @@ struct Group {
     gates: Vec<Gate>,
     inside: AtomicUsize,
     board: Mutex<Vec<Vec<u8>>>,
-    lent: Vec<[AtomicUsize; LENT]>,
+    lent: Vec<[AtomicUsize; EXPOSED]>,
     splits: Mutex<HashMap<(usize, usize), Arc<Group>>>,
     /// Things in the making that ranks share, by number: what they have brought so far.
     shared: Mutex<HashMap<usize, Vec<Option<Thing>>>>,
@@ -295,14 +297,14 @@ impl Transport for Member {
         Ok(Member::join(&self.world, group, rank))
     }
 
-    fn flight(&self, _: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Flight>> {
+    fn flight(&self, _: Call, sent: &[Part], received: &[Part]) -> Result<Box<dyn Transfer>> {
         let sides = self.gather(Arc::new(Side::new(self, sent, received)))?;
         let air = Air::new(self.twin(), sides).inspect_err(|error| self.fail_with(error))?;
         Ok(Box::new(air))
     }
 
     /// Over a wire: what travels there takes none of the ranks' time.
-    fn loan(&self, sent: &[Part], received: &[Part]) -> Result<Option<Box<dyn Flight>>> {
+    fn loan(&self, sent: &[Part], received: &[Part]) -> Result<Option<Box<dyn Transfer>>> {
         if self.world.links.is_none() {
             return Ok(None);
         }
@@ -311,7 +313,7 @@ impl Transport for Member {
         Ok(Some(Box::new(air.in_place())))
     }
 
-    fn tally(&self, counters: usize) -> Result<Box<dyn Tally>> {
+    fn tally(&self, counters: usize) -> Result<Box<dyn NodeCounters>> {
         let own: Vec<AtomicU64> = (0..counters).map(|_| AtomicU64::new(0)).collect();
         let all = self.gather(Arc::new(own))?;
         let (nodes, node) = (self.nodes(), self.nodes()[self.rank]);
@@ -323,16 +325,16 @@ impl Transport for Member {
         self.world.bell.ring();
     }
 
-    fn rest(&self, news: &mut dyn FnMut() -> News) {
+    fn rest(&self, news: &mut dyn FnMut() -> WakeHint) {
         self.world.bell.wait_for(|| match news() {
-            News::Now => Ok(()),
-            News::At(time) if time <= Instant::now() => Ok(()),
-            News::At(time) => Err(Some(time)),
-            News::Nothing => Err(None),
+            WakeHint::Now => Ok(()),
+            WakeHint::At(time) if time <= Instant::now() => Ok(()),
+            WakeHint::At(time) => Err(Some(time)),
+            WakeHint::Nothing => Err(None),
         });
     }
 
-    fn lend(&self, own: Lent, all: &mut [Lent]) -> Result<bool> {
+    fn lend(&self, own: Exposed, all: &mut [Exposed]) -> Result<bool> {
         for (slot, value) in self.group.lent[self.rank].iter().zip(own) {
             slot.store(value, SeqCst);
         }

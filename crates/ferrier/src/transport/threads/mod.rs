@@ -137,6 +137,6 @@ fn run_rank<R>(
 }
 
 /// A group of one.
-pub(super) fn solo() -> Arc<dyn Transport> {
+pub(super) fn one_rank() -> Arc<dyn Transport> {
     Member::of_world(&World::new(vec![0], None), 0)
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use super::super::{Tally, Transport};
+use super::super::{NodeCounters, Transport};
 use super::group::Member;
 use crate::Result;
 
@@ -13,7 +13,7 @@ pub(super) struct Counters {
     pub all: Arc<Vec<AtomicU64>>,
 }
 
-impl Tally for Counters {
+impl NodeCounters for Counters {
     fn add(&self, counter: usize) {
         self.all[counter].fetch_add(1, SeqCst);
         self.member.ring();

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::super::{News, Put, Transport, Window};
+use super::super::{Put, Transport, WakeHint, Window};
 use super::group::{Member, lock};
 use crate::buffer::Buffer;
 use crate::{Error, Result};
@@ -82,14 +82,15 @@ impl Window for Memories {
     }
 
     fn landed(&self, lane: usize) -> Result<bool> {
-        Ok(self.landing(lane) == News::Now)
+        Ok(self.landing(lane) == WakeHint::Now)
     }
 
-    fn landing(&self, lane: usize) -> News {
+    fn landing(&self, lane: usize) -> WakeHint {
         let lane = lock(&self.lanes[lane]);
         let now = Instant::now();
-        let due = |ticket: &usize| self.member.links().map_or(News::Now, |links| links.news(*ticket, now));
-        lane.tickets[..lane.used].iter().map(due).max().unwrap_or(News::Now)
+        let due =
+            |ticket: &usize| self.member.links().map_or(WakeHint::Now, |links| links.news(*ticket, now));
+        lane.tickets[..lane.used].iter().map(due).max().unwrap_or(WakeHint::Now)
     }
 
     fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()> {

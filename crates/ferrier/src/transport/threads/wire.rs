@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::News;
+use super::super::WakeHint;
 use crate::{Error, Result};
 
 /// What a link between ranks is pretended to be; see [`Ranks::wire`](crate::Ranks::wire).
@@ -140,16 +140,16 @@ impl Links {
     }
 
     /// When it is worth asking for a message: `Now` when it has come.
-    pub fn news(&self, ticket: usize, now: Instant) -> News {
+    pub fn news(&self, ticket: usize, now: Instant) -> WakeHint {
         let mut state = self.state();
         self.advance(&mut state, now);
         match state.tickets[ticket] {
-            Some(due) if due <= now => News::Now,
-            Some(due) => News::At(due),
+            Some(due) if due <= now => WakeHint::Now,
+            Some(due) => WakeHint::At(due),
             // It waits for a link: look when the next one is free.
             None => {
                 let free = state.out.iter().chain(&state.into).filter(|free| **free > now).min();
-                free.map_or(News::Now, |free| News::At(*free))
+                free.map_or(WakeHint::Now, |free| WakeHint::At(*free))
             }
         }
     }
@@ -223,13 +223,13 @@ mod tests {
         let (links, t) = links(2);
         links.send(0, 0, 1, 1250, t);
         links.send(1, 0, 1, 125, t + MS);
-        assert_eq!(links.news(1, t + 2 * MS), News::At(t + 10 * MS));
-        assert_eq!(links.news(0, t + 10 * MS), News::At(t + 10 * MS + MS / 2));
-        assert_eq!(links.news(0, t + 11 * MS), News::Now);
-        assert_eq!(links.news(1, t + 11 * MS), News::At(t + 11 * MS + MS / 2));
+        assert_eq!(links.news(1, t + 2 * MS), WakeHint::At(t + 10 * MS));
+        assert_eq!(links.news(0, t + 10 * MS), WakeHint::At(t + 10 * MS + MS / 2));
+        assert_eq!(links.news(0, t + 11 * MS), WakeHint::Now);
+        assert_eq!(links.news(1, t + 11 * MS), WakeHint::At(t + 11 * MS + MS / 2));
         // The ticket again, on free links.
         links.send(0, 0, 1, 0, t + 30 * MS);
-        assert_eq!(links.news(0, t + 30 * MS), News::At(t + 30 * MS + MS / 2));
+        assert_eq!(links.news(0, t + 30 * MS), WakeHint::At(t + 30 * MS + MS / 2));
     }
 
     #[test]
