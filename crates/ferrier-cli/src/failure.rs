@@ -61,6 +61,12 @@ impl Failure {
     }
 }
 
+impl From<ferrier::PlanError> for Failure {
+    fn from(error: ferrier::PlanError) -> Self {
+        ferrier::Error::from(error).into()
+    }
+}
+
 impl From<ferrier::Error> for Failure {
     fn from(error: ferrier::Error) -> Self {
         Failure { error: Some(error.clone()), ..Failure::new(error) }

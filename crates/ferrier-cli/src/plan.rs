@@ -57,7 +57,9 @@ impl Drafted {
 
     /// For each step the most messages from one node to another.
     fn between_nodes(&self) -> Vec<u64> {
-        self.recipe.messages_between_nodes(&self.nodes)
+        ferrier::exchange::find(&self.recipe.exchange)
+            .map(|exchange| exchange.messages_between_nodes(&self.recipe, &self.nodes))
+            .unwrap_or_default()
     }
 }
 

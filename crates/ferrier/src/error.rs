@@ -23,10 +23,10 @@ pub enum Error {
     Choice(String),
 
     /// A member of a seam (exchange, kernel, ...) that does not exist.
-    #[error("unknown {seam} `{name}`; known are: {known}")]
+    #[error("unknown {what} `{name}`; known are: {known}")]
     UnknownName {
-        /// Which seam: "exchange", "kernel".
-        seam: &'static str,
+        /// What was named: "exchange", "kernel".
+        what: &'static str,
         /// What was asked for.
         name: String,
         /// What there is.
@@ -110,6 +110,25 @@ impl Error {
     /// Is this only the echo of another rank's failure?
     pub(crate) fn is_echo(&self) -> bool {
         matches!(self, Error::RankLeft { .. })
+    }
+}
+
+impl From<ferrier_plan::Error> for Error {
+    fn from(error: ferrier_plan::Error) -> Self {
+        use ferrier_plan::Error as Plan;
+        match error {
+            Plan::Problem(message) => Error::Problem(message),
+            Plan::Layout(message) => Error::Layout(message),
+            Plan::Choice(message) => Error::Choice(message),
+            Plan::UnknownName { what, name, known } => Error::UnknownName { what, name, known },
+            error => Error::Other(error.to_string()),
+        }
+    }
+}
+
+impl From<ferrier_search::UnknownMethod> for Error {
+    fn from(error: ferrier_search::UnknownMethod) -> Self {
+        Error::UnknownName { what: "method", name: error.name, known: error.known }
     }
 }
 

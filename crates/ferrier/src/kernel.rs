@@ -16,7 +16,7 @@ use crate::{Error, Real, Result};
 /// # Errors
 /// [`Error::UnknownName`] lists those that this processor has.
 pub fn simd() -> Result<&'static str> {
-    ferrier_kernel::simd().map_err(|(name, known)| Error::UnknownName { seam: "FERRIER_SIMD", name, known })
+    ferrier_kernel::simd().map_err(|(name, known)| Error::UnknownName { what: "FERRIER_SIMD", name, known })
 }
 
 /// The member called `name`.
@@ -26,7 +26,7 @@ pub fn simd() -> Result<&'static str> {
 pub fn find(name: &str) -> Result<&'static Member> {
     simd()?;
     ferrier_kernel::find(name).ok_or_else(|| Error::UnknownName {
-        seam: "kernel",
+        what: "kernel",
         name: name.into(),
         known: KERNELS.iter().map(|member| member.name).collect::<Vec<_>>().join(", "),
     })

@@ -25,58 +25,46 @@
 //! # Ok::<(), ferrier::Error>(())
 //! ```
 
-mod buffer;
-mod choice;
 pub mod codec;
 mod design;
 pub mod device;
 mod error;
 pub mod exchange;
+mod exec;
 pub mod kernel;
-mod kind;
-mod layout;
-mod long;
 pub mod machine;
-mod modes;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub mod mpi;
-mod plan;
-mod pool;
-mod problem;
+mod planner;
 #[cfg(debug_assertions)]
 #[doc(hidden)]
 pub mod ready;
-mod recipe;
-mod room;
 mod simple;
 pub mod solve;
 pub mod spectral;
-mod speeds;
 pub mod transport;
-pub mod tune;
-pub mod wisdom;
 
-pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, Tiling};
 pub use design::{design, design_with};
 pub use device::Device;
-#[cfg(feature = "cuda")]
-pub use device::cuda;
 pub use error::{Error, Result};
-pub use ferrier_kernel::{Precision, Real};
-pub use kind::{Kind, Scale};
-pub use layout::{Box3, Layout, LayoutSpec, Order};
-pub use modes::{Keep, Radii};
-pub use num_complex::Complex;
-pub use plan::{
-    Array, Certificate, Data, DataMut, Draft, Event, EventKind, Formula, Memory, Modes, Operator, Plan,
-    Planner, Run, StepTime, Tables, Workspace, pointwise,
+#[cfg(feature = "cuda")]
+pub use exec::cuda;
+pub use exec::{
+    Array, Certificate, Data, DataMut, Event, EventKind, Formula, Memory, Modes, Operator, Plan, Run,
+    StepTime, Tables, Workspace, pointwise,
 };
-pub use problem::Problem;
-pub use recipe::{Recipe, Step, StepTraffic};
+pub use ferrier_kernel::{Precision, Real};
+pub use ferrier_plan::Error as PlanError;
+pub use ferrier_plan::{
+    Box3, Choice, Compress, Decomposition, Keep, Kind, Layout, LayoutSpec, MachineSpeeds, MemoryUse, Order,
+    Overlap, Problem, Progress, Radii, Recipe, Scale, Step, StepTraffic, Tiling,
+};
+pub use machine::measure_speeds;
+pub use num_complex::Complex;
+pub use planner::tune::Effort;
+pub use planner::{Draft, Planner, tune, wisdom};
 pub use simple::{fft3, ifft3, irfft3, rfft3};
-pub use speeds::MachineSpeeds;
 pub use transport::{Comm, Ranks, Wire, ranks};
-pub use tune::Effort;
 
 /// The program that opens the README is a test.
 #[cfg(doctest)]

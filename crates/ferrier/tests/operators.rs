@@ -217,10 +217,14 @@ fn plans_without_operators_say_so() -> Result<()> {
     });
     failed?;
     let problem = Problem::c2c([4, 4, 4]).axes(&[]).operators(true);
-    assert!(matches!(problem.check(), Err(Error::Problem(text)) if text.contains("no axis is transformed")));
+    assert!(
+        matches!(problem.check(), Err(ferrier::PlanError::Problem(text)) if text.contains("no axis is transformed"))
+    );
     // What nobody can vouch for is not promised.
     let problem = Problem::c2c([4, 4, 4]).tolerance(1e-4).operators(true);
-    assert!(matches!(problem.check(), Err(Error::Problem(text)) if text.contains("a tolerance is kept by")));
+    assert!(
+        matches!(problem.check(), Err(ferrier::PlanError::Problem(text)) if text.contains("a tolerance is kept by"))
+    );
     Ok(())
 }
 

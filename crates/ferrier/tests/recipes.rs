@@ -266,12 +266,19 @@ fn messages_between_nodes_are_counted() {
     for (exchange, most) in [("all_to_allv", 4), ("ring", 4), ("hierarchical", 1)] {
         let choice = Choice { exchange: Some(exchange.into()), ..Choice::default() };
         let recipe = recipe(&problem, &choice, 4);
-        let counts = recipe.messages_between_nodes(&[0, 0, 1, 1]);
+        let counts =
+            ferrier::exchange::find(&recipe.exchange).unwrap().messages_between_nodes(&recipe, &[0, 0, 1, 1]);
         assert_eq!(counts.len(), recipe.steps.len());
         for (count, step) in counts.iter().zip(&recipe.steps) {
             let crosses = matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
             assert_eq!(*count, if crosses { most } else { 0 }, "{exchange}: {step:?}");
         }
-        assert!(recipe.messages_between_nodes(&[0; 4]).iter().all(|&count| count == 0));
+        assert!(
+            ferrier::exchange::find(&recipe.exchange)
+                .unwrap()
+                .messages_between_nodes(&recipe, &[0; 4])
+                .iter()
+                .all(|&count| count == 0)
+        );
     }
 }

@@ -2,8 +2,8 @@
 //! the longest, which some networks and libraries do much faster. Parts whose
 //! lengths only their senders know go as messages.
 
-use super::fleet::Hull;
-use super::{Groups, Places, RemoteBuffers, Volumes, labels, point_to_point};
+use super::progress_set::Hull;
+use super::{BufferLayout, Groups, RemoteBuffers, Volumes, labels, point_to_point};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -15,7 +15,7 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
     // Parts are loaded and stored as vectors: keep them aligned.
     let block = volumes.largest.next_multiple_of(64);
     let at = ranks.iter().map(|number| number.unwrap_or(0) * block).collect();
-    let places = Places { at, len: block * group.size() };
+    let places = BufferLayout { at, len: block * group.size() };
     let parts: Vec<Part> =
         (0..group.size()).map(|peer| Part { peer, at: peer * block, len: block }).collect();
     let loans = || {

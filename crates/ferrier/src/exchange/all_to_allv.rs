@@ -2,8 +2,8 @@
 //! is. A collective wants both sides to know how long that is: parts whose
 //! lengths only their senders know go as messages.
 
-use super::fleet::Hull;
-use super::{Groups, Volumes, packed, packed_loans, parts, point_to_point};
+use super::progress_set::Hull;
+use super::{Groups, Volumes, packed, packed_remote, parts, point_to_point};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -17,6 +17,6 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
         parts.into_iter().filter_map(|part| ranks[part.peer].map(|peer| Part { peer, ..part })).collect()
     };
     let (sent, received) = (in_group(parts(&send, &volumes.to)), in_group(parts(&recv, &volumes.from)));
-    let loans = || packed_loans(volumes, groups.whole().rank());
+    let loans = || packed_remote(volumes, groups.whole().rank());
     Hull::of_parts(&group, volumes, Call::AllToAllV, (send, recv), (&sent, &received), loans)
 }

@@ -9,8 +9,8 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::fleet::{Craft, Hull, fleet};
-use super::{Coder, Exchange, LENGTH, Places, Sharing, Volumes};
+use super::progress_set::{Craft, Hull, fleet};
+use super::{BufferLayout, Coder, Exchange, LENGTH, NodeSharing, Volumes};
 use crate::transport::{Call, NodeCounters, Part, Transfer, WakeHint};
 use crate::{Comm, Result};
 
@@ -82,7 +82,9 @@ pub(super) fn movers(comm: &Comm, all: &[Volumes]) -> Result<Vec<Box<dyn Exchang
             loose,
             state: Mutex::new(state),
         };
-        Ok(Hull { sharing: Some(load.sharing), ..Hull::new(load.send, load.recv, Box::new(craft)) })
+        let mut hull = Hull::new(load.send, load.recv, Box::new(craft));
+        hull.buffers.sharing = Some(load.sharing);
+        Ok(hull)
     };
     let hulls = all.iter().enumerate().map(make).collect::<Result<Vec<_>>>()?;
     Ok(fleet(messages.transport(), hulls))
@@ -236,9 +238,9 @@ fn spread_out(bytes: &mut [u8], parts: &[(usize, usize)], starts: &mut [usize]) 
 
 /// What one rank has to do with the routes.
 struct Load {
-    send: Places,
-    recv: Places,
-    sharing: Sharing,
+    send: BufferLayout,
+    recv: BufferLayout,
+    sharing: NodeSharing,
     sent: Vec<Part>,
     received: Vec<Part>,
     out: Vec<Message>,
@@ -331,7 +333,7 @@ impl Routes {
             };
             (0..size).map(of).collect()
         };
-        let places = |at: Vec<usize>, which: usize| Places { at, len: self.lens[rank][which] };
+        let places = |at: Vec<usize>, which: usize| BufferLayout { at, len: self.lens[rank][which] };
         let of = |out: bool| self.messages.iter().filter(move |m| (if out { m.from } else { m.to }) == rank);
         Load {
             send: places((0..size).map(|peer| self.places[rank][peer][0]).collect(), 0),
@@ -340,7 +342,7 @@ impl Routes {
             received: of(false).map(|m| Part { peer: m.from, at: m.recv_at, len: m.len }).collect(),
             out: of(true).cloned().collect(),
             back: of(false).cloned().collect(),
-            sharing: Sharing {
+            sharing: NodeSharing {
                 nodes: self.nodes.clone(),
                 outbox: carriers(0),
                 inbox: carriers(1),

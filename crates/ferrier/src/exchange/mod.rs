@@ -10,65 +10,24 @@
 
 mod all_to_all;
 mod all_to_allv;
-mod fleet;
+
 mod hierarchical;
-mod parting;
 mod point_to_point;
+mod progress_set;
+mod rank_exit;
 mod ring;
 
 use std::ops::Range;
 use std::sync::Arc;
 
+pub use ferrier_plan::messages::{
+    BufferLayout, Coded, ExchangeBuffers, LENGTH, NodeSharing, RemoteBuffers, Volumes,
+};
+use ferrier_plan::messages::{Mechanism, packed, packed_remote};
+
 use crate::transport::Part;
-use crate::{Comm, Error, Result};
-use fleet::{Hull, fleet};
-
-/// How many bytes go to and come from each rank in one reshape, this rank's
-/// own part left out (it never travels). Of parts that are encoded, as many as
-/// they take at most.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Volumes {
-    /// Bytes to each rank.
-    pub to: Vec<usize>,
-    /// Bytes from each rank.
-    pub from: Vec<usize>,
-    /// The largest part between any two ranks of the whole reshape.
-    pub largest: usize,
-    /// Bytes from each rank to each rank, by sender.
-    pub pairs: Vec<Vec<usize>>,
-    /// The reshape that this is, or is a part of. Parts of different ones are
-    /// never in flight together, so their movers may share memory; reshapes that
-    /// fly together have one number.
-    pub reshape: usize,
-    /// How parts are encoded, if they are.
-    pub coded: Option<Coded>,
-    /// Must parts be brought, because buffers only stand in for a device's
-    /// memory? Otherwise they may be loaded where they are.
-    pub staged: bool,
-}
-
-impl Volumes {
-    /// Are lengths known only when parts have been encoded?
-    pub fn vary(&self) -> bool {
-        self.coded.as_ref().is_some_and(|coded| coded.varies)
-    }
-}
-
-/// How the parts of a reshape are encoded: as chunks, one after the other.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coded {
-    /// Bytes that a whole chunk takes at most, with its length where that varies.
-    pub slot: usize,
-    /// Do lengths depend on the data? Then each chunk comes after its length
-    /// ([`LENGTH`] bytes), and a part ends with a length of 0.
-    pub varies: bool,
-    /// Chunks of the part from each rank to each, by sender; 0 where it is
-    /// empty or not encoded.
-    pub chunks: Vec<Vec<usize>>,
-}
-
-/// Bytes of the length of a chunk.
-pub const LENGTH: usize = 4;
+use crate::{Comm, Error, Recipe, Result};
+use progress_set::{Hull, fleet};
 
 /// What encodes the parts of a mover, for members that do so chunk by chunk,
 /// and knows how long those are that others have it encode before they start.
@@ -91,61 +50,13 @@ pub trait Coder: Send + Sync {
     fn decode(&self, peer: usize, chunk: usize, bytes: Range<usize>) -> Result<()>;
 }
 
-/// Where each rank's part lies in one of the two buffers of a reshape; in bytes.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Places {
-    /// Where the part of each rank begins.
-    pub at: Vec<usize>,
-    /// Length of the buffer.
-    pub len: usize,
-}
-
-/// How an exchange uses the memory that the ranks of a node share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Sharing {
-    /// The node of each rank. Parts for ranks of the same node never travel:
-    /// they load them where the sender stored them.
-    pub nodes: Vec<usize>,
-    /// For each rank of another node, in whose send buffer the part for it
-    /// goes, a rank of this node.
-    pub outbox: Vec<usize>,
-    /// For each rank of another node, in whose receive buffer the part from it
-    /// comes, a rank of this node.
-    pub inbox: Vec<usize>,
-    /// Lengths of the send and the receive buffer of every rank.
-    pub lens: Vec<[usize; 2]>,
-}
-
-/// Where parts are that stay where their senders stored them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RemoteBuffers {
-    /// Where in each rank's send buffer the part for this rank begins; in bytes.
-    pub at: Vec<usize>,
-    /// The length of each rank's send buffer.
-    pub lens: Vec<usize>,
-}
-
 /// One reshape, or a part of one, ready to run. Made collectively when a plan
 /// is made. Several movers of a plan may be in flight at once; they are
 /// started in the same order on every rank, and waited for in any order. Each
 /// is started again only when it is done.
 pub trait Exchange: Send + Sync {
-    /// The send buffer: where the part for each rank goes.
-    fn send(&self) -> &Places;
-    /// The receive buffer: where the part from each rank comes.
-    fn recv(&self) -> &Places;
-    /// For members that go through the memory of a node: what neighbours have
-    /// stored is sent when all of them have started, and when it is done what
-    /// came to them may be loaded as well.
-    fn sharing(&self) -> Option<&Sharing> {
-        None
-    }
-    /// For transports whose ranks load what was sent where it was stored: all
-    /// send buffers are lent for the length of a transform, and there is no
-    /// receive buffer.
-    fn loans(&self) -> Option<&RemoteBuffers> {
-        None
-    }
+    /// Its buffers, as passes see them.
+    fn buffers(&self) -> &ExchangeBuffers;
     /// Bytes of a window that all movers of a plan have together.
     fn window(&self) -> usize {
         0
@@ -161,11 +72,6 @@ pub trait Exchange: Send + Sync {
     /// What a user should know about how it goes, such as that it had to make do.
     fn note(&self) -> Option<&str> {
         None
-    }
-    /// Does it have chunks encoded and decoded itself, while others fly?
-    /// Otherwise all is encoded before the start, and decoded after the wait.
-    fn codes(&self) -> bool {
-        false
     }
     /// Starts to move the bytes, and waits for nobody. Allocates nothing after
     /// the first time. `coder` is there where parts are encoded.
@@ -208,24 +114,6 @@ pub trait Exchange: Send + Sync {
 /// Makes the movers of all reshapes of a plan. Collective.
 pub(crate) type Make = fn(&Comm, &[Volumes]) -> Result<Vec<Box<dyn Exchange>>>;
 
-/// How a member works.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Way {
-    /// The next stage loads from the neighbours' memory.
-    Shared,
-    /// Through send and receive buffers.
-    Messages(Make),
-    /// Inside a node the one, between nodes the other.
-    Nodes(Make),
-}
-
-impl Way {
-    /// Do ranks touch each other's memory?
-    pub fn shares(self) -> bool {
-        !matches!(self, Way::Messages(_))
-    }
-}
-
 /// A line of the table of exchanges.
 #[derive(Debug)]
 pub struct Member {
@@ -233,37 +121,21 @@ pub struct Member {
     pub name: &'static str,
     /// One line for help texts.
     pub summary: &'static str,
-    pub(crate) way: Way,
+    pub(crate) mechanism: Mechanism,
+    /// Makes the exchanges of all reshapes of a plan; `None` where there is nothing to send.
+    pub(crate) make: Option<Make>,
 }
 
 impl Member {
     /// Does it send messages over so many nodes, or only share memory?
     pub fn sends_messages(&self, nodes: usize) -> bool {
-        !matches!(self.way_on(nodes), Way::Shared)
+        self.mechanism.on_nodes(nodes) != Mechanism::SharedMemory
     }
 
-    /// How it works over so many nodes: inside one there is nothing to send.
-    pub(crate) fn way_on(&self, nodes: usize) -> Way {
-        match self.way {
-            Way::Nodes(_) if nodes == 1 => Way::Shared,
-            way => way,
-        }
-    }
-
-    /// The most messages that go from one node to another in a reshape in
-    /// which these bytes go from rank to rank.
-    pub(crate) fn messages_between_nodes(&self, pairs: &[Vec<usize>], nodes: &[usize]) -> u64 {
-        let count = nodes.iter().max().map_or(0, |last| last + 1);
-        let mut messages = vec![0_u64; count * count];
-        for (from, row) in pairs.iter().enumerate() {
-            for (to, _) in
-                row.iter().enumerate().filter(|(to, bytes)| **bytes > 0 && nodes[*to] != nodes[from])
-            {
-                messages[nodes[from] * count + nodes[to]] += 1;
-            }
-        }
-        let most = messages.into_iter().max().unwrap_or(0);
-        if matches!(self.way, Way::Nodes(_)) { most.min(1) } else { most }
+    /// For each step of a recipe the most messages that go from one node to another; see
+    /// [`Recipe::messages_between_nodes`].
+    pub fn messages_between_nodes(&self, recipe: &Recipe, nodes: &[usize]) -> Vec<u64> {
+        recipe.messages_between_nodes(self.mechanism, nodes)
     }
 }
 
@@ -272,32 +144,38 @@ pub static EXCHANGES: &[Member] = &[
     Member {
         name: "direct",
         summary: "load straight from the neighbours' memory, no messages",
-        way: Way::Shared,
+        mechanism: Mechanism::SharedMemory,
+        make: None,
     },
     Member {
         name: "all_to_allv",
         summary: "one collective among the ranks that talk, parts of their own length",
-        way: Way::Messages(|comm, all| each(comm, all, all_to_allv::hull)),
+        mechanism: Mechanism::Messages,
+        make: Some(|comm, all| each(comm, all, all_to_allv::hull)),
     },
     Member {
         name: "all_to_all",
         summary: "one collective among the ranks that talk, parts padded to one length",
-        way: Way::Messages(|comm, all| each(comm, all, all_to_all::hull)),
+        mechanism: Mechanism::Messages,
+        make: Some(|comm, all| each(comm, all, all_to_all::hull)),
     },
     Member {
         name: "point_to_point",
         summary: "a message to each peer, taken in order of arrival",
-        way: Way::Messages(|comm, all| each(comm, all, point_to_point::hull)),
+        mechanism: Mechanism::Messages,
+        make: Some(|comm, all| each(comm, all, point_to_point::hull)),
     },
     Member {
         name: "ring",
         summary: "one-sided puts in chunks, node after node, to one node at a time",
-        way: Way::Messages(ring::movers),
+        mechanism: Mechanism::Messages,
+        make: Some(ring::movers),
     },
     Member {
         name: "hierarchical",
         summary: "one message for each pair of nodes, inside a node as direct",
-        way: Way::Nodes(hierarchical::movers),
+        mechanism: Mechanism::NodeAware,
+        make: Some(hierarchical::movers),
     },
 ];
 
@@ -318,32 +196,14 @@ fn each(
 /// [`Error::UnknownName`] lists the names there are.
 pub fn find(name: &str) -> Result<&'static Member> {
     EXCHANGES.iter().find(|member| member.name == name).ok_or_else(|| Error::UnknownName {
-        seam: "exchange",
+        what: "exchange",
         name: name.into(),
         known: EXCHANGES.iter().map(|member| member.name).collect::<Vec<_>>().join(", "),
     })
 }
 
-/// Parts laid one after the other.
-pub(crate) fn packed(lens: &[usize]) -> Places {
-    let mut len = 0;
-    let mut after = |part: usize| {
-        len += part;
-        len - part
-    };
-    let at = lens.iter().map(|&part| after(part)).collect();
-    Places { at, len }
-}
-
-/// The loans of parts that every rank lays one after the other.
-pub(crate) fn packed_loans(volumes: &Volumes, rank: usize) -> RemoteBuffers {
-    let places: Vec<Places> = volumes.pairs.iter().map(|lens| packed(lens)).collect();
-    let at = places.iter().map(|places| places.at[rank]).collect();
-    RemoteBuffers { at, lens: places.iter().map(|places| places.len).collect() }
-}
-
 /// The parts that are not empty, as a transport wants them.
-pub(crate) fn parts(places: &Places, lens: &[usize]) -> Vec<Part> {
+pub(crate) fn parts(places: &BufferLayout, lens: &[usize]) -> Vec<Part> {
     let all = places.at.iter().zip(lens).enumerate().map(|(peer, (&at, &len))| Part { peer, at, len });
     all.filter(|part| part.len > 0).collect()
 }

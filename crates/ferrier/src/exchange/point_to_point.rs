@@ -1,8 +1,8 @@
 //! Exchange `point_to_point`: a message to each peer, taken in order of
 //! arrival. Ranks that do not talk do not wait for each other.
 
-use super::fleet::{Hull, Measured};
-use super::{Groups, Volumes, packed, packed_loans, parts};
+use super::progress_set::{Hull, Measured};
+use super::{Groups, Volumes, packed, packed_remote, parts};
 use crate::Result;
 use crate::transport::{Call, Part};
 
@@ -20,6 +20,6 @@ pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
         let flight = comm.transport().flight(Call::Messages, &sent, &received)?;
         return Ok(Hull::new(send, recv, Box::new(Measured(flight))));
     }
-    let loans = || packed_loans(volumes, comm.rank());
+    let loans = || packed_remote(volumes, comm.rank());
     Hull::of_parts(comm, volumes, Call::Messages, (send, recv), (&sent, &received), loans)
 }

@@ -13,9 +13,9 @@ mod two_sided;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::fleet::{Craft, Hull, fleet};
-use super::parting::look_and_ask;
-use super::{Coder, Exchange, LENGTH, Places, Volumes, packed, parts};
+use super::progress_set::{Craft, Hull, fleet};
+use super::rank_exit::look_and_ask;
+use super::{BufferLayout, Coder, Exchange, LENGTH, Volumes, packed, parts};
 use crate::transport::{Part, Put, WakeHint, Window};
 use crate::{Comm, Error, Result};
 use two_sided::two_sided;
@@ -196,7 +196,7 @@ fn chunk_size(comm: &Comm) -> Result<usize> {
 }
 
 /// Where parts from each rank come to lie in a window.
-fn landing(from: &[usize]) -> Places {
+fn landing(from: &[usize]) -> BufferLayout {
     packed(&from.iter().map(|len| len.next_multiple_of(64)).collect::<Vec<_>>())
 }
 
@@ -247,7 +247,9 @@ fn one_sided(ring: &Arc<Ring>, number: usize, chunk: usize, starts: &[usize], vo
     });
     let (ring, reshape, window) = (ring.clone(), volumes.reshape, ring.bytes);
     let craft = OneSided { ring, number, reshape, places, slot, varies, sent, received, state };
-    Hull { window, codes: slot > 0, ..Hull::new(send, recv, Box::new(craft)) }
+    let mut hull = Hull { window, ..Hull::new(send, recv, Box::new(craft)) };
+    hull.buffers.encodes = slot > 0;
+    hull
 }
 
 impl OneSided {
@@ -557,15 +559,16 @@ mod tests {
                 movers.iter().try_for_each(|mover| mover.open())?;
                 for round in 0..6 {
                     let (mover, volumes) = (&movers[round % 2], &all[round % 2]);
-                    let (mut send, mut recv) = (vec![0; mover.send().len], vec![0; mover.recv().len]);
+                    let (mut send, mut recv) =
+                        (vec![0; mover.buffers().send.len], vec![0; mover.buffers().recv.len]);
                     for to in 0..4 {
-                        let part = &mut send[mover.send().at[to]..][..volumes.to[to]];
+                        let part = &mut send[mover.buffers().send.at[to]..][..volumes.to[to]];
                         part.iter_mut().enumerate().for_each(|(at, byte)| *byte = value(rank, to, at, round));
                     }
                     // SAFETY: the buffers are as long as the mover says.
                     unsafe { mover.run(send.as_ptr(), recv.as_mut_ptr(), None)? };
                     for from in 0..4 {
-                        let part = &recv[mover.recv().at[from]..][..volumes.from[from]];
+                        let part = &recv[mover.buffers().recv.at[from]..][..volumes.from[from]];
                         assert!(
                             part.iter().enumerate().all(|(at, &byte)| byte == value(from, rank, at, round))
                         );

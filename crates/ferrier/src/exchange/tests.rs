@@ -52,13 +52,13 @@ struct Rank<'a> {
 impl Rank<'_> {
     fn new<'a>(comm: &'a Comm, name: &str) -> Result<Rank<'a>> {
         let volumes = tiles(comm.rank());
-        let (Way::Messages(make) | Way::Nodes(make)) = find(name)?.way else {
-            panic!("{name} has no movers")
-        };
+        let Some(make) = find(name)?.make else { panic!("{name} has no movers") };
         let movers = make(comm, &volumes)?;
         movers.iter().try_for_each(|mover| mover.open())?;
-        let buffers: Vec<[Vec<u8>; 2]> =
-            movers.iter().map(|mover| [vec![0; mover.send().len], vec![0; mover.recv().len]]).collect();
+        let buffers: Vec<[Vec<u8>; 2]> = movers
+            .iter()
+            .map(|mover| [vec![0; mover.buffers().send.len], vec![0; mover.buffers().recv.len]])
+            .collect();
         let own: Vec<u8> =
             buffers.iter().flatten().flat_map(|buffer| (buffer.as_ptr() as usize).to_le_bytes()).collect();
         let word = |bytes: &[u8]| usize::from_le_bytes(bytes.try_into().unwrap());
@@ -71,16 +71,16 @@ impl Rank<'_> {
     /// Where the part for, or from, a rank lies: `None` where it does not travel.
     fn place(&self, tile: usize, peer: usize, side: usize) -> Option<*mut u8> {
         let mover = &self.movers[tile];
-        if let (Some(loans), 1) = (mover.loans(), side) {
+        if let (Some(loans), 1) = (mover.buffers().remote.as_ref(), side) {
             return Some((self.all[peer][tile][0] + loans.at[peer]) as *mut u8);
         }
-        let owner = match mover.sharing() {
+        let owner = match mover.buffers().sharing.as_ref() {
             Some(sharing) if sharing.nodes[peer] == sharing.nodes[self.comm.rank()] => return None,
             Some(sharing) if side == 0 => sharing.outbox[peer],
             Some(sharing) => sharing.inbox[peer],
             None => self.comm.rank(),
         };
-        let at = if side == 0 { mover.send().at[peer] } else { mover.recv().at[peer] };
+        let at = if side == 0 { mover.buffers().send.at[peer] } else { mover.buffers().recv.at[peer] };
         Some((self.all[owner][tile][side] + at) as *mut u8)
     }
 

@@ -2,7 +2,7 @@
 
 use num_complex::Complex;
 
-use crate::plan::Rows;
+use crate::exec::Rows;
 use crate::{
     Array, Comm, Data, DataMut, Draft, Error, Kind, LayoutSpec, Modes, Operator, Plan, Planner, Problem,
     Real, Result, Step,

@@ -30,14 +30,15 @@
 //! # Ok::<(), ferrier::Error>(())
 //! ```
 
+mod boundary;
 mod convolve;
 mod power;
 mod product;
 mod scalar;
 mod vector;
-mod walls;
-mod waves;
+mod wave_numbers;
 
+pub use boundary::{Boundary, kinds_for};
 pub use convolve::{Convolution, linear_shape};
 pub use power::{Shell, power_spectrum};
 pub use product::Products;
@@ -45,5 +46,4 @@ pub use scalar::{
     derivative, gaussian, helmholtz, inverse_laplacian, laplacian, low_pass, shift, two_thirds,
 };
 pub use vector::Calculus;
-pub use walls::{Boundary, kinds_for};
-pub use waves::WaveNumbers;
+pub use wave_numbers::WaveNumbers;

@@ -3,7 +3,7 @@
 use num_complex::Complex;
 
 use super::WaveNumbers;
-use crate::plan::Rows;
+use crate::exec::Rows;
 use crate::{Array, Comm, Data, DataMut, LayoutSpec, Modes, Operator, Plan, Planner, Problem, Real, Result};
 
 /// Vector calculus on a periodic box: gradient, divergence and curl of fields

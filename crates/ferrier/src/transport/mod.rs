@@ -3,18 +3,18 @@
 //! A transport member is one file. Ranks of the member `threads` are threads
 //! of this process; those of `mpi` are processes that an `mpiexec` started.
 
-mod flight;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub(crate) mod mpi;
 mod threads;
+mod transfer;
 mod waiting;
 
 use std::any::Any;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
-pub use flight::{Call, NodeCounters, Transfer, WakeHint};
 pub use threads::{Ranks, Wire, ranks};
+pub use transfer::{Call, NodeCounters, Transfer, WakeHint};
 pub(crate) use waiting::{Backoff, Bell, BusyThreads};
 
 use crate::Result;

@@ -57,6 +57,8 @@ impl<'a> Made<'a> {
 }
 
 impl Bench for Made<'_> {
+    type Error = ferrier::Error;
+
     fn alone(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
         self.ask(point);
         Ok((0..runs).map(|_| self.run(point)).collect())
@@ -153,6 +155,8 @@ fn a_third_of_the_trials_find_tiles() {
 fn a_reserve_is_kept_only_where_it_will_be_used() {
     struct Keeps<'a>(Made<'a>, f64);
     impl Bench for Keeps<'_> {
+        type Error = ferrier::Error;
+
         fn alone(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
             self.0.alone(point, runs)
         }
@@ -229,6 +233,8 @@ fn the_default_is_compared_with_the_winner_in_the_end() {
     // A clock that lies to the search, and tells the truth in the last comparison: the default is best.
     struct Liar(usize);
     impl Bench for Liar {
+        type Error = ferrier::Error;
+
         fn alone(&mut self, _: &Point, runs: usize) -> Result<Vec<f64>> {
             Ok(vec![1.0; runs])
         }

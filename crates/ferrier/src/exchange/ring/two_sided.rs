@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::fleet::{Craft, Hull};
+use super::super::progress_set::{Craft, Hull};
 use super::super::{Coder, Volumes, packed, parts};
 use super::step;
 use crate::transport::{Call, Transfer, WakeHint};

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::SeqCst};
 
-use super::house::{NodeShared, RegionRef};
 use super::mapping::PAGE;
+use super::node_shared::{NodeShared, RegionRef};
 use crate::transport::{Backoff, EXPOSED, Exposed};
 use crate::{Error, Result};
 

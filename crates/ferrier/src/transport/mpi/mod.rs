@@ -2,10 +2,10 @@
 
 mod control;
 mod cores;
-mod flight;
-mod house;
 mod mapping;
-mod tally;
+mod node_counters;
+mod node_shared;
+mod transfer;
 mod window;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,7 +17,7 @@ use ferrier_mpi::{AllToAllV, Way};
 use super::{Call, Exposed, NodeCounters, Part, Shared, Transfer, Transport, WakeHint, Window, number_nodes};
 use crate::{Error, Result};
 use control::{Control, Gone};
-use house::NodeShared;
+use node_shared::NodeShared;
 
 /// One rank of a communicator.
 pub(crate) struct Member {
@@ -143,7 +143,7 @@ impl Transport for Member {
             Call::AllToAllV => AllToAllV::new(&self.comm, &to, &from, Way::Collective),
             Call::Messages => AllToAllV::local(&self.comm, &to, &from, (number % TAGS) as i32),
         };
-        Ok(Box::new(flight::Requests::new(exchange.map_err(wrapped)?)))
+        Ok(Box::new(transfer::Requests::new(exchange.map_err(wrapped)?)))
     }
 
     fn reaches_gpus(&self) -> Result<bool> {
@@ -153,7 +153,7 @@ impl Transport for Member {
     }
 
     fn tally(&self, counters: usize) -> Result<Box<dyn NodeCounters>> {
-        Ok(Box::new(tally::Counters::new(self.house()?, &self.comm, counters)?))
+        Ok(Box::new(node_counters::Counters::new(self.house()?, &self.comm, counters)?))
     }
 
     /// Only MPI knows what is new: give way and look again.
@@ -186,7 +186,7 @@ impl Transport for Member {
     fn touching(&self, work: &mut dyn FnMut()) -> Result<()> {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
             // The others wait in memory, where nothing tells them.
-            self.fail(&format!("panicked: {}", crate::pool::panic_text(&*payload)));
+            self.fail(&format!("panicked: {}", crate::machine::pool::panic_text(&*payload)));
         }
         Ok(())
     }

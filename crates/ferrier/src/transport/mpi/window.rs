@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::house::NodeShared;
+use super::node_shared::NodeShared;
 use super::wrapped;
 use crate::Result;
 use crate::transport::{Put, WakeHint, Window};

@@ -18,8 +18,8 @@ use super::super::waiting::Bell;
 use super::super::{
     Call, EXPOSED, Exposed, NodeCounters, Part, Transfer, Transport, WakeHint, Window, number_nodes,
 };
-use super::flight::{Air, Side};
-use super::tally::Counters;
+use super::node_counters::Counters;
+use super::transfer::{Air, Side};
 use super::window::{Memories, Memory};
 use super::wire::{Links, Wire};
 use crate::{Error, Result};
@@ -358,7 +358,8 @@ impl Transport for Member {
         let outcome = catch_unwind(AssertUnwindSafe(work));
         if let Err(payload) = &outcome {
             let rank = self.group.members[self.rank];
-            self.world.fail(Error::RankPanicked { rank, message: crate::pool::panic_text(&**payload) });
+            self.world
+                .fail(Error::RankPanicked { rank, message: crate::machine::pool::panic_text(&**payload) });
         }
         inside.fetch_sub(1, SeqCst);
         if let Err(payload) = outcome {

@@ -1,8 +1,8 @@
 //! Transport `threads`: every rank is a thread of this process.
 
-mod flight;
 mod group;
-mod tally;
+mod node_counters;
+mod transfer;
 mod window;
 mod wire;
 
@@ -124,7 +124,7 @@ fn run_rank<R>(
 ) -> Result<R> {
     let comm = Comm::new(Member::of_world(world, rank), threads);
     let outcome = catch_unwind(AssertUnwindSafe(|| work(comm))).unwrap_or_else(|payload| {
-        Err(Error::RankPanicked { rank, message: crate::pool::panic_text(&*payload) })
+        Err(Error::RankPanicked { rank, message: crate::machine::pool::panic_text(&*payload) })
     });
     if let Err(error) = &outcome {
         world.fail(match error {

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use super::super::{Put, Transport, WakeHint, Window};
 use super::group::{Member, lock};
-use crate::buffer::Buffer;
+use crate::machine::buffer::Buffer;
 use crate::{Error, Result};
 
 /// One rank's bytes and words.

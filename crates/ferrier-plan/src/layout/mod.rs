@@ -1,0 +1,165 @@
+//! Who has what: one box per rank, and the order of the axes in memory.
+
+mod box3;
+mod grid;
+mod spec;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use box3::{Box3, Order};
+pub use grid::{factor_pairs, grid_boxes};
+pub use spec::LayoutSpec;
+pub use spec::Split;
+
+use crate::{Error, Result};
+
+/// One [`Box3`] per rank (some may be empty), together covering a shape, and
+/// the memory order of the axes. A rank's part is dense unless said otherwise.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Layout {
+    shape: [usize; 3],
+    /// Shared: a plan mentions a layout in many places, and a rank knows all ranks' boxes.
+    boxes: Arc<[Box3]>,
+    order: Order,
+}
+
+impl Layout {
+    /// The layout of these boxes, one per rank.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] if a box leaves the shape, two overlap, or an index
+    /// is in none; the message names the ranks and the boxes.
+    pub fn from_boxes(shape: [usize; 3], mut boxes: Vec<Box3>, order: Order) -> Result<Layout> {
+        if boxes.is_empty() {
+            return Err(Error::Layout("a layout needs at least one rank, got no boxes".into()));
+        }
+        check_size(shape)?;
+        for item in boxes.iter_mut().filter(|item| item.is_empty()) {
+            *item = Box3::EMPTY;
+        }
+        check_tiling(shape, &boxes)?;
+        Ok(Layout { shape, boxes: boxes.into(), order })
+    }
+
+    /// Boxes that are right by construction.
+    pub fn trusted(shape: [usize; 3], boxes: Vec<Box3>, order: Order) -> Layout {
+        Layout { shape, boxes: boxes.into(), order }
+    }
+
+    /// The whole array's shape.
+    pub fn shape(&self) -> [usize; 3] {
+        self.shape
+    }
+
+    /// One box per rank.
+    pub fn boxes(&self) -> &[Box3] {
+        &self.boxes
+    }
+
+    /// Memory order of the axes.
+    pub fn order(&self) -> Order {
+        self.order
+    }
+
+    /// The same boxes in another memory order.
+    pub fn with_order(mut self, order: Order) -> Layout {
+        self.order = order;
+        self
+    }
+
+    /// Does every rank that has anything have whole lines along `axis`?
+    pub fn is_whole(&self, axis: usize) -> bool {
+        self.boxes.iter().all(|b| b.spans(axis, self.shape[axis]))
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.boxes.len()
+    }
+
+    /// The same ranks on an array whose (whole) `axis` has another length.
+    pub fn with_axis(&self, axis: usize, n: usize) -> Layout {
+        let mut shape = self.shape;
+        shape[axis] = n;
+        let boxes = self.boxes.iter().map(|b| b.with_axis(axis, n)).collect();
+        Layout { shape, boxes, order: self.order }
+    }
+
+    /// The same ranks with other boxes, which the shape becomes too.
+    pub fn map(&self, of: impl Fn(&Box3) -> Box3) -> Layout {
+        let shape = of(&Box3::whole(self.shape)).hi;
+        let boxes = self.boxes.iter().map(of).collect();
+        Layout { shape, boxes, order: self.order }
+    }
+
+    /// Elements of the largest box.
+    pub fn largest(&self) -> usize {
+        self.boxes.iter().map(Box3::volume).max().unwrap_or(0)
+    }
+
+    /// A short description of how the axes are split, such as `2x2x1`, or the
+    /// number of boxes where they are no grid.
+    pub fn grid_text(&self) -> String {
+        let cuts = |axis: usize| {
+            let mut lows: Vec<_> = self.boxes.iter().filter(|b| !b.is_empty()).map(|b| b.lo[axis]).collect();
+            lows.sort_unstable();
+            lows.dedup();
+            lows.len().max(1)
+        };
+        let grid: [usize; 3] = std::array::from_fn(cuts);
+        let filled = self.boxes.iter().filter(|b| !b.is_empty()).count();
+        if grid.iter().product::<usize>() == filled.max(1) {
+            format!("{}x{}x{}", grid[0], grid[1], grid[2])
+        } else {
+            format!("{filled} boxes")
+        }
+    }
+}
+
+/// A shape whose elements can be counted.
+fn check_size(shape: [usize; 3]) -> Result<()> {
+    match shape.into_iter().try_fold(1, usize::checked_mul) {
+        Some(_) => Ok(()),
+        None => Err(Error::Layout(format!("the shape {shape:?} has more elements than can be addressed"))),
+    }
+}
+
+fn check_tiling(shape: [usize; 3], boxes: &[Box3]) -> Result<()> {
+    let whole = Box3::whole(shape);
+    for (rank, b) in boxes.iter().enumerate() {
+        if b.intersect(&whole) != *b {
+            let [x, y, z] = shape;
+            return Err(Error::Layout(format!(
+                "the box {b} of rank {rank} is not inside the shape {x}x{y}x{z}"
+            )));
+        }
+    }
+    let mut order: Vec<usize> = (0..boxes.len()).filter(|&rank| !boxes[rank].is_empty()).collect();
+    order.sort_unstable_by_key(|&rank| boxes[rank].lo[0]);
+    for (i, &rank) in order.iter().enumerate() {
+        // Sorted by their start on axis 0, so later boxes that begin past this one's end cannot meet it.
+        for &other in order[i + 1..].iter().take_while(|&&other| boxes[other].lo[0] < boxes[rank].hi[0]) {
+            if !boxes[rank].intersect(&boxes[other]).is_empty() {
+                let (one, two) = (rank.min(other), rank.max(other));
+                return Err(Error::Layout(format!(
+                    "the boxes of ranks {one} and {two} overlap: {} and {}",
+                    boxes[one], boxes[two]
+                )));
+            }
+        }
+    }
+    let covered: u128 = boxes.iter().map(|b| b.volume() as u128).sum();
+    if covered == whole.volume() as u128 {
+        return Ok(());
+    }
+    let mut left = vec![whole];
+    for b in boxes {
+        let mut next = Vec::new();
+        left.iter().for_each(|rest| rest.without(b, &mut next));
+        left = next;
+    }
+    let hole = left.first().copied().unwrap_or(Box3::EMPTY);
+    Err(Error::Layout(format!("no rank of {} has the box {hole} of the shape {shape:?}", boxes.len())))
+}

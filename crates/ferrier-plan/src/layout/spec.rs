@@ -1,0 +1,140 @@
+//! Layouts as users ask for them, before the number of ranks is known.
+
+use serde::{Deserialize, Serialize};
+
+use super::grid::{best_grid, grid_boxes};
+use super::{Box3, Layout, Order, check_size};
+use crate::{Error, Result};
+
+/// How an array is to be spread over ranks; becomes a [`Layout`] once the
+/// shape and the number of ranks are known.
+///
+/// ```
+/// use ferrier::{Box3, LayoutSpec};
+/// let layout = LayoutSpec::slabs(0).layout([8, 4, 4], 2)?;
+/// assert_eq!(layout.boxes()[1], Box3::new([4, 0, 0], [8, 4, 4]));
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct LayoutSpec {
+    pub split: Split,
+    pub grid: Option<[usize; 3]>,
+    pub order: Order,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Split {
+    Bricks,
+    Slabs(usize),
+    Pencils(usize),
+    Boxes(Vec<Box3>),
+    Mine(Box3),
+    Best,
+}
+
+impl LayoutSpec {
+    fn new(split: Split) -> Self {
+        LayoutSpec { split, grid: None, order: Order::C }
+    }
+
+    /// Every axis may be split.
+    pub fn bricks() -> Self {
+        Self::new(Split::Bricks)
+    }
+
+    /// Only `axis` is split.
+    pub fn slabs(axis: usize) -> Self {
+        Self::new(Split::Slabs(axis))
+    }
+
+    /// `axis` is whole, the other two are split.
+    pub fn pencils(axis: usize) -> Self {
+        Self::new(Split::Pencils(axis))
+    }
+
+    /// These boxes, one per rank. Checked when the layout is made.
+    pub fn boxes(boxes: Vec<Box3>) -> Self {
+        Self::new(Split::Boxes(boxes))
+    }
+
+    /// The calling rank's own box; the others' are gathered when the plan is made.
+    pub fn local(own: Box3) -> Self {
+        Self::new(Split::Mine(own))
+    }
+
+    /// Wherever the transform ends with the fewest reshapes (outputs only).
+    pub fn unconstrained() -> Self {
+        Self::new(Split::Best)
+    }
+
+    /// The number of parts each axis is cut into, instead of a grid chosen
+    /// from shape and ranks. Only for bricks, slabs and pencils.
+    pub fn grid(mut self, grid: [usize; 3]) -> Self {
+        self.grid = Some(grid);
+        self
+    }
+
+    /// The memory order of the axes (default: C).
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// The layout for this shape and number of ranks.
+    ///
+    /// # Errors
+    /// [`Error::Layout`] for an axis above 2, a grid that is not the number
+    /// of ranks or splits an axis that must be whole, boxes that do not tile
+    /// the shape; and for `mine` and `best`, which need a plan.
+    pub fn layout(&self, shape: [usize; 3], ranks: usize) -> Result<Layout> {
+        if ranks == 0 {
+            return Err(Error::Layout("a layout needs at least one rank, got 0".into()));
+        }
+        check_size(shape)?;
+        let whole = match &self.split {
+            Split::Bricks => [false; 3],
+            Split::Slabs(axis) => std::array::from_fn(|a| a != *axis),
+            Split::Pencils(axis) => std::array::from_fn(|a| a == *axis),
+            Split::Boxes(boxes) => return self.listed(shape, ranks, boxes),
+            Split::Mine(_) => {
+                return Err(Error::Layout("the boxes of the other ranks are known only to a plan".into()));
+            }
+            Split::Best => return Err(Error::Layout("only a plan knows where its output falls best".into())),
+        };
+        if let Split::Slabs(axis) | Split::Pencils(axis) = self.split
+            && axis > 2
+        {
+            return Err(Error::Layout(format!("axes are 0, 1 and 2; got {axis}")));
+        }
+        let grid = match self.grid {
+            Some(grid) => check_grid(grid, ranks, whole)?,
+            None => best_grid(shape, ranks, whole),
+        };
+        Ok(Layout::trusted(shape, grid_boxes(shape, grid, ranks), self.order))
+    }
+
+    fn listed(&self, shape: [usize; 3], ranks: usize, boxes: &[Box3]) -> Result<Layout> {
+        if self.grid.is_some() {
+            return Err(Error::Layout("a list of boxes takes no grid".into()));
+        }
+        if boxes.len() != ranks {
+            return Err(Error::Layout(format!("{} boxes were given for {ranks} ranks", boxes.len())));
+        }
+        Layout::from_boxes(shape, boxes.to_vec(), self.order)
+    }
+}
+
+fn check_grid(grid: [usize; 3], ranks: usize, whole: [bool; 3]) -> Result<[usize; 3]> {
+    let text = format!("{}x{}x{}", grid[0], grid[1], grid[2]);
+    let size = grid.iter().try_fold(1usize, |size, &g| size.checked_mul(g));
+    if size != Some(ranks) {
+        let size = size.map_or("too many".to_string(), |size| size.to_string());
+        return Err(Error::Layout(format!("the grid {text} has {size} ranks, but there are {ranks}")));
+    }
+    if let Some(axis) = (0..3).find(|&a| whole[a] && grid[a] != 1) {
+        return Err(Error::Layout(format!(
+            "the grid {text} splits axis {axis}, which this layout keeps whole"
+        )));
+    }
+    Ok(grid)
+}

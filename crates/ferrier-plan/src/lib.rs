@@ -1,0 +1,37 @@
+//! Planning of distributed Fourier transforms as pure functions.
+//!
+//! A [`Problem`] plus a [`Choice`] gives a [`Recipe`]; a recipe gives a schedule of passes over memory, and
+//! a schedule gives pieces of memory with strides. Nothing here starts a thread, opens a file, reads a clock or
+//! the environment.
+#![forbid(unsafe_code)]
+#![allow(missing_docs)]
+
+mod choice;
+mod design;
+mod error;
+pub mod geometry;
+mod kind;
+pub mod layout;
+mod long;
+pub mod lowering;
+pub mod messages;
+pub mod modes;
+pub mod order;
+mod problem;
+pub mod recipe;
+mod rounding;
+pub mod schedule;
+mod speeds;
+pub mod stages;
+pub mod tiles;
+
+pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, Tiling};
+pub use design::{RAW, design};
+pub use error::{Error, Result};
+pub use ferrier_kernel::Precision;
+pub use kind::{Kind, Scale};
+pub use layout::{Box3, Layout, LayoutSpec, Order};
+pub use modes::{Keep, Radii};
+pub use problem::{Problem, Tolerance};
+pub use recipe::{Recipe, Step, StepTraffic};
+pub use speeds::MachineSpeeds;

@@ -1,0 +1,329 @@
+//! Which indices of an axis there are: kept modes, and space that is not zero.
+//!
+//! An axis of `n` points is always transformed as a whole, but an array need
+//! not hold all of them. What it holds lies in *runs*: one, or two where the
+//! lowest frequencies of both signs are kept.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Box3, Kind, Layout};
+
+/// Which modes of an axis are kept: forward drops the others right after the
+/// axis is transformed, backward takes them as zero. The array holds the kept
+/// ones only, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Keep {
+    /// All of them.
+    #[default]
+    All,
+    /// The lowest frequencies, as many as a transform of this length has.
+    ///
+    /// - A complex axis keeps m modes in the order of `numpy.fft.fftfreq(m)`:
+    ///   0, 1, .., then the negative ones, .., -1. Of an even m the mode m/2
+    ///   is the negative one; +m/2 is dropped, and zero on the way back. (So
+    ///   the spectrum of something real is only symmetric for an odd m.)
+    /// - The halved axis of a real transform keeps the first m/2+1 modes, as
+    ///   `numpy.fft.rfft` of length m has them. The last one of an even m < n
+    ///   is the mode +m/2 as it stands, neither doubled nor halved; going
+    ///   back its conjugate counts as mode -m/2, as for all others.
+    /// - A cosine or sine axis keeps the first m modes.
+    Lowest(usize),
+    /// Those from the first to before the second, counted as the transform
+    /// of the whole axis counts them.
+    Range(usize, usize),
+}
+
+/// Neighbours: elements `at..at + len` of an array's axis are elements
+/// `line..line + len` of the line that is transformed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub at: usize,
+    pub line: usize,
+    pub len: usize,
+}
+
+impl Run {
+    /// All of a line.
+    pub fn whole(len: usize) -> Vec<Run> {
+        vec![Run { at: 0, line: 0, len }]
+    }
+}
+
+/// How many elements an array has of a line.
+pub fn held(runs: &[Run]) -> usize {
+    runs.iter().map(|run| run.len).sum()
+}
+
+impl Keep {
+    /// The modes of an axis of `n` points that are kept.
+    pub fn runs(self, kind: Kind, n: usize) -> Vec<Run> {
+        match self {
+            Keep::All => Run::whole(kind.modes(n)),
+            Keep::Range(from, to) => vec![Run { at: 0, line: from, len: to.saturating_sub(from) }],
+            Keep::Lowest(m) => match kind {
+                Kind::Complex => {
+                    let (low, high) = (m.div_ceil(2), m / 2);
+                    let both = [
+                        Run { at: 0, line: 0, len: low },
+                        Run { at: low, line: n.saturating_sub(high), len: high },
+                    ];
+                    // Runs that touch are one.
+                    if m == n { Run::whole(n) } else { both.into_iter().filter(|run| run.len > 0).collect() }
+                }
+                _ => Run::whole(kind.modes(m)),
+            },
+        }
+    }
+
+    /// Is there something wrong with it?
+    pub fn check(self, axis: usize, kind: Kind, n: usize) -> Result<(), String> {
+        let modes = kind.modes(n);
+        match self {
+            Keep::All => Ok(()),
+            _ if kind == Kind::Identity => {
+                Err(format!("axis {axis} is not transformed, so it has no modes to keep; got {self:?}"))
+            }
+            Keep::Lowest(m) if m == 0 || m > n => {
+                Err(format!("between 1 and {n} of the lowest modes of axis {axis} can be kept, got {m}"))
+            }
+            Keep::Range(from, to) if from >= to || to > modes => Err(format!(
+                "a range of the {modes} modes of axis {axis} must not be empty or go beyond them, got {from}..{to}"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The modes that an array holds of an axis; with a sphere those of the box around it.
+pub fn modes(keep: Keep, sphere: Option<Radii>, axis: usize, kind: Kind, n: usize) -> Vec<Run> {
+    match sphere {
+        Some(radii) => within(kind, n, radii.get()[axis] as usize, None),
+        None => keep.runs(kind, n),
+    }
+}
+
+/// The modes of an axis whose frequency is at most `most`; in an array that
+/// holds `held` modes, where it holds more.
+fn within(kind: Kind, n: usize, most: usize, held: Option<usize>) -> Vec<Run> {
+    if kind != Kind::Complex {
+        return Run::whole((most + 1).min(kind.modes(n)));
+    }
+    let (positive, negative) = (most.min((n - 1) / 2) + 1, most.min(n / 2));
+    let held = held.unwrap_or(positive + negative);
+    if positive + negative == n {
+        return Run::whole(n);
+    }
+    let both = [
+        Run { at: 0, line: 0, len: positive },
+        Run { at: held - negative, line: n - negative, len: negative },
+    ];
+    both.into_iter().filter(|run| run.len > 0).collect()
+}
+
+/// The radii of an ellipsoid. (Bits, so that they can be compared and hashed.)
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Radii([u64; 3]);
+
+impl fmt::Debug for Radii {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.get())
+    }
+}
+
+impl Radii {
+    pub fn new(radii: [f64; 3]) -> Radii {
+        Radii(radii.map(f64::to_bits))
+    }
+
+    /// The radius along each axis.
+    pub fn get(self) -> [f64; 3] {
+        self.0.map(f64::from_bits)
+    }
+
+    /// Is a frequency inside? Of a sphere exactly so.
+    pub fn holds(self, k: [usize; 3]) -> bool {
+        let [a, b, c] = self.get();
+        let k = k.map(|k| k as f64);
+        match a == b && b == c {
+            true => k.iter().map(|k| k * k).sum::<f64>() <= a * a,
+            false => k.iter().zip([a, b, c]).map(|(k, r)| (k / r) * (k / r)).sum::<f64>() <= 1.0,
+        }
+    }
+
+    /// The highest frequency of an axis, where those of the others are given.
+    fn highest(self, axis: usize, mut k: [usize; 3]) -> usize {
+        k[axis] = self.get()[axis] as usize;
+        while k[axis] > 0 && !self.holds(k) {
+            k[axis] -= 1;
+        }
+        k[axis]
+    }
+
+    /// Is there something wrong with it?
+    pub fn check(self, shape: [usize; 3], kinds: [Kind; 3]) -> Result<(), String> {
+        if self.get().iter().any(|r| r.is_nan() || *r < 0.0 || *r > 1e9) {
+            return Err(format!("the radii of a sphere must be numbers from 0 to 1e9, got {self:?}"));
+        }
+        let fits = |axis: usize| match kinds[axis] {
+            Kind::Complex => true,
+            Kind::Real => axis == 2,
+            kind => kind == Kind::Identity && axis == 0 && shape[0] == 1,
+        };
+        match (0..3).find(|&axis| !fits(axis)) {
+            None => Ok(()),
+            Some(axis) => Err(format!(
+                "a sphere takes complex axes, axis 2 may be halved; axis {axis} is {}",
+                kinds[axis].name()
+            )),
+        }
+    }
+}
+
+/// The frequency of a mode, without its sign.
+pub fn frequency(kind: Kind, n: usize, mode: usize) -> usize {
+    if kind == Kind::Complex { mode.min(n - mode) } else { mode }
+}
+
+/// Lines of which arrays hold parts that differ from line to line.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ragged {
+    /// The axis along which neighbouring lines lie.
+    pub lanes: usize,
+    /// What arrays hold, by a line's index on that axis.
+    pub runs: Vec<Vec<Run>>,
+    /// Do the parts of all these lines lie one after the other along the
+    /// transformed axis? (The other one is of length 1 then.) Otherwise what
+    /// is not held lies there as zeros.
+    pub merged: bool,
+}
+
+/// The columns of a sphere: pairs of modes of axes 1 and 2, by that of axis 2
+/// first, in the order in which those are kept.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Columns {
+    /// The first column of each mode of axis 2, and how many there are.
+    starts: Vec<usize>,
+    /// Columns as parts of the lines along axis 1, by the mode of axis 2.
+    pub across: Ragged,
+    /// Parts of the columns themselves.
+    pub along: Ragged,
+}
+
+impl Columns {
+    pub fn new(radii: Radii, shape: [usize; 3], kinds: [Kind; 3]) -> Columns {
+        let lists = |runs: &[Run]| -> Vec<usize> {
+            runs.iter().flat_map(|run| run.line..run.line + run.len).collect()
+        };
+        let kept = |axis: usize| modes(Keep::All, Some(radii), axis, kinds[axis], shape[axis]);
+        let k = |axis: usize, mode: usize| frequency(kinds[axis], shape[axis], mode);
+        let (mut starts, mut across, mut along) = (vec![0], Vec::new(), Vec::new());
+        for mode in lists(&kept(2)) {
+            let k2 = k(2, mode);
+            let start = along.len();
+            let mut runs = within(kinds[1], shape[1], radii.highest(1, [0, 0, k2]), None);
+            for mode in lists(&runs) {
+                let highest = radii.highest(0, [0, k(1, mode), k2]);
+                along.push(within(kinds[0], shape[0], highest, Some(held(&kept(0)))));
+            }
+            runs.iter_mut().for_each(|run| run.at += start);
+            across.push(runs);
+            starts.push(along.len());
+        }
+        Columns {
+            starts,
+            across: Ragged { lanes: 2, runs: across, merged: true },
+            along: Ragged { lanes: 1, runs: along, merged: false },
+        }
+    }
+
+    pub fn count(&self) -> usize {
+        self.along.runs.len()
+    }
+
+    /// For each column, its places among the kept modes of axes 1 and 2.
+    pub fn places(&self, kept: &[Run]) -> Vec<[usize; 2]> {
+        let mut places = Vec::with_capacity(self.count());
+        for (two, runs) in self.across.runs.iter().enumerate() {
+            for line in runs.iter().flat_map(|run| run.line..run.line + run.len) {
+                let home = kept.iter().find(|run| (run.line..run.line + run.len).contains(&line));
+                places.push([home.map_or(0, |run| run.at + line - run.line), two]);
+            }
+        }
+        places
+    }
+
+    /// A box of whole lines along axis 1 as a box of columns.
+    pub fn merged(&self, part: &Box3) -> Box3 {
+        let [low, high] = [part.lo[2], part.hi[2]].map(|at| self.starts[at]);
+        if part.is_empty() {
+            return Box3::EMPTY;
+        }
+        Box3::new([part.lo[0], low, 0], [part.hi[0], high, 1])
+    }
+
+    /// The way back, to lines of `n`.
+    pub fn apart(&self, part: &Box3, n: usize) -> Box3 {
+        if part.is_empty() {
+            return Box3::EMPTY;
+        }
+        let [low, high] = [part.lo[1], part.hi[1]].map(|at| self.starts.partition_point(|start| *start < at));
+        Box3::new([part.lo[0], 0, low], [part.hi[0], n, high])
+    }
+}
+
+/// What transforming an axis forward makes of a layout: of lines modes, or columns.
+pub fn transformed(layout: &Layout, axis: usize, modes: &[Run], columns: Option<&Columns>) -> Layout {
+    match columns.filter(|_| axis == 1) {
+        Some(columns) => layout.map(|part| columns.merged(part)),
+        None => layout.with_axis(axis, held(modes)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lowest_modes_lie_as_numpy_has_them() {
+        let modes = |keep: Keep, kind, n| -> Vec<usize> {
+            keep.runs(kind, n).iter().flat_map(|run| run.line..run.line + run.len).collect()
+        };
+        assert_eq!(modes(Keep::Lowest(4), Kind::Complex, 8), [0, 1, 6, 7]);
+        assert_eq!(modes(Keep::Lowest(3), Kind::Complex, 8), [0, 1, 7]);
+        assert_eq!(modes(Keep::Lowest(1), Kind::Complex, 8), [0]);
+        assert_eq!(modes(Keep::Lowest(8), Kind::Complex, 8), [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(modes(Keep::Lowest(4), Kind::Real, 8), [0, 1, 2]);
+        assert_eq!(modes(Keep::Lowest(5), Kind::Real, 8), [0, 1, 2]);
+        assert_eq!(modes(Keep::Lowest(3), Kind::Dct2, 8), [0, 1, 2]);
+        assert_eq!(modes(Keep::Range(2, 4), Kind::Real, 8), [2, 3]);
+        assert_eq!(modes(Keep::All, Kind::Real, 8), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn columns_are_the_disc_and_hold_the_sphere() {
+        for (shape, last) in
+            [([12, 9, 8], Kind::Complex), ([12, 9, 8], Kind::Real), ([4, 30, 5], Kind::Complex)]
+        {
+            let kinds = [Kind::Complex, Kind::Complex, last];
+            for radius in [0.0, 1.0, 2.5, 3.0, 4.2, 7.0] {
+                let columns = Columns::new(Radii::new([radius; 3]), shape, kinds);
+                let k = |axis: usize, mode| frequency(kinds[axis], shape[axis], mode) as f64;
+                let inside = |m: [usize; 3]| {
+                    (0..3).map(|axis| k(axis, m[axis]).powi(2)).sum::<f64>() <= radius * radius
+                };
+                let all = |axis: usize| 0..kinds[axis].modes(shape[axis]);
+                let discs =
+                    all(1).flat_map(|b| all(2).map(move |c| [0, b, c])).filter(|m| inside(*m)).count();
+                assert_eq!(columns.count(), discs, "{shape:?} {radius}");
+                let points = all(0).flat_map(|a| all(1).flat_map(move |b| all(2).map(move |c| [a, b, c])));
+                let held: usize = columns.along.runs.iter().map(|runs| held(runs)).sum();
+                assert_eq!(held, points.filter(|m| inside(*m)).count(), "{shape:?} {radius}");
+                let whole = Box3::new([0; 3], [5, shape[1], columns.starts.len() - 1]);
+                assert_eq!(columns.apart(&columns.merged(&whole), shape[1]), whole);
+            }
+        }
+    }
+}

@@ -1,0 +1,482 @@
+//! Encoded parts: a pass stores values into a stage, in cache where the tile
+//! is small, and chunk by chunk they are encoded into the messages; what came
+//! is decoded into a stage that the next pass loads from.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::codec::{Codec, CodecInstance, Loss};
+use crate::exchange::{Coder, LENGTH};
+use crate::machine::pool::Pool;
+use crate::{Error, Real, Result};
+use ferrier_plan::messages::{CHUNK, Encoding, Staged};
+
+/// How messages are encoded with this codec; those inside a node are left alone where `nodes` is `Some`.
+pub(crate) fn encoding<T: Real>(coat: &CodecInstance<T>, nodes: Option<Vec<usize>>) -> Encoding {
+    let codec = coat.codec.clone();
+    let varies = !codec.is_fixed();
+    Encoding::new(Arc::new(move |numbers| codec.max_bytes(numbers)), varies, nodes)
+}
+
+/// Where the work areas of this call are, by rank (this node's only), and the
+/// scratch of who encodes while a pass runs.
+pub(crate) struct WorkPointers<T> {
+    work: Vec<AtomicPtr<T>>,
+    scratch: AtomicPtr<T>,
+    /// Is what comes to be spoiled?
+    #[cfg(test)]
+    spoil: std::sync::atomic::AtomicBool,
+}
+
+impl<T> WorkPointers<T> {
+    pub fn new(ranks: usize) -> WorkPointers<T> {
+        let none = || AtomicPtr::new(std::ptr::null_mut());
+        WorkPointers {
+            work: (0..ranks).map(|_| none()).collect(),
+            scratch: none(),
+            #[cfg(test)]
+            spoil: Default::default(),
+        }
+    }
+
+    pub fn set(&self, rank: usize, work: *mut T) {
+        self.work[rank].store(work, Relaxed);
+    }
+
+    pub fn set_scratch(&self, scratch: *mut T) {
+        self.scratch.store(scratch, Relaxed);
+    }
+}
+
+/// What became of a chunk: its bytes when it was encoded and what that lost,
+/// or where its bytes lie when it is to be decoded.
+#[derive(Default)]
+struct Note {
+    at: AtomicUsize,
+    len: AtomicUsize,
+    loss: [AtomicU64; 2],
+}
+
+impl Note {
+    fn set_loss(&self, loss: Loss) {
+        for (place, number) in self.loss.iter().zip(loss.to_numbers()) {
+            place.store(number.to_bits(), Relaxed);
+        }
+    }
+
+    fn loss(&self) -> Loss {
+        Loss::from_numbers(self.loss.each_ref().map(|number| f64::from_bits(number.load(Relaxed))))
+    }
+}
+
+/// The parts of one side of a mover.
+struct Side {
+    parts: Vec<Staged>,
+    /// The part of each rank, if there is one.
+    by_peer: Vec<Option<usize>>,
+    /// The first chunk of each part, and the number of all.
+    first: Vec<usize>,
+    notes: Vec<Note>,
+}
+
+impl Side {
+    fn new(parts: Vec<Staged>, ranks: usize) -> Side {
+        let mut by_peer = vec![None; ranks];
+        let mut first = vec![0];
+        for (index, part) in parts.iter().enumerate() {
+            by_peer[part.peer] = Some(index);
+            first.push(first[index] + part.chunks());
+        }
+        let notes = (0..first[parts.len()]).map(|_| Note::default()).collect();
+        Side { parts, by_peer, first, notes }
+    }
+
+    /// The part of a chunk and its number there.
+    fn find(&self, chunk: usize) -> (usize, usize) {
+        let part = self.first.partition_point(|first| *first <= chunk) - 1;
+        (part, chunk - self.first[part])
+    }
+
+    fn notes(&self, part: usize) -> &[Note] {
+        &self.notes[self.first[part]..self.first[part + 1]]
+    }
+
+    fn of(&self, peer: usize) -> Option<usize> {
+        self.by_peer.get(peer).copied().flatten()
+    }
+}
+
+/// The encoded parts of one mover of one variant.
+pub(crate) struct Coding<T> {
+    codec: Arc<dyn Codec<T>>,
+    packing: Encoding,
+    grounds: Arc<WorkPointers<T>>,
+    rank: usize,
+    sent: Side,
+    received: Side,
+    /// Bytes to each rank of parts that are not encoded.
+    plain: Vec<usize>,
+    next: AtomicUsize,
+    failure: Mutex<Option<Error>>,
+}
+
+/// Numbers of scratch that a thread needs for a codec.
+pub(crate) fn scratch<T: Real>(codec: &dyn Codec<T>) -> usize {
+    codec.scratch(CHUNK) * size_of::<u64>() / size_of::<T>()
+}
+
+impl<T: Real> Coding<T> {
+    pub fn new(
+        coat: &CodecInstance<T>,
+        packing: &Encoding,
+        grounds: &Arc<WorkPointers<T>>,
+        rank: usize,
+        [sent, received]: [Vec<Staged>; 2],
+        plain: Vec<usize>,
+    ) -> Coding<T> {
+        let ranks = plain.len();
+        Coding {
+            codec: coat.codec.clone(),
+            packing: packing.clone(),
+            grounds: grounds.clone(),
+            rank,
+            sent: Side::new(sent, ranks),
+            received: Side::new(received, ranks),
+            plain,
+            next: AtomicUsize::new(0),
+            failure: Mutex::default(),
+        }
+    }
+
+    /// What was lost of all that was sent.
+    pub fn loss(&self) -> Loss {
+        self.sent.notes.iter().map(Note::loss).sum()
+    }
+
+    /// Bytes that were sent.
+    pub fn bytes_sent(&self) -> u64 {
+        (0..self.plain.len()).map(|peer| self.len(peer) as u64).sum()
+    }
+
+    fn failure(&self) -> MutexGuard<'_, Option<Error>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The values of a chunk.
+    fn stage(&self, part: &Staged, chunk: usize) -> (*mut T, usize) {
+        let range = part.chunk(chunk);
+        let work = self.grounds.work[self.rank].load(Relaxed);
+        (work.wrapping_add(part.stage + range.start), range.len())
+    }
+
+    /// The bytes of a part from there on.
+    fn bytes(&self, part: &Staged, at: usize) -> *mut u8 {
+        let work: *mut u8 = self.grounds.work[part.holder].load(Relaxed).cast();
+        work.wrapping_add(part.bytes + at)
+    }
+
+    /// Encodes a chunk to bytes that begin there; how many.
+    ///
+    /// # Safety
+    /// The areas of this call are as the plan laid them out, the bytes are
+    /// this part's, nobody else touches them or writes to the stage.
+    unsafe fn encode_chunk(&self, index: usize, chunk: usize, at: usize, scratch: &mut [u64]) -> usize {
+        let (part, head) = (&self.sent.parts[index], self.packing.head());
+        let (values, numbers) = self.stage(part, chunk);
+        // SAFETY: the caller's word.
+        let (values, out) = unsafe {
+            let most = self.packing.chunk(numbers);
+            (
+                std::slice::from_raw_parts(values, numbers),
+                std::slice::from_raw_parts_mut(self.bytes(part, at), most),
+            )
+        };
+        let encoded = self.codec.encode(values, &mut out[head..], scratch);
+        if self.packing.varies {
+            out[..LENGTH].copy_from_slice(&(encoded.bytes as u32).to_le_bytes());
+        }
+        let note = &self.sent.notes(index)[chunk];
+        note.set_loss(encoded.loss);
+        note.len.store(head + encoded.bytes, Relaxed);
+        head + encoded.bytes
+    }
+
+    /// Encodes everything, on all threads.
+    ///
+    /// # Safety
+    /// As for [`encode_chunk`](Self::encode_chunk); `scratch` gives each
+    /// thread as much as [`scratch`] says.
+    pub unsafe fn encode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) {
+        let slot = self.packing.chunk(CHUNK);
+        let (all, parts) = (self.sent.notes.len(), self.sent.parts.len());
+        if self.packing.varies && pool.threads() == 1 {
+            // One after the other: nothing needs to move.
+            // SAFETY: the caller's word.
+            return unsafe { (0..parts).for_each(|part| self.encode_part(part, self.scratch(scratch(0)))) };
+        }
+        self.next.store(0, Relaxed);
+        pool.run(&|thread| {
+            // SAFETY: the thread's own.
+            let scratch = unsafe { self.scratch(scratch(thread)) };
+            loop {
+                let chunk = self.next.fetch_add(1, Relaxed);
+                if chunk >= all {
+                    return;
+                }
+                let (part, chunk) = self.sent.find(chunk);
+                // SAFETY: the caller's word; chunks lie apart.
+                unsafe { self.encode_chunk(part, chunk, chunk * slot, scratch) };
+            }
+        });
+        if !self.packing.varies {
+            return;
+        }
+        self.next.store(0, Relaxed);
+        pool.run(&|_| {
+            loop {
+                let part = self.next.fetch_add(1, Relaxed);
+                if part >= parts {
+                    return;
+                }
+                // SAFETY: the caller's word; parts lie apart.
+                unsafe { self.close_up(part) };
+            }
+        });
+    }
+
+    /// Encodes a part whose lengths vary, chunk after chunk.
+    ///
+    /// # Safety
+    /// As for [`encode_chunk`](Self::encode_chunk).
+    unsafe fn encode_part(&self, index: usize, scratch: &mut [u64]) {
+        let part = &self.sent.parts[index];
+        let mut end = 0;
+        for chunk in 0..part.chunks() {
+            // SAFETY: the caller's word.
+            end += unsafe { self.encode_chunk(index, chunk, end, scratch) };
+        }
+        // SAFETY: the room of a part is that of its chunks and of its end.
+        unsafe { self.bytes(part, end).write_bytes(0, LENGTH) };
+    }
+
+    /// Moves the chunks of a part together and ends it.
+    ///
+    /// # Safety
+    /// As for [`encode_chunk`](Self::encode_chunk).
+    unsafe fn close_up(&self, index: usize) {
+        let (part, slot) = (&self.sent.parts[index], self.packing.chunk(CHUNK));
+        let most = self.packing.part(part.numbers);
+        // SAFETY: the caller's word.
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes(part, 0), most) };
+        let mut end = 0;
+        for (chunk, note) in self.sent.notes(index).iter().enumerate() {
+            let len = note.len.load(Relaxed);
+            bytes.copy_within(chunk * slot..chunk * slot + len, end);
+            end += len;
+        }
+        bytes[end..end + LENGTH].fill(0);
+    }
+
+    /// # Safety
+    /// As much memory as [`scratch`] says, for one thread alone.
+    unsafe fn scratch<'a>(&self, start: *mut T) -> &'a mut [u64] {
+        let words = self.codec.scratch(CHUNK);
+        match words {
+            0 => &mut [],
+            // SAFETY: the caller's word; scratches begin on cache lines.
+            _ => unsafe { std::slice::from_raw_parts_mut(start.cast(), words) },
+        }
+    }
+
+    /// Decodes everything that came, on all threads.
+    ///
+    /// # Errors
+    /// [`Error::Codec`] where no encoder wrote what came.
+    ///
+    /// # Safety
+    /// As for [`encode_all`](Self::encode_all); the mover is done.
+    pub unsafe fn decode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) -> Result<()> {
+        #[cfg(test)]
+        self.received.parts.iter().for_each(|part| self.spoil(part, 0..self.packing.part(part.numbers)));
+        for part in 0..self.received.parts.len() {
+            // SAFETY: the caller's word.
+            unsafe { self.locate(part)? };
+        }
+        *self.failure() = None;
+        self.next.store(0, Relaxed);
+        pool.run(&|thread| {
+            // SAFETY: the thread's own.
+            let scratch = unsafe { self.scratch(scratch(thread)) };
+            loop {
+                let chunk = self.next.fetch_add(1, Relaxed);
+                let Some(note) = self.received.notes.get(chunk) else { return };
+                let (part, chunk) = self.received.find(chunk);
+                let (at, len) = (note.at.load(Relaxed), note.len.load(Relaxed));
+                // SAFETY: the caller's word; chunks lie apart.
+                if let Err(error) = unsafe { self.decode_chunk(part, chunk, at..at + len, scratch) } {
+                    self.failure().get_or_insert(error);
+                }
+            }
+        });
+        self.failure().take().map_or(Ok(()), Err)
+    }
+
+    /// Finds the chunks of a part that came.
+    ///
+    /// # Safety
+    /// As for [`decode_all`](Self::decode_all).
+    unsafe fn locate(&self, index: usize) -> Result<()> {
+        let part = &self.received.parts[index];
+        let most = self.packing.part(part.numbers);
+        // SAFETY: the caller's word.
+        let bytes = unsafe { std::slice::from_raw_parts(self.bytes(part, 0), most) };
+        let mut at = 0;
+        for (chunk, note) in self.received.notes(index).iter().enumerate() {
+            let room = self.packing.max_bytes(part.chunk(chunk).len());
+            let mut len = room;
+            if self.packing.varies {
+                let length: [u8; LENGTH] =
+                    bytes.get(at..at + LENGTH).and_then(|length| length.try_into().ok()).unwrap_or_default();
+                (len, at) = (u32::from_le_bytes(length) as usize, at + LENGTH);
+            }
+            if len > room || at + len > most {
+                return Err(too_long(part.peer, room, len));
+            }
+            note.at.store(at, Relaxed);
+            note.len.store(len, Relaxed);
+            at += len;
+        }
+        Ok(())
+    }
+
+    /// # Safety
+    /// As for [`decode_all`](Self::decode_all); the bytes are inside the part.
+    unsafe fn decode_chunk(
+        &self,
+        index: usize,
+        chunk: usize,
+        bytes: Range<usize>,
+        scratch: &mut [u64],
+    ) -> Result<()> {
+        let part = &self.received.parts[index];
+        let (values, numbers) = self.stage(part, chunk);
+        // SAFETY: the caller's word.
+        let (from, values) = unsafe {
+            (
+                std::slice::from_raw_parts(self.bytes(part, bytes.start), bytes.len()),
+                std::slice::from_raw_parts_mut(values, numbers),
+            )
+        };
+        let wrong =
+            |error: ferrier_codec::Error| Error::Codec { rank: part.peer, message: error.to_string() };
+        self.codec.decode(from, values, scratch).map_err(wrong)
+    }
+
+    /// As if the wire had made a mess of it.
+    #[cfg(test)]
+    fn spoil(&self, part: &Staged, bytes: Range<usize>) {
+        if self.grounds.spoil.load(Relaxed) {
+            // SAFETY: bytes of a part that came, which is ours.
+            unsafe { self.bytes(part, bytes.start).write_bytes(0xa7, bytes.len()) };
+        }
+    }
+
+    /// The scratch of the thread that talks.
+    ///
+    /// # Safety
+    /// For that thread alone.
+    unsafe fn own_scratch<'a>(&self) -> &'a mut [u64] {
+        // SAFETY: the plan set it for this call.
+        unsafe { self.scratch(self.grounds.scratch.load(Relaxed)) }
+    }
+}
+
+fn too_long(rank: usize, room: usize, len: usize) -> Error {
+    Error::Codec { rank, message: format!("a chunk of at most {room} bytes says that it has {len}") }
+}
+
+impl<T: Real> Coder for Coding<T> {
+    fn len(&self, peer: usize) -> usize {
+        match self.sent.of(peer) {
+            None => self.plain[peer],
+            Some(part) if !self.packing.varies => self.packing.part(self.sent.parts[part].numbers),
+            Some(part) => {
+                self.sent.notes(part).iter().map(|note| note.len.load(Relaxed)).sum::<usize>() + LENGTH
+            }
+        }
+    }
+
+    fn encode(&self, peer: usize, chunks: Range<usize>) -> usize {
+        let Some(part) = self.sent.of(peer) else { return 0 };
+        let start = chunks.start * self.packing.chunk(CHUNK);
+        chunks.fold(start, |at, chunk| {
+            // SAFETY: a mover calls this between its start and its end, when stage and bytes are its own.
+            at + unsafe { self.encode_chunk(part, chunk, at, self.own_scratch()) }
+        }) - start
+    }
+
+    fn size(&self, peer: usize, chunk: usize) -> usize {
+        let part = self.received.of(peer).map(|part| &self.received.parts[part]);
+        part.map_or(0, |part| self.packing.max_bytes(part.chunk(chunk).len()))
+    }
+
+    fn decode(&self, peer: usize, chunk: usize, bytes: Range<usize>) -> Result<()> {
+        #[cfg(test)]
+        if let Some(part) = self.received.of(peer) {
+            self.spoil(&self.received.parts[part], bytes.clone());
+        }
+        let room = self.size(peer, chunk);
+        match self.received.of(peer) {
+            Some(part) if bytes.len() <= room => {
+                // SAFETY: as in `encode`; a chunk from its place on, no longer than it may be.
+                unsafe { self.decode_chunk(part, chunk, bytes, self.own_scratch()) }
+            }
+            _ => Err(too_long(peer, room, bytes.len())),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Choice, Overlap, Planner, Problem, Tiling};
+
+    /// Whatever comes, on whatever exchange, in tiles or not: an error of all ranks, no panic, and nobody waits.
+    #[test]
+    fn garbage_is_an_error_of_the_group() {
+        let _watchdog = ferrier_test::watchdog(120);
+        for exchange in ["all_to_allv", "all_to_all", "point_to_point", "ring", "hierarchical"] {
+            for (codec, tile) in
+                [("lossless", 0), ("zfp:accuracy=1e-3", 2), ("within:1e-4", 3), ("block:9", 0)]
+            {
+                // To these most bytes are some values.
+                let reads_all = ["block:9", "zfp:accuracy=1e-3"].contains(&codec);
+                let outcome = crate::ranks(4).nodes(2).run(|comm| {
+                    let tiling = Tiling { tile, ..Tiling::default() };
+                    let choice = Choice {
+                        exchange: Some(exchange.into()),
+                        codec: Some(codec.into()),
+                        overlap: Some(Overlap::uniform(tiling)),
+                        ..Choice::default()
+                    };
+                    let problem = Problem::c2c([12, 10, 9]);
+                    let mut plan = Planner::new(&problem).choice(choice).draft::<f64>(&comm)?.build()?;
+                    let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
+                    input.fill_complex(|_, [i, j, k]| num_complex::Complex::cis((i * j + k) as f64));
+                    plan.forward(&input, &mut output)?;
+                    let grounds = plan.grounds.as_ref().expect("something is encoded");
+                    grounds.spoil.store(comm.rank() == 2, Relaxed);
+                    let spoiled = plan.forward(&input, &mut output);
+                    assert!(spoiled.is_err() || reads_all, "{exchange} {codec}");
+                    spoiled
+                });
+                match outcome {
+                    Ok(_) => assert!(reads_all),
+                    Err(Error::Codec { .. }) => {}
+                    Err(other) => panic!("{exchange} {codec}: {other}"),
+                }
+            }
+        }
+    }
+}

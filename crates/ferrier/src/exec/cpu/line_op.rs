@@ -1,0 +1,175 @@
+//! What a pass does to a block of lines: a transform, or one that something
+//! pointwise goes with while the lines are in cache.
+
+use std::sync::Arc;
+
+use super::sparse_lines::clear_between;
+use super::twiddle::Twiddle;
+use crate::Real;
+use crate::exec::operator::{Modes, Operator};
+use crate::kernel::{Block, Lines, Store, Strip};
+use ferrier_plan::modes::{Ragged, Run, held};
+
+/// What is done to a block of lines.
+pub(crate) enum LineOp<T> {
+    /// A transform.
+    Lines(Arc<dyn Lines<T>>),
+    /// Two of them, with an operator between them.
+    FusedLineOp(FusedLineOp<T>),
+}
+
+/// Lines go through `before` into scratch, meet an operator there, and leave
+/// through `after`. One of the two may be a copy.
+pub(crate) struct FusedLineOp<T> {
+    pub before: Arc<dyn Lines<T>>,
+    pub after: Arc<dyn Lines<T>>,
+    /// What there is of a line between the two, and numbers of an element.
+    pub runs: Vec<Run>,
+    pub width: usize,
+    /// What there is of each line, where that differs from line to line.
+    pub ragged: Option<Arc<Ragged>>,
+    /// The twiddles of a long transform; else the operator of the call.
+    pub twiddle: Option<Arc<Twiddle<T>>>,
+}
+
+/// Which lines a block has: global index of the first element of its first
+/// line, array of the batch, axis of the lines and axis across them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Spot {
+    pub first: [usize; 3],
+    pub batch: usize,
+    pub along: usize,
+    pub side: usize,
+}
+
+impl<T: Real> LineOp<T> {
+    /// Lines of a block that it does best with.
+    pub fn block(&self, strided: bool) -> usize {
+        match self {
+            LineOp::Lines(lines) => lines.block(strided),
+            LineOp::FusedLineOp(through) => through.block(strided),
+        }
+    }
+
+    /// Numbers of scratch for blocks of so many lines.
+    pub fn scratch(&self, lines: usize) -> usize {
+        match self {
+            LineOp::Lines(kernel) => kernel.scratch(lines),
+            LineOp::FusedLineOp(through) => through.scratch(lines),
+        }
+    }
+
+    /// What loads the lines.
+    pub fn loader(&self) -> &dyn Lines<T> {
+        match self {
+            LineOp::Lines(lines) => &**lines,
+            LineOp::FusedLineOp(through) => &*through.before,
+        }
+    }
+
+    /// # Safety
+    /// As [`Lines::run`].
+    pub unsafe fn run(
+        &self,
+        block: &Block<'_, T>,
+        spot: impl FnOnce() -> Spot,
+        operator: Option<&dyn Operator<T>>,
+        scratch: &mut [T],
+    ) -> bool {
+        match self {
+            // SAFETY: the caller's word.
+            LineOp::Lines(lines) => unsafe { lines.run(block, scratch) },
+            // SAFETY: the caller's word.
+            LineOp::FusedLineOp(through) => unsafe { through.run(block, &spot(), operator, scratch) },
+        }
+    }
+}
+
+impl<T: Real> FusedLineOp<T> {
+    /// Bytes of lines between the two transforms: they and the kernel's own
+    /// scratch stay in a second-level cache.
+    const ROOM: usize = 256 << 10;
+
+    fn block(&self, strided: bool) -> usize {
+        let wanted = self.before.block(strided).max(self.after.block(strided));
+        let least = self.before.block(false).min(self.after.block(false)).max(1);
+        let fit = Self::ROOM / (held(&self.runs).max(1) * self.width * size_of::<T>());
+        wanted.min(fit / least * least).max(least)
+    }
+
+    /// Numbers between neighbouring elements: an odd number of cache lines, so
+    /// that elements far apart do not meet in the same set.
+    fn pitch(&self, lines: usize) -> usize {
+        let line = 64 / size_of::<T>();
+        ((lines * self.width).div_ceil(line) | 1) * line
+    }
+
+    fn scratch(&self, lines: usize) -> usize {
+        let spare = self.twiddle.as_ref().map_or(0, |twiddle| twiddle.spare(lines));
+        let inner = self.before.scratch(lines).max(self.after.scratch(lines)).max(spare);
+        held(&self.runs) * self.pitch(lines) + inner
+    }
+
+    unsafe fn run(
+        &self,
+        block: &Block<'_, T>,
+        spot: &Spot,
+        operator: Option<&dyn Operator<T>>,
+        scratch: &mut [T],
+    ) -> bool {
+        let pitch = self.pitch(block.lines);
+        let numbers = held(&self.runs) * pitch;
+        let (area, rest) = scratch.split_at_mut(numbers);
+        let start = area.as_mut_ptr();
+        let strip = |run: &Run| Strip {
+            // SAFETY: inside the area.
+            ptr: unsafe { start.add(run.at * pitch) },
+            at: run.line,
+            len: run.len,
+            step: pitch as isize,
+            lane: self.width as isize,
+        };
+        let [Some(first), last] = [self.runs.first(), self.runs.get(1)] else { return false };
+        let strips = [strip(first), strip(last.unwrap_or(first))];
+        let strips = &strips[..self.runs.len().min(2)];
+        // SAFETY: the caller's word; the strips are this scratch, which nobody else has.
+        let taken = unsafe { self.before.run(&Block { to: strips, store: Store::Plain, ..*block }, rest) };
+        // SAFETY: the same memory, which only the strips' pointers have been used for since.
+        let area = unsafe { std::slice::from_raw_parts_mut(start, numbers) };
+        self.clear(spot, area, block.lines);
+        let mut modes = Modes {
+            numbers: &mut *area,
+            first: spot.first,
+            batch: spot.batch,
+            along: spot.along,
+            side: spot.side,
+            pitch,
+            len: block.lines,
+            width: self.width,
+        };
+        match (&self.twiddle, operator) {
+            (Some(twiddle), _) => twiddle.apply(&mut modes, rest),
+            (None, Some(operator)) => operator.apply(&mut modes),
+            (None, None) => unreachable!("a pass with an operator runs only in calls that bring one"),
+        }
+        self.clear(spot, area, block.lines);
+        // SAFETY: as above.
+        unsafe {
+            self.after.run(&Block { store: block.store, ..Block::new(block.lines, strips, block.to) }, rest);
+        }
+        taken
+    }
+
+    /// Makes zero what lines do not have: an operator is not to meet it, and what it makes of it is nothing.
+    fn clear(&self, spot: &Spot, area: &mut [T], lines: usize) {
+        let Some(ragged) = &self.ragged else { return };
+        let (pitch, all) = (self.pitch(lines), held(&self.runs));
+        for lane in 0..lines {
+            let line = spot.first[ragged.lanes] + if spot.side == ragged.lanes { lane } else { 0 };
+            let parts = ragged.runs[line].iter().map(|run| (run.at, run.len));
+            clear_between(parts, all, |element| {
+                area[element * pitch + lane * self.width..][..self.width].fill(T::zero());
+            });
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! The lines of a pass: pieces of memory cut into cells in which every line
+//! has the same strips, and cells into blocks that a kernel takes at once.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::line_op::{LineOp, Spot};
+use super::sparse_lines::SparseLines;
+use crate::kernel::Strip;
+use crate::{Box3, Real};
+use ferrier_plan::geometry::{Axes, Piece};
+use ferrier_plan::modes::{Ragged, Run};
+
+/// A strip of a cell's first line: where it lies, and how far the lines,
+/// planes and arrays of the batch are apart.
+#[derive(Clone, Copy, Debug)]
+struct StripAt {
+    base: usize,
+    offset: usize,
+    at: usize,
+    len: usize,
+    step: usize,
+    lane: usize,
+    plane: usize,
+    batch: usize,
+}
+
+/// Lines side by side (`lanes`) in neighbouring planes, all with the same strips.
+#[derive(Clone, Debug)]
+struct Cell {
+    lanes: (usize, usize),
+    planes: (usize, usize),
+    from: (usize, usize),
+    to: (usize, usize),
+    /// Blocks in a plane.
+    blocks: usize,
+    /// Blocks of all cells before this one, all planes and arrays counted.
+    first: usize,
+}
+
+/// All lines of a pass along one axis.
+pub(crate) struct LineGrid<T> {
+    cells: Vec<Cell>,
+    strips: Vec<StripAt>,
+    /// Lines in a block, and in the largest one: what is left over goes with the last of a row, where it
+    /// is little, because a block of few lines costs as much as one of many.
+    block: usize,
+    widest: usize,
+    /// Arrays, and the number of the first in the whole batch.
+    batch: usize,
+    first_array: usize,
+    pub tool: LineOp<T>,
+    axes: Axes,
+    /// The first element of a line.
+    start: usize,
+    /// Blocks in all.
+    pub blocks: usize,
+    /// The axis across planes.
+    pub planes: (usize, usize),
+    /// Numbers of each of two pockets for blocks that are taken along while the one before is
+    /// transformed: where lines lie side by side and come from afar.
+    pub pocket: usize,
+    /// Do the lines come from (go to) a plane that is in cache?
+    pub near: [bool; 2],
+    /// Do lines come from (go to) places that differ from line to line?
+    pub rough: [Option<SparseLines>; 2],
+    /// Are they to be written past the caches, where they do not go back where they came from?
+    pub stream: bool,
+}
+
+/// One block: which lines of which cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockAt {
+    cell: usize,
+    pub batch: usize,
+    pub plane: usize,
+    pub lane: usize,
+    pub lanes: usize,
+}
+
+/// Where lines come from or go to: pieces, and what those hold of a line.
+#[derive(Clone, Copy)]
+pub(crate) struct Side<'a> {
+    pub pieces: &'a [Piece],
+    pub runs: &'a [Run],
+    /// Where that differs from line to line.
+    pub ragged: Option<&'a Arc<Ragged>>,
+    /// Numbers of an element.
+    pub width: usize,
+}
+
+impl<'a> Side<'a> {
+    /// Pieces that have the same of every line.
+    pub fn even(pieces: &'a [Piece], runs: &'a [Run], width: usize) -> Side<'a> {
+        Side { pieces, runs, ragged: None, width }
+    }
+
+    fn rough(&self, axes: Axes) -> Option<SparseLines> {
+        self.ragged.map(|ragged| SparseLines::new(axes, self.pieces, self.runs, ragged.clone(), self.width))
+    }
+
+    /// Those that strips are made of.
+    fn smooth(&self) -> &'a [Piece] {
+        if self.ragged.is_some() { &[] } else { self.pieces }
+    }
+}
+
+/// Lines whose planes follow each other as if they were one plane.
+struct Flat {
+    domain: Box3,
+    from: Vec<Piece>,
+    to: Vec<Piece>,
+}
+
+impl Flat {
+    /// None where there is a gap between planes, or pieces have parts of them.
+    fn new(axes: Axes, domain: &Box3, from: Side<'_>, to: Side<'_>) -> Option<Flat> {
+        let Axes { lanes, planes, .. } = axes;
+        let (low, width) = (domain.lo[planes], domain.shape()[lanes]);
+        let flat = |region: &Box3| {
+            let mut flat = *region;
+            (flat.lo[lanes], flat.hi[lanes]) =
+                ((region.lo[planes] - low) * width, (region.hi[planes] - low) * width);
+            (flat.lo[planes], flat.hi[planes]) = (0, 1);
+            flat
+        };
+        let whole = |piece: &Piece| {
+            (piece.region.lo[lanes], piece.region.hi[lanes]) == (domain.lo[lanes], domain.hi[lanes])
+                && piece.region.lo[planes] >= low
+                && piece.region.hi[planes] <= domain.hi[planes]
+                && piece.strides[planes] == width * piece.strides[lanes]
+        };
+        let pieces = |side: Side<'_>| -> Option<Vec<Piece>> {
+            let all = side.ragged.is_none() && side.pieces.iter().all(whole);
+            all.then(|| {
+                side.pieces.iter().map(|piece| Piece { region: flat(&piece.region), ..*piece }).collect()
+            })
+        };
+        Some(Flat { domain: flat(domain), from: pieces(from)?, to: pieces(to)? })
+    }
+}
+
+impl<T: Real> LineGrid<T> {
+    /// The same as [`new`](Self::new), with blocks that go on from plane to plane where they can: so they
+    /// begin with cache lines, and nothing is left over at the end of rows of an odd length.
+    pub fn across(
+        axes: Axes,
+        domain: &Box3,
+        from: Side<'_>,
+        to: Side<'_>,
+        tool: LineOp<T>,
+        arrays: (&Range<usize>, Option<usize>),
+    ) -> Self {
+        // Operators want to know where lines are.
+        let flat = if matches!(tool, LineOp::Lines(_)) { Flat::new(axes, domain, from, to) } else { None };
+        match &flat {
+            None => Self::new(axes, domain, from, to, tool, arrays),
+            Some(flat) => {
+                let (from, to) = (Side { pieces: &flat.from, ..from }, Side { pieces: &flat.to, ..to });
+                Self::new(axes, &flat.domain, from, to, tool, arrays)
+            }
+        }
+    }
+
+    /// The grid of the lines along `axes.along` in `domain`; along that axis
+    /// the pieces of `from` and `to` say themselves how far they reach.
+    pub fn new(
+        axes: Axes,
+        domain: &Box3,
+        from: Side<'_>,
+        to: Side<'_>,
+        tool: LineOp<T>,
+        (arrays, wish): (&Range<usize>, Option<usize>),
+    ) -> Self {
+        let both = || from.smooth().iter().chain(to.smooth());
+        let lane_cuts = cuts(domain, axes.lanes, both());
+        let plane_cuts = cuts(domain, axes.planes, both());
+        let strided =
+            from.pieces.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
+        let block = wish.filter(|_| strided).unwrap_or_else(|| tool.block(strided)).max(1);
+        let batch = arrays.len();
+        let planes = (domain.lo[axes.planes], domain.hi[axes.planes]);
+        let mut grid = LineGrid {
+            cells: Vec::new(),
+            strips: Vec::new(),
+            block,
+            widest: 0,
+            batch,
+            first_array: arrays.start,
+            tool,
+            axes,
+            start: domain.lo[axes.along],
+            blocks: 0,
+            planes,
+            near: [from.ragged.is_some(), to.ragged.is_some()],
+            rough: [from.rough(axes), to.rough(axes)],
+            stream: false,
+            pocket: 0,
+        };
+        for planes in plane_cuts.windows(2).map(|w| (w[0], w[1])) {
+            for lanes in lane_cuts.windows(2).map(|w| (w[0], w[1])) {
+                let from = grid.add_strips(axes, lanes.0, planes.0, from);
+                let to = grid.add_strips(axes, lanes.0, planes.0, to);
+                let count = lanes.1 - lanes.0;
+                let blocks = ((count + block - 1 - block / 4) / block).max(1);
+                grid.widest = grid.widest.max(count - (blocks - 1) * block).max(block.min(count));
+                let first = grid.blocks;
+                grid.blocks += blocks * (planes.1 - planes.0) * batch;
+                grid.cells.push(Cell { lanes, planes, from, to, blocks, first });
+            }
+        }
+        grid.pocket = grid.pocket();
+        grid
+    }
+
+    /// The strips that make up the lines of a cell, in order along the line.
+    fn add_strips(&mut self, axes: Axes, lane: usize, plane: usize, side: Side<'_>) -> (usize, usize) {
+        let first = self.strips.len();
+        for piece in side.smooth() {
+            let mut corner = piece.region.lo;
+            (corner[axes.lanes], corner[axes.planes]) = (lane, plane);
+            if !piece.region.contains(corner) {
+                continue;
+            }
+            let moved: usize = (0..3).map(|a| (corner[a] - piece.region.lo[a]) * piece.strides[a]).sum();
+            let (low, high) = (piece.region.lo[axes.along], piece.region.hi[axes.along]);
+            let step = piece.strides[axes.along];
+            for run in side.runs {
+                let (from, to) = (low.max(run.at), high.min(run.at + run.len));
+                if from < to {
+                    self.strips.push(StripAt {
+                        base: piece.rank * crate::transport::EXPOSED + piece.base as usize,
+                        offset: piece.offset + moved + (from - low) * step,
+                        at: run.line + (from - run.at),
+                        len: to - from,
+                        step,
+                        lane: piece.strides[axes.lanes],
+                        plane: piece.strides[axes.planes],
+                        batch: piece.batch,
+                    });
+                }
+            }
+        }
+        self.strips[first..].sort_unstable_by_key(|strip| strip.at);
+        (first, self.strips.len())
+    }
+
+    /// The most strips that the lines of a cell have; a block in cache has two at most.
+    pub fn most_strips(&self) -> usize {
+        self.cells
+            .iter()
+            .map(|cell| (cell.from.1 - cell.from.0).max(cell.to.1 - cell.to.0))
+            .max()
+            .unwrap_or(0)
+            .max(2)
+    }
+
+    /// Numbers of scratch a thread needs.
+    pub fn scratch(&self) -> usize {
+        self.rough_scratch() + self.tool_scratch() + 2 * self.pocket
+    }
+
+    /// Numbers of it that are the tool's own.
+    pub fn tool_scratch(&self) -> usize {
+        self.tool.scratch(self.widest).next_multiple_of(64 / size_of::<T>())
+    }
+
+    fn pocket(&self) -> usize {
+        let mut sources = self.cells.iter().flat_map(|cell| &self.strips[cell.from.0..cell.from.1]);
+        let afar = !self.near[0] && sources.all(|strip| strip.lane == 2 && strip.step > 2);
+        if afar { self.tool.loader().pocket(self.widest) } else { 0 }
+    }
+
+    /// Numbers of it that hold a block of lines that lie unevenly.
+    pub fn rough_scratch(&self) -> usize {
+        self.rough.iter().flatten().map(|rough| rough.area(self.widest)).sum()
+    }
+
+    /// Block number `number` of all; the next ones follow by [`next`](Self::next).
+    pub fn block(&self, number: usize) -> BlockAt {
+        let cell = self.cells.partition_point(|cell| cell.first <= number) - 1;
+        let here = &self.cells[cell];
+        let inside = number - here.first;
+        let planes = here.planes.1 - here.planes.0;
+        let (batch, rest) = (inside / (planes * here.blocks), inside % (planes * here.blocks));
+        self.at(cell, batch, here.planes.0 + rest / here.blocks, rest % here.blocks)
+    }
+
+    fn at(&self, cell: usize, batch: usize, plane: usize, block: usize) -> BlockAt {
+        let (low, high) = self.cells[cell].lanes;
+        let lane = low + block * self.block;
+        let last = block + 1 == self.cells[cell].blocks;
+        BlockAt { cell, batch, plane, lane, lanes: if last { high - lane } else { self.block } }
+    }
+
+    /// The blocks of one plane of one array.
+    pub fn plane_blocks(&self, batch: usize, plane: usize) -> impl Iterator<Item = BlockAt> + '_ {
+        let here = move |cell: &Cell| cell.planes.0 <= plane && plane < cell.planes.1;
+        let cells = self.cells.iter().enumerate().filter(move |(_, cell)| here(cell));
+        cells.flat_map(move |(i, cell)| (0..cell.blocks).map(move |block| self.at(i, batch, plane, block)))
+    }
+
+    /// Fills `strips` with the source (or target) of a block.
+    ///
+    /// # Safety
+    /// `bases` are the lent pointers of all ranks, each large enough for the
+    /// pieces this grid was made of.
+    pub unsafe fn strips(&self, at: &BlockAt, target: bool, bases: &[*mut T], strips: &mut Vec<Strip<T>>) {
+        let cell = &self.cells[at.cell];
+        let (first, last) = if target { cell.to } else { cell.from };
+        strips.clear();
+        for strip in &self.strips[first..last] {
+            let offset = strip.offset
+                + (at.lane - cell.lanes.0) * strip.lane
+                + (at.plane - cell.planes.0) * strip.plane
+                + at.batch * strip.batch;
+            // SAFETY: inside the array that the base points to, by the caller's word.
+            let ptr = unsafe { bases[strip.base].add(offset) };
+            strips.push(Strip {
+                ptr,
+                at: strip.at,
+                len: strip.len,
+                step: strip.step as isize,
+                lane: strip.lane as isize,
+            });
+        }
+    }
+
+    /// Which lines a block has.
+    pub fn spot(&self, at: &BlockAt) -> Spot {
+        let mut first = [self.start; 3];
+        (first[self.axes.lanes], first[self.axes.planes]) = (at.lane, at.plane);
+        Spot { first, batch: self.first_array + at.batch, along: self.axes.along, side: self.axes.lanes }
+    }
+
+    /// Lines in a block.
+    pub fn lanes(&self, at: &BlockAt) -> usize {
+        at.lanes
+    }
+
+    /// Arrays in the batch.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+}
+
+/// Where the pieces cut the domain along an axis, both ends included.
+pub(crate) fn cuts<'a>(domain: &Box3, axis: usize, pieces: impl Iterator<Item = &'a Piece>) -> Vec<usize> {
+    let mut cuts: Vec<usize> =
+        pieces.flat_map(|piece| [piece.region.lo[axis], piece.region.hi[axis]]).collect();
+    cuts.extend([domain.lo[axis], domain.hi[axis]]);
+    cuts.retain(|&cut| domain.lo[axis] <= cut && cut <= domain.hi[axis]);
+    cuts.sort_unstable();
+    cuts.dedup();
+    cuts
+}

@@ -1,0 +1,206 @@
+//! Arrays in a GPU's memory, and what else a plan can be handed.
+
+use std::marker::PhantomData;
+
+use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
+
+use super::gpu::Gpu;
+use super::memory::{Block, Stream};
+use crate::{Box3, Data, DataMut, Error, Real, Result};
+use ferrier_plan::geometry::Geometry;
+
+/// A run of numbers in a GPU's memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// Where the first lies.
+    pub start: u64,
+    /// How many; a complex one is two.
+    pub numbers: usize,
+    /// What they are; `None` where they may be either.
+    pub is_real: Option<bool>,
+}
+
+mod sealed {
+    pub trait Sealed {}
+}
+
+/// Numbers on a GPU that a plan can read: [`DeviceArray`], cudarc's
+/// [`CudaSlice`], and raw pointers ([`RawArray`]).
+pub trait DeviceData<T: Real>: sealed::Sealed {
+    #[doc(hidden)]
+    fn with_span<R>(&self, stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R;
+}
+
+/// Numbers on a GPU that a plan can write.
+pub trait DeviceDataMut<T: Real>: DeviceData<T> {
+    #[doc(hidden)]
+    fn with_span_mut<R>(&mut self, stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R;
+}
+
+/// The stream that will use an array.
+#[doc(hidden)]
+pub struct Streams<'a>(pub(super) &'a Stream);
+
+/// One rank's part of an array in its GPU's memory, made by a plan.
+pub struct DeviceArray<T: Real> {
+    pub(super) block: Block,
+    pub(super) real: Option<Geometry>,
+    pub(super) complex: Option<Geometry>,
+    pub(super) numbers: usize,
+    pub(super) kind: PhantomData<T>,
+}
+
+impl<T: Real> DeviceArray<T> {
+    pub(super) fn new(
+        gpu: &Gpu,
+        numbers: usize,
+        real: Option<Geometry>,
+        complex: Option<Geometry>,
+    ) -> Result<Self> {
+        let block = Block::new(gpu, numbers * size_of::<T>(), "an array of a plan")?;
+        block.clear()?;
+        Ok(DeviceArray { block, real, complex, numbers, kind: PhantomData })
+    }
+
+    /// How many numbers; a complex one is two.
+    pub fn numbers(&self) -> usize {
+        self.numbers
+    }
+
+    /// This rank's box of global indices (of the complex array where it can be both).
+    pub fn local_box(&self) -> Box3 {
+        self.complex.or(self.real).map_or(Box3::EMPTY, |geometry| geometry.part)
+    }
+
+    /// The GPU that it lives on.
+    pub fn gpu(&self) -> &Gpu {
+        self.block.gpu()
+    }
+
+    /// Where the first number lies, for kernels of the caller's own.
+    pub fn as_raw(&self) -> u64 {
+        self.block.start()
+    }
+
+    /// Copies a host array of the same numbers to the GPU; returns when it is there.
+    ///
+    /// # Errors
+    /// [`Error::Array`] where the lengths differ; where the copy fails.
+    pub fn upload<D: Data<T> + ?Sized>(&mut self, from: &D) -> Result<()> {
+        let numbers = from.numbers();
+        self.fits(numbers.len())?;
+        self.block.upload(0, numbers)
+    }
+
+    /// Copies the numbers to a host array, after all that was enqueued on this GPU.
+    ///
+    /// # Errors
+    /// [`Error::Array`] where the lengths differ; where the copy, or what was enqueued, fails.
+    pub fn download<D: DataMut<T> + ?Sized>(&self, to: &mut D) -> Result<()> {
+        let numbers = to.numbers_mut();
+        self.fits(numbers.len())?;
+        self.block.download(0, numbers)
+    }
+
+    /// Copies some numbers, from number `first` on, to main memory, after all
+    /// that was enqueued on this GPU.
+    ///
+    /// # Errors
+    /// [`Error::Array`] where there are not as many; where the copy fails.
+    pub fn download_part(&self, first: usize, to: &mut [T]) -> Result<()> {
+        if first.checked_add(to.len()).is_none_or(|end| end > self.numbers) {
+            return Err(Error::Array(format!(
+                "{} numbers from {first} on of an array of {}",
+                to.len(),
+                self.numbers
+            )));
+        }
+        self.block.download(first * size_of::<T>(), to)
+    }
+
+    fn fits(&self, numbers: usize) -> Result<()> {
+        if numbers == self.numbers {
+            return Ok(());
+        }
+        Err(Error::Array(format!(
+            "an array of {} numbers on the GPU and one of {numbers} in main memory are no copies",
+            self.numbers
+        )))
+    }
+
+    fn span(&self) -> Span {
+        let is_real = match (&self.real, &self.complex) {
+            (Some(_), None) => Some(true),
+            (None, Some(_)) => Some(false),
+            _ => None,
+        };
+        Span { start: self.block.start(), numbers: self.numbers, is_real }
+    }
+}
+
+impl<T: Real> sealed::Sealed for DeviceArray<T> {}
+
+impl<T: Real> DeviceData<T> for DeviceArray<T> {
+    fn with_span<R>(&self, _stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+        work(self.span())
+    }
+}
+
+impl<T: Real> DeviceDataMut<T> for DeviceArray<T> {
+    fn with_span_mut<R>(&mut self, _stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+        work(self.span())
+    }
+}
+
+impl<T: Real> sealed::Sealed for CudaSlice<T> {}
+
+impl<T: Real> DeviceData<T> for CudaSlice<T> {
+    fn with_span<R>(&self, stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+        // cudarc orders its own uses of the slice before and after ours.
+        let (start, _used) = self.device_ptr(stream.0.safe.as_ref().unwrap_or(self.stream()));
+        work(Span { start, numbers: self.len(), is_real: None })
+    }
+}
+
+impl<T: Real> DeviceDataMut<T> for CudaSlice<T> {
+    fn with_span_mut<R>(&mut self, stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+        let numbers = self.len();
+        let own = self.stream().clone();
+        let (start, _used) = self.device_ptr_mut(stream.0.safe.as_ref().unwrap_or(&own));
+        work(Span { start, numbers, is_real: None })
+    }
+}
+
+/// Numbers at a raw pointer in a GPU's memory.
+#[derive(Clone, Copy, Debug)]
+pub struct RawArray<T> {
+    start: u64,
+    numbers: usize,
+    kind: PhantomData<T>,
+}
+
+impl<T: Real> RawArray<T> {
+    /// `numbers` numbers (a complex one is two) from `start` on.
+    ///
+    /// # Safety
+    /// They lie in the memory of the plan's GPU, live until what was enqueued
+    /// with them has run, and nobody else writes to them (nor reads, where a
+    /// plan writes) meanwhile.
+    pub unsafe fn new(start: u64, numbers: usize) -> Self {
+        RawArray { start, numbers, kind: PhantomData }
+    }
+}
+
+impl<T: Real> sealed::Sealed for RawArray<T> {}
+
+impl<T: Real> DeviceData<T> for RawArray<T> {
+    fn with_span<R>(&self, _stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+        work(Span { start: self.start, numbers: self.numbers, is_real: None })
+    }
+}
+
+impl<T: Real> DeviceDataMut<T> for RawArray<T> {
+    fn with_span_mut<R>(&mut self, _stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+        work(Span { start: self.start, numbers: self.numbers, is_real: None })
+    }
+}

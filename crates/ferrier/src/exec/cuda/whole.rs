@@ -1,0 +1,120 @@
+//! Whole arrays by cuFFT's own plan of several axes.
+
+use super::bind::{Binder, BoundPass, Engine, Work, flops};
+use super::fft::{Cufft, Shape};
+use super::tuning::{Cut, Wish};
+use crate::kernel::LineKind;
+use crate::{Real, Result};
+use ferrier_plan::geometry::{Base, Piece};
+use ferrier_plan::geometry::{Geometry, width};
+use ferrier_plan::lowering::RankContext;
+use ferrier_plan::modes::held;
+use ferrier_plan::schedule::{AxisTransform, Schedule};
+
+impl<T: Real> Binder<'_, T> {
+    /// The whole schedule as one plan of cuFFT, where that can be and is better.
+    pub(super) fn whole(
+        &mut self,
+        plan: &Schedule,
+        site: &RankContext<'_>,
+        [input, output]: [&Geometry; 2],
+    ) -> Result<Option<BoundPass>> {
+        let transforms: Vec<&AxisTransform> = plan.passes.iter().flat_map(|pass| &pass.transforms).collect();
+        let Some(shape) = whole_shape(plan, site, &transforms) else { return Ok(None) };
+        let scale = transforms.iter().map(|transform| transform.spec.scale).product::<f64>();
+        if !self.prefers_cufft(&transforms, input.volume.max(output.volume), scale) {
+            return Ok(None);
+        }
+        self.arrays = site.batch;
+        let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
+        self.cufft = self.cufft.max(fft.work);
+        let real = plan.output.real;
+        let home = |geometry: &Geometry| Piece {
+            region: geometry.part,
+            rank: site.rank,
+            base: Base::Out,
+            offset: 0,
+            strides: geometry.strides,
+            batch: geometry.volume,
+        };
+        let scaling =
+            (scale != 1.0).then(|| self.moves(&[home(output)], &[home(output)], width(real), scale));
+        let bytes: u64 = [input, output].map(|g| (g.volume * site.batch * site.number) as u64).iter().sum();
+        let name = transforms.iter().map(|transform| transform.name.as_str()).collect::<Vec<_>>().join(" + ");
+        let flops =
+            transforms.iter().map(|transform| flops(transform, &output.part) * site.batch as f64).sum();
+        let passes = transforms.len() as u64;
+        Ok(Some(BoundPass { name, bytes: bytes * passes, flops, work: Work::Whole(fft, scaling) }))
+    }
+
+    /// Measured on an H200: our passes are faster, but for real arrays of powers of two that are larger
+    /// than its cache, and they do not have all lengths.
+    fn prefers_cufft(&self, transforms: &[&AxisTransform], numbers: usize, scale: f64) -> bool {
+        const CACHE: usize = 100 << 20;
+        let ours = |transform: &&AxisTransform| {
+            let wish = Wish {
+                points: transform.spec.n,
+                kind: transform.spec.kind,
+                precision: T::PRECISION,
+                rows: false,
+                turn: false,
+                scattered: false,
+                touched: false,
+                lanes: 64,
+            };
+            Cut::new(&wish, self.gpu.shared_bytes()).is_some()
+        };
+        let large = numbers * size_of::<T>() * self.recipe.batch >= CACHE;
+        // Real lines are complex ones to our kernel; powers of two are cuFFT's best.
+        let even = scale == 1.0
+            && transforms.iter().any(|transform| transform.spec.kind == LineKind::RealForward)
+            && transforms.iter().all(|transform| transform.spec.n.is_power_of_two());
+        match self.engine {
+            Engine::Native => false,
+            Engine::Cufft => true,
+            Engine::Auto => even && large || !transforms.iter().all(ours),
+        }
+    }
+}
+
+/// The shape for cuFFT of a schedule that one rank does alone: the transformed
+/// axes are the fastest ones, and lie the same way before and after.
+fn whole_shape(plan: &Schedule, site: &RankContext<'_>, transforms: &[&AxisTransform]) -> Option<Shape> {
+    let order = plan.input.layout.order();
+    let touched = transforms.iter().any(|transform| transform.touch.is_some());
+    if site.ranks > 1 || transforms.is_empty() || touched || plan.output.layout.order() != order {
+        return None;
+    }
+    let shape = plan.input.layout.shape();
+    let whole = |transform: &&AxisTransform| {
+        held(&transform.from) == transform.spec.kind.len_in(transform.spec.n)
+            && held(&transform.to) == transform.spec.kind.len_out(transform.spec.n)
+    };
+    if !transforms.iter().all(whole) {
+        return None;
+    }
+    let real =
+        transforms.iter().find(|transform| transform.spec.kind.width_in() != transform.spec.kind.width_out());
+    let kind = real.map_or(transforms[0].spec.kind, |transform| transform.spec.kind);
+    // Back to real, cuFFT overwrites its input.
+    if kind == LineKind::RealBackward && !site.in_place
+        || real.is_some_and(|transform| transform.axis != order.fastest())
+    {
+        return None;
+    }
+    let length = |axis: usize| {
+        transforms.iter().find(|transform| transform.axis == axis).map(|transform| transform.spec.n)
+    };
+    // Axes of one point are transformed whether they are listed or not.
+    let done: Vec<usize> = order.axes().into_iter().skip_while(|&a| length(a).is_none()).collect();
+    let n: Option<Vec<usize>> = done.iter().map(|&a| length(a).or((shape[a] == 1).then_some(1))).collect();
+    let outer: usize = order.axes().iter().filter(|a| !done.contains(a)).map(|&a| shape[a]).product();
+    let row = *transforms
+        .iter()
+        .find(|transform| transform.axis == order.fastest())
+        .map(|transform| &transform.spec.n)
+        .unwrap_or(&1);
+    let padded = site.in_place && real.is_some();
+    let real_row = if padded { 2 * (row / 2 + 1) } else { row };
+    n.map(|n| Shape { n, kind, batch: outer * site.batch, real_row })
+}

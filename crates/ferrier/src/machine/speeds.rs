@@ -1,0 +1,78 @@
+//! What moving bytes costs: what the planner judges walks by.
+
+use std::time::Instant;
+
+use crate::machine::copying;
+use crate::transport::{Call, Part};
+use crate::{Comm, MachineSpeeds, Result};
+use ferrier_plan::messages::packed;
+
+/// Bytes to each rank that are few, and in all that are many.
+const FEW: usize = 64;
+const MANY: usize = 4 << 20;
+/// Runs of either; the fastest counts, for others may use the machine too.
+const RUNS: usize = 7;
+/// Numbers that a rank copies: more than its share of any cache.
+const COPIED: usize = 4 << 20;
+
+/// Measures how fast a rank moves bytes, in some hundredths of a second. Collective; the same on every rank.
+///
+/// # Errors
+/// Where memory cannot be had, or ranks cannot talk.
+pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
+    let copy = copying(comm.threads(), COPIED, RUNS)?;
+    let peers = (comm.size() - 1).max(1);
+    let (few, many) = match comm.size() {
+        1 => (0.0, 0.0),
+        _ => (exchange(comm, FEW)?, exchange(comm, (MANY / peers).max(FEW))?),
+    };
+    let slowest = comm.max(&[copy, few, many])?;
+    let (copy, few, many) = (slowest[0], slowest[1], slowest[2]);
+    let assumed = MachineSpeeds::default();
+    let measured = MachineSpeeds {
+        latency_s: few / peers as f64,
+        wire_bytes_s: ((MANY / peers).max(FEW) * peers) as f64 / (many - few),
+        memory_bytes_s: (COPIED * size_of::<f64>()) as f64 / copy,
+    };
+    let or = |speed: f64, other: f64| if speed.is_finite() && speed > 0.0 { speed } else { other };
+    Ok(MachineSpeeds {
+        latency_s: or(measured.latency_s, assumed.latency_s),
+        wire_bytes_s: or(measured.wire_bytes_s, assumed.wire_bytes_s),
+        memory_bytes_s: or(measured.memory_bytes_s, assumed.memory_bytes_s),
+    })
+}
+/// Seconds of an exchange of so many bytes between each two ranks.
+fn exchange(comm: &Comm, bytes: usize) -> Result<f64> {
+    let ranks = comm.size();
+    let at = packed(&vec![bytes; ranks]).at;
+    let parts: Vec<Part> = (0..ranks).map(|peer| Part { peer, at: at[peer], len: bytes }).collect();
+    let flight = comm.transport().flight(Call::AllToAll, &parts, &parts)?;
+    let (send, mut recv) = (vec![1_u8; bytes * ranks], vec![0_u8; bytes * ranks]);
+    let mut best = f64::INFINITY;
+    for _ in 0..RUNS {
+        comm.barrier()?;
+        let start = Instant::now();
+        // SAFETY: as long as the flight's parts, and ours alone until it returns.
+        unsafe { flight.run(send.as_ptr(), recv.as_mut_ptr())? };
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A wire of a tenth of a gigabyte a second is what is measured, and alike on all ranks.
+    #[test]
+    fn a_slow_wire_is_seen() {
+        let _watchdog = ferrier_test::watchdog(60);
+        let wire = "800mbit:50us".parse().unwrap();
+        let all = crate::ranks(3).wire(wire).run(|comm| measure_speeds(&comm)).unwrap();
+        assert!(all.iter().all(|speeds| *speeds == all[0]), "{all:?}");
+        assert!((5e7..1.1e8).contains(&all[0].wire_bytes_s), "{all:?}");
+        assert!(all[0].latency_s >= 20e-6 && all[0].memory_bytes_s > 1e7, "{all:?}");
+        let alone = measure_speeds(&Comm::one_rank()).unwrap();
+        assert_eq!(alone.wire_bytes_s, MachineSpeeds::default().wire_bytes_s);
+    }
+}

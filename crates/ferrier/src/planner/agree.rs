@@ -1,0 +1,188 @@
+//! What the ranks agree on before anything is planned: the problem, and what rank 0 decides for all.
+
+use serde::{Deserialize, Serialize};
+
+use crate::codec;
+use crate::exchange;
+use crate::machine::{last_level_bytes, level2};
+use crate::planner::tune::Effort;
+use crate::planner::wisdom::{Advice, Known};
+use crate::{
+    Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
+};
+use ferrier_plan::geometry::width;
+use ferrier_plan::layout::Split;
+use ferrier_plan::lowering::Handling;
+use ferrier_plan::messages::Mechanism;
+
+/// What rank 0 decides for all.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Decision {
+    pub choice: Choice,
+    /// The largest plane, in bytes, that is transformed along two axes in one pass.
+    pub plane_bytes: usize,
+    pub threads: usize,
+    pub handling: Handling,
+    /// Where the choice comes from, if it was known.
+    pub wisdom: Option<Known>,
+    /// What was measured here, where the planner decides by it.
+    pub speeds: Option<MachineSpeeds>,
+}
+
+/// The exchange that needs nothing but messages.
+pub(crate) const MESSAGES: &str = "all_to_allv";
+
+/// Is something to be encoded between ranks of one node, as far as one can
+/// tell before the design? Then they cannot share memory.
+pub(crate) fn encodes_in_nodes(comm: &Comm, problem: &Problem, choice: &Choice) -> bool {
+    let wanted = match choice.codec.as_deref() {
+        Some(name) => name != codec::RAW,
+        None => problem.tolerance.is_some(),
+    };
+    wanted && choice.compress.unwrap_or(compress(comm)) == Compress::BetweenRanks
+}
+
+/// What is encoded where nobody says so.
+fn compress(comm: &Comm) -> Compress {
+    if comm.node_count() > 1 { Compress::BetweenNodes } else { Compress::BetweenRanks }
+}
+
+/// The exchange where nobody asks for one.
+pub(crate) fn default_exchange(comm: &Comm, encodes_in_nodes: bool) -> &'static str {
+    let nodes = comm.node_count();
+    match nodes {
+        _ if encodes_in_nodes => MESSAGES,
+        1 => exchange::EXCHANGES[0].name,
+        _ if nodes < comm.size() => "hierarchical",
+        _ => MESSAGES,
+    }
+}
+
+/// Gathers the ranks' own boxes and compares everything else; checks the problem.
+pub(crate) fn agree<T: Real>(
+    comm: &Comm,
+    problem: Problem,
+    choice: &Choice,
+    effort: Effort,
+) -> Result<Problem> {
+    agree_on::<T>(comm, "cpu", problem, choice, effort)
+}
+
+/// The same, for a device.
+pub(crate) fn agree_on<T: Real>(
+    comm: &Comm,
+    device: &str,
+    mut problem: Problem,
+    choice: &Choice,
+    effort: Effort,
+) -> Result<Problem> {
+    for spec in [&mut problem.input, &mut problem.output] {
+        gather_boxes(comm, spec)?;
+    }
+    let mine = format!("{} {device} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
+    let all = comm.all_gather(mine.as_bytes())?;
+    match all.iter().position(|theirs| *theirs != all[0]) {
+        None => Ok(problem.check().map(|()| problem)?),
+        Some(rank) => Err(Error::Disagreement(difference(&all[0], &all[rank], rank))),
+    }
+}
+
+fn gather_boxes(comm: &Comm, spec: &mut LayoutSpec) -> Result<()> {
+    let own = match spec.split {
+        Split::Mine(own) => Some(own),
+        _ => None,
+    };
+    let text = own.map_or(String::new(), |b| serde_json::to_string(&b).unwrap_or_default());
+    let all = comm.all_gather(text.as_bytes())?;
+    if all.iter().all(Vec::is_empty) {
+        return Ok(());
+    }
+    if let Some(rank) = all.iter().position(Vec::is_empty) {
+        let other = all.iter().position(|text| !text.is_empty()).unwrap_or(0);
+        return Err(Error::Disagreement(format!(
+            "rank {other} gave its own box, rank {rank} gave a layout for all ranks"
+        )));
+    }
+    let boxes: std::result::Result<Vec<Box3>, _> =
+        all.iter().map(|text| serde_json::from_slice(text)).collect();
+    spec.split = Split::Boxes(boxes.map_err(Error::other)?);
+    Ok(())
+}
+
+/// The first field in which two descriptions differ.
+fn difference(first: &[u8], other: &[u8], rank: usize) -> String {
+    let same = first.iter().zip(other).take_while(|(a, b)| a == b).count();
+    let field = first[..same].iter().rposition(|byte| b"{,".contains(byte)).map_or(0, |at| at + 1);
+    let show = |text: &[u8]| {
+        let rest = String::from_utf8_lossy(&text[field.min(text.len())..]);
+        rest.trim().chars().take(60).collect::<String>()
+    };
+    format!("rank 0 has `{}`, rank {rank} has `{}`", show(first), show(other))
+}
+
+/// As many threads as have work for longer than it takes to wake them.
+pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
+    if let Some(threads) = choice.threads {
+        return threads.max(1);
+    }
+    let share = problem.batch * problem.shape.iter().product::<usize>() / comm.size();
+    comm.threads().min(share / 4096).max(1)
+}
+
+/// Whether the ranks of a node have more input and output than half of the last cache. (Measured: two cores
+/// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3.)
+fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
+    let side = |shape: [usize; 3], real: bool| shape.iter().product::<usize>() * width(real);
+    let numbers = side(problem.shape(), problem.is_real())
+        + side(problem.spectrum_shape(), problem.has_real_spectrum());
+    numbers * problem.batch / comm.node_count() * number > last_level_bytes() / 2
+}
+
+/// Rows that a kernel loads together. Where they lie a power of two apart, a cache with no more ways has
+/// no room for those that are to come. (Measured: a sixth to a third faster with 16 ways, a seventh slower
+/// with 20.)
+const BUTTERFLY: usize = 16;
+
+/// Rank 0's decision, on every rank.
+pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
+    let Advice { mut choice, known: wisdom, speeds } = advice;
+    if comm.size() > 1 {
+        let (nodes, encodes) = (comm.node_count(), encodes_in_nodes(comm, problem, &choice));
+        choice.compress.get_or_insert(compress(comm));
+        let name = choice.exchange.get_or_insert_with(|| default_exchange(comm, encodes).into());
+        let mechanism = exchange::find(name)?.mechanism.on_nodes(nodes);
+        if encodes && mechanism.shares() {
+            return Err(Error::Choice(format!(
+                "exchange `{name}` shares memory inside a node, where nothing is encoded; what crosses between \
+                 ranks is encoded by exchanges that send messages, such as `{MESSAGES}`"
+            )));
+        }
+        if nodes > 1 && matches!(exchange::find(name)?.mechanism.on_nodes(nodes), Mechanism::SharedMemory) {
+            return Err(Error::Choice(format!(
+                "exchange `{name}` needs ranks that share a node; these are on {nodes} (`hierarchical` is \
+                 for several)"
+            )));
+        }
+    }
+    let threads = threads(comm, problem, &choice);
+    let handling = Handling {
+        stream: choice.stream.unwrap_or_else(|| stream(comm, problem, T::PRECISION.bytes())),
+        pockets: choice.pockets.unwrap_or(choice.memory == MemoryUse::Fast && level2().ways <= BUTTERFLY),
+        block: choice.block,
+    };
+    let decision = Decision { choice, plane_bytes: 2 * level2().bytes, threads, handling, wisdom, speeds };
+    let mine = match comm.rank() {
+        0 => serde_json::to_vec(&decision).map_err(Error::other)?,
+        _ => Vec::new(),
+    };
+    serde_json::from_slice(&comm.all_gather(&mine)?[0]).map_err(Error::other)
+}
+
+/// The same recipe on every rank?
+pub(crate) fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
+    let all = comm.all_gather(&recipe.digest().to_le_bytes())?;
+    match all.iter().position(|digest| *digest != all[0]) {
+        None => Ok(()),
+        Some(rank) => Err(Error::Disagreement(format!("rank {rank} derived another recipe than rank 0"))),
+    }
+}

@@ -1,0 +1,41 @@
+//! Counters in memory that the ranks of a node share.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+
+use super::node_shared::{NodeShared, RegionRef};
+use crate::Result;
+use crate::transport::NodeCounters;
+
+/// In the part of the node's first rank, each on a line of its own.
+pub(super) struct Counters {
+    held: RegionRef,
+    count: usize,
+}
+
+const LINE: usize = 64;
+
+impl Counters {
+    /// Collective over `comm`.
+    pub fn new(house: &Arc<NodeShared>, comm: &ferrier_mpi::Comm, count: usize) -> Result<Counters> {
+        let held = house.region(comm, count * LINE, "the counters of an exchange")?;
+        Ok(Counters { held, count })
+    }
+
+    fn counter(&self, counter: usize) -> &AtomicU64 {
+        assert!(counter < self.count, "counter {counter} of {}", self.count);
+        // SAFETY: inside the part, aligned, zero at first, and only used as an atomic.
+        unsafe { AtomicU64::from_ptr(self.held.region.part(0).add(counter * LINE).cast().as_ptr()) }
+    }
+}
+
+impl NodeCounters for Counters {
+    fn add(&self, counter: usize) {
+        self.counter(counter).fetch_add(1, SeqCst);
+    }
+
+    /// A rank that fails ends the job.
+    fn reached(&self, counter: usize, count: u64) -> Result<bool> {
+        Ok(self.counter(counter).load(SeqCst) >= count)
+    }
+}
