@@ -34,7 +34,7 @@ pub enum Split {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scale {
     /// 1.
-    None,
+    Unscaled,
     /// 1/N.
     Full,
     /// 1/sqrt N.
@@ -45,7 +45,7 @@ impl Scale {
     /// The factor for `points` points (the product of the transformed lengths).
     pub fn factor(self, points: usize) -> f64 {
         match self {
-            Scale::None => 1.0,
+            Scale::Unscaled => 1.0,
             Scale::Full => 1.0 / points as f64,
             Scale::Symmetric => 1.0 / (points as f64).sqrt(),
         }
@@ -155,7 +155,7 @@ fn split(word: &str) -> Option<Split> {
 
 fn scaling(word: &str) -> Option<Scale> {
     Some(match word {
-        "none" => Scale::None,
+        "none" => Scale::Unscaled,
         "full" => Scale::Full,
         "symmetric" => Scale::Symmetric,
         _ => return None,

@@ -26,7 +26,7 @@ fn output() -> impl Strategy<Value = Split> {
 }
 
 fn scale() -> impl Strategy<Value = Scale> {
-    prop_oneof![Just(Scale::None), Just(Scale::Full), Just(Scale::Symmetric)]
+    prop_oneof![Just(Scale::Unscaled), Just(Scale::Full), Just(Scale::Symmetric)]
 }
 
 /// Any problem whose transform the oracle can do in a blink.

@@ -103,7 +103,7 @@ fn spec(split: Split, order: [usize; 3], shape: [usize; 3], ranks: usize, rng: &
 
 fn scale(scale: ferrier_test::Scale) -> Scale {
     match scale {
-        ferrier_test::Scale::None => Scale::Unscaled,
+        ferrier_test::Scale::Unscaled => Scale::Unscaled,
         ferrier_test::Scale::Full => Scale::Full,
         ferrier_test::Scale::Symmetric => Scale::Symmetric,
     }
