@@ -270,9 +270,10 @@ impl Use {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::messages::Mechanism;
     use crate::schedule::{Direction, ScheduleOptions, schedule};
     use crate::tiles;
-    use crate::{Box3, Choice, LayoutSpec, Precision, Problem, Tiling, design, exchange};
+    use crate::{Box3, Choice, LayoutSpec, Precision, Problem, Tiling};
 
     /// What is left of a rank's box in a part of a pass.
     fn region(schedule: &Schedule, cuts: &[Tiles], pass: usize, part: Part, rank: usize) -> Box3 {
@@ -355,9 +356,16 @@ mod tests {
 
     #[test]
     fn every_order_is_sound() {
-        let way = exchange::find("all_to_allv").unwrap().way_on(1);
+        let way = Mechanism::Messages;
         for (problem, ranks) in problems() {
-            let recipe = design(&problem, &Choice::default(), Precision::F64, ranks).unwrap();
+            let recipe = crate::design(
+                &problem,
+                &Choice::default(),
+                Precision::F64,
+                ranks,
+                &crate::MachineSpeeds::default(),
+            )
+            .unwrap();
             for (fused, in_place, arrays) in
                 [(true, false, 0), (false, false, 1), (true, true, 2), (false, true, 0)]
             {
@@ -374,7 +382,7 @@ mod tests {
                                 direction,
                                 in_place,
                                 operated: false,
-                                way,
+                                mechanism: way,
                                 lent_ends: true,
                                 tilings: &tilings,
                                 fuse,
@@ -396,20 +404,22 @@ mod tests {
     /// come, where the axis that both leave alone is not the last one before them.
     #[test]
     fn reshapes_fly_together_where_an_axis_is_left_alone() {
-        let way = exchange::find("all_to_allv").unwrap().way_on(1);
+        let way = Mechanism::Messages;
         let slabs = || LayoutSpec::slabs(0);
         let problem = Problem::c2c([8, 8, 8]).input(slabs()).output(slabs());
         let mut together = 0;
         for cut in [1, 2] {
             let choice = Choice { axes: Some(vec![cut, 3 - cut, 0]), ..Choice::default() };
-            let recipe = design(&problem, &choice, Precision::F64, 2).unwrap();
+            let recipe =
+                crate::design(&problem, &choice, Precision::F64, 2, &crate::MachineSpeeds::default())
+                    .unwrap();
             let tilings = [Tiling { cut: Some(cut), tile: 2, window: 1, ..Tiling::default() }];
             let (direction, tilings, fuse) = (Direction::Forward, &tilings[..], &|_: &[_], _: &_| true);
             let terms = ScheduleOptions {
                 direction,
                 in_place: false,
                 operated: false,
-                way,
+                mechanism: way,
                 lent_ends: true,
                 tilings,
                 fuse,
@@ -432,10 +442,12 @@ mod tests {
     /// Links are used both ways: no tile goes from one half of the ranks to the other only.
     #[test]
     fn every_rank_sends_in_every_tile() {
-        let way = exchange::find("all_to_allv").unwrap().way_on(1);
+        let way = Mechanism::Messages;
         let slabs = || LayoutSpec::slabs(0);
         let problem = Problem::c2c([8, 8, 8]).input(slabs()).output(slabs());
-        let recipe = design(&problem, &Choice::default(), Precision::F64, 2).unwrap();
+        let recipe =
+            crate::design(&problem, &Choice::default(), Precision::F64, 2, &crate::MachineSpeeds::default())
+                .unwrap();
         let tilings = &[Tiling { tile: 2, window: 2, ..Tiling::default() }][..];
         for (direction, fused) in
             [Direction::Forward, Direction::Backward].into_iter().flat_map(|way| [(way, true), (way, false)])
@@ -445,7 +457,7 @@ mod tests {
                 direction,
                 in_place: false,
                 operated: false,
-                way,
+                mechanism: way,
                 lent_ends: true,
                 tilings,
                 fuse,

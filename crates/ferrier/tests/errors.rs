@@ -15,7 +15,7 @@ use num_complex::Complex;
 
 /// One line that has all these words.
 #[track_caller]
-fn says<T>(outcome: Result<T>, words: &[&str]) {
+fn says<T, E: std::fmt::Display>(outcome: std::result::Result<T, E>, words: &[&str]) {
     let Err(error) = outcome else { panic!("no error, but one with {words:?} was due") };
     let text = error.to_string();
     assert!(!text.contains('\n') && !text.is_empty(), "not one line: {text}");
@@ -48,7 +48,7 @@ fn plan(comm: &Comm, problem: &Problem) -> Result<Plan<f64>> {
 // ---- layouts ---------------------------------------------------------------
 
 fn boxes(shape: [usize; 3], boxes: Vec<Box3>) -> Result<Layout> {
-    Layout::from_boxes(shape, boxes, Order::C)
+    Ok(Layout::from_boxes(shape, boxes, Order::C)?)
 }
 
 #[test]
