@@ -6,6 +6,7 @@
 //! are candidates for the layout to reshape to. The cheapest walk by predicted
 //! bytes, messages and imbalance wins.
 
+use crate::error::Invalid;
 use crate::layout::{factor_pairs, grid_boxes};
 use crate::modes::{Columns, transformed};
 use crate::{
@@ -52,12 +53,17 @@ fn judged(
     let (input, output) = problem.layouts(ranks)?;
     let inner = choice.ranks.unwrap_or(ranks);
     if inner == 0 || inner > ranks {
-        return Err(Error::Choice(format!("between 1 and {ranks} ranks can take part, got {inner}")));
+        let message = format!("between 1 and {ranks} ranks can take part, got {inner}");
+        return Err(Error::Choice(
+            Invalid::new("ranks", message).expected(format!("1..={ranks}")).got(inner),
+        ));
     }
     if let Some([p, q]) = choice.grid
         && p.checked_mul(q) != Some(inner)
     {
-        return Err(Error::Choice(format!("a rank grid of {p}x{q} was chosen for {inner} ranks")));
+        let message = format!("a rank grid of {p}x{q} was chosen for {inner} ranks");
+        let expected = format!("a grid of {inner} ranks");
+        return Err(Error::Choice(Invalid::new("grid", message).expected(expected).got(format!("{p}x{q}"))));
     }
     let order = output.as_ref().map_or(problem.output.order, Layout::order);
     let walker = Walker {
@@ -152,27 +158,29 @@ impl Walker<'_> {
         // The two factors of a long transform have their order.
         let long = self.problem.long.then_some(&[1, 2][..]);
         if let Some(axes) = forced.or(long) {
+            let fail =
+                |message: String| Err(Error::Choice(Invalid::new("axes", message).got(format!("{axes:?}"))));
             let mut sorted = (axes.to_vec(), listed.clone());
             sorted.0.sort_unstable();
             sorted.1.sort_unstable();
             if sorted.0 != sorted.1 {
-                return Err(Error::Choice(format!(
+                return fail(format!(
                     "the order of the axes must list each of {listed:?} once; got {axes:?}"
-                )));
+                ));
             }
             if !legal(axes) && self.columns.is_some() {
-                return Err(Error::Choice(format!(
+                return fail(format!(
                     "the columns of a sphere need axes 2, 1, 0 in this order; got {axes:?}"
-                )));
+                ));
             }
             if !legal(axes) && long.is_some() {
-                return Err(Error::Choice(format!("a long transform goes by axes [1, 2]; got {axes:?}")));
+                return fail(format!("a long transform goes by axes [1, 2]; got {axes:?}"));
             }
             if !legal(axes) {
-                return Err(Error::Choice(format!(
+                return fail(format!(
                     "the halved axis {} of a real transform comes first, ahead of complex ones; got {axes:?}",
                     self.problem.halved
-                )));
+                ));
             }
             return Ok(vec![axes.iter().copied().filter(|&axis| !idle(axis)).collect()]);
         }

@@ -27,7 +27,7 @@ pub mod tiles;
 
 pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, Tiling};
 pub use design::{RAW, design};
-pub use error::{Error, Result};
+pub use error::{Error, Invalid, Result};
 pub use ferrier_kernel::Precision;
 pub use kind::{Kind, Scale};
 pub use layout::{Box3, Layout, LayoutSpec, Order};

@@ -1,5 +1,6 @@
 //! Problems of one long axis, and problems for operators.
 
+use crate::error::Invalid;
 use crate::{Keep, LayoutSpec, Order, Problem};
 
 impl Problem {
@@ -61,21 +62,24 @@ impl Problem {
         self
     }
 
-    pub fn check_use(&self) -> std::result::Result<(), String> {
+    pub(crate) fn check_use(&self) -> std::result::Result<(), Invalid> {
         if self.operators && self.axes.is_empty() {
-            return Err("operators act on spectra, but no axis is transformed".into());
+            let message = "operators act on spectra, but no axis is transformed";
+            return Err(Invalid::new("operators", message).expected("at least one transformed axis"));
         }
         if self.operators && self.tolerance.is_some() {
-            return Err("a tolerance is kept by forward and backward transforms; an operator in between may let \
-                        errors grow by any factor: name a codec, which promises nothing, or go there and back with \
-                        a plan without operators"
-                .into());
+            let message = "a tolerance is kept by forward and backward transforms; an operator in between may let \
+                           errors grow by any factor: name a codec, which promises nothing, or go there and back \
+                           with a plan without operators";
+            return Err(Invalid::new("tolerance", message).expected("no tolerance with operators"));
         }
         if self.long && (self.axes != [1, 2] || self.mixed.is_some()) {
-            return Err(format!("axes 1 and 2 of a long transform go together; got {:?}", self.axes));
+            let message = format!("axes 1 and 2 of a long transform go together; got {:?}", self.axes);
+            return Err(Invalid::new("axes", message).expected("[1, 2]").got(format!("{:?}", self.axes)));
         }
         if self.long && (self.keep != [Keep::All; 3] || self.support != [None; 3]) {
-            return Err("all points of a long transform are there, and all modes are kept".into());
+            let message = "all points of a long transform are there, and all modes are kept";
+            return Err(Invalid::new("keep", message).expected("all modes and points"));
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Invalid;
 use crate::{Box3, Kind, Layout};
 
 /// Which modes of an axis are kept: forward drops the others right after the
@@ -79,17 +80,19 @@ impl Keep {
     }
 
     /// Is there something wrong with it?
-    pub fn check(self, axis: usize, kind: Kind, n: usize) -> Result<(), String> {
+    pub(crate) fn check(self, axis: usize, kind: Kind, n: usize) -> Result<(), Invalid> {
         let modes = kind.modes(n);
+        let fail =
+            |message: String| Err(Invalid::new("keep", message).got(format!("{self:?} for axis {axis}")));
         match self {
             Keep::All => Ok(()),
             _ if kind == Kind::Identity => {
-                Err(format!("axis {axis} is not transformed, so it has no modes to keep; got {self:?}"))
+                fail(format!("axis {axis} is not transformed, so it has no modes to keep; got {self:?}"))
             }
             Keep::Lowest(m) if m == 0 || m > n => {
-                Err(format!("between 1 and {n} of the lowest modes of axis {axis} can be kept, got {m}"))
+                fail(format!("between 1 and {n} of the lowest modes of axis {axis} can be kept, got {m}"))
             }
-            Keep::Range(from, to) if from >= to || to > modes => Err(format!(
+            Keep::Range(from, to) if from >= to || to > modes => fail(format!(
                 "a range of the {modes} modes of axis {axis} must not be empty or go beyond them, got {from}..{to}"
             )),
             _ => Ok(()),
@@ -163,9 +166,11 @@ impl Radii {
     }
 
     /// Is there something wrong with it?
-    pub fn check(self, shape: [usize; 3], kinds: [Kind; 3]) -> Result<(), String> {
+    pub(crate) fn check(self, shape: [usize; 3], kinds: [Kind; 3]) -> Result<(), Invalid> {
+        let fail =
+            |message: String| Err(Invalid::new("keep_ellipsoid", message).got(format!("{:?}", self.get())));
         if self.get().iter().any(|r| r.is_nan() || *r < 0.0 || *r > 1e9) {
-            return Err(format!("the radii of a sphere must be numbers from 0 to 1e9, got {self:?}"));
+            return fail(format!("the radii of a sphere must be numbers from 0 to 1e9, got {self:?}"));
         }
         let fits = |axis: usize| match kinds[axis] {
             Kind::Complex => true,
@@ -174,7 +179,7 @@ impl Radii {
         };
         match (0..3).find(|&axis| !fits(axis)) {
             None => Ok(()),
-            Some(axis) => Err(format!(
+            Some(axis) => fail(format!(
                 "a sphere takes complex axes, axis 2 may be halved; axis {axis} is {}",
                 kinds[axis].name()
             )),

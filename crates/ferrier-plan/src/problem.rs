@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::error::Invalid;
 use crate::kind::names;
 use crate::modes::{Columns, Radii, Run, frequency, held, modes};
 use crate::{Error, Keep, Kind, Layout, LayoutSpec, Result, Scale};
@@ -379,28 +380,35 @@ impl Problem {
     /// half of a long axis, operators without a transform or with a tolerance,
     /// a batch of 0, a size whose bytes do not fit the address space.
     pub fn check(&self) -> Result<()> {
-        let fail = |text: String| Err(Error::Problem(text));
+        let fail = |invalid: Invalid| Err(Error::Problem(invalid));
         let [x, y, z] = self.shape;
         if let Some(axis) = (0..3).find(|&a| self.shape[a] == 0) {
-            return fail(format!("every axis needs at least one point; axis {axis} of {x}x{y}x{z} has none"));
+            let message = format!("every axis needs at least one point; axis {axis} of {x}x{y}x{z} has none");
+            return fail(Invalid::new("shape", message).expected("1 or more points").got(0));
         }
         if let Some(axis) = self.axes.iter().find(|&&axis| axis > 2) {
-            return fail(format!("axes are 0, 1 and 2; got {axis}"));
+            let message = format!("axes are 0, 1 and 2; got {axis}");
+            return fail(Invalid::new("axes", message).expected("0, 1 or 2").got(axis));
         }
         if let Some(i) = (1..self.axes.len()).find(|&i| self.axes[..i].contains(&self.axes[i])) {
-            return fail(format!("axis {} is listed twice in {:?}", self.axes[i], self.axes));
+            let message = format!("axis {} is listed twice in {:?}", self.axes[i], self.axes);
+            return fail(
+                Invalid::new("axes", message).expected("each axis once").got(format!("{:?}", self.axes)),
+            );
         }
         if self.real && !self.axes.contains(&self.halved) {
-            return fail(format!(
-                "the halved axis {} of a real transform must be among the transformed axes {:?}",
-                self.halved, self.axes
-            ));
+            let (halved, axes) = (self.halved, &self.axes);
+            let message = format!(
+                "the halved axis {halved} of a real transform must be among the transformed axes {axes:?}"
+            );
+            return fail(Invalid::new("halved", message).expected(format!("one of {axes:?}")).got(halved));
         }
         self.check_kinds().or_else(fail)?;
         self.check_modes().or_else(fail)?;
         self.check_use().or_else(fail)?;
         if self.batch == 0 {
-            return fail("a batch needs at least one array, got 0".into());
+            let message = "a batch needs at least one array, got 0";
+            return fail(Invalid::new("batch", message).expected("1 or more").got(0));
         }
         // Twice the bytes, so that padded strides and offsets stay in range too.
         let bytes = self
@@ -410,38 +418,41 @@ impl Problem {
             .chain([self.batch, 32])
             .try_fold(1usize, usize::checked_mul);
         if bytes.is_none_or(|bytes| bytes > isize::MAX as usize) {
-            return fail(format!(
-                "{} arrays of {x}x{y}x{z} are more bytes than can be addressed",
-                self.batch
-            ));
+            let message =
+                format!("{} arrays of {x}x{y}x{z} are more bytes than can be addressed", self.batch);
+            return fail(Invalid::new("shape", message).got(format!("{x}x{y}x{z}")));
         }
         Ok(())
     }
 
-    fn check_kinds(&self) -> std::result::Result<(), String> {
+    fn check_kinds(&self) -> std::result::Result<(), Invalid> {
         let kinds = self.kinds();
+        let fail = |message: String| Err(Invalid::new("kinds", message).got(names(kinds)));
         let real = kinds.iter().filter(|&&kind| kind == Kind::Real).count();
         if real > 1 {
-            return Err(format!("one axis at most can be halved, got {real}: {}", names(kinds)));
+            return fail(format!("one axis at most can be halved, got {real}: {}", names(kinds)));
         }
         if self.real != (real == 1) {
-            return Err(format!("axis {} is to be halved, but the kinds are {}", self.halved, names(kinds)));
+            return fail(format!("axis {} is to be halved, but the kinds are {}", self.halved, names(kinds)));
         }
         if self.complex_values && kinds.contains(&Kind::Real) {
-            return Err(format!("a halved axis takes real values, not complex ones: {}", names(kinds)));
+            return fail(format!("a halved axis takes real values, not complex ones: {}", names(kinds)));
         }
         match (0..3).find(|&axis| kinds[axis] == Kind::Dct1 && self.shape[axis] < 2) {
-            Some(axis) => Err(format!("cosines of type 1 need at least two points; axis {axis} has one")),
+            Some(axis) => fail(format!("cosines of type 1 need at least two points; axis {axis} has one")),
             None => Ok(()),
         }
     }
 
-    fn check_modes(&self) -> std::result::Result<(), String> {
+    fn check_modes(&self) -> std::result::Result<(), Invalid> {
         let kinds = self.kinds();
         if let Some(radii) = self.sphere {
             radii.check(self.shape, kinds)?;
             if self.keep != [Keep::All; 3] {
-                return Err(format!("a sphere says all about the modes to keep; got {:?} too", self.keep));
+                let message = format!("a sphere says all about the modes to keep; got {:?} too", self.keep);
+                return Err(Invalid::new("keep", message)
+                    .expected("[All, All, All]")
+                    .got(format!("{:?}", self.keep)));
             }
         }
         for (axis, kind) in kinds.into_iter().enumerate() {
@@ -449,13 +460,16 @@ impl Problem {
             self.keep[axis].check(axis, kind, n)?;
             match self.support[axis] {
                 Some(_) if kind == Kind::Identity => {
-                    return Err(format!("axis {axis} is not transformed, so all of it is there"));
+                    let message = format!("axis {axis} is not transformed, so all of it is there");
+                    return Err(Invalid::new("support", message).expected("no support"));
                 }
                 Some((from, to)) if from >= to || to > n => {
-                    return Err(format!(
+                    let message = format!(
                         "the non-zero part of the {n} points of axis {axis} must not be empty or go beyond them, \
                          got {from}..{to}"
-                    ));
+                    );
+                    let invalid = Invalid::new("support", message).expected(format!("a range within 0..{n}"));
+                    return Err(invalid.got(format!("{from}..{to}")));
                 }
                 _ => {}
             }
@@ -476,7 +490,10 @@ impl Problem {
 
 fn prefix(side: &str, error: Error) -> Error {
     match error {
-        Error::Layout(text) => Error::Layout(format!("{side} layout: {text}")),
+        Error::Layout(invalid) => {
+            let message = format!("{side} layout: {}", invalid.message);
+            Error::Layout(Invalid { message, ..invalid })
+        }
         other => other,
     }
 }

@@ -117,9 +117,9 @@ impl From<ferrier_plan::Error> for Error {
     fn from(error: ferrier_plan::Error) -> Self {
         use ferrier_plan::Error as Plan;
         match error {
-            Plan::Problem(message) => Error::Problem(message),
-            Plan::Layout(message) => Error::Layout(message),
-            Plan::Choice(message) => Error::Choice(message),
+            Plan::Problem(invalid) => Error::Problem(invalid.message),
+            Plan::Layout(invalid) => Error::Layout(invalid.message),
+            Plan::Choice(invalid) => Error::Choice(invalid.message),
             Plan::UnknownName { what, name, known } => Error::UnknownName { what, name, known },
             error => Error::Other(error.to_string()),
         }

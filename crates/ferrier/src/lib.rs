@@ -55,6 +55,7 @@ pub use exec::{
 };
 pub use ferrier_kernel::{Precision, Real};
 pub use ferrier_plan::Error as PlanError;
+pub use ferrier_plan::Invalid;
 pub use ferrier_plan::{
     Box3, Choice, Compress, Decomposition, Keep, Kind, Layout, LayoutSpec, MachineSpeeds, MemoryUse, Order,
     Overlap, Problem, Progress, Radii, Recipe, Scale, Step, StepTraffic, Tiling,

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::error::{Error, Invalid, Result};
 
 /// A half-open box of indices: `lo[a] <= i[a] < hi[a]` on each of three axes.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -134,7 +134,9 @@ impl Order {
     /// [`Error::Layout`] unless `axes` is a permutation of 0, 1, 2.
     pub fn new(axes: [usize; 3]) -> Result<Order> {
         Order::ALL.into_iter().find(|order| order.axes() == axes).ok_or_else(|| {
-            Error::Layout(format!("the order of the axes must be a permutation of 0, 1, 2; got {axes:?}"))
+            let message = format!("the order of the axes must be a permutation of 0, 1, 2; got {axes:?}");
+            let invalid = Invalid::new("order", message).expected("a permutation of 0, 1, 2");
+            Error::Layout(invalid.got(format!("{axes:?}")))
         })
     }
 

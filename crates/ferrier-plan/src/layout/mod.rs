@@ -13,7 +13,7 @@ pub use grid::{factor_pairs, grid_boxes};
 pub use spec::LayoutSpec;
 pub use spec::Split;
 
-use crate::{Error, Result};
+use crate::error::{Error, Invalid, Result};
 
 /// One [`Box3`] per rank (some may be empty), together covering a shape, and
 /// the memory order of the axes. A rank's part is dense unless said otherwise.
@@ -33,7 +33,8 @@ impl Layout {
     /// is in none; the message names the ranks and the boxes.
     pub fn from_boxes(shape: [usize; 3], mut boxes: Vec<Box3>, order: Order) -> Result<Layout> {
         if boxes.is_empty() {
-            return Err(Error::Layout("a layout needs at least one rank, got no boxes".into()));
+            let invalid = Invalid::new("boxes", "a layout needs at least one rank, got no boxes");
+            return Err(Error::Layout(invalid.expected("1 or more").got(0)));
         }
         check_size(shape)?;
         for item in boxes.iter_mut().filter(|item| item.is_empty()) {
@@ -122,7 +123,10 @@ impl Layout {
 fn check_size(shape: [usize; 3]) -> Result<()> {
     match shape.into_iter().try_fold(1, usize::checked_mul) {
         Some(_) => Ok(()),
-        None => Err(Error::Layout(format!("the shape {shape:?} has more elements than can be addressed"))),
+        None => {
+            let message = format!("the shape {shape:?} has more elements than can be addressed");
+            Err(Error::Layout(Invalid::new("shape", message).got(format!("{shape:?}"))))
+        }
     }
 }
 
@@ -131,9 +135,9 @@ fn check_tiling(shape: [usize; 3], boxes: &[Box3]) -> Result<()> {
     for (rank, b) in boxes.iter().enumerate() {
         if b.intersect(&whole) != *b {
             let [x, y, z] = shape;
-            return Err(Error::Layout(format!(
-                "the box {b} of rank {rank} is not inside the shape {x}x{y}x{z}"
-            )));
+            let message = format!("the box {b} of rank {rank} is not inside the shape {x}x{y}x{z}");
+            let invalid = Invalid::new("boxes", message).expected(format!("a box inside {whole}"));
+            return Err(Error::Layout(invalid.got(b)));
         }
     }
     let mut order: Vec<usize> = (0..boxes.len()).filter(|&rank| !boxes[rank].is_empty()).collect();
@@ -143,10 +147,10 @@ fn check_tiling(shape: [usize; 3], boxes: &[Box3]) -> Result<()> {
         for &other in order[i + 1..].iter().take_while(|&&other| boxes[other].lo[0] < boxes[rank].hi[0]) {
             if !boxes[rank].intersect(&boxes[other]).is_empty() {
                 let (one, two) = (rank.min(other), rank.max(other));
-                return Err(Error::Layout(format!(
-                    "the boxes of ranks {one} and {two} overlap: {} and {}",
-                    boxes[one], boxes[two]
-                )));
+                let (a, b) = (boxes[one], boxes[two]);
+                let message = format!("the boxes of ranks {one} and {two} overlap: {a} and {b}");
+                let invalid = Invalid::new("boxes", message).expected("boxes without overlap");
+                return Err(Error::Layout(invalid.got(format!("{a} and {b}"))));
             }
         }
     }
@@ -161,5 +165,7 @@ fn check_tiling(shape: [usize; 3], boxes: &[Box3]) -> Result<()> {
         left = next;
     }
     let hole = left.first().copied().unwrap_or(Box3::EMPTY);
-    Err(Error::Layout(format!("no rank of {} has the box {hole} of the shape {shape:?}", boxes.len())))
+    let message = format!("no rank of {} has the box {hole} of the shape {shape:?}", boxes.len());
+    let invalid = Invalid::new("boxes", message).expected("boxes that cover the shape");
+    Err(Error::Layout(invalid.got(format!("no box for {hole}"))))
 }

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::grid::{best_grid, grid_boxes};
 use super::{Box3, Layout, Order, check_size};
-use crate::{Error, Result};
+use crate::error::{Error, Invalid, Result};
 
 /// How an array is to be spread over ranks; becomes a [`Layout`] once the
 /// shape and the number of ranks are known.
@@ -88,7 +88,9 @@ impl LayoutSpec {
     /// the shape; and for `mine` and `best`, which need a plan.
     pub fn layout(&self, shape: [usize; 3], ranks: usize) -> Result<Layout> {
         if ranks == 0 {
-            return Err(Error::Layout("a layout needs at least one rank, got 0".into()));
+            return fail(
+                Invalid::new("ranks", "a layout needs at least one rank, got 0").expected("1 or more").got(0),
+            );
         }
         check_size(shape)?;
         let whole = match &self.split {
@@ -97,14 +99,17 @@ impl LayoutSpec {
             Split::Pencils(axis) => std::array::from_fn(|a| a == *axis),
             Split::Boxes(boxes) => return self.listed(shape, ranks, boxes),
             Split::Mine(_) => {
-                return Err(Error::Layout("the boxes of the other ranks are known only to a plan".into()));
+                return fail(Invalid::new("local", "the boxes of the other ranks are known only to a plan"));
             }
-            Split::Best => return Err(Error::Layout("only a plan knows where its output falls best".into())),
+            Split::Best => {
+                return fail(Invalid::new("unconstrained", "only a plan knows where its output falls best"));
+            }
         };
         if let Split::Slabs(axis) | Split::Pencils(axis) = self.split
             && axis > 2
         {
-            return Err(Error::Layout(format!("axes are 0, 1 and 2; got {axis}")));
+            let message = format!("axes are 0, 1 and 2; got {axis}");
+            return fail(Invalid::new("axis", message).expected("0, 1 or 2").got(axis));
         }
         let grid = match self.grid {
             Some(grid) => check_grid(grid, ranks, whole)?,
@@ -115,13 +120,18 @@ impl LayoutSpec {
 
     fn listed(&self, shape: [usize; 3], ranks: usize, boxes: &[Box3]) -> Result<Layout> {
         if self.grid.is_some() {
-            return Err(Error::Layout("a list of boxes takes no grid".into()));
+            return fail(Invalid::new("grid", "a list of boxes takes no grid"));
         }
         if boxes.len() != ranks {
-            return Err(Error::Layout(format!("{} boxes were given for {ranks} ranks", boxes.len())));
+            let message = format!("{} boxes were given for {ranks} ranks", boxes.len());
+            return fail(Invalid::new("boxes", message).expected(ranks).got(boxes.len()));
         }
         Layout::from_boxes(shape, boxes.to_vec(), self.order)
     }
+}
+
+fn fail<T>(invalid: Invalid) -> Result<T> {
+    Err(Error::Layout(invalid))
 }
 
 fn check_grid(grid: [usize; 3], ranks: usize, whole: [bool; 3]) -> Result<[usize; 3]> {
@@ -129,12 +139,12 @@ fn check_grid(grid: [usize; 3], ranks: usize, whole: [bool; 3]) -> Result<[usize
     let size = grid.iter().try_fold(1usize, |size, &g| size.checked_mul(g));
     if size != Some(ranks) {
         let size = size.map_or("too many".to_string(), |size| size.to_string());
-        return Err(Error::Layout(format!("the grid {text} has {size} ranks, but there are {ranks}")));
+        let message = format!("the grid {text} has {size} ranks, but there are {ranks}");
+        return fail(Invalid::new("grid", message).expected(format!("a grid of {ranks} ranks")).got(text));
     }
     if let Some(axis) = (0..3).find(|&a| whole[a] && grid[a] != 1) {
-        return Err(Error::Layout(format!(
-            "the grid {text} splits axis {axis}, which this layout keeps whole"
-        )));
+        let message = format!("the grid {text} splits axis {axis}, which this layout keeps whole");
+        return fail(Invalid::new("grid", message).expected(format!("1 part along axis {axis}")).got(text));
     }
     Ok(grid)
 }
