@@ -11,7 +11,7 @@
 use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
-use ferrier_kernel::{Block, LineKind, Lines, LinesSpec, Strip, find};
+use ferrier_kernel::{LineBlock, LineKind, Lines, LinesSpec, Strip, find};
 
 /// Complex numbers of the array for strided lines: 256 MiB.
 const LARGE: usize = 1 << 24;
@@ -80,7 +80,7 @@ fn fftw(n: usize, howmany: usize, stride: usize, dist: usize, data: *mut f64) ->
 /// All blocks of `count` lines, each `lane` after the last, with elements `step` apart.
 fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *mut f64) -> Box<dyn Fn()> {
     let spec = LinesSpec { n, kind: LineKind::Forward, scale: 1.0 };
-    let kernel: Box<dyn Lines<f64>> = find(kernel).expect("a kernel").lines(&spec);
+    let kernel: Box<dyn Lines<f64>> = ferrier_kernel::lines(find(kernel).expect("a kernel"), &spec);
     let size = match std::env::var("BLOCK") {
         Ok(size) => size.parse().expect("BLOCK is a number of lines"),
         Err(_) => kernel.block(lane < step),
@@ -97,7 +97,8 @@ fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *m
         }]
     };
     // As plans do, where a second-level cache has few ways.
-    let room = if std::env::var("POCKETS").is_ok() { kernel.pocket(size).next_multiple_of(8) } else { 0 };
+    let room =
+        if std::env::var("POCKETS").is_ok() { kernel.staging_len(size).next_multiple_of(8) } else { 0 };
     let bags = Pages::new(2 * room);
     Box::new(move || {
         let mut pocketed = false;
@@ -109,13 +110,13 @@ fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *m
             let next = (first + size).min(count);
             let (here, there) = (strip(first), strip(next));
             let ahead_lines = if no_ahead { 0 } else { size.min(count - next) };
-            let source = if pocketed { [kernel.pocketed(pockets[0], next - first)] } else { here };
-            let block = Block {
+            let source = if pocketed { [kernel.staged(pockets[0], next - first)] } else { here };
+            let block = LineBlock {
                 ahead: &there,
                 ahead_lines,
-                pocket: pockets[1],
-                pocketed,
-                ..Block::new(next - first, &source, &here)
+                staging: pockets[1],
+                from_staging: pocketed,
+                ..LineBlock::new(next - first, &source, &here)
             };
             // SAFETY: the array has `count` lines, the scratch and the pockets their sizes; one thread.
             pocketed = unsafe { kernel.run(&block, std::slice::from_raw_parts_mut(scratch.0, scratch.1)) };

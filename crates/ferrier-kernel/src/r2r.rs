@@ -9,59 +9,10 @@
 
 use std::f64::consts::SQRT_2;
 
-use serde::{Deserialize, Serialize};
-
-use crate::native::Roots;
-use crate::{Block, LineKind, Lines, LinesSpec, Real, Strip};
-
-/// A transform from reals to reals, with the conventions of `scipy.fft`
-/// (`norm="backward"`: not scaled).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum R2r {
-    /// Cosines, even at both ends' points; at least two points.
-    Dct1,
-    /// Cosines, even at both ends half a step outside.
-    Dct2,
-    /// The inverse of [`R2r::Dct2`], up to a scale.
-    Dct3,
-    /// Cosines, even at the left, odd at the right end.
-    Dct4,
-    /// Sines, odd one step outside both ends.
-    Dst1,
-    /// Sines, odd half a step outside both ends.
-    Dst2,
-    /// The inverse of [`R2r::Dst2`], up to a scale.
-    Dst3,
-    /// Sines, odd at the left, even at the right end.
-    Dst4,
-}
-
-impl R2r {
-    /// All of them.
-    pub const ALL: [R2r; 8] =
-        [R2r::Dct1, R2r::Dct2, R2r::Dct3, R2r::Dct4, R2r::Dst1, R2r::Dst2, R2r::Dst3, R2r::Dst4];
-
-    /// The transform that undoes this one, but for a factor of [`size`](R2r::size).
-    pub fn inverse(self) -> R2r {
-        match self {
-            R2r::Dct2 => R2r::Dct3,
-            R2r::Dct3 => R2r::Dct2,
-            R2r::Dst2 => R2r::Dst3,
-            R2r::Dst3 => R2r::Dst2,
-            own => own,
-        }
-    }
-
-    /// The length of the Fourier transform that `n` points are a part of.
-    pub fn size(self, n: usize) -> usize {
-        match self {
-            R2r::Dct1 => 2 * n.saturating_sub(1),
-            R2r::Dst1 => 2 * (n + 1),
-            _ => 2 * n,
-        }
-    }
-}
+use crate::lines::{LineBlock, Lines, Strip};
+use crate::real::Real;
+use crate::roots::Roots;
+use crate::spec::{LineKind, LinesSpec, R2r};
 
 /// A number as the sum of two others, each with its weight.
 type Sum = [(usize, f64); 2];
@@ -314,7 +265,7 @@ impl<T: Real> Lines<T> for R2rLines<T> {
         2 * self.area(lanes) + self.engine.scratch(lanes)
     }
 
-    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]) -> bool {
+    unsafe fn run(&self, block: &LineBlock<'_, T>, scratch: &mut [T]) -> bool {
         let lanes = block.lines * self.width;
         let (one, rest) = scratch.split_at_mut(self.area(lanes));
         let (two, inner) = rest.split_at_mut(self.area(lanes));
@@ -324,7 +275,7 @@ impl<T: Real> Lines<T> for R2rLines<T> {
         mix(&self.before, (one, 1), (two, kind.width_in()), lanes);
         let from = Self::strip(two.as_mut_ptr(), kind.len_in(n), kind.width_in(), lanes);
         let to = Self::strip(one.as_mut_ptr(), kind.len_out(n), kind.width_out(), lanes);
-        let inside = Block::new(lanes, &from, &to);
+        let inside = LineBlock { factor: block.factor, ..LineBlock::new(lanes, &from, &to) };
         // SAFETY: the strips are the two areas, which are long enough; the rest of the scratch is the engine's.
         unsafe { self.engine.run(&inside, inner) };
         mix(&self.after, (one, kind.width_out()), (two, 1), lanes);

@@ -4,7 +4,9 @@ use std::fmt::{Debug, Display};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Lines, LinesSpec, Member};
+use crate::entry::KernelEntry;
+use crate::lines::Lines;
+use crate::spec::LinesSpec;
 
 /// The precision of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -65,9 +67,9 @@ pub trait Real:
     fn rounded(value: f64) -> Self;
     /// Widens to `f64`.
     fn widened(self) -> f64;
-    /// The constructor of `member` for this precision.
+    /// The constructor of `entry` for this precision.
     #[doc(hidden)]
-    fn lines(member: &Member, spec: &LinesSpec) -> Box<dyn Lines<Self>>;
+    fn lines(entry: &KernelEntry, spec: &LinesSpec) -> Box<dyn Lines<Self>>;
 }
 
 impl Real for f32 {
@@ -78,8 +80,8 @@ impl Real for f32 {
     fn widened(self) -> f64 {
         self as f64
     }
-    fn lines(member: &Member, spec: &LinesSpec) -> Box<dyn Lines<Self>> {
-        (member.f32)(spec)
+    fn lines(entry: &KernelEntry, spec: &LinesSpec) -> Box<dyn Lines<Self>> {
+        (entry.f32)(spec)
     }
 }
 
@@ -91,7 +93,7 @@ impl Real for f64 {
     fn widened(self) -> f64 {
         self
     }
-    fn lines(member: &Member, spec: &LinesSpec) -> Box<dyn Lines<Self>> {
-        (member.f64)(spec)
+    fn lines(entry: &KernelEntry, spec: &LinesSpec) -> Box<dyn Lines<Self>> {
+        (entry.f64)(spec)
     }
 }

@@ -10,8 +10,9 @@ use num_complex::Complex;
 use realfft::{ComplexToReal, RealFftPlanner, RealToComplex};
 use rustfft::{Fft, FftPlanner};
 
-use crate::Real;
-use crate::{Block, LineKind, Lines, LinesSpec, Strip};
+use crate::lines::{LineBlock, Lines, Strip};
+use crate::real::Real;
+use crate::spec::{LineKind, LinesSpec};
 
 enum Engine<T> {
     Complex(Arc<dyn Fft<T>>),
@@ -22,7 +23,6 @@ enum Engine<T> {
 struct RustLines<T> {
     engine: Engine<T>,
     spec: LinesSpec,
-    scale: T,
 }
 
 pub(super) fn lines<T: Real>(spec: &LinesSpec) -> Box<dyn Lines<T>> {
@@ -33,7 +33,7 @@ pub(super) fn lines<T: Real>(spec: &LinesSpec) -> Box<dyn Lines<T>> {
         LineKind::RealBackward => Engine::Backward(RealFftPlanner::new().plan_fft_inverse(spec.n)),
         LineKind::R2r { .. } => unreachable!("made of the others"),
     };
-    Box::new(RustLines { engine, spec: *spec, scale: T::rounded(spec.scale) })
+    Box::new(RustLines { engine, spec: *spec })
 }
 
 /// Rounds up so that the next area of the scratch is 64-byte aligned.
@@ -75,7 +75,7 @@ impl<T: Real> RustLines<T> {
         }
     }
 
-    fn transform(&self, line: &mut [T], inner: &mut [T]) {
+    fn transform(&self, line: &mut [T], scale: f64, inner: &mut [T]) {
         let inner = as_complex(inner);
         let (numbers_in, numbers_out, result) = (self.numbers_in(), self.numbers_out(), self.result());
         match &self.engine {
@@ -96,9 +96,10 @@ impl<T: Real> RustLines<T> {
                     .expect("lengths come from the same plan");
             }
         }
-        if self.spec.scale != 1.0 {
+        if scale != 1.0 {
+            let scale = T::rounded(scale);
             for number in &mut line[result..result + numbers_out] {
-                *number *= self.scale;
+                *number *= scale;
             }
         }
     }
@@ -114,7 +115,7 @@ impl<T: Real> Lines<T> for RustLines<T> {
         lines * self.pitch() + self.inner()
     }
 
-    unsafe fn run(&self, block: &Block<'_, T>, scratch: &mut [T]) -> bool {
+    unsafe fn run(&self, block: &LineBlock<'_, T>, scratch: &mut [T]) -> bool {
         let pitch = self.pitch();
         let (area, inner) = scratch.split_at_mut(block.lines * pitch);
         let inner_len = self.inner();
@@ -127,7 +128,7 @@ impl<T: Real> Lines<T> for RustLines<T> {
             unsafe { gather(strip, block.lines, kind.width_in(), area, pitch) };
         }
         for line in area.chunks_exact_mut(pitch) {
-            self.transform(line, &mut inner[..inner_len]);
+            self.transform(line, self.spec.scale * block.factor, &mut inner[..inner_len]);
         }
         for strip in block.to {
             // SAFETY: as above.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use ferrier_kernel::Real;
-use ferrier_kernel::{Block, KERNELS, LineKind, LinesSpec, R2r, Store, Strip, find};
+use ferrier_kernel::{KERNELS, LineBlock, LineKind, LinesSpec, R2r, StoreHint, Strip, find};
 use ferrier_test::dft::{Direction, dft, keep_half};
 use ferrier_test::mixed::{self, Axis, Wave};
 use ferrier_test::{Errors, Field, Rng, Ulp, tolerance, watchdog};
@@ -60,11 +60,27 @@ struct Job<'a> {
     n: usize,
     kind: LineKind,
     scale: f64,
+    /// The factor of the call.
+    factor: f64,
     lines: usize,
     strided: (bool, bool),
     pieces: (usize, usize),
     /// Elements of the line that lie in memory, before and after; the others are zero, or dropped.
     gaps: (Gap, Gap),
+}
+
+impl Job<'_> {
+    fn total_scale(&self) -> f64 {
+        self.scale * self.factor
+    }
+
+    fn describe(&self) -> String {
+        let Job { kernel, n, kind, lines, strided, pieces, scale, factor, gaps } = self;
+        format!(
+            "{kernel} n={n} {kind:?} lines={lines} strided={strided:?} pieces={pieces:?} scale={scale} \
+             factor={factor} gaps={gaps:?}"
+        )
+    }
 }
 
 /// What lies in memory: all but these elements.
@@ -85,7 +101,7 @@ fn source(job: &Job<'_>, line: usize, element: usize, bits: u32) -> Complex<f64>
 /// element describes must stay as it was.
 fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Complex<T>>> {
     let spec = LinesSpec { n: job.n, kind: job.kind, scale: job.scale };
-    let lines = find(job.kernel).unwrap().lines::<T>(&spec);
+    let lines = ferrier_kernel::lines::<T>(find(job.kernel).unwrap(), &spec);
     let (len_in, len_out) = (job.kind.len_in(job.n), job.kind.len_out(job.n));
     let (width_in, width_out) = (job.kind.width_in(), job.kind.width_out());
     let place_in = place(len_in, width_in, job.lines, job.strided.0);
@@ -114,11 +130,12 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
     let from = strips(input.as_mut_ptr(), len_in, place_in, job.pieces.0, job.gaps.0);
     let to_base = if in_place { input.as_mut_ptr() } else { output.as_mut_ptr() };
     let to = strips(to_base, len_out, place_out, job.pieces.1, job.gaps.1);
-    let block = Block {
+    let block = LineBlock {
         ahead: &from,
         ahead_lines: job.lines,
-        store: Store::Stream,
-        ..Block::new(job.lines, &from, &to)
+        store: StoreHint::Stream,
+        factor: job.factor,
+        ..LineBlock::new(job.lines, &from, &to)
     };
     // SAFETY: strips lie inside `input` and `output`, which nobody else holds;
     // the scratch is aligned and as long as asked for.
@@ -155,7 +172,7 @@ type Key = (usize, LineKind, u64, usize, u32, (Gap, Gap));
 
 impl Oracle {
     fn line(&mut self, job: &Job<'_>, line: usize, bits: u32) -> &[Complex<f64>] {
-        let key = (job.n, job.kind, job.scale.to_bits(), line, bits, job.gaps);
+        let key = (job.n, job.kind, job.total_scale().to_bits(), line, bits, job.gaps);
         self.0.entry(key).or_insert_with(|| want(job, line, bits))
     }
 }
@@ -174,7 +191,7 @@ fn want(job: &Job<'_>, line: usize, bits: u32) -> Vec<Complex<f64>> {
 }
 
 fn whole_line(job: &Job<'_>, n: usize, x: Vec<Complex<f64>>) -> Vec<Complex<f64>> {
-    let whole = |x: &[Complex<f64>], direction| dft(x, [1, 1, n], &[2], direction, job.scale);
+    let whole = |x: &[Complex<f64>], direction| dft(x, [1, 1, n], &[2], direction, job.total_scale());
     match job.kind {
         LineKind::Forward => whole(&x, Direction::Forward),
         LineKind::Backward => whole(&x, Direction::Backward),
@@ -189,19 +206,13 @@ fn whole_line(job: &Job<'_>, n: usize, x: Vec<Complex<f64>>) -> Vec<Complex<f64>
         }
         LineKind::R2r { kind, ortho, .. } => {
             let axes = [Axis::Same, Axis::Same, Axis::Wave(wave(kind))];
-            mixed::forward(&x, [1, 1, n], axes, ortho, job.scale)
+            mixed::forward(&x, [1, 1, n], axes, ortho, job.total_scale())
         }
     }
 }
 
 fn check<T: Real + Ulp + Into<f64>>(job: &Job<'_>, oracle: &mut Oracle) {
-    let told = || {
-        let Job { kernel, n, kind, lines, strided, pieces, scale, gaps } = job;
-        let eps = T::EPS;
-        format!(
-            "{kernel} n={n} {kind:?} eps={eps:.0e} lines={lines} strided={strided:?} pieces={pieces:?} scale={scale} gaps={gaps:?}"
-        )
-    };
+    let told = || format!("{} eps={:.0e}", job.describe(), T::EPS);
     let got = run::<T>(job, false);
     let mut errors = Errors::default();
     for (j, line) in got.iter().enumerate() {
@@ -253,12 +264,13 @@ fn every_length(kind: LineKind) {
         let scale = *rng.pick(&[1.0, 1.0, 0.25, 1.0 / n as f64]);
         // The oracle takes n^2: fewer of the long lines.
         let most = if n > 256 { 3 } else { 9 };
-        for kernel in KERNELS.iter().map(|member| member.name) {
+        for kernel in KERNELS.iter().map(|entry| entry.name) {
             let job = Job {
                 kernel,
                 n,
                 kind,
                 scale,
+                factor: 1.0,
                 lines: 1 + rng.below(most),
                 strided: (rng.below(2) == 0, rng.below(2) == 0),
                 pieces: (1 + rng.below(3), 1 + rng.below(3)),
@@ -289,23 +301,66 @@ fn real_backward_lines_of_every_length() {
     every_length(LineKind::RealBackward);
 }
 
+/// The factor of a call gives the results of a specification with the scale times that factor.
+#[test]
+fn the_factor_of_a_call_multiplies_the_scale() {
+    let _watchdog = watchdog(120);
+    let cosine = LineKind::R2r { kind: R2r::Dct2, ortho: true, complex: true };
+    let mut oracle = Oracle::default();
+    for kernel in KERNELS.iter().map(|entry| entry.name) {
+        for kind in KINDS.into_iter().chain([cosine]) {
+            for (n, lines, strided) in [(12, 1, false), (31, 5, true), (64, 20, true), (64, 20, false)] {
+                for (scale, factor) in [(1.0, 0.25), (0.5, 4.0), (0.3, -0.7), (1.0, 1.0 / 3.0)] {
+                    let whole = Job {
+                        kernel,
+                        n,
+                        kind,
+                        scale: scale * factor,
+                        factor: 1.0,
+                        lines,
+                        strided: (strided, strided),
+                        pieces: (1, 2),
+                        gaps: NO_GAPS,
+                    };
+                    let split = Job { scale, factor, ..whole };
+                    let exact = !matches!(kind, LineKind::R2r { .. }) || factor.abs().log2().fract() == 0.0;
+                    if exact {
+                        assert!(
+                            run::<f64>(&whole, false) == run::<f64>(&split, false),
+                            "{}",
+                            split.describe()
+                        );
+                        assert!(
+                            run::<f32>(&whole, false) == run::<f32>(&split, false),
+                            "{}",
+                            split.describe()
+                        );
+                    }
+                    check_both(&split, &mut oracle);
+                }
+            }
+        }
+    }
+}
+
 /// The counts of lines at which a kernel changes its way of going: its own
 /// block, one less, one more.
 #[test]
 fn blocks_of_every_size() {
     let _watchdog = watchdog(120);
     let mut oracle = Oracle::default();
-    for kernel in KERNELS.iter().map(|member| member.name) {
+    for kernel in KERNELS.iter().map(|entry| entry.name) {
         for kind in KINDS {
             for n in [12, 31] {
                 let spec = LinesSpec { n, kind, scale: 1.0 };
-                let best = find(kernel).unwrap().lines::<f64>(&spec).block(true).min(64);
+                let best = ferrier_kernel::lines::<f64>(find(kernel).unwrap(), &spec).block(true).min(64);
                 for lines in [1, 2, 3, 5, 8, best.max(2) - 1, best, best + 1] {
                     let job = Job {
                         kernel,
                         n,
                         kind,
                         scale: 1.0,
+                        factor: 1.0,
                         lines,
                         strided: (true, false),
                         pieces: (2, 1),
@@ -327,12 +382,13 @@ fn cosines_and_sines_of_many_lengths() {
         for kind in R2r::ALL.into_iter().filter(|kind| *kind != R2r::Dct1 || n > 1) {
             let (ortho, complex) = (rng.below(3) == 0, rng.below(2) == 0);
             let mut oracle = Oracle::default();
-            for kernel in KERNELS.iter().map(|member| member.name) {
+            for kernel in KERNELS.iter().map(|entry| entry.name) {
                 let job = Job {
                     kernel,
                     n,
                     kind: LineKind::R2r { kind, ortho, complex },
                     scale: *rng.pick(&[1.0, 0.25]),
+                    factor: 1.0,
                     lines: 1 + rng.below(9),
                     strided: (rng.below(2) == 0, rng.below(2) == 0),
                     pieces: (1 + rng.below(3), 1 + rng.below(3)),
@@ -358,12 +414,12 @@ fn lines_with_gaps() {
             };
             let gaps = (gap(kind.len_in(n)), gap(kind.len_out(n)));
             let mut oracle = Oracle::default();
-            for kernel in KERNELS.iter().map(|member| member.name) {
+            for kernel in KERNELS.iter().map(|entry| entry.name) {
                 for lines in [1 + rng.below(7), 16 + rng.below(20)] {
                     let strided = (rng.below(2) == 0, rng.below(2) == 0);
                     let pieces = (1 + rng.below(3), 1 + rng.below(3));
                     check_both(
-                        &Job { kernel, n, kind, scale: 0.5, lines, strided, pieces, gaps },
+                        &Job { kernel, n, kind, scale: 0.5, factor: 1.0, lines, strided, pieces, gaps },
                         &mut oracle,
                     );
                 }

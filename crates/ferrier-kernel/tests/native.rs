@@ -1,7 +1,7 @@
 //! The kernel against sums taken term by term.
 
-use ferrier_kernel::inside::{Isa, Roots, lines_f32_on, lines_f64_on};
-use ferrier_kernel::{Block, LineKind, Lines, LinesSpec, Real, Store, Strip};
+use ferrier_kernel::internals::{Isa, Roots, lines_f32_on, lines_f64_on};
+use ferrier_kernel::{LineBlock, LineKind, Lines, LinesSpec, Real, StoreHint, Strip};
 
 const KINDS: [LineKind; 4] =
     [LineKind::Forward, LineKind::Backward, LineKind::RealForward, LineKind::RealBackward];
@@ -234,16 +234,16 @@ fn run<T: Tested>(
     let size = lines.scratch(count);
     let mut scratch = Scratch::dirty(size);
     let strips = if in_place { source.strips.clone() } else { target.strips.clone() };
-    let mut pocket = Scratch::dirty(lines.pocket(count));
-    let room = pocket.slice(lines.pocket(count));
+    let mut pocket = Scratch::dirty(lines.staging_len(count));
+    let room = pocket.slice(lines.staging_len(count));
     // What is stored meanwhile cannot be taken along.
     let null = in_place || room.is_empty();
-    let block = Block {
+    let block = LineBlock {
         ahead: &source.strips,
         ahead_lines: count,
-        store: Store::Stream,
-        pocket: if null { std::ptr::null_mut() } else { room.as_mut_ptr() },
-        ..Block::new(count, &source.strips, &strips)
+        store: StoreHint::Stream,
+        staging: if null { std::ptr::null_mut() } else { room.as_mut_ptr() },
+        ..LineBlock::new(count, &source.strips, &strips)
     };
     // SAFETY: the strips describe the buffers of source and target.
     let taken = unsafe { lines.run(&block, scratch.slice(size)) };
@@ -252,8 +252,12 @@ fn run<T: Tested>(
     let result = if in_place { &mut source } else { &mut target };
     let result = result.read(count, kind.len_out(n), kind.width_out());
     if taken {
-        let from = [lines.pocketed(room.as_mut_ptr(), count)];
-        let again = Block { store: Store::Stream, pocketed: true, ..Block::new(count, &from, &strips) };
+        let from = [lines.staged(room.as_mut_ptr(), count)];
+        let again = LineBlock {
+            store: StoreHint::Stream,
+            from_staging: true,
+            ..LineBlock::new(count, &from, &strips)
+        };
         // SAFETY: as above, from the pocket.
         unsafe { lines.run(&again, scratch.slice(size)) };
         let again = target.read(count, kind.len_out(n), kind.width_out());

@@ -1,41 +1,34 @@
 //! Kernels: many 1-D transforms at once.
 //!
-//! They live in a crate of their own, which knows nothing of ranks or plans,
-//! because compiling them takes longer than all the rest.
+//! Their crate, `ferrier-kernel`, does not depend on ranks or plans.
 
-pub use ferrier_kernel::{
-    Block, KERNELS, LineKind, Lines, LinesSpec, Member, R2r, Store, StreamCopy, Strip, fence,
-};
+pub use ferrier_kernel::{KERNELS, KernelEntry};
 
-use crate::{Error, Real, Result};
+use crate::{Error, Result};
 
-/// The instruction set that kernel `native` runs on: the best that this
-/// processor has, or the one that the variable `FERRIER_SIMD` names. Unlike
-/// processors give the same bits on the same one.
+/// The instruction set of kernel `native`: the best that this processor has,
+/// or the one that the environment variable `FERRIER_SIMD` names. Different
+/// processors give the same bits with the same instruction set.
 ///
 /// # Errors
-/// [`Error::UnknownName`] lists those that this processor has.
+/// [`Error::UnknownName`] lists the instruction sets of this processor.
 pub fn simd() -> Result<&'static str> {
-    ferrier_kernel::simd().map_err(|(name, known)| Error::UnknownName { what: "FERRIER_SIMD", name, known })
+    ferrier_kernel::simd().map_err(|unknown| Error::UnknownName {
+        what: "FERRIER_SIMD",
+        name: unknown.name,
+        known: unknown.known,
+    })
 }
 
-/// The member called `name`.
+/// The kernel called `name`.
 ///
 /// # Errors
-/// [`Error::UnknownName`] lists the names there are.
-pub fn find(name: &str) -> Result<&'static Member> {
+/// [`Error::UnknownName`] lists the names in [`KERNELS`].
+pub fn find(name: &str) -> Result<&'static KernelEntry> {
     simd()?;
     ferrier_kernel::find(name).ok_or_else(|| Error::UnknownName {
         what: "kernel",
         name: name.into(),
-        known: KERNELS.iter().map(|member| member.name).collect::<Vec<_>>().join(", "),
+        known: KERNELS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
     })
-}
-
-/// Lines of the kernel called `name`.
-///
-/// # Errors
-/// [`Error::UnknownName`] for a name that is not in [`KERNELS`].
-pub fn lines<T: Real>(name: &str, spec: &LinesSpec) -> Result<Box<dyn Lines<T>>> {
-    Ok(find(name)?.lines(spec))
 }

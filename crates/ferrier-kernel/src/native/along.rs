@@ -11,7 +11,7 @@ use super::fft::{Fft, Leaf, Level, steps};
 use super::ports::{Finish, put};
 use super::touch::Touch;
 use super::vector::{FACTOR, MAX_LINES, Op, Vector, factor};
-use crate::Real;
+use crate::real::Real;
 
 /// Twiddles as vectors, for every level of an [`Fft`].
 pub(super) struct Along<T> {

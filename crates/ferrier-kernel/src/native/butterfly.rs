@@ -2,7 +2,7 @@
 
 use super::factor::Radices;
 use super::vector::{Op, Vector};
-use crate::Real;
+use crate::real::Real;
 
 /// Runs `$body` with the constant `$R` equal to the value `$radix`, one of the radices of `$V`.
 macro_rules! with_radix {

@@ -14,10 +14,10 @@ use super::butterfly::{dft, lists, with_radix};
 use super::factor::{Radices, factors};
 use super::ports::{Even, Port};
 use super::prime::{Bluestein, Rader};
-use super::roots::Roots;
 use super::touch::Touch;
 use super::vector::{FACTOR, Op, Vector, factor};
-use crate::Real;
+use crate::real::Real;
+use crate::roots::Roots;
 
 /// Blocks below this go through their passes one after the other: half a
 /// first-level cache.

@@ -13,13 +13,15 @@ use super::ports::{
 use super::real::{Fold, Mirror, Unfold, twiddles};
 use super::touch::Touch;
 use super::vector::Vector;
-use crate::Real;
-use crate::{Block, LineKind, Lines, LinesSpec, Store, Strip};
+use crate::lines::{LineBlock, Lines, StoreHint, Strip};
+use crate::real::Real;
+use crate::spec::{LineKind, LinesSpec};
 
 /// Lines on the vectors `V`.
 pub(super) struct NativeLines<V: Vector> {
     spec: LinesSpec,
-    scale: V::T,
+    /// The factor of the results; [`LineBlock::factor`] comes on top.
+    scale: f64,
     fft: Fft<V::T>,
     /// For contiguous lines that go one by one.
     along: Option<Along<V::T>>,
@@ -70,7 +72,7 @@ fn row(lines: usize) -> usize {
 
 /// Neighbouring groups of lines on their way; all are full, or there is one.
 struct Team<'a, 'b, V: Vector> {
-    block: &'a Block<'a, V::T>,
+    block: &'a LineBlock<'a, V::T>,
     first: usize,
     lines: usize,
     groups: usize,
@@ -111,8 +113,8 @@ impl<V: Vector> NativeLines<V> {
             spec: *spec,
             // Unfolding leaves twice the spectrum.
             scale: match spec.kind {
-                LineKind::RealForward if halved => V::T::rounded(0.5 * spec.scale),
-                _ => V::T::rounded(spec.scale),
+                LineKind::RealForward if halved => 0.5 * spec.scale,
+                _ => spec.scale,
             },
             places: fft.places(),
             along: Along::new::<V>(&fft),
@@ -126,6 +128,11 @@ impl<V: Vector> NativeLines<V> {
     fn is_halved(spec: &LinesSpec) -> bool {
         let real = matches!(spec.kind, LineKind::RealForward | LineKind::RealBackward);
         real && spec.n > 0 && spec.n.is_multiple_of(2)
+    }
+
+    /// The factor of a block's results.
+    fn scale(&self, block: &LineBlock<'_, V::T>) -> V::T {
+        V::T::rounded(self.scale * block.factor)
     }
 
     /// Numbers of one area: a line, and the element more that halved real lines have.
@@ -171,12 +178,13 @@ impl<V: Vector> NativeLines<V> {
 
     unsafe fn scatter(&self, team: &mut Team<'_, '_, V>, area: Even<V::T>, places: Option<&[usize]>) {
         let form = self.form(self.spec.kind.width_out());
+        let scale = self.scale(team.block);
         for g in 0..team.groups {
             let ((first, lines), area, stream) = (team.group(g), area.group(g), team.stream);
             for strip in team.block.to {
                 let it = Move { strip, first, lines, form, area, stream, places };
                 // SAFETY: the strips are the caller's promise, the area is long enough.
-                unsafe { V::enter(Scatter::<V>(it, self.scale, team.touch)) };
+                unsafe { V::enter(Scatter::<V>(it, scale, team.touch)) };
             }
         }
     }
@@ -271,20 +279,21 @@ impl<V: Vector> NativeLines<V> {
     ///
     /// # Safety
     /// `scratch` is as long as [`Lines::scratch`] says.
-    unsafe fn sheet(&self, block: &Block<'_, V::T>, scratch: *mut V::T) -> Sheet<V::T> {
+    unsafe fn sheet(&self, block: &LineBlock<'_, V::T>, scratch: *mut V::T) -> Sheet<V::T> {
         let kind = self.spec.kind;
         let (len_in, len_out) = (kind.len_in(self.spec.n), kind.len_out(self.spec.n));
         let full = block.lines / V::LINES;
         let rows_in = kind.width_in() == 2 && full > 0 && are_rows(block.from, 2);
         let rows_out = kind.width_out() == 2 && full > 0 && are_rows(block.to, 2);
         let pieces = whole(block.from, len_in).is_none() || whole(block.to, len_out).is_none();
-        let far = rows_in && rows_out && full > 1 && (pieces || block.pocketed || are_aliases(block.from));
+        let far =
+            rows_in && rows_out && full > 1 && (pieces || block.from_staging || are_aliases(block.from));
         let most = if far { full } else { self.together(full) };
         // What is dropped must not be written past the caches.
-        let stream = block.store == Store::Stream
+        let stream = block.store == StoreHint::Stream
             && !(rows_out && gaps(block.to, len_out).next().is_some())
             && whole_cache_lines::<V>(block.to, kind.width_out(), block.lines, most);
-        let take = far && block.ahead_lines > 0 && !block.pocket.is_null() && are_rows(block.ahead, 2);
+        let take = far && block.ahead_lines > 0 && !block.staging.is_null() && are_rows(block.ahead, 2);
         let ahead = take || far && block.ahead_lines >= full * V::LINES && are_rows(block.ahead, 2);
 
         let groups = block.lines.div_ceil(V::LINES);
@@ -324,14 +333,14 @@ impl<V: Vector> NativeLines<V> {
     /// The team that begins with line `first`.
     fn team<'a, 'b>(
         &self,
-        block: &'a Block<'a, V::T>,
+        block: &'a LineBlock<'a, V::T>,
         sheet: &Sheet<V::T>,
         first: usize,
         touch: &'a mut Touch<'b, V::T>,
     ) -> Team<'a, 'b, V> {
         let groups = sheet.most.min((block.lines - first) / V::LINES);
         let (len_in, len_out) = (self.spec.kind.len_in(self.spec.n), self.spec.kind.len_out(self.spec.n));
-        let finish = Finish::new(self.scale, sheet.stream);
+        let finish = Finish::new(self.scale(block), sheet.stream);
         let side = |strips: &[Strip<V::T>], len: usize, table: *const *mut V::T, pocketed: bool| match whole(
             strips, len,
         ) {
@@ -352,7 +361,7 @@ impl<V: Vector> NativeLines<V> {
             lines: if groups == 0 { block.lines - first } else { groups * V::LINES },
             groups: groups.max(1),
             rows_in: (sheet.rows_in && groups > 0)
-                .then(|| side(block.from, len_in, table_in, block.pocketed)),
+                .then(|| side(block.from, len_in, table_in, block.from_staging)),
             rows_out: (sheet.rows_out && groups > 0).then(|| side(block.to, len_out, table_out, false)),
             a: Even::areas::<V>(sheet.a, self.area()),
             b: Even::areas::<V>(sheet.b, self.area()),
@@ -363,7 +372,7 @@ impl<V: Vector> NativeLines<V> {
     }
 
     /// Source and target of lines that go one by one, if these do: all of each lies in one place.
-    fn stacks<'a>(&self, block: &Block<'a, V::T>) -> Option<[&'a Strip<V::T>; 2]> {
+    fn stacks<'a>(&self, block: &LineBlock<'a, V::T>) -> Option<[&'a Strip<V::T>; 2]> {
         let kind = self.spec.kind;
         let (from, to) =
             (whole(block.from, kind.len_in(self.spec.n))?, whole(block.to, kind.len_out(self.spec.n))?);
@@ -376,17 +385,17 @@ impl<V: Vector> NativeLines<V> {
     unsafe fn along(
         &self,
         along: &Along<V::T>,
-        block: &Block<'_, V::T>,
+        block: &LineBlock<'_, V::T>,
         [from, to]: [&Strip<V::T>; 2],
         scratch: &mut [V::T],
     ) -> bool {
         let width = self.spec.kind.width_out();
-        let stream = block.store == Store::Stream
+        let stream = block.store == StoreHint::Stream
             && width == 2
             && self.along_real.is_none()
             && along.streams()
             && whole_cache_lines::<V>(block.to, width, block.lines, 1);
-        let finish = Finish::new(self.scale, stream);
+        let finish = Finish::new(self.scale(block), stream);
         let mut touch = self.touch(block, (true, true), stream);
         // Apart by a cache line, so that lines of a power of two do not meet in the cache.
         let lane = 2 * self.fft.n + 64 / size_of::<V::T>();
@@ -422,7 +431,7 @@ impl<V: Vector> NativeLines<V> {
     /// The walk over what is fetched meanwhile.
     fn touch<'a>(
         &self,
-        block: &Block<'a, V::T>,
+        block: &LineBlock<'a, V::T>,
         (rows_in, rows_out): (bool, bool),
         stream: bool,
     ) -> Touch<'a, V::T> {
@@ -430,7 +439,7 @@ impl<V: Vector> NativeLines<V> {
         // Gathering and scattering take about as long as a pass each.
         let moves = usize::from(!rows_in) + usize::from(!rows_out);
         let visits = block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.passes() + moves);
-        let reserve = block.store != Store::Plain && !stream;
+        let reserve = block.store != StoreHint::Plain && !stream;
         Touch::new(block, reserve, (kind.width_in(), kind.width_out()), visits).leave(block, visits)
     }
 
@@ -438,10 +447,10 @@ impl<V: Vector> NativeLines<V> {
     ///
     /// # Safety
     /// As for [`Lines::run`]; `table` lists the rows of the next block.
-    unsafe fn take<'a>(&self, block: &Block<'a, V::T>, table: *const *mut V::T) -> Touch<'a, V::T> {
+    unsafe fn take<'a>(&self, block: &LineBlock<'a, V::T>, table: *const *mut V::T) -> Touch<'a, V::T> {
         let rows = self.spec.kind.len_in(self.spec.n);
         // SAFETY: the caller's promise.
-        let taking = unsafe { Taking::new::<V>((table, rows), block.ahead_lines, block.pocket) };
+        let taking = unsafe { Taking::new::<V>((table, rows), block.ahead_lines, block.staging) };
         let vectors = taking.vectors();
         let visits = block.lines / V::LINES * self.fft.n * self.fft.passes();
         Touch::taking(taking, vectors, visits)
@@ -478,17 +487,17 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         tables + 2 * row(lines) + areas + self.fft.spare() * V::LANES
     }
 
-    fn pocket(&self, lines: usize) -> usize {
+    fn staging_len(&self, lines: usize) -> usize {
         let room = self.spec.n * pitch::<V::T>(lines);
         let complex = matches!(self.spec.kind, LineKind::Forward | LineKind::Backward);
         if complex && room * size_of::<V::T>() <= POCKET_BYTES { room } else { 0 }
     }
 
-    fn pocketed(&self, pocket: *mut V::T, lines: usize) -> Strip<V::T> {
-        Strip { ptr: pocket, at: 0, len: self.spec.n, step: pitch::<V::T>(lines) as isize, lane: 2 }
+    fn staged(&self, staging: *mut V::T, lines: usize) -> Strip<V::T> {
+        Strip { ptr: staging, at: 0, len: self.spec.n, step: pitch::<V::T>(lines) as isize, lane: 2 }
     }
 
-    unsafe fn run(&self, block: &Block<'_, V::T>, scratch: &mut [V::T]) -> bool {
+    unsafe fn run(&self, block: &LineBlock<'_, V::T>, scratch: &mut [V::T]) -> bool {
         let n = self.spec.n;
         assert!(scratch.len() >= self.scratch(block.lines), "scratch is too short");
         if n == 0 || block.lines == 0 {

@@ -15,14 +15,11 @@ mod factor;
 mod fft;
 mod lines;
 mod moves;
-#[cfg(target_arch = "aarch64")]
-mod neon;
 mod pocket;
 mod portable;
 mod ports;
 mod prime;
 mod real;
-mod roots;
 mod touch;
 mod vector;
 #[cfg(target_arch = "x86_64")]
@@ -30,9 +27,9 @@ mod x86;
 
 use lines::NativeLines;
 use portable::Portable;
-pub use roots::Roots;
 
-use crate::{Lines, LinesSpec};
+use crate::lines::Lines;
+use crate::spec::LinesSpec;
 
 /// An instruction set.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -42,8 +39,6 @@ pub enum Isa {
     Avx512,
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    #[cfg(target_arch = "aarch64")]
-    Neon,
     Portable,
 }
 
@@ -63,10 +58,6 @@ impl Isa {
                 found.push(Isa::Avx2);
             }
         }
-        #[cfg(target_arch = "aarch64")]
-        if std::arch::is_aarch64_feature_detected!("neon") {
-            found.push(Isa::Neon);
-        }
         found.push(Isa::Portable);
         found
     }
@@ -78,8 +69,6 @@ impl Isa {
             Isa::Avx512 => "avx512",
             #[cfg(target_arch = "x86_64")]
             Isa::Avx2 => "avx2",
-            #[cfg(target_arch = "aarch64")]
-            Isa::Neon => "neon",
             Isa::Portable => "portable",
         }
     }
@@ -97,7 +86,7 @@ impl Isa {
 /// Constructors for one precision: on the chosen instruction set, and on a given
 /// one that this processor must have.
 macro_rules! constructors {
-    ($t:ty, $best:ident, $on:ident, $avx512:ident, $avx2:ident, $neon:ident) => {
+    ($t:ty, $best:ident, $on:ident, $avx512:ident, $avx2:ident) => {
         pub(super) fn $best(spec: &LinesSpec) -> Box<dyn Lines<$t>> {
             $on(Isa::chosen().unwrap_or(Isa::Portable), spec)
         }
@@ -109,13 +98,11 @@ macro_rules! constructors {
                 Isa::Avx512 => Box::new(NativeLines::<x86::$avx512>::new(spec)),
                 #[cfg(target_arch = "x86_64")]
                 Isa::Avx2 => Box::new(NativeLines::<x86::$avx2>::new(spec)),
-                #[cfg(target_arch = "aarch64")]
-                Isa::Neon => Box::new(NativeLines::<neon::$neon>::new(spec)),
                 Isa::Portable => Box::new(NativeLines::<Portable<$t>>::new(spec)),
             }
         }
     };
 }
 
-constructors!(f32, lines_f32, lines_f32_on, Z32, Y32, N32);
-constructors!(f64, lines_f64, lines_f64_on, Z64, Y64, N64);
+constructors!(f32, lines_f32, lines_f32_on, Z32, Y32);
+constructors!(f64, lines_f64, lines_f64_on, Z64, Y64);

@@ -7,7 +7,7 @@
 
 use super::touch::Touch;
 use super::vector::{MAX_LANES, MAX_LINES, Op, Vector};
-use crate::Strip;
+use crate::lines::Strip;
 
 /// What the numbers of the caller's lines are to scratch.
 #[derive(Clone, Copy, PartialEq)]

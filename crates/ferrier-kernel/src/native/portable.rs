@@ -2,7 +2,7 @@
 
 use super::factor::Radices;
 use super::vector::{MAX_LINES, Op, Vector};
-use crate::Real;
+use crate::real::Real;
 
 const WIDTH: usize = 4;
 

@@ -6,7 +6,8 @@
 
 use super::touch::{prefetch_far, prefetch_to_write};
 use super::vector::Vector;
-use crate::{Real, Strip};
+use crate::lines::Strip;
+use crate::real::Real;
 
 /// Elements of neighbouring groups of lines: where they come from or go to.
 pub(super) trait Port<V: Vector>: Copy {

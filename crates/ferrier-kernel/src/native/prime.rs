@@ -7,10 +7,10 @@ use super::factor::{Radices, factors, is_prime, power, primitive_root, smooth_fr
 use super::fft::{Desk, Fft, Places};
 use super::portable::Portable;
 use super::ports::{Even, Port};
-use super::roots::Roots;
 use super::touch::Touch;
 use super::vector::{FACTOR, Op, Vector, factor};
-use crate::Real;
+use crate::real::Real;
+use crate::roots::Roots;
 
 /// The spectrum of a convolution's kernel, over its length: in double
 /// precision, whatever the precision of the lines.

@@ -5,9 +5,9 @@
 use std::marker::PhantomData;
 
 use super::ports::Port;
-use super::roots::Roots;
 use super::vector::{FACTOR, Op, Vector, factor};
-use crate::Real;
+use crate::real::Real;
+use crate::roots::Roots;
 
 /// Twiddles of the extra pass for `n` reals, one for each pair of elements;
 /// their conjugates for the way back.

@@ -8,7 +8,8 @@
 use std::cell::Cell;
 
 use super::pocket::Taking;
-use crate::{Block, StreamCopy, Strip};
+use crate::lines::{LineBlock, Strip};
+use crate::stream_copy::StreamCopy;
 
 const LINE: usize = 64;
 
@@ -61,7 +62,7 @@ pub(super) struct Share {
 impl<'a, T> Touch<'a, T> {
     /// A walk over what `block` will store (to `reserve` it) and what comes after it, done after
     /// `visits` visits of an element. Widths are numbers per element, before and after.
-    pub fn new(block: &Block<'a, T>, reserve: bool, widths: (usize, usize), visits: usize) -> Self {
+    pub fn new(block: &LineBlock<'a, T>, reserve: bool, widths: (usize, usize), visits: usize) -> Self {
         let (width_in, width_out) = widths;
         let target = List { strips: block.to, lines: block.lines, width: width_out, write: true };
         let source = List { strips: block.ahead, lines: block.ahead_lines, width: width_in, write: false };
@@ -91,16 +92,16 @@ impl<'a, T> Touch<'a, T> {
     }
 
     /// Lets what leaves with the block leave, within `visits` visits of an element.
-    pub fn leave(mut self, block: &Block<'_, T>, visits: usize) -> Self {
-        self.leaving = block.leaving.map(Cell::take).unwrap_or_default();
+    pub fn leave(mut self, block: &LineBlock<'_, T>, visits: usize) -> Self {
+        self.leaving = block.stream_copy.map(Cell::take).unwrap_or_default();
         self.leaving_rate = (self.leaving.cache_lines() * 1024).div_ceil(visits.max(1));
         self.moves |= !self.leaving.is_empty();
         self
     }
 
     /// Takes along what is left, if anything is; whether it was to. What has not left goes back to the block.
-    pub fn finish(&mut self, block: &Block<'_, T>) -> bool {
-        match block.leaving {
+    pub fn finish(&mut self, block: &LineBlock<'_, T>) -> bool {
+        match block.stream_copy {
             Some(cell) if !self.leaving.is_empty() => cell.set(self.leaving),
             _ => {}
         }
@@ -130,7 +131,7 @@ impl<'a, T> Touch<'a, T> {
     /// Lets some more leave, takes some more along; else fetches.
     #[inline(never)]
     fn carry(&mut self, share: Share) {
-        self.leaving.more(share.leave);
+        self.leaving.advance(share.leave);
         match &mut self.taking {
             Some(taking) => taking.more(share.fetch),
             None if self.runs > 0 => self.prefetch(share),

@@ -1,7 +1,7 @@
 //! What the passes need of a vector: complex numbers of several lines.
 
 use super::factor::Radices;
-use crate::Real;
+use crate::real::Real;
 
 /// The widest vector there is: its numbers, and the lines it carries.
 pub(super) const MAX_LANES: usize = 16;

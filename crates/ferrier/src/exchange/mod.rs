@@ -1,7 +1,7 @@
 //! Exchanges: who sends what to whom, when.
 //!
 //! An exchange member is one file and one line in [`EXCHANGES`]. The stages
-//! before and after it load from and store to [`Strip`](crate::kernel::Strip)s,
+//! before and after it load from and store to [`Strip`](ferrier_kernel::Strip)s,
 //! so an exchange never packs: either it says where in a send and a receive
 //! buffer each rank's part lies and moves the bytes ([`Exchange`]), or (member
 //! `direct`) there is nothing to move, because the next stage loads straight

@@ -10,8 +10,8 @@ use super::twiddle::Twiddle;
 use crate::codec::CodecInstance;
 use crate::exchange::{Coder, Exchange, Member, Volumes};
 use crate::exec::certificate::gains;
-use crate::kernel::{Lines, LinesSpec};
 use crate::{Comm, Real, Recipe, Result};
+use ferrier_kernel::{Lines, LinesSpec};
 use ferrier_plan::geometry::{Geometry, width};
 use ferrier_plan::lowering::{Handling, RankContext, WorkspaceLayout, padded_rows, volumes};
 use ferrier_plan::messages::Encoding;
@@ -109,7 +109,8 @@ impl<T: Real> Tables<T> {
         if let Some((_, lines)) = self.made.iter().find(|(made, _)| made == spec) {
             return Ok(lines.clone());
         }
-        let lines: Arc<dyn Lines<T>> = crate::kernel::lines::<T>(&self.kernel, spec)?.into();
+        let lines: Arc<dyn Lines<T>> =
+            ferrier_kernel::lines::<T>(crate::kernel::find(&self.kernel)?, spec).into();
         self.made.push((*spec, lines.clone()));
         Ok(lines)
     }

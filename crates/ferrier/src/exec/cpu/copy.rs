@@ -1,7 +1,7 @@
 //! Lines that are only moved: the pass of a group that transforms nothing.
 
 use crate::Real;
-use crate::kernel::{Block, Lines, Strip};
+use ferrier_kernel::{LineBlock, Lines, Strip};
 
 /// Copies elements of `width` numbers.
 pub(crate) struct Copy {
@@ -20,7 +20,7 @@ impl<T: Real> Lines<T> for Copy {
         0
     }
 
-    unsafe fn run(&self, block: &Block<'_, T>, _scratch: &mut [T]) -> bool {
+    unsafe fn run(&self, block: &LineBlock<'_, T>, _scratch: &mut [T]) -> bool {
         for from in block.from {
             for to in block.to {
                 let (first, last) = (from.at.max(to.at), (from.at + from.len).min(to.at + to.len));
@@ -30,11 +30,35 @@ impl<T: Real> Lines<T> for Copy {
                 }
             }
         }
+        if block.factor != 1.0 {
+            let factor = T::rounded(block.factor);
+            for to in block.to {
+                // SAFETY: `run`'s contract: every element of the strip is valid for writes, and was written above.
+                unsafe { self.scale(to, block.lines, factor) };
+            }
+        }
         false
     }
 }
 
 impl Copy {
+    /// Multiplies the elements of a strip by the factor of a call.
+    ///
+    /// # Safety
+    /// All elements of the strip's lines are valid for reads and writes.
+    #[cold]
+    unsafe fn scale<T: Real>(&self, strip: &Strip<T>, lines: usize, factor: T) {
+        for k in 0..strip.len {
+            for line in 0..lines {
+                for w in 0..self.width {
+                    let at = k as isize * strip.step + line as isize * strip.lane + w as isize;
+                    // SAFETY: scalar `w` of an element of the strip.
+                    unsafe { *strip.ptr.offset(at) *= factor };
+                }
+            }
+        }
+    }
+
     /// # Safety
     /// Elements `first..last` of all lines are valid in both strips.
     unsafe fn copy<T: Real>(&self, from: &Strip<T>, to: &Strip<T>, first: usize, last: usize, lines: usize) {

@@ -7,7 +7,7 @@ use super::sparse_lines::clear_between;
 use super::twiddle::Twiddle;
 use crate::Real;
 use crate::exec::operator::{Modes, Operator};
-use crate::kernel::{Block, Lines, Store, Strip};
+use ferrier_kernel::{LineBlock, Lines, StoreHint, Strip};
 use ferrier_plan::modes::{Ragged, Run, held};
 
 /// What is done to a block of lines.
@@ -71,7 +71,7 @@ impl<T: Real> LineOp<T> {
     /// As [`Lines::run`].
     pub unsafe fn run(
         &self,
-        block: &Block<'_, T>,
+        block: &LineBlock<'_, T>,
         spot: impl FnOnce() -> Spot,
         operator: Option<&dyn Operator<T>>,
         scratch: &mut [T],
@@ -112,7 +112,7 @@ impl<T: Real> FusedLineOp<T> {
 
     unsafe fn run(
         &self,
-        block: &Block<'_, T>,
+        block: &LineBlock<'_, T>,
         spot: &Spot,
         operator: Option<&dyn Operator<T>>,
         scratch: &mut [T],
@@ -133,7 +133,9 @@ impl<T: Real> FusedLineOp<T> {
         let strips = [strip(first), strip(last.unwrap_or(first))];
         let strips = &strips[..self.runs.len().min(2)];
         // SAFETY: the caller's word; the strips are this scratch, which nobody else has.
-        let taken = unsafe { self.before.run(&Block { to: strips, store: Store::Plain, ..*block }, rest) };
+        let taken = unsafe {
+            self.before.run(&LineBlock { to: strips, store: StoreHint::Plain, factor: 1.0, ..*block }, rest)
+        };
         // SAFETY: the same memory, which only the strips' pointers have been used for since.
         let area = unsafe { std::slice::from_raw_parts_mut(start, numbers) };
         self.clear(spot, area, block.lines);
@@ -155,7 +157,14 @@ impl<T: Real> FusedLineOp<T> {
         self.clear(spot, area, block.lines);
         // SAFETY: as above.
         unsafe {
-            self.after.run(&Block { store: block.store, ..Block::new(block.lines, strips, block.to) }, rest);
+            self.after.run(
+                &LineBlock {
+                    store: block.store,
+                    factor: block.factor,
+                    ..LineBlock::new(block.lines, strips, block.to)
+                },
+                rest,
+            );
         }
         taken
     }

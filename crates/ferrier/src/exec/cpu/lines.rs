@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use super::line_op::{LineOp, Spot};
 use super::sparse_lines::SparseLines;
-use crate::kernel::Strip;
 use crate::{Box3, Real};
+use ferrier_kernel::Strip;
 use ferrier_plan::geometry::{Axes, Piece};
 use ferrier_plan::modes::{Ragged, Run};
 
@@ -268,7 +268,7 @@ impl<T: Real> LineGrid<T> {
     fn pocket(&self) -> usize {
         let mut sources = self.cells.iter().flat_map(|cell| &self.strips[cell.from.0..cell.from.1]);
         let afar = !self.near[0] && sources.all(|strip| strip.lane == 2 && strip.step > 2);
-        if afar { self.tool.loader().pocket(self.widest) } else { 0 }
+        if afar { self.tool.loader().staging_len(self.widest) } else { 0 }
     }
 
     /// Numbers of it that hold a block of lines that lie unevenly.
@@ -276,7 +276,7 @@ impl<T: Real> LineGrid<T> {
         self.rough.iter().flatten().map(|rough| rough.area(self.widest)).sum()
     }
 
-    /// Block number `number` of all; the next ones follow by [`next`](Self::next).
+    /// LineBlock number `number` of all; the next ones follow by [`next`](Self::next).
     pub fn block(&self, number: usize) -> BlockAt {
         let cell = self.cells.partition_point(|cell| cell.first <= number) - 1;
         let here = &self.cells[cell];

@@ -10,10 +10,10 @@ use super::line_op::LineOp;
 use super::lines::{BlockAt, LineGrid, Side};
 use super::plane_store::{PlaneStore, PlaneWriter};
 use crate::exec::operator::Operator;
-use crate::kernel::{Block, LineKind, Store, StreamCopy, Strip, fence};
 use crate::machine::SendPtr;
 use crate::machine::pool::Pool;
 use crate::{Box3, Order, Real, Result};
+use ferrier_kernel::{LineBlock, LineKind, StoreHint, StreamCopy, Strip, fence};
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::{Base, Geometry, Piece, width};
 use ferrier_plan::lowering::{Handling, MessageEnd, RankContext, WorkspaceLayout};
@@ -386,7 +386,7 @@ unsafe fn run_block<T: Real>(
         match (&grid.rough[0], pocketed) {
             (_, Some(number)) => {
                 hand.from.clear();
-                hand.from.push(grid.tool.loader().pocketed(pockets[number], lanes));
+                hand.from.push(grid.tool.loader().staged(pockets[number], lanes));
             }
             (None, None) => grid.strips(at, false, &hand.bases, &mut hand.from),
             (Some(rough), None) => {
@@ -408,19 +408,19 @@ unsafe fn run_block<T: Real>(
     }
     let in_place = hand.from.first().map(|strip| strip.ptr) == hand.to.first().map(|strip| strip.ptr);
     let store = match () {
-        () if near_to || in_place => Store::Plain,
-        () if grid.stream => Store::Stream,
-        () => Store::Reserve,
+        () if near_to || in_place => StoreHint::Plain,
+        () if grid.stream => StoreHint::Stream,
+        () => StoreHint::Prefetch,
     };
     let other = pocketed.map_or(0, |number| 1 - number);
-    let block = Block {
+    let block = LineBlock {
         ahead: &hand.ahead,
         ahead_lines: next.map_or(0, |next| grid.lanes(next)),
-        pocket: if grid.pocket > 0 { pockets[other] } else { std::ptr::null_mut() },
-        pocketed: pocketed.is_some(),
+        staging: if grid.pocket > 0 { pockets[other] } else { std::ptr::null_mut() },
+        from_staging: pocketed.is_some(),
         store,
-        leaving,
-        ..Block::new(lanes, &hand.from, &hand.to)
+        stream_copy: leaving,
+        ..LineBlock::new(lanes, &hand.from, &hand.to)
     };
     // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
     let taken = unsafe { grid.tool.run(&block, || grid.spot(at), operator, scratch) };

@@ -7,7 +7,7 @@
 
 use std::cell::Cell;
 
-use crate::kernel::StreamCopy;
+use ferrier_kernel::StreamCopy;
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::Piece;
 use ferrier_plan::lowering::RankContext;
@@ -103,7 +103,7 @@ impl<'a, T> PlaneWriter<'a, T> {
     }
 
     fn wait(&self) {
-        self.leaving.take().more(usize::MAX);
+        self.leaving.take().advance(usize::MAX);
     }
 
     /// Sets rows before `end` on their way.

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::lines::BlockAt;
-use crate::kernel::Strip;
+use ferrier_kernel::Strip;
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::Piece;
 use ferrier_plan::modes::{Ragged, Run, held};

@@ -3,8 +3,8 @@
 use super::bind::{Binder, Moves};
 use super::fft::{Cufft, Shape};
 use super::touch::{Field, Touching, When, ends_real};
-use crate::kernel::{LineKind, LinesSpec};
 use crate::{Box3, Order, Real, Result};
+use ferrier_kernel::{LineKind, LinesSpec};
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::Geometry;
 use ferrier_plan::geometry::{Base, Piece};

@@ -6,8 +6,8 @@ use cudarc::cufft::{result as cufft, sys};
 
 use super::gpu::Gpu;
 use super::memory::Stream;
-use crate::kernel::LineKind;
 use crate::{Error, Precision, Result};
+use ferrier_kernel::LineKind;
 
 /// What is transformed: up to three axes of `batch` arrays, the fastest last.
 #[derive(Clone, Debug, PartialEq)]

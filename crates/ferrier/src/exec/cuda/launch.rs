@@ -7,8 +7,8 @@ use super::bind::{BoundPass, Lines, Moves, Work};
 use super::gpu::{Function, Gpu, Grid};
 use super::memory::Stream;
 use super::touch::{Code, Field, Operand, When};
-use crate::kernel::LineKind;
 use crate::{Error, Precision, Real, Result};
+use ferrier_kernel::LineKind;
 
 pub(super) const COMMON: &str = include_str!("kernels/common.cuh");
 const DFT: &str = include_str!("kernels/dft.cuh");

@@ -3,8 +3,8 @@
 
 use super::bind::Binder;
 use super::launch::{COMMON, real};
-use crate::kernel::{LineKind, LinesSpec};
 use crate::{Formula, Real, Tables};
+use ferrier_kernel::{LineKind, LinesSpec};
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::modes::Run;
 use ferrier_plan::schedule::{AxisTransform, PointwiseOp, Side};

@@ -3,7 +3,7 @@
 //! in a thread's registers, rows of 128 bytes, as many threads as registers allow.
 
 use crate::Precision;
-use crate::kernel::LineKind;
+use ferrier_kernel::LineKind;
 
 /// What the kernel of lines is compiled with.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,8 +3,8 @@
 use super::bind::{Binder, BoundPass, Engine, Work, flops};
 use super::fft::{Cufft, Shape};
 use super::tuning::{Cut, Wish};
-use crate::kernel::LineKind;
 use crate::{Real, Result};
+use ferrier_kernel::LineKind;
 use ferrier_plan::geometry::{Base, Piece};
 use ferrier_plan::geometry::{Geometry, width};
 use ferrier_plan::lowering::RankContext;

@@ -3,9 +3,9 @@
 
 const LINE: usize = 64;
 
-/// Rows that are copied as [`Store::Stream`](crate::Store::Stream) stores, in order.
+/// Rows that are copied as [`StoreHint::Stream`](crate::StoreHint::Stream) stores, in order.
 ///
-/// A kernel that gets some with a [`Block`](crate::Block) copies as many as it
+/// A kernel that gets some with a [`LineBlock`](crate::LineBlock) copies as many as it
 /// likes while it transforms; the caller sees to the rest.
 #[derive(Debug)]
 pub struct StreamCopy<T> {
@@ -57,7 +57,7 @@ impl<T> StreamCopy<T> {
 
     /// Copies what belongs into the next `lines` cache lines of the target.
     #[inline(never)]
-    pub fn more(&mut self, mut lines: usize) {
+    pub fn advance(&mut self, mut lines: usize) {
         let line = LINE / size_of::<T>();
         while lines > 0 && self.rows > 0 {
             // SAFETY: inside the row; what was promised when this was made.

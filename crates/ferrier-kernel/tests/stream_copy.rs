@@ -17,7 +17,7 @@ fn all_rows_arrive() {
             unsafe { StreamCopy::new(from.as_ptr(), to[first..].as_mut_ptr(), row, rows, steps) };
         let mut calls = 0;
         while !leaving.is_empty() {
-            leaving.more(share);
+            leaving.advance(share);
             calls += 1;
             assert!(calls <= rows * row, "no more of them leave");
         }
