@@ -44,7 +44,7 @@ impl Failure {
     /// finds before it starts to work is the same on every rank.
     pub fn is_alone(&self) -> bool {
         use ferrier::Error::{RankLeft, RankPanicked, Transport};
-        matches!(self.error, Some(Transport(_) | RankLeft { .. } | RankPanicked { .. }))
+        matches!(self.error, Some(Transport { .. } | RankLeft { .. } | RankPanicked { .. }))
     }
 
     /// The message on one line, whatever file names or libraries put in it.

@@ -49,7 +49,7 @@ pub fn level() -> Result<Level> {
         Err(_) | Ok("" | "funneled") => Ok(Level::Funneled),
         Ok("serialized") => Ok(Level::Serialized),
         Ok("multiple") => Ok(Level::Multiple),
-        Ok(other) => Err(crate::Error::Transport(format!(
+        Ok(other) => Err(crate::Error::transport(format!(
             "FERRIER_MPI_THREADS must be funneled, serialized or multiple, got `{other}`"
         ))),
     }

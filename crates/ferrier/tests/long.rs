@@ -61,7 +61,7 @@ fn check<T: Number>(n: usize, ranks: usize, transposed: bool, rng: &mut Rng) -> 
         found.iter().for_each(|rank| errors.merge(&rank[side]));
         // Twiddles are products of four roundings, beside what the two halves do.
         let allowed = tolerance::<T>(n.max(2)) * 2.0;
-        errors.within(allowed, n).map_err(|why| Error::Other(format!("{name}, {told}: {why}")))?;
+        errors.within(allowed, n).map_err(|why| Error::other(format!("{name}, {told}: {why}")))?;
     }
     Ok(())
 }

@@ -248,7 +248,7 @@ fn grids_that_do_not_fit_give_every_rank_the_same_error() {
         let outcome = ferrier::ranks(3).run(|comm| {
             let [coarse, fine] = [coarse, fine].map(|shape| field(&comm, &Problem::r2c(shape), |_| 1.0));
             let error = estimate_discretisation(&comm, &coarse?, &fine?).expect_err("refused");
-            assert!(matches!(&error, Error::Array(text) if text.contains("finer")), "{error}");
+            assert!(matches!(&error, Error::Array { expected, .. } if expected.contains("finer")), "{error}");
             Ok(error.to_string())
         });
         let said = outcome.expect("no rank fails");

@@ -67,9 +67,7 @@ pub(super) struct Measured(pub Box<dyn Transfer>);
 impl Craft for Measured {
     unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
         let Some(coder) = coder else {
-            return Err(Error::Transport(
-                "an exchange of encoded parts was started without its coder".into(),
-            ));
+            return Err(Error::transport("an exchange of encoded parts was started without its coder"));
         };
         // SAFETY: the caller's word.
         unsafe { self.0.start_measured(send, recv, &|peer| coder.len(peer)) }
@@ -211,7 +209,7 @@ impl Ship {
 
     fn take_off(&self) -> Result<()> {
         match self.own().aloft.swap(true, SeqCst) {
-            true => Err(Error::Transport("an exchange was started that is in flight".into())),
+            true => Err(Error::transport("an exchange was started that is in flight")),
             false => {
                 *self.own().failure() = None;
                 Ok(())

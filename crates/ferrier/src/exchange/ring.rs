@@ -53,7 +53,7 @@ impl Guests {
 impl Ring {
     fn window(&self) -> Result<&dyn Window> {
         let window = self.window.get().map(|window| &**window);
-        window.ok_or_else(|| Error::Transport("the window of an exchange was not opened".into()))
+        window.ok_or_else(|| Error::transport("the window of an exchange was not opened"))
     }
 
     fn guests(&self) -> MutexGuard<'_, Guests> {
@@ -329,7 +329,7 @@ impl OneSided {
                 (len, at) = (u32::from_le_bytes(bytes) as usize, at + LENGTH);
                 if len > most {
                     let message = format!("a chunk of at most {most} bytes says that it has {len}");
-                    return Err(Error::Codec { rank: part.peer, message });
+                    return Err(Error::codec(part.peer, message));
                 }
             }
             self.copy(window, recv, part, at..at + len)?;
@@ -455,9 +455,7 @@ impl Craft for OneSided {
     unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
         let mut run = self.run();
         if self.slot > 0 && coder.is_none() {
-            return Err(Error::Transport(
-                "an exchange of encoded parts was started without its coder".into(),
-            ));
+            return Err(Error::transport("an exchange of encoded parts was started without its coder"));
         }
         run.number += 1;
         run.coder = coder.cloned();

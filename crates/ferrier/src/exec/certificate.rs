@@ -273,13 +273,11 @@ impl<T: Real> Plan<T> {
         let reached = certificate.loss + promised.unwrap_or(0.0);
         match self.tolerance {
             Some(allowed) if self.ledger.is_some() && (reached.is_nan() || reached > allowed) => {
-                Err(Error::Tolerance(format!(
-                    "an error of at most {allowed:e} was allowed, but only {reached:e} can be vouched for: {}",
-                    match reached.is_finite() {
-                        true => "the result is much smaller than what was sent on the way to it",
-                        false => "nothing is left of what was sent, or values are not finite",
-                    }
-                )))
+                let reason = match reached.is_finite() {
+                    true => "the result is much smaller than the values that were sent",
+                    false => "nothing is left of the values that were sent, or some are not finite",
+                };
+                Err(Error::Tolerance { allowed, reached, reason })
             }
             _ => Ok(()),
         }

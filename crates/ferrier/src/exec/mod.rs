@@ -350,11 +350,12 @@ impl<T: Real> Plan<T> {
         let numbers = array.numbers_mut();
         let checked = match numbers.len() >= needed {
             true => self.work_area(workspace),
-            false => Err(Error::Array(format!(
-                "a transform in place needs an array of {needed} numbers (a complex one is two) on rank {}, got {}",
+            false => Err(Error::array(
+                "array",
                 self.comm.rank(),
-                numbers.len()
-            ))),
+                format!("at least {needed} scalars (a complex element is two) for a transform in place"),
+                numbers.len().to_string(),
+            )),
         };
         let work = self.or_fail(checked)?;
         let pointer = numbers.as_mut_ptr();
@@ -365,7 +366,7 @@ impl<T: Real> Plan<T> {
     /// An array of the right kind and length?
     fn check(
         &self,
-        side: &str,
+        side: &'static str,
         geometry: &Geometry,
         real: bool,
         numbers: usize,
@@ -373,24 +374,15 @@ impl<T: Real> Plan<T> {
     ) -> Result<()> {
         let word = |real: bool| if real { "real" } else { "complex" };
         if is_real.is_some_and(|is_real| is_real != real) {
-            return Err(Error::Array(format!(
-                "the {side} must be {} numbers, got {} ones",
-                word(real),
-                word(!real)
-            )));
+            return Err(Error::array(side, self.comm.rank(), word(real), word(!real)));
         }
         let needed = geometry.volume * self.recipe.batch;
         if numbers != needed {
             let width = geometry::width(real);
-            return Err(Error::Array(format!(
-                "the {side} of rank {} must be {} {} numbers (its box is {}, times {} arrays), got {}",
-                self.comm.rank(),
-                needed / width,
-                word(real),
-                geometry.part,
-                self.recipe.batch,
-                numbers / width
-            )));
+            let (elements, word, batch) = (needed / width, word(real), self.recipe.batch);
+            let expected =
+                format!("{elements} {word} elements (its box is {}, times {batch} arrays)", geometry.part);
+            return Err(Error::array(side, self.comm.rank(), expected, (numbers / width).to_string()));
         }
         Ok(())
     }
@@ -399,13 +391,19 @@ impl<T: Real> Plan<T> {
         let needed = self.memory.workspace() / size_of::<T>();
         match (workspace, &self.work) {
             (Some(workspace), _) if workspace.0.len() >= needed => Ok(workspace.0.as_ptr()),
-            (Some(workspace), _) => Err(Error::Array(format!(
-                "the workspace must have at least {} bytes, got {}",
-                self.memory.workspace(),
-                workspace.0.len() * size_of::<T>()
-            ))),
+            (Some(workspace), _) => Err(Error::array(
+                "workspace",
+                self.comm.rank(),
+                format!("at least {} bytes", self.memory.workspace()),
+                (workspace.0.len() * size_of::<T>()).to_string(),
+            )),
             (None, Some(work)) => Ok(work.as_ptr()),
-            (None, None) => Err(Error::Array("this plan was built without a workspace: pass one".into())),
+            (None, None) => Err(Error::array(
+                "workspace",
+                self.comm.rank(),
+                "passed to a plan that was built without one",
+                "none",
+            )),
         }
     }
 

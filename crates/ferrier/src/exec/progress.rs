@@ -43,7 +43,7 @@ impl ProgressThread {
         let own = watch.clone();
         let thread = std::thread::Builder::new().name("ferrier progress".into()).spawn(move || own.run());
         let thread = thread.map_err(|error| {
-            Error::Transport(format!("the progress thread could not be started: {error}"))
+            Error::transport(format!("the progress thread could not be started: {error}")).caused_by(error)
         })?;
         Ok(ProgressThread { watch, thread: Some(thread), _busy: BusyThreads::new(1) })
     }

@@ -62,8 +62,9 @@ impl Pool {
             let worker = std::thread::Builder::new()
                 .name(format!("ferrier {index}"))
                 .spawn(move || work(&shared, index))
-                .map_err(|e| {
-                    Error::Transport(format!("thread {index} of {threads} could not be started: {e}"))
+                .map_err(|error| {
+                    Error::transport(format!("thread {index} of {threads} could not be started: {error}"))
+                        .caused_by(error)
                 })?;
             pool.workers.push(worker);
         }

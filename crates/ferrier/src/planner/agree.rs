@@ -83,7 +83,7 @@ pub(crate) fn agree_on<T: Real>(
     let all = comm.all_gather(mine.as_bytes())?;
     match all.iter().position(|theirs| *theirs != all[0]) {
         None => Ok(problem.check().map(|()| problem)?),
-        Some(rank) => Err(Error::Disagreement(difference(&all[0], &all[rank], rank))),
+        Some(rank) => Err(Error::Disagreement { rank, message: difference(&all[0], &all[rank], rank) }),
     }
 }
 
@@ -99,9 +99,8 @@ fn gather_boxes(comm: &Comm, spec: &mut LayoutSpec) -> Result<()> {
     }
     if let Some(rank) = all.iter().position(Vec::is_empty) {
         let other = all.iter().position(|text| !text.is_empty()).unwrap_or(0);
-        return Err(Error::Disagreement(format!(
-            "rank {other} gave its own box, rank {rank} gave a layout for all ranks"
-        )));
+        let message = format!("rank {other} gave its own box, rank {rank} gave a layout for all ranks");
+        return Err(Error::Disagreement { rank, message });
     }
     let boxes: std::result::Result<Vec<Box3>, _> =
         all.iter().map(|text| serde_json::from_slice(text)).collect();
@@ -183,6 +182,9 @@ pub(crate) fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
     let all = comm.all_gather(&recipe.digest().to_le_bytes())?;
     match all.iter().position(|digest| *digest != all[0]) {
         None => Ok(()),
-        Some(rank) => Err(Error::Disagreement(format!("rank {rank} derived another recipe than rank 0"))),
+        Some(rank) => {
+            let message = format!("rank {rank} derived another recipe than rank 0");
+            Err(Error::Disagreement { rank, message })
+        }
     }
 }

@@ -167,12 +167,12 @@ fn shared(coarse: [usize; 3], fine: [usize; 3]) -> Result<[usize; 3]> {
     let same = ratios().all(|ratio| Some(ratio) == ratios().next());
     if !same || ratios().next().is_none_or(|(fine, coarse)| fine <= coarse) {
         let text = |shape: [usize; 3]| shape.map(|n| n.to_string()).join("x");
-        return Err(Error::Array(format!(
-            "one grid must be finer than the other, in the same ratio along every axis; the fine one is {}, the \
-             coarse one {}",
+        return Err(Error::array(
+            "fine grid",
+            None,
+            format!("finer than the coarse grid {}, in the same ratio along every axis", text(coarse)),
             text(fine),
-            text(coarse)
-        )));
+        ));
     }
     Ok(both)
 }

@@ -39,7 +39,16 @@ pub fn power_spectrum<T: Real>(
     (0..3).try_for_each(|axis| waves.periodic(axis, "a power spectrum"))?;
     let part = plan.output_box();
     if !spectrum.is_complex() || spectrum.local_box() != part {
-        return Err(Error::Array(format!("the spectrum must be complex and have the box {part}")));
+        return Err(Error::array(
+            "spectrum",
+            comm.rank(),
+            format!("complex with the box {part}"),
+            format!(
+                "{} with the box {}",
+                if spectrum.is_complex() { "complex" } else { "real" },
+                spectrum.local_box()
+            ),
+        ));
     }
     let unit = (0..3).map(|axis| waves.unit(axis)).fold(0.0, f64::max);
     let corner: f64 = (0..3).map(|axis| waves.table(axis, |k| k * k).into_iter().fold(0.0, f64::max)).sum();

@@ -368,8 +368,7 @@ impl<T: Real> Coding<T> {
                 std::slice::from_raw_parts_mut(values, numbers),
             )
         };
-        let wrong =
-            |error: ferrier_codec::Error| Error::Codec { rank: part.peer, message: error.to_string() };
+        let wrong = |error: ferrier_codec::Error| Error::codec(part.peer, error.to_string()).caused_by(error);
         self.codec.decode(from, values, scratch).map_err(wrong)
     }
 
@@ -393,7 +392,7 @@ impl<T: Real> Coding<T> {
 }
 
 fn too_long(rank: usize, room: usize, len: usize) -> Error {
-    Error::Codec { rank, message: format!("a chunk of at most {room} bytes says that it has {len}") }
+    Error::codec(rank, format!("a chunk of at most {room} bytes says that it has {len}"))
 }
 
 impl<T: Real> Coder for Coding<T> {

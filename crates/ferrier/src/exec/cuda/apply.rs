@@ -123,10 +123,12 @@ impl<T: Real> Plan<T> {
         let needed = self.formulas.room.lens;
         match (0..3).find(|&axis| lens[axis] != needed[axis] && lens[axis] != 0) {
             None => Ok(()),
-            Some(axis) => Err(Error::Array(format!(
-                "the table of axis {axis} of a formula must have {} entries, as the spectrum has, or none; got {}",
-                needed[axis], lens[axis]
-            ))),
+            Some(axis) => Err(Error::array(
+                "table of a formula",
+                None,
+                format!("empty or {} entries, as many as the spectrum has, along axis {axis}", needed[axis]),
+                lens[axis].to_string(),
+            )),
         }
     }
 

@@ -109,11 +109,8 @@ impl<T: Real> DeviceArray<T> {
     /// [`Error::Array`] where there are not as many; where the copy fails.
     pub fn download_part(&self, first: usize, to: &mut [T]) -> Result<()> {
         if first.checked_add(to.len()).is_none_or(|end| end > self.numbers) {
-            return Err(Error::Array(format!(
-                "{} numbers from {first} on of an array of {}",
-                to.len(),
-                self.numbers
-            )));
+            let expected = format!("within the {} scalars of the array", self.numbers);
+            return Err(Error::array("range", None, expected, format!("{} from {first} on", to.len())));
         }
         self.block.download(first * size_of::<T>(), to)
     }
@@ -122,10 +119,8 @@ impl<T: Real> DeviceArray<T> {
         if numbers == self.numbers {
             return Ok(());
         }
-        Err(Error::Array(format!(
-            "an array of {} numbers on the GPU and one of {numbers} in main memory are no copies",
-            self.numbers
-        )))
+        let expected = format!("{} scalars, as many as the array on the GPU has", self.numbers);
+        Err(Error::array("host array", None, expected, numbers.to_string()))
     }
 
     fn span(&self) -> Span {

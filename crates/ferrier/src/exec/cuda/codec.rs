@@ -191,11 +191,16 @@ impl<T: Real> DeviceCodec<T> {
     fn fits(&self, numbers: usize, bytes: usize) -> Result<()> {
         match self.bytes(numbers) == bytes {
             true => Ok(()),
-            false => Err(Error::Array(format!(
-                "{numbers} numbers in codec {} are {} bytes, got room for {bytes}",
-                self.coat.codec.name(),
-                self.bytes(numbers)
-            ))),
+            false => Err(Error::array(
+                "array of encoded bytes",
+                None,
+                format!(
+                    "{} bytes, for {numbers} scalars in codec {}",
+                    self.bytes(numbers),
+                    self.coat.codec.name()
+                ),
+                bytes.to_string(),
+            )),
         }
     }
 

@@ -337,7 +337,7 @@ impl<T: Real> CudaDraft<T> {
             let shares = |other: &usize| nodes[*other] == nodes[rank] && all[*other][2] == *gpu;
             let needed: u64 = (0..all.len()).filter(shares).map(|other| all[other][0]).sum();
             if needed > *free {
-                return Err(Error::Device(format!(
+                return Err(Error::device(format!(
                     "out of memory: the plan needs {needed} bytes on GPU {gpu} for its {} ranks there, {free} are \
                      free",
                     (0..all.len()).filter(shares).count()

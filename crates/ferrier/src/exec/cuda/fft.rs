@@ -50,7 +50,7 @@ unsafe impl Send for Cufft {}
 unsafe impl Sync for Cufft {}
 
 fn failed(what: &str) -> impl FnOnce(cufft::CufftError) -> Error + '_ {
-    move |error| Error::Device(format!("cuFFT {what}: {error:?}"))
+    move |error| Error::device(format!("cuFFT {what}: {error:?}")).caused_by(error)
 }
 
 impl Cufft {
@@ -65,7 +65,7 @@ impl Cufft {
             (LineKind::RealForward, Precision::F64) => sys::cufftType::CUFFT_D2Z,
             (LineKind::RealBackward, Precision::F32) => sys::cufftType::CUFFT_C2R,
             (LineKind::RealBackward, Precision::F64) => sys::cufftType::CUFFT_Z2D,
-            (LineKind::R2r { .. }, _) => return Err(Error::Device("cuFFT has no cosines and sines".into())),
+            (LineKind::R2r { .. }, _) => return Err(Error::device("cuFFT has no cosines and sines")),
         };
         let mut n: Vec<c_longlong> = shape.n.iter().map(|&n| n as c_longlong).collect();
         let whole = n.clone();
@@ -97,7 +97,7 @@ impl Cufft {
             })
         };
         plan.work = made.map_err(|error| {
-            Error::Device(format!("cuFFT makes no plan for {:?}, {} times: {error:?}", shape.n, shape.batch))
+            Error::device(format!("cuFFT makes no plan for {:?}, {} times: {error:?}", shape.n, shape.batch))
         })?;
         Ok(plan)
     }

@@ -15,7 +15,7 @@ use crate::{Error, Result};
 
 /// An error of the driver, with what was being done.
 pub(super) fn failed(what: &str) -> impl FnOnce(DriverError) -> Error + '_ {
-    move |error| Error::Device(format!("{what}: {error:?}"))
+    move |error| Error::device(format!("{what}: {error:?}")).caused_by(error)
 }
 
 /// A GPU of this machine. Cheap to clone; all that name the same one share
@@ -71,7 +71,7 @@ impl Gpu {
         }
         let count = library::gpu_count();
         if index >= count {
-            return Err(Error::Device(format!("there is no GPU {index}: this machine has {count}")));
+            return Err(Error::device(format!("there is no GPU {index}: this machine has {count}")));
         }
         let gpu = Gpu::open(index).map_err(failed("the GPU does not start"))?;
         all.insert(index, gpu.clone());
@@ -153,7 +153,7 @@ impl Gpu {
         let status = unsafe { sys::cuCtxEnablePeerAccess(theirs.0.context.cu_ctx(), 0) };
         match status {
             sys::CUresult::CUDA_SUCCESS | sys::CUresult::CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED => Ok(()),
-            other_status => Err(Error::Device(format!(
+            other_status => Err(Error::device(format!(
                 "GPU {} cannot reach the memory of GPU {other} ({other_status:?}): choose an exchange that sends \
                  messages",
                 self.0.index
@@ -195,7 +195,7 @@ impl Gpu {
         let mut options = vec![format!("--gpu-architecture=sm_{major}{minor}"), "--std=c++17".into()];
         options.extend(macros.iter().map(|(name, value)| format!("-D{name}={value}")));
         compile(&source, &options)
-            .map_err(|why| Error::Device(format!("kernel `{name}` does not compile: {why}")))
+            .map_err(|why| Error::device(format!("kernel `{name}` does not compile: {why}")))
     }
 }
 

@@ -39,7 +39,7 @@ fn lines_kernel<T: Real>(gpu: &Gpu, lines: &Lines, code: Code<'_>) -> Result<Fun
         LineKind::RealForward => 1,
         LineKind::RealBackward => 2,
         LineKind::R2r { .. } => {
-            return Err(Error::Device("cosines and sines have no kernel on a GPU".into()));
+            return Err(Error::device("cosines and sines have no kernel on a GPU"));
         }
     };
     let radices: Vec<String> = cut.radices.iter().map(usize::to_string).collect();

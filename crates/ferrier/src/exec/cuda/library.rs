@@ -76,7 +76,7 @@ impl Library {
         let mut names = cudarc::get_lib_name_candidates(self.name);
         names.dedup();
         let path = std::env::var("LD_LIBRARY_PATH").unwrap_or_default();
-        Err(Error::Device(format!(
+        Err(Error::device(format!(
             "no CUDA: {} was not found; searched for {} in the system's library folders and in LD_LIBRARY_PATH \
              ({})",
             self.what,
@@ -92,7 +92,9 @@ impl Library {
 /// Says which is missing and what was searched.
 pub fn check() -> Result<()> {
     LIBRARIES.iter().try_for_each(Library::check)?;
-    driver::init().map_err(|error| Error::Device(format!("no CUDA: the driver does not start: {error:?}")))
+    driver::init().map_err(|error| {
+        Error::device(format!("no CUDA: the driver does not start: {error:?}")).caused_by(error)
+    })
 }
 
 /// How many GPUs there are; none where CUDA is missing.

@@ -25,7 +25,7 @@ impl Block {
         // SAFETY: the memory is only reached through this block.
         let start = unsafe { driver::malloc_sync(bytes) }.map_err(|error| {
             let free = gpu.memory().map_or(0, |(free, _)| free);
-            Error::Device(format!(
+            Error::device(format!(
                 "out of memory: {bytes} bytes for {what} on {gpu:?}, which has {free} free ({error:?})"
             ))
         })?;

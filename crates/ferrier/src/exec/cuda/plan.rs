@@ -268,13 +268,15 @@ impl<T: Real> Plan<T> {
             let needed = variant.input.volume.max(variant.output.volume) * self.recipe.batch;
             let checked = match span.numbers >= needed && span.start.is_multiple_of(ALIGNMENT) {
                 true => Ok(()),
-                false => Err(Error::Array(format!(
-                    "a transform in place needs an array of {needed} numbers (a complex one is two) on rank {}, at a \
-                     multiple of {ALIGNMENT} bytes; got {} at {:#x}",
+                false => Err(Error::array(
+                    "array",
                     self.comm.rank(),
-                    span.numbers,
-                    span.start
-                ))),
+                    format!(
+                        "at least {needed} scalars (a complex element is two) at a multiple of {ALIGNMENT} bytes \
+                         for a transform in place"
+                    ),
+                    format!("{} at {:#x}", span.numbers, span.start),
+                )),
             };
             self.or_fail(checked)?;
             // SAFETY: as above.
@@ -284,27 +286,25 @@ impl<T: Real> Plan<T> {
     }
 
     /// An array of the right kind and length?
-    fn check(&self, side: &str, geometry: &Geometry, real: bool, span: &Span) -> Result<()> {
+    fn check(&self, side: &'static str, geometry: &Geometry, real: bool, span: &Span) -> Result<()> {
         let word = |real: bool| if real { "real" } else { "complex" };
         let needed = geometry.volume * self.recipe.batch;
         let wrong_kind = span.is_real.is_some_and(|is_real| is_real != real);
         if wrong_kind || span.numbers != needed {
             let got = span.is_real.map_or("", |real| if real { "real " } else { "complex " });
-            return Err(Error::Array(format!(
-                "the {side} of rank {} must be {} {} numbers (its box is {}, times {} arrays), got {} {got}ones",
-                self.comm.rank(),
+            let expected = format!(
+                "{} {} elements (its box is {}, times {} arrays)",
                 needed / width(real),
                 word(real),
                 geometry.part,
                 self.recipe.batch,
-                span.numbers / width(span.is_real.unwrap_or(real)),
-            )));
+            );
+            let got = format!("{} {got}elements", span.numbers / width(span.is_real.unwrap_or(real)));
+            return Err(Error::array(side, self.comm.rank(), expected, got));
         }
         if !span.start.is_multiple_of(ALIGNMENT) {
-            return Err(Error::Array(format!(
-                "the {side} must lie at a multiple of {ALIGNMENT} bytes, got {:#x}",
-                span.start
-            )));
+            let expected = format!("at a multiple of {ALIGNMENT} bytes");
+            return Err(Error::array(side, self.comm.rank(), expected, format!("{:#x}", span.start)));
         }
         Ok(())
     }

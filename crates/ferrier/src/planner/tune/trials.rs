@@ -360,7 +360,7 @@ impl<T: Real> Lab<T> {
                     contestant.plan.forward_using(input, output, work)?;
                     contestant.plan.backward_using(output, input, work)?;
                 }
-                _ => return Err(Error::Other("a trial without arrays".into())),
+                _ => return Err(Error::other("a trial without arrays")),
             }
         }
         let own = start.elapsed().as_secs_f64() / (2 * repeats) as f64;

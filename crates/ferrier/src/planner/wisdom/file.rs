@@ -33,8 +33,10 @@ pub(super) enum There {
     Strange(String),
 }
 
-fn trouble(what: &str, path: &Path, why: impl std::fmt::Display) -> Error {
-    Error::Wisdom(format!("cannot {what} the wisdom in {}: {why}", path.display()))
+fn trouble(what: &str, path: &Path, cause: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    let cause = cause.into();
+    let message = format!("cannot {what} the wisdom in {}: {cause}", path.display());
+    Error::Wisdom { path: path.to_path_buf(), message, source: Some(cause.into()) }
 }
 
 /// Reads a file. Takes no lock, changes nothing.

@@ -241,7 +241,7 @@ impl Wisdom {
 }
 
 fn unusable(path: &Path, reason: &str) -> Error {
-    Error::Wisdom(format!("the wisdom in {} cannot be used: {reason}", path.display()))
+    Error::wisdom(path, format!("the wisdom in {} cannot be used: {reason}", path.display()))
 }
 
 /// Says something on stderr, once.

@@ -135,9 +135,9 @@ impl Control {
                         shared = false;
                         0
                     }
-                    PRIVATE => return Err(Error::Array(WORKSPACE.into())),
+                    PRIVATE => return Err(Error::array("workspace", rank, WORKSPACE, "another")),
                     _ => house.reach(place, number).ok_or_else(|| {
-                        Error::Transport(format!("rank {rank} lends memory that is not known here"))
+                        Error::transport(format!("rank {rank} lends memory that is not known here"))
                     })?,
                 };
             }
@@ -146,8 +146,7 @@ impl Control {
     }
 }
 
-const WORKSPACE: &str =
-    "the workspace of a plan whose ranks share memory must be one that `Plan::make_workspace` made";
+const WORKSPACE: &str = "one that `Plan::make_workspace` made, since the ranks of this plan share memory";
 
 fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, patience: *const libc::timespec) {
     // SAFETY: a word that lives, in shared memory; the kernel only compares it.

@@ -38,7 +38,7 @@ const FAILED: i32 = 2;
 
 /// MPI's error as ours.
 pub(crate) fn wrapped(error: ferrier_mpi::Error) -> Error {
-    Error::Transport(error.to_string())
+    Error::transport(error.to_string()).caused_by(error)
 }
 
 impl Member {
@@ -60,11 +60,11 @@ impl Member {
     }
 
     fn house(&self) -> Result<&Arc<NodeShared>> {
-        self.house.as_ref().ok_or_else(|| Error::Transport("a part of a group shares no memory".into()))
+        self.house.as_ref().ok_or_else(|| Error::transport("a part of a group shares no memory"))
     }
 
     fn control(&self) -> Result<&Control> {
-        self.control.get().ok_or_else(|| Error::Transport("this group was not made ready to share".into()))
+        self.control.get().ok_or_else(|| Error::transport("this group was not made ready to share"))
     }
 }
 
@@ -76,8 +76,8 @@ impl Transport for Member {
     fn may_watch(&self) -> Result<()> {
         match self.comm.mpi().level() >= ferrier_mpi::Level::Serialized {
             true => Ok(()),
-            false => Err(Error::Transport(
-                "MPI may be called by one thread only (FERRIER_MPI_THREADS=serialized asks for more)".into(),
+            false => Err(Error::transport(
+                "MPI may be called by one thread only (FERRIER_MPI_THREADS=serialized asks for more)",
             )),
         }
     }
@@ -106,7 +106,7 @@ impl Transport for Member {
 
     fn split(&self, color: usize) -> Result<Arc<dyn Transport>> {
         let comm = self.comm.split(Some(color), self.rank()).map_err(wrapped)?;
-        let comm = comm.ok_or_else(|| Error::Transport("MPI put this rank into no group".into()))?;
+        let comm = comm.ok_or_else(|| Error::transport("MPI put this rank into no group"))?;
         let mut names = vec![0; comm.size()];
         comm.all_gather(&[self.nodes[self.rank()] as u64], &mut names).map_err(wrapped)?;
         let (nodes, control, flights) = (number_nodes(&names), OnceLock::new(), AtomicUsize::new(0));
@@ -128,7 +128,7 @@ impl Transport for Member {
         self.control()?.barrier().map_err(|Gone(rank)| {
             let message = format!("the process of rank {rank} has ended");
             self.fail(&message);
-            Error::Transport(message)
+            Error::transport(message)
         })
     }
 
@@ -163,7 +163,7 @@ impl Transport for Member {
 
     fn share(&self) -> Result<()> {
         let control = Control::new(self.house()?, &self.comm)?;
-        self.control.set(control).map_err(|_| Error::Transport("made ready to share twice".into()))
+        self.control.set(control).map_err(|_| Error::transport("made ready to share twice"))
     }
 
     fn lends_all(&self) -> bool {

@@ -136,9 +136,8 @@ impl NodeShared {
                 Ok(RegionRef { house: self.clone(), region })
             }
             (_, NO_MEMORY) => Err(Error::Memory { bytes: agreed[1] as usize, what }),
-            _ => Err(Error::Transport(
-                "the ranks of a node cannot map each other's memory (/proc of the others is out of reach)"
-                    .into(),
+            _ => Err(Error::transport(
+                "the ranks of a node cannot map each other's memory (/proc of the others is out of reach)",
             )),
         }
     }

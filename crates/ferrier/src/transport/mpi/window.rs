@@ -36,7 +36,7 @@ impl Remote {
 
     fn with<R>(&self, work: impl FnOnce(&ferrier_mpi::Window) -> ferrier_mpi::Result<R>) -> Result<R> {
         let guard: MutexGuard<'_, _> = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        let window = guard.as_ref().ok_or_else(|| crate::Error::Transport("a window that is gone".into()))?;
+        let window = guard.as_ref().ok_or_else(|| crate::Error::transport("a window that is gone"))?;
         work(window).map_err(wrapped)
     }
 }

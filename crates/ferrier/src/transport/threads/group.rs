@@ -209,7 +209,7 @@ impl Member {
         let things: Vec<Arc<T>> = all.into_iter().filter_map(|thing| thing?.downcast::<T>().ok()).collect();
         match things.len() == size {
             true => Ok(things),
-            false => Err(Error::Transport("ranks make different things at once".into())),
+            false => Err(Error::transport("ranks make different things at once")),
         }
     }
 
@@ -239,7 +239,7 @@ impl Member {
                 Error::RankLeft { rank, waiting: self.group.members[self.rank], message }
             }
             Some(other) => other,
-            None => Error::Transport("the group failed".into()),
+            None => Error::transport("the group failed"),
         }
     }
 }

@@ -93,10 +93,11 @@ impl Ranks {
                 match std::thread::Builder::new().name(format!("rank {rank}")).spawn_scoped(scope, body) {
                     Ok(handle) => handles.push(handle),
                     Err(error) => {
-                        let error = Error::Transport(format!(
+                        let error = Error::transport(format!(
                             "rank {rank} of {} could not be started as a thread: {error}",
                             self.count
-                        ));
+                        ))
+                        .caused_by(error);
                         world.fail(error.clone());
                         outcomes.push(Err(error));
                         break;
@@ -104,7 +105,7 @@ impl Ranks {
                 }
             }
             for handle in handles {
-                outcomes.push(handle.join().unwrap_or_else(|_| Err(Error::Transport("a rank died".into()))));
+                outcomes.push(handle.join().unwrap_or_else(|_| Err(Error::transport("a rank died"))));
             }
         });
         let cause =

@@ -93,7 +93,7 @@ impl Air {
                 (rank, peer, own.len_to(peer), side.len_from(rank)),
             ] {
                 if sends != expects {
-                    return Err(Error::Transport(format!(
+                    return Err(Error::transport(format!(
                         "rank {to} waits for {expects} bytes from rank {from}, which sends {sends}"
                     )));
                 }
@@ -206,7 +206,7 @@ impl Transfer for Air {
     ) -> Result<()> {
         let mut state = lock(&self.state);
         if state.aloft {
-            return Err(Error::Transport("an exchange was started that is in flight".into()));
+            return Err(Error::transport("an exchange was started that is in flight"));
         }
         self.member.check(|_| false)?;
         state.round += 1;

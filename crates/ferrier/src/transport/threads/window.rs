@@ -26,7 +26,7 @@ impl Memory {
     fn reach(&self, at: usize, len: usize) -> Result<*mut u8> {
         let have = self.bytes.len() * size_of::<f64>();
         if at.checked_add(len).is_none_or(|end| end > have) {
-            return Err(Error::Transport(format!("{len} bytes at {at} of a window of {have}")));
+            return Err(Error::transport(format!("{len} bytes at {at} of a window of {have}")));
         }
         Ok(self.bytes.as_ptr().cast::<u8>().wrapping_add(at))
     }
