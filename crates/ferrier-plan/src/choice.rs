@@ -152,7 +152,8 @@ pub struct Choice {
     /// Whether lines whose elements lie far apart are taken along, in copies,
     /// while those before them are transformed; by default where a core's
     /// second-level cache has few places for them.
-    pub pockets: Option<bool>,
+    #[serde(rename = "pockets")]
+    pub staging: Option<bool>,
     /// Threads inside each rank; by default those of the communicator, or
     /// fewer where there is too little work for them.
     pub threads: Option<usize>,

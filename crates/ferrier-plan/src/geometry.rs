@@ -1,6 +1,6 @@
 //! Where the elements of an array lie in memory.
 
-use crate::recipe::State;
+use crate::recipe::Distribution;
 use crate::{Box3, MemoryUse, Order};
 
 /// The memory of one rank's part of an array, in numbers (a complex element
@@ -39,8 +39,8 @@ impl Geometry {
 
     /// Strides that no cache maps to a handful of its sets: rows and planes
     /// are never a multiple of 4 KiB apart. Rows begin with cache lines, or
-    /// (`tight`, where they would not by themselves) follow each other in planes that do.
-    pub fn spread(part: Box3, order: Order, real: bool, number: usize, tight: bool) -> Geometry {
+    /// (`packed_rows`, where they would not by themselves) follow each other in planes that do.
+    pub fn spread(part: Box3, order: Order, real: bool, number: usize, packed_rows: bool) -> Geometry {
         let [slow, mid, fast] = order.axes();
         let shape = part.shape();
         let line = 64 / number;
@@ -52,18 +52,24 @@ impl Geometry {
         let mut strides = [0; 3];
         strides[fast] = width(real);
         let row = shape[fast] * width(real);
-        let tight = tight && !row.is_multiple_of(line) && (row * shape[mid]).is_multiple_of(line);
+        let packed_rows = packed_rows && !row.is_multiple_of(line) && (row * shape[mid]).is_multiple_of(line);
         // Rows of one element are none: those of columns lie side by side.
-        strides[mid] = if shape[fast] == 1 || tight { row } else { widen(row) };
+        strides[mid] = if shape[fast] == 1 || packed_rows { row } else { widen(row) };
         strides[slow] = widen(strides[mid] * shape[mid]);
         Geometry { part, strides, volume: strides[slow] * shape[slow] }
     }
 
     /// Of a work array.
-    pub fn work(state: &State, rank: usize, number: usize, memory: MemoryUse, tight: bool) -> Geometry {
+    pub fn work(
+        state: &Distribution,
+        rank: usize,
+        number: usize,
+        memory: MemoryUse,
+        packed_rows: bool,
+    ) -> Geometry {
         let (part, order) = (state.layout.boxes()[rank], state.layout.order());
         match memory {
-            MemoryUse::Fast => Geometry::spread(part, order, state.real, number, tight),
+            MemoryUse::Fast => Geometry::spread(part, order, state.real, number, packed_rows),
             MemoryUse::Small => Geometry::dense(part, order, state.real),
         }
     }
@@ -137,9 +143,9 @@ mod tests {
         assert_eq!(spread([4, 256, 1]), [520, 2, 2]);
         assert_eq!(spread([4, 3, 5]), [48, 16, 2]);
         // Tight rows follow each other where planes fill cache lines, and only where rows do not.
-        let tight = |shape: [usize; 3]| Geometry::spread(part(shape), Order::C, false, 8, true).strides;
-        assert_eq!(tight([4, 4, 5]), [40, 10, 2]);
-        assert_eq!(tight([4, 3, 5]), spread([4, 3, 5]));
-        assert_eq!(tight([4, 4, 8]), spread([4, 4, 8]));
+        let packed_rows = |shape: [usize; 3]| Geometry::spread(part(shape), Order::C, false, 8, true).strides;
+        assert_eq!(packed_rows([4, 4, 5]), [40, 10, 2]);
+        assert_eq!(packed_rows([4, 3, 5]), spread([4, 3, 5]));
+        assert_eq!(packed_rows([4, 4, 8]), spread([4, 4, 8]));
     }
 }

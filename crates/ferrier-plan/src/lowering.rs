@@ -5,20 +5,20 @@ use std::ops::Range;
 use serde::{Deserialize, Serialize};
 
 use crate::geometry::{Base, Geometry, Piece, width};
-use crate::messages::{Encoding, ExchangeBuffers, Staged, Volumes};
-use crate::order::{BufferCycle, Part};
-use crate::recipe::State;
+use crate::messages::{EncodedSegment, Encoding, ExchangeBuffers, Volumes};
+use crate::order::{BufferCycle, PassPart};
+use crate::recipe::Distribution;
 use crate::schedule::{ArraySlot, End, Pass, Reshape, Schedule};
 use crate::tiles::Tiles;
 use crate::{Box3, MemoryUse};
 
 /// How passes handle memory: what changes their speed and nothing else.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
-pub struct Handling {
+pub struct MemoryPolicy {
     /// Are the arrays so large that what is stored is better written past the caches?
     pub stream: bool,
     /// Are lines that come from afar taken along while others are transformed?
-    pub pockets: bool,
+    pub staging: bool,
     /// Lines in a block, where somebody wants to say.
     pub block: Option<usize>,
 }
@@ -29,23 +29,23 @@ pub struct RankContext<'a> {
     pub ranks: usize,
     pub batch: usize,
     /// Bytes of a number.
-    pub number: usize,
+    pub scalar_bytes: usize,
     pub memory: MemoryUse,
     pub in_place: bool,
-    pub handling: Handling,
+    pub memory_policy: MemoryPolicy,
     pub halved: Option<usize>,
     /// Do rows of work arrays follow each other? Backward they are stored to by passes of lines side by side,
     /// whose blocks then go on from row to row.
-    pub tight: bool,
+    pub packed_rows: bool,
     /// How the reshapes are cut, how they take turns, and a mover for every tile.
     pub cuts: &'a [Tiles],
-    pub turns: BufferCycle,
+    pub cycle: BufferCycle,
     pub exchanges: &'a [&'a ExchangeBuffers],
     /// How parts are encoded, if they are.
     pub encoding: Option<&'a Encoding>,
 }
 
-/// The areas of the workspaces, in numbers: where they begin on every rank.
+/// The workspace of the workspaces, in numbers: where they begin on every rank.
 /// Those of other ranks count only where a schedule reaches them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WorkspaceLayout {
@@ -53,13 +53,13 @@ pub struct WorkspaceLayout {
     pub slots: Vec<Vec<usize>>,
     /// What stays on a rank, or on its node: reshapes take turns, because one
     /// is stored while the last is loaded, and in tiles also those before it.
-    pub keep: Vec<Vec<usize>>,
+    pub local: Vec<Vec<usize>>,
     /// Send and receive buffers, in turns as well.
     pub buffers: [Vec<Vec<usize>>; 2],
     /// Where this rank's values lie before they are encoded and after they were
     /// decoded, in the same turns.
-    pub stages: [Vec<usize>; 2],
-    /// Numbers of work arrays on this rank, and of all areas.
+    pub unencoded: [Vec<usize>; 2],
+    /// Numbers of work arrays on this rank, and of all workspace.
     pub arrays: usize,
     pub total: usize,
 }
@@ -67,16 +67,18 @@ pub struct WorkspaceLayout {
 impl RankContext<'_> {
     /// Numbers rounded up to whole cache lines.
     fn lines(&self, numbers: usize) -> usize {
-        numbers.next_multiple_of(64 / self.number)
+        numbers.next_multiple_of(64 / self.scalar_bytes)
     }
 
     /// Numbers of a work array on a rank, all arrays of the batch together.
-    fn work_len(&self, state: &State, rank: usize) -> usize {
-        self.lines(Geometry::work(state, rank, self.number, self.memory, self.tight).volume * self.batch)
+    fn work_len(&self, state: &Distribution, rank: usize) -> usize {
+        self.lines(
+            Geometry::work(state, rank, self.scalar_bytes, self.memory, self.packed_rows).volume * self.batch,
+        )
     }
 
     /// Lays out the workspace of a schedule.
-    pub fn areas(&self, schedule: &Schedule) -> WorkspaceLayout {
+    pub fn workspace(&self, schedule: &Schedule) -> WorkspaceLayout {
         let mut lens: Vec<Vec<usize>> = Vec::new();
         for end in schedule.passes.iter().flat_map(|pass| [&pass.from, &pass.to]) {
             if let End::Own(ArraySlot::Work(slot), state) | End::Peers(ArraySlot::Work(slot), state) = end {
@@ -96,9 +98,9 @@ impl RankContext<'_> {
         };
         let ranks = || 0..self.ranks;
         let slots = lens.into_iter().map(&mut next).collect();
-        let turns = self.turns;
-        let kept = |turn: usize| ranks().map(|rank| self.kept(schedule, (turn, turns.keep), rank)).collect();
-        let keep: Vec<_> = (0..turns.keep).map(|turn| next(kept(turn))).collect();
+        let turns = self.cycle;
+        let kept = |turn: usize| ranks().map(|rank| self.kept(schedule, (turn, turns.local), rank)).collect();
+        let keep: Vec<_> = (0..turns.local).map(|turn| next(kept(turn))).collect();
         let arrays = keep[0][self.rank];
         let mut side = |side: usize| -> Vec<Vec<usize>> {
             let of = |turn, rank| self.buffer(rank, side, turn);
@@ -110,12 +112,12 @@ impl RankContext<'_> {
             (0..turns.buffers[side]).map(|turn| next(of(turn))[self.rank]).collect()
         };
         let stages = [stage(0), stage(1)];
-        WorkspaceLayout { slots, keep, buffers, stages, arrays, total: at[self.rank] }
+        WorkspaceLayout { slots, local: keep, buffers, unencoded: stages, arrays, total: at[self.rank] }
     }
 
     /// Is what goes from a rank to another encoded?
-    fn is_coded(&self, from: usize, to: usize) -> bool {
-        self.encoding.is_some_and(|encoding| encoding.is_coded(from, to))
+    fn is_encoded(&self, from: usize, to: usize) -> bool {
+        self.encoding.is_some_and(|encoding| encoding.is_encoded(from, to))
     }
 
     /// Numbers that a tile carries from a rank to another.
@@ -130,7 +132,7 @@ impl RankContext<'_> {
     fn stage_len(&self, reshape: &Reshape, number: usize, tile: usize, side: usize, peers: usize) -> usize {
         let part = |peer: usize| {
             let (from, to) = if side == 0 { (self.rank, peer) } else { (peer, self.rank) };
-            match self.is_coded(from, to) {
+            match self.is_encoded(from, to) {
                 true => self.lines(self.numbers(reshape, number, tile, from, to)),
                 false => 0,
             }
@@ -154,7 +156,7 @@ impl RankContext<'_> {
             if self.stage_turns(number, side) { tiles.max().unwrap_or(0) } else { tiles.sum() }
         };
         match self.encoding {
-            Some(_) => (turn..self.cuts.len()).step_by(self.turns.buffers[side]).map(of).max().unwrap_or(0),
+            Some(_) => (turn..self.cuts.len()).step_by(self.cycle.buffers[side]).map(of).max().unwrap_or(0),
             None => 0,
         }
     }
@@ -162,7 +164,7 @@ impl RankContext<'_> {
     /// Where the stage of a part begins.
     fn stage_at(
         &self,
-        areas: &WorkspaceLayout,
+        workspace: &WorkspaceLayout,
         reshape: &Reshape,
         number: usize,
         tile: usize,
@@ -173,29 +175,36 @@ impl RankContext<'_> {
             true => 0,
             false => (0..tile).map(|tile| self.stage_len(reshape, number, tile, side, self.ranks)).sum(),
         };
-        areas.stages[side][number % areas.stages[side].len()]
+        workspace.unencoded[side][number % workspace.unencoded[side].len()]
             + before
             + self.stage_len(reshape, number, tile, side, peer)
     }
 
     /// The parts of a tile that are encoded (side 0) or decoded (1).
-    pub fn staged(
+    pub fn encoded_segments(
         &self,
-        areas: &WorkspaceLayout,
+        workspace: &WorkspaceLayout,
         reshape: &Reshape,
         number: usize,
         tile: usize,
         side: usize,
-    ) -> Vec<Staged> {
+    ) -> Vec<EncodedSegment> {
         let exchange = &self.exchanges[self.exchange(number, tile)];
         let places = if side == 0 { &exchange.send } else { &exchange.recv };
         let part = |peer: usize| {
             let (from, to) = if side == 0 { (self.rank, peer) } else { (peer, self.rank) };
             let numbers = self.numbers(reshape, number, tile, from, to);
             let holder = self.holder(exchange, side, peer);
-            let bytes = self.tile_at(areas, number, tile, holder, side) * self.number + places.at[peer];
-            let stage = self.stage_at(areas, reshape, number, tile, side, peer);
-            (self.is_coded(from, to) && numbers > 0).then_some(Staged { peer, stage, numbers, holder, bytes })
+            let bytes = self.tile_at(workspace, number, tile, holder, side) * self.scalar_bytes
+                + places.offsets[peer];
+            let stage = self.stage_at(workspace, reshape, number, tile, side, peer);
+            (self.is_encoded(from, to) && numbers > 0).then_some(EncodedSegment {
+                peer,
+                scalar_offset: stage,
+                scalars: numbers,
+                holder,
+                byte_offset: bytes,
+            })
         };
         (0..self.ranks).filter_map(part).collect()
     }
@@ -222,7 +231,7 @@ impl RankContext<'_> {
             // Only this rank's are known, and needed.
             _ => [exchange.send.len, exchange.recv.len][side],
         };
-        self.lines(bytes.div_ceil(self.number))
+        self.lines(bytes.div_ceil(self.scalar_bytes))
     }
 
     /// Numbers of a rank's send (0) or receive (1) buffers for the reshapes of one turn.
@@ -230,20 +239,20 @@ impl RankContext<'_> {
         let of = |reshape: usize| -> usize {
             (0..self.cuts[reshape].count()).map(|tile| self.tile_len(reshape, tile, rank, side)).sum()
         };
-        (turn..self.cuts.len()).step_by(self.turns.buffers[side]).map(of).max().unwrap_or(0)
+        (turn..self.cuts.len()).step_by(self.cycle.buffers[side]).map(of).max().unwrap_or(0)
     }
 
     /// Where the send (0) or receive (1) buffer of a tile begins.
     pub fn tile_at(
         &self,
-        areas: &WorkspaceLayout,
+        workspace: &WorkspaceLayout,
         reshape: usize,
         tile: usize,
         rank: usize,
         side: usize,
     ) -> usize {
         let before: usize = (0..tile).map(|tile| self.tile_len(reshape, tile, rank, side)).sum();
-        let turns = &areas.buffers[side];
+        let turns = &workspace.buffers[side];
         turns[reshape % turns.len()][rank] + before
     }
 
@@ -271,22 +280,24 @@ impl RankContext<'_> {
     /// Where in `from`'s workspace the part for `to` lies, which is on its node.
     fn kept_at(
         &self,
-        areas: &WorkspaceLayout,
+        workspace: &WorkspaceLayout,
         reshape: &Reshape,
         number: usize,
         from: usize,
         to: usize,
     ) -> usize {
         let before = (0..to).filter(|&peer| self.near(number, from, peer));
-        areas.keep[number % areas.keep.len()][from]
+        workspace.local[number % workspace.local.len()][from]
             + before.map(|peer| self.kept_part(reshape, from, peer)).sum::<usize>()
     }
 
     /// The memory of `rank`'s part of an array.
-    pub fn geometry(&self, home: ArraySlot, state: &State, rank: usize) -> Geometry {
+    pub fn geometry(&self, home: ArraySlot, state: &Distribution, rank: usize) -> Geometry {
         let (part, order) = (state.layout.boxes()[rank], state.layout.order());
         match home {
-            ArraySlot::Work(_) => Geometry::work(state, rank, self.number, self.memory, self.tight),
+            ArraySlot::Work(_) => {
+                Geometry::work(state, rank, self.scalar_bytes, self.memory, self.packed_rows)
+            }
             _ if self.in_place && state.real && padded_rows(state, self.halved) => {
                 Geometry::padded_real(part, order)
             }
@@ -296,9 +307,9 @@ impl RankContext<'_> {
 
     fn array_piece(
         &self,
-        areas: &WorkspaceLayout,
+        workspace: &WorkspaceLayout,
         home: ArraySlot,
-        state: &State,
+        state: &Distribution,
         rank: usize,
         (domain, arrays): (&Box3, &Range<usize>),
     ) -> Option<Piece> {
@@ -307,7 +318,7 @@ impl RankContext<'_> {
         let (base, start) = match home {
             ArraySlot::In => (Base::In, 0),
             ArraySlot::Out => (Base::Out, 0),
-            ArraySlot::Work(slot) => (Base::Work, areas.slots[slot][rank]),
+            ArraySlot::Work(slot) => (Base::Work, workspace.slots[slot][rank]),
         };
         (!region.is_empty()).then(|| Piece {
             region,
@@ -324,24 +335,26 @@ impl RankContext<'_> {
     pub fn pieces(
         &self,
         schedule: &Schedule,
-        areas: &WorkspaceLayout,
+        workspace: &WorkspaceLayout,
         end: &End,
         domain: (&Box3, &Range<usize>),
         side: MessageEnd,
     ) -> Vec<Piece> {
         match end {
             End::Own(home, state) => {
-                self.array_piece(areas, *home, state, self.rank, domain).into_iter().collect()
+                self.array_piece(workspace, *home, state, self.rank, domain).into_iter().collect()
             }
             End::Peers(home, state) => (0..self.ranks)
-                .filter_map(|rank| self.array_piece(areas, *home, state, rank, domain))
+                .filter_map(|rank| self.array_piece(workspace, *home, state, rank, domain))
                 .collect(),
-            End::Message(number) => self.message_pieces(&schedule.reshapes[*number], areas, *number, side),
+            End::Message(number) => {
+                self.message_pieces(&schedule.reshapes[*number], workspace, *number, side)
+            }
         }
     }
 
     /// What is left of a box of a pass in a part of it.
-    pub fn part_of(&self, schedule: &Schedule, pass: &Pass, part: Part, whole: &Box3) -> Box3 {
+    pub fn part_of(&self, schedule: &Schedule, pass: &Pass, part: PassPart, whole: &Box3) -> Box3 {
         let mut left = *whole;
         let mut narrow = |axis: usize, tile: Box3| {
             left.lo[axis] = left.lo[axis].max(tile.lo[axis]);
@@ -358,15 +371,15 @@ impl RankContext<'_> {
         left
     }
 
-    /// The arrays of a lot.
-    pub fn arrays(&self, lot: usize) -> Range<usize> {
-        self.cuts.first().map_or(0..self.batch, |cut| cut.arrays_of(lot))
+    /// The arrays of a batch_chunk.
+    pub fn arrays(&self, batch_chunk: usize) -> Range<usize> {
+        self.cuts.first().map_or(0..self.batch, |cut| cut.arrays_of(batch_chunk))
     }
 
     fn message_pieces(
         &self,
         reshape: &Reshape,
-        areas: &WorkspaceLayout,
+        workspace: &WorkspaceLayout,
         number: usize,
         side: MessageEnd,
     ) -> Vec<Piece> {
@@ -384,31 +397,34 @@ impl RankContext<'_> {
             };
             if self.near(number, self.rank, peer) {
                 let part = from[source].intersect(&to[target]);
-                let first = self.cuts[number].arrays_of(side.lot).start * part.volume() * width(reshape.real);
-                push(part, source, self.kept_at(areas, reshape, number, source, target) + first);
+                let first =
+                    self.cuts[number].arrays_of(side.batch_chunk).start * part.volume() * width(reshape.real);
+                push(part, source, self.kept_at(workspace, reshape, number, source, target) + first);
                 continue;
             }
             let along = self.cuts[number].along;
-            let tiles = side.tile.map_or(side.lot * along..(side.lot + 1) * along, |tile| tile..tile + 1);
+            let tiles = side
+                .tile
+                .map_or(side.batch_chunk * along..(side.batch_chunk + 1) * along, |tile| tile..tile + 1);
             for tile in tiles {
                 let which = usize::from(!side.sending);
                 let region = self.cuts[number].between(&from[source], &to[target], tile);
-                if self.is_coded(source, target) {
-                    let at = self.stage_at(areas, reshape, number, tile, which, peer);
+                if self.is_encoded(source, target) {
+                    let at = self.stage_at(workspace, reshape, number, tile, which, peer);
                     push(region, self.rank, at);
                     continue;
                 }
                 let exchange = &self.exchanges[self.exchange(number, tile)];
                 let places = if side.sending { &exchange.send } else { &exchange.recv };
                 let holder = self.holder(exchange, which, peer);
-                let at = self.tile_at(areas, number, tile, holder, which);
+                let at = self.tile_at(workspace, number, tile, holder, which);
                 match &exchange.remote {
                     // It is loaded where its sender stored it.
                     Some(remote) if !side.sending => {
-                        let at = self.tile_at(areas, number, tile, peer, 0);
-                        push(region, peer, at + remote.at[peer] / self.number);
+                        let at = self.tile_at(workspace, number, tile, peer, 0);
+                        push(region, peer, at + remote.offsets[peer] / self.scalar_bytes);
                     }
-                    _ => push(region, holder, at + places.at[peer] / self.number),
+                    _ => push(region, holder, at + places.offsets[peer] / self.scalar_bytes),
                 }
             }
         }
@@ -416,16 +432,16 @@ impl RankContext<'_> {
     }
 }
 
-/// Which end of a reshape, which lot of arrays, and which tile of it (`None`: all).
+/// Which end of a reshape, which batch_chunk of arrays, and which tile of it (`None`: all).
 #[derive(Clone, Copy, Debug)]
 pub struct MessageEnd {
     pub sending: bool,
-    pub lot: usize,
+    pub batch_chunk: usize,
     pub tile: Option<usize>,
 }
 
 /// Do real rows lie along the halved axis, whole, so that they can be padded?
-pub fn padded_rows(state: &State, halved: Option<usize>) -> bool {
+pub fn padded_rows(state: &Distribution, halved: Option<usize>) -> bool {
     halved.is_some_and(|axis| state.layout.order().fastest() == axis && state.layout.is_whole(axis))
 }
 
@@ -449,7 +465,9 @@ pub fn volumes(
         false => cut.between(&from[source], &to[target], tile).volume() * element,
     });
     let pairs = table(&|source, target| match encoding {
-        Some(encoding) if encoding.is_coded(source, target) => encoding.part(numbers[source][target]),
+        Some(encoding) if encoding.is_encoded(source, target) => {
+            encoding.segment_bytes(numbers[source][target])
+        }
         _ => numbers[source][target] * number,
     });
     Volumes {
@@ -458,7 +476,7 @@ pub fn volumes(
         largest: pairs.iter().flatten().copied().max().unwrap_or(0),
         pairs,
         reshape: 0,
-        coded: encoding.map(|encoding| encoding.coded(&numbers)),
-        staged: false,
+        encoded: encoding.map(|encoding| encoding.chunks(&numbers)),
+        via_host: false,
     }
 }

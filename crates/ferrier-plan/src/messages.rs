@@ -21,26 +21,26 @@ pub struct Volumes {
     /// fly together have one number.
     pub reshape: usize,
     /// How parts are encoded, if they are.
-    pub coded: Option<Coded>,
+    pub encoded: Option<EncodedChunks>,
     /// Must parts be brought, because buffers only stand in for a device's
     /// memory? Otherwise they may be loaded where they are.
-    pub staged: bool,
+    pub via_host: bool,
 }
 
 impl Volumes {
     /// Are lengths known only when parts have been encoded?
     pub fn vary(&self) -> bool {
-        self.coded.as_ref().is_some_and(|coded| coded.varies)
+        self.encoded.as_ref().is_some_and(|coded| coded.varies)
     }
 }
 
 /// How the parts of a reshape are encoded: as chunks, one after the other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Coded {
+pub struct EncodedChunks {
     /// Bytes that a whole chunk takes at most, with its length where that varies.
     pub slot: usize,
     /// Do lengths depend on the data? Then each chunk comes after its length
-    /// ([`LENGTH`] bytes), and a part ends with a length of 0.
+    /// ([`LENGTH_BYTES`] bytes), and a part ends with a length of 0.
     pub varies: bool,
     /// Chunks of the part from each rank to each, by sender; 0 where it is
     /// empty or not encoded.
@@ -48,17 +48,17 @@ pub struct Coded {
 }
 
 /// Bytes of the length of a chunk.
-pub const LENGTH: usize = 4;
+pub const LENGTH_BYTES: usize = 4;
 
 /// Scalars of a chunk: enough that headers do not matter, few enough that a
 /// chunk and its bytes stay in the first caches.
-pub const CHUNK: usize = 4096;
+pub const CHUNK_SCALARS: usize = 4096;
 
 /// Where each rank's part lies in one of the two buffers of a reshape; in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferLayout {
     /// Where the part of each rank begins.
-    pub at: Vec<usize>,
+    pub offsets: Vec<usize>,
     /// Length of the buffer.
     pub len: usize,
 }
@@ -83,7 +83,7 @@ pub struct NodeSharing {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteBuffers {
     /// Where in each rank's send buffer the part for this rank begins; in bytes.
-    pub at: Vec<usize>,
+    pub offsets: Vec<usize>,
     /// The length of each rank's send buffer.
     pub lens: Vec<usize>,
 }
@@ -155,22 +155,22 @@ pub fn packed(lens: &[usize]) -> BufferLayout {
         len += part;
         len - part
     };
-    let at = lens.iter().map(|&part| after(part)).collect();
-    BufferLayout { at, len }
+    let offsets = lens.iter().map(|&part| after(part)).collect();
+    BufferLayout { offsets, len }
 }
 
 /// The loans of parts that every rank lays one after the other.
 pub fn packed_remote(volumes: &Volumes, rank: usize) -> RemoteBuffers {
     let places: Vec<BufferLayout> = volumes.pairs.iter().map(|lens| packed(lens)).collect();
-    let at = places.iter().map(|places| places.at[rank]).collect();
-    RemoteBuffers { at, lens: places.iter().map(|places| places.len).collect() }
+    let offsets = places.iter().map(|places| places.offsets[rank]).collect();
+    RemoteBuffers { offsets, lens: places.iter().map(|places| places.len).collect() }
 }
 
 /// Which parts are encoded and how much room they take.
 #[derive(Clone)]
 pub struct Encoding {
     /// Bytes of a chunk of so many numbers at most.
-    most: Arc<dyn Fn(usize) -> usize + Send + Sync>,
+    max_bytes: Arc<dyn Fn(usize) -> usize + Send + Sync>,
     pub varies: bool,
     /// Parts between ranks of one node are left alone, if this is `Some`.
     nodes: Option<Vec<usize>>,
@@ -183,68 +183,68 @@ impl Encoding {
         varies: bool,
         nodes: Option<Vec<usize>>,
     ) -> Encoding {
-        Encoding { most: max_bytes, varies, nodes }
+        Encoding { max_bytes, varies, nodes }
     }
 
     /// Is what goes from a rank to another encoded?
-    pub fn is_coded(&self, from: usize, to: usize) -> bool {
+    pub fn is_encoded(&self, from: usize, to: usize) -> bool {
         from != to && self.nodes.as_ref().is_none_or(|nodes| nodes[from] != nodes[to])
     }
 
     /// Bytes of a chunk of so many scalars at most, its length not included.
     pub fn max_bytes(&self, scalars: usize) -> usize {
-        (self.most)(scalars)
+        (self.max_bytes)(scalars)
     }
 
     /// Bytes of a chunk at most, its length included.
-    pub fn chunk(&self, numbers: usize) -> usize {
-        self.head() + (self.most)(numbers)
+    pub fn chunk_bytes(&self, numbers: usize) -> usize {
+        self.header_bytes() + (self.max_bytes)(numbers)
     }
 
-    pub fn head(&self) -> usize {
-        if self.varies { LENGTH } else { 0 }
+    pub fn header_bytes(&self) -> usize {
+        if self.varies { LENGTH_BYTES } else { 0 }
     }
 
     /// Bytes of a part of so many numbers at most: its chunks, its end.
     /// Whole words, so that what comes after it is aligned.
-    pub fn part(&self, numbers: usize) -> usize {
-        let (whole, rest) = (numbers / CHUNK, numbers % CHUNK);
-        let last = if rest > 0 { self.chunk(rest) } else { 0 };
-        let end = if numbers > 0 { self.head() } else { 0 };
-        (whole * self.chunk(CHUNK) + last + end).next_multiple_of(8)
+    pub fn segment_bytes(&self, numbers: usize) -> usize {
+        let (whole, rest) = (numbers / CHUNK_SCALARS, numbers % CHUNK_SCALARS);
+        let last = if rest > 0 { self.chunk_bytes(rest) } else { 0 };
+        let end = if numbers > 0 { self.header_bytes() } else { 0 };
+        (whole * self.chunk_bytes(CHUNK_SCALARS) + last + end).next_multiple_of(8)
     }
 
     /// What a mover must know of parts of so many numbers, by sender.
-    pub fn coded(&self, numbers: &[Vec<usize>]) -> Coded {
-        let chunks = |from: usize, to: usize| match self.is_coded(from, to) {
-            true => numbers[from][to].div_ceil(CHUNK),
+    pub fn chunks(&self, numbers: &[Vec<usize>]) -> EncodedChunks {
+        let chunks = |from: usize, to: usize| match self.is_encoded(from, to) {
+            true => numbers[from][to].div_ceil(CHUNK_SCALARS),
             false => 0,
         };
         let row = |from: usize| (0..numbers.len()).map(|to| chunks(from, to)).collect();
         let chunks = (0..numbers.len()).map(row).collect();
-        Coded { slot: self.chunk(CHUNK), varies: self.varies, chunks }
+        EncodedChunks { slot: self.chunk_bytes(CHUNK_SCALARS), varies: self.varies, chunks }
     }
 }
 
 /// A part that is encoded: its stage and its bytes.
 #[derive(Clone, Copy, Debug)]
-pub struct Staged {
+pub struct EncodedSegment {
     pub peer: usize,
     /// In this rank's work area, in numbers.
-    pub stage: usize,
-    pub numbers: usize,
+    pub scalar_offset: usize,
+    pub scalars: usize,
     /// In whose work area the bytes lie, and where, in bytes.
     pub holder: usize,
-    pub bytes: usize,
+    pub byte_offset: usize,
 }
 
-impl Staged {
+impl EncodedSegment {
     pub fn chunks(&self) -> usize {
-        self.numbers.div_ceil(CHUNK)
+        self.scalars.div_ceil(CHUNK_SCALARS)
     }
 
     /// The numbers of a chunk, counted from the first of the part.
     pub fn chunk(&self, chunk: usize) -> Range<usize> {
-        chunk * CHUNK..self.numbers.min((chunk + 1) * CHUNK)
+        chunk * CHUNK_SCALARS..self.scalars.min((chunk + 1) * CHUNK_SCALARS)
     }
 }

@@ -40,41 +40,45 @@ pub enum Keep {
 /// Neighbours: elements `at..at + len` of an array's axis are elements
 /// `line..line + len` of the line that is transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
+pub struct IndexRun {
     pub at: usize,
     pub line: usize,
     pub len: usize,
 }
 
-impl Run {
+impl IndexRun {
     /// All of a line.
-    pub fn whole(len: usize) -> Vec<Run> {
-        vec![Run { at: 0, line: 0, len }]
+    pub fn whole(len: usize) -> Vec<IndexRun> {
+        vec![IndexRun { at: 0, line: 0, len }]
     }
 }
 
 /// How many elements an array has of a line.
-pub fn held(runs: &[Run]) -> usize {
+pub fn total_len(runs: &[IndexRun]) -> usize {
     runs.iter().map(|run| run.len).sum()
 }
 
 impl Keep {
     /// The modes of an axis of `n` points that are kept.
-    pub fn runs(self, kind: Kind, n: usize) -> Vec<Run> {
+    pub fn runs(self, kind: Kind, n: usize) -> Vec<IndexRun> {
         match self {
-            Keep::All => Run::whole(kind.modes(n)),
-            Keep::Range(from, to) => vec![Run { at: 0, line: from, len: to.saturating_sub(from) }],
+            Keep::All => IndexRun::whole(kind.modes(n)),
+            Keep::Range(from, to) => vec![IndexRun { at: 0, line: from, len: to.saturating_sub(from) }],
             Keep::Lowest(m) => match kind {
                 Kind::Complex => {
                     let (low, high) = (m.div_ceil(2), m / 2);
                     let both = [
-                        Run { at: 0, line: 0, len: low },
-                        Run { at: low, line: n.saturating_sub(high), len: high },
+                        IndexRun { at: 0, line: 0, len: low },
+                        IndexRun { at: low, line: n.saturating_sub(high), len: high },
                     ];
                     // Runs that touch are one.
-                    if m == n { Run::whole(n) } else { both.into_iter().filter(|run| run.len > 0).collect() }
+                    if m == n {
+                        IndexRun::whole(n)
+                    } else {
+                        both.into_iter().filter(|run| run.len > 0).collect()
+                    }
                 }
-                _ => Run::whole(kind.modes(m)),
+                _ => IndexRun::whole(kind.modes(m)),
             },
         }
     }
@@ -101,7 +105,7 @@ impl Keep {
 }
 
 /// The modes that an array holds of an axis; with a sphere those of the box around it.
-pub fn modes(keep: Keep, sphere: Option<Radii>, axis: usize, kind: Kind, n: usize) -> Vec<Run> {
+pub fn modes(keep: Keep, sphere: Option<Radii>, axis: usize, kind: Kind, n: usize) -> Vec<IndexRun> {
     match sphere {
         Some(radii) => within(kind, n, radii.get()[axis] as usize, None),
         None => keep.runs(kind, n),
@@ -110,18 +114,18 @@ pub fn modes(keep: Keep, sphere: Option<Radii>, axis: usize, kind: Kind, n: usiz
 
 /// The modes of an axis whose frequency is at most `most`; in an array that
 /// holds `held` modes, where it holds more.
-fn within(kind: Kind, n: usize, most: usize, held: Option<usize>) -> Vec<Run> {
+fn within(kind: Kind, n: usize, most: usize, held: Option<usize>) -> Vec<IndexRun> {
     if kind != Kind::Complex {
-        return Run::whole((most + 1).min(kind.modes(n)));
+        return IndexRun::whole((most + 1).min(kind.modes(n)));
     }
     let (positive, negative) = (most.min((n - 1) / 2) + 1, most.min(n / 2));
     let held = held.unwrap_or(positive + negative);
     if positive + negative == n {
-        return Run::whole(n);
+        return IndexRun::whole(n);
     }
     let both = [
-        Run { at: 0, line: 0, len: positive },
-        Run { at: held - negative, line: n - negative, len: negative },
+        IndexRun { at: 0, line: 0, len: positive },
+        IndexRun { at: held - negative, line: n - negative, len: negative },
     ];
     both.into_iter().filter(|run| run.len > 0).collect()
 }
@@ -198,7 +202,7 @@ pub struct Ragged {
     /// The axis along which neighbouring lines lie.
     pub lanes: usize,
     /// What arrays hold, by a line's index on that axis.
-    pub runs: Vec<Vec<Run>>,
+    pub runs: Vec<Vec<IndexRun>>,
     /// Do the parts of all these lines lie one after the other along the
     /// transformed axis? (The other one is of length 1 then.) Otherwise what
     /// is not held lies there as zeros.
@@ -219,7 +223,7 @@ pub struct Columns {
 
 impl Columns {
     pub fn new(radii: Radii, shape: [usize; 3], kinds: [Kind; 3]) -> Columns {
-        let lists = |runs: &[Run]| -> Vec<usize> {
+        let lists = |runs: &[IndexRun]| -> Vec<usize> {
             runs.iter().flat_map(|run| run.line..run.line + run.len).collect()
         };
         let kept = |axis: usize| modes(Keep::All, Some(radii), axis, kinds[axis], shape[axis]);
@@ -231,7 +235,7 @@ impl Columns {
             let mut runs = within(kinds[1], shape[1], radii.highest(1, [0, 0, k2]), None);
             for mode in lists(&runs) {
                 let highest = radii.highest(0, [0, k(1, mode), k2]);
-                along.push(within(kinds[0], shape[0], highest, Some(held(&kept(0)))));
+                along.push(within(kinds[0], shape[0], highest, Some(total_len(&kept(0)))));
             }
             runs.iter_mut().for_each(|run| run.at += start);
             across.push(runs);
@@ -249,7 +253,7 @@ impl Columns {
     }
 
     /// For each column, its places among the kept modes of axes 1 and 2.
-    pub fn places(&self, kept: &[Run]) -> Vec<[usize; 2]> {
+    pub fn places(&self, kept: &[IndexRun]) -> Vec<[usize; 2]> {
         let mut places = Vec::with_capacity(self.count());
         for (two, runs) in self.across.runs.iter().enumerate() {
             for line in runs.iter().flat_map(|run| run.line..run.line + run.len) {
@@ -280,10 +284,10 @@ impl Columns {
 }
 
 /// What transforming an axis forward makes of a layout: of lines modes, or columns.
-pub fn transformed(layout: &Layout, axis: usize, modes: &[Run], columns: Option<&Columns>) -> Layout {
+pub fn transformed(layout: &Layout, axis: usize, modes: &[IndexRun], columns: Option<&Columns>) -> Layout {
     match columns.filter(|_| axis == 1) {
         Some(columns) => layout.map(|part| columns.merged(part)),
-        None => layout.with_axis(axis, held(modes)),
+        None => layout.with_axis(axis, total_len(modes)),
     }
 }
 
@@ -324,7 +328,7 @@ mod tests {
                     all(1).flat_map(|b| all(2).map(move |c| [0, b, c])).filter(|m| inside(*m)).count();
                 assert_eq!(columns.count(), discs, "{shape:?} {radius}");
                 let points = all(0).flat_map(|a| all(1).flat_map(move |b| all(2).map(move |c| [a, b, c])));
-                let held: usize = columns.along.runs.iter().map(|runs| held(runs)).sum();
+                let held: usize = columns.along.runs.iter().map(|runs| total_len(runs)).sum();
                 assert_eq!(held, points.filter(|m| inside(*m)).count(), "{shape:?} {radius}");
                 let whole = Box3::new([0; 3], [5, shape[1], columns.starts.len() - 1]);
                 assert_eq!(columns.apart(&columns.merged(&whole), shape[1]), whole);

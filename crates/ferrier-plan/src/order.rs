@@ -6,11 +6,11 @@ use std::ops::Range;
 use crate::schedule::{Before, End, Schedule};
 use crate::tiles::Tiles;
 
-/// A part of a pass: a lot of arrays, and of that a tile of the reshape it
-/// loads from and one of the reshape it stores to; `None` is all of the lot.
+/// A part of a pass: a batch_chunk of arrays, and of that a tile of the reshape it
+/// loads from and one of the reshape it stores to; `None` is all of the batch_chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Part {
-    pub lot: usize,
+pub struct PassPart {
+    pub batch_chunk: usize,
     pub from: Option<usize>,
     pub to: Option<usize>,
 }
@@ -22,7 +22,7 @@ pub enum Action {
     /// A part of a pass, by its place among all.
     Run {
         pass: usize,
-        part: Part,
+        part: PassPart,
     },
     /// A tile of a reshape.
     Start {
@@ -38,10 +38,11 @@ pub enum Action {
 /// Everything a rank does: what was stored sets out as soon as the window
 /// allows, and what has come is passed on before the next is begun.
 pub fn actions(schedule: &Schedule, cuts: &[Tiles]) -> Vec<Action> {
-    let lots = cuts.first().map_or(1, Tiles::lots);
-    let mut list = List { schedule, cuts, lots, flown: vec![[0; 2]; cuts.len()], actions: Vec::new() };
+    let batch_chunks = cuts.first().map_or(1, Tiles::batch_chunks);
+    let mut list =
+        List { schedule, cuts, batch_chunks, flown: vec![[0; 2]; cuts.len()], actions: Vec::new() };
     if !schedule.passes.is_empty() {
-        (0..lots).for_each(|lot| list.all_of(0, lot..lot + 1));
+        (0..batch_chunks).for_each(|batch_chunk| list.all_of(0, batch_chunk..batch_chunk + 1));
     }
     for reshape in 0..cuts.len() {
         while list.flying(reshape) > 0 {
@@ -53,7 +54,7 @@ pub fn actions(schedule: &Schedule, cuts: &[Tiles]) -> Vec<Action> {
 }
 
 /// Are tiles of different reshapes in flight at once?
-pub fn fly_together(actions: &[Action]) -> bool {
+pub fn in_flight_together(actions: &[Action]) -> bool {
     let mut flying: Vec<usize> = Vec::new();
     actions.iter().any(|action| {
         match action {
@@ -72,7 +73,7 @@ pub fn fly_together(actions: &[Action]) -> bool {
 struct List<'a> {
     schedule: &'a Schedule,
     cuts: &'a [Tiles],
-    lots: usize,
+    batch_chunks: usize,
     /// Of each reshape, how many tiles have started and how many have landed.
     flown: Vec<[usize; 2]>,
     actions: Vec<Action>,
@@ -87,26 +88,26 @@ impl List<'_> {
         }
     }
 
-    fn run(&mut self, pass: usize, lot: usize, from: Option<usize>, to: Option<usize>) {
-        self.actions.push(Action::Run { pass, part: Part { lot, from, to } });
+    fn run(&mut self, pass: usize, batch_chunk: usize, from: Option<usize>, to: Option<usize>) {
+        self.actions.push(Action::Run { pass, part: PassPart { batch_chunk, from, to } });
     }
 
-    /// A pass over lots of which everything is there.
-    fn all_of(&mut self, pass: usize, lots: Range<usize>) {
+    /// A pass over batch_chunks of which everything is there.
+    fn all_of(&mut self, pass: usize, batch_chunks: Range<usize>) {
         if self.schedule.passes[pass].before == Before::Barrier {
             self.actions.push(Action::Barrier);
         }
         match self.target(pass) {
             Some(reshape) if self.cuts[reshape].before => {
                 let along = self.cuts[reshape].along;
-                for tile in lots.start * along..lots.end * along {
+                for tile in batch_chunks.start * along..batch_chunks.end * along {
                     self.run(pass, tile / along, None, Some(tile));
                     self.produce(reshape, tile);
                 }
             }
             _ => {
-                lots.clone().for_each(|lot| self.run(pass, lot, None, None));
-                self.done(pass, lots);
+                batch_chunks.clone().for_each(|batch_chunk| self.run(pass, batch_chunk, None, None));
+                self.done(pass, batch_chunks);
             }
         }
     }
@@ -114,12 +115,12 @@ impl List<'_> {
     /// A pass over a tile that has come.
     fn tile_of(&mut self, pass: usize, fed: usize, tile: usize) {
         let from = self.cuts[fed];
-        let (lot, last) = (tile / from.along, tile % from.along + 1 == from.along);
+        let (batch_chunk, last) = (tile / from.along, tile % from.along + 1 == from.along);
         let target = self.target(pass).filter(|&reshape| self.cuts[reshape].before);
         let Some(reshape) = target else {
-            self.run(pass, lot, Some(tile), None);
+            self.run(pass, batch_chunk, Some(tile), None);
             if last {
-                self.done(pass, lot..lot + 1);
+                self.done(pass, batch_chunk..batch_chunk + 1);
             }
             return;
         };
@@ -127,9 +128,9 @@ impl List<'_> {
         let (start, end) = (tile % from.along * from.size, (tile % from.along + 1) * from.size);
         for at in 0..to.along {
             let (low, high) = (at * to.size, (at + 1) * to.size);
-            let number = lot * to.along + at;
+            let number = batch_chunk * to.along + at;
             if low < end && start < high {
-                self.run(pass, lot, Some(tile), Some(number));
+                self.run(pass, batch_chunk, Some(tile), Some(number));
             }
             // Its last part is stored: in this tile, or there is none after it.
             if (start < high || at + 1 == to.along && last) && (high <= end || last) {
@@ -138,16 +139,16 @@ impl List<'_> {
         }
     }
 
-    /// What follows a pass that is through with some lots.
-    fn done(&mut self, pass: usize, lots: Range<usize>) {
+    /// What follows a pass that is through with some batch_chunks.
+    fn done(&mut self, pass: usize, batch_chunks: Range<usize>) {
         match self.target(pass) {
             Some(reshape) => {
                 let along = self.cuts[reshape].along;
-                for tile in lots.start * along..lots.end * along {
+                for tile in batch_chunks.start * along..batch_chunks.end * along {
                     self.produce(reshape, tile);
                 }
             }
-            None if pass + 1 < self.schedule.passes.len() => self.all_of(pass + 1, lots),
+            None if pass + 1 < self.schedule.passes.len() => self.all_of(pass + 1, batch_chunks),
             None => {}
         }
     }
@@ -180,15 +181,15 @@ impl List<'_> {
         else {
             return;
         };
-        let (lot, last) = (tile / along, (tile + 1).is_multiple_of(along));
+        let (batch_chunk, last) = (tile / along, (tile + 1).is_multiple_of(along));
         if held {
-            if last && lot + 1 == self.lots {
-                self.all_of(pass, 0..self.lots);
+            if last && batch_chunk + 1 == self.batch_chunks {
+                self.all_of(pass, 0..self.batch_chunks);
             }
         } else if after {
             self.tile_of(pass, reshape, tile);
         } else if last {
-            self.all_of(pass, lot..lot + 1);
+            self.all_of(pass, batch_chunk..batch_chunk + 1);
         }
     }
 }
@@ -199,14 +200,14 @@ impl List<'_> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferCycle {
     pub buffers: [usize; 2],
-    pub keep: usize,
+    pub local: usize,
 }
 
 impl BufferCycle {
     pub fn new(schedule: &Schedule, actions: &[Action]) -> BufferCycle {
         let uses: Vec<Use> = (0..schedule.reshapes.len()).map(|r| Use::new(schedule, actions, r)).collect();
         let least = |free: &dyn Fn(&Use, &Use) -> bool| {
-            let enough = |turns: &usize| uses.iter().zip(uses.iter().skip(*turns)).all(|(a, b)| free(a, b));
+            let enough = |cycle: &usize| uses.iter().zip(uses.iter().skip(*cycle)).all(|(a, b)| free(a, b));
             (1..uses.len()).find(enough).unwrap_or(uses.len().max(1))
         };
         let met = met(schedule, actions);
@@ -215,7 +216,7 @@ impl BufferCycle {
                 least(&|first, next| first.landed < next.stored),
                 least(&|first, next| first.loaded < next.started),
             ],
-            keep: least(&|first, next| met[next.stored].is_some_and(|met| first.loaded < met)),
+            local: least(&|first, next| met[next.stored].is_some_and(|met| first.loaded < met)),
         }
     }
 }
@@ -276,7 +277,7 @@ mod tests {
     use crate::{Box3, Choice, LayoutSpec, Precision, Problem, Tiling};
 
     /// What is left of a rank's box in a part of a pass.
-    fn region(schedule: &Schedule, cuts: &[Tiles], pass: usize, part: Part, rank: usize) -> Box3 {
+    fn region(schedule: &Schedule, cuts: &[Tiles], pass: usize, part: PassPart, rank: usize) -> Box3 {
         let pass = &schedule.passes[pass];
         let mut left = pass.arrive.layout.boxes()[rank];
         let mut narrow = |axis: usize, tile: Box3| {
@@ -314,8 +315,10 @@ mod tests {
                 for (at, action) in actions.iter().enumerate() {
                     let Action::Run { pass, part } = *action else { continue };
                     let touches = |end: &End, own: Option<usize>| {
-                        let tiles =
-                            own.map_or(part.lot * cut.along..(part.lot + 1) * cut.along, |t| t..t + 1);
+                        let tiles = own
+                            .map_or(part.batch_chunk * cut.along..(part.batch_chunk + 1) * cut.along, |t| {
+                                t..t + 1
+                            });
                         *end == End::Message(reshape) && tiles.contains(&tile)
                     };
                     assert!(
@@ -332,12 +335,13 @@ mod tests {
         for (pass, rank) in
             (0..schedule.passes.len()).flat_map(|pass| (0..ranks).map(move |rank| (pass, rank)))
         {
-            let lots = |lot: usize| cuts.first().map_or(batch, |cut| cut.arrays_of(lot).len());
+            let batch_chunks =
+                |batch_chunk: usize| cuts.first().map_or(batch, |cut| cut.arrays_of(batch_chunk).len());
             let done: usize = actions
                 .iter()
                 .map(|action| match *action {
                     Action::Run { pass: at, part } if at == pass => {
-                        region(schedule, cuts, pass, part, rank).volume() * lots(part.lot)
+                        region(schedule, cuts, pass, part, rank).volume() * batch_chunks(part.batch_chunk)
                     }
                     _ => 0,
                 })
@@ -381,15 +385,15 @@ mod tests {
                             let terms = ScheduleOptions {
                                 direction,
                                 in_place,
-                                operated: false,
+                                with_operator: false,
                                 mechanism: way,
-                                lent_ends: true,
+                                exposed_ends: true,
                                 tilings: &tilings,
                                 fuse,
                             };
                             let schedule = schedule(&recipe, terms);
-                            let lots = if arrays == 0 { 1 } else { problem.batch.div_ceil(arrays) };
-                            let cuts = tiles::cut(&schedule, &tilings, problem.batch, lots);
+                            let batch_chunks = if arrays == 0 { 1 } else { problem.batch.div_ceil(arrays) };
+                            let cuts = tiles::cut(&schedule, &tilings, problem.batch, batch_chunks);
                             let cuts = tiles::fit(&schedule, &cuts, in_place);
                             let told = format!("{problem:?} {direction:?} {tilings:?} in place {in_place}");
                             check(&schedule, &cuts, problem.batch, ranks, &told);
@@ -418,9 +422,9 @@ mod tests {
             let terms = ScheduleOptions {
                 direction,
                 in_place: false,
-                operated: false,
+                with_operator: false,
                 mechanism: way,
-                lent_ends: true,
+                exposed_ends: true,
                 tilings,
                 fuse,
             };
@@ -456,9 +460,9 @@ mod tests {
             let terms = ScheduleOptions {
                 direction,
                 in_place: false,
-                operated: false,
+                with_operator: false,
                 mechanism: way,
-                lent_ends: true,
+                exposed_ends: true,
                 tilings,
                 fuse,
             };

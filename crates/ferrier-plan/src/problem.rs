@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Invalid;
 use crate::kind::names;
-use crate::modes::{Columns, Radii, Run, frequency, held, modes};
+use crate::modes::{Columns, IndexRun, Radii, frequency, modes, total_len};
 use crate::{Error, Keep, Kind, Layout, LayoutSpec, Result, Scale};
 
 /// A relative error that is allowed; compared by its bits.
@@ -275,15 +275,15 @@ impl Problem {
 
     /// Shape of the input of `forward`: the [support](Self::support).
     pub fn shape(&self) -> [usize; 3] {
-        std::array::from_fn(|axis| held(&self.space(axis)))
+        std::array::from_fn(|axis| total_len(&self.space(axis)))
     }
 
     /// Shape of the output of `forward`: the same, but for the halved axis of
     /// a real transform and for modes that are not kept.
     pub fn spectrum_shape(&self) -> [usize; 3] {
         match self.sphere_columns() {
-            Some(columns) => [held(&self.modes(0)), columns.count(), 1],
-            None => std::array::from_fn(|axis| held(&self.modes(axis))),
+            Some(columns) => [total_len(&self.modes(0)), columns.count(), 1],
+            None => std::array::from_fn(|axis| total_len(&self.modes(axis))),
         }
     }
 
@@ -311,15 +311,15 @@ impl Problem {
     }
 
     /// The points of an axis that the array before `forward` holds.
-    pub fn space(&self, axis: usize) -> Vec<Run> {
+    pub fn space(&self, axis: usize) -> Vec<IndexRun> {
         match self.support[axis] {
-            Some((from, to)) => vec![Run { at: 0, line: from, len: to.saturating_sub(from) }],
-            None => Run::whole(self.shape[axis]),
+            Some((from, to)) => vec![IndexRun { at: 0, line: from, len: to.saturating_sub(from) }],
+            None => IndexRun::whole(self.shape[axis]),
         }
     }
 
     /// The modes of an axis that the array after `forward` holds.
-    pub fn modes(&self, axis: usize) -> Vec<Run> {
+    pub fn modes(&self, axis: usize) -> Vec<IndexRun> {
         modes(self.keep[axis], self.sphere, axis, self.kinds()[axis], self.shape[axis])
     }
 

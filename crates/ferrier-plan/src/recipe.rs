@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::kind::names;
 use crate::messages::Mechanism;
-use crate::modes::{Columns, Radii, Run, held, modes, transformed};
+use crate::modes::{Columns, IndexRun, Radii, modes, total_len, transformed};
 use crate::{Box3, Compress, Keep, Kind, Layout, Precision};
 
 /// One step of a transform.
@@ -104,28 +104,28 @@ pub struct StepTraffic {
 
 /// An array between two steps.
 #[derive(Clone, Debug, PartialEq)]
-pub struct State {
+pub struct Distribution {
     pub layout: Layout,
     pub real: bool,
 }
 
 impl Recipe {
     /// The array before the first step, after each step.
-    pub fn states(&self) -> Vec<State> {
-        let mut now = State { layout: self.input.clone(), real: self.real };
-        let mut states = vec![now.clone()];
+    pub fn distributions(&self) -> Vec<Distribution> {
+        let mut now = Distribution { layout: self.input.clone(), real: self.real };
+        let mut distributions = vec![now.clone()];
         let columns = self.columns();
         for step in &self.steps {
             match step {
                 Step::Transform { axis, kind } => {
                     let layout = transformed(&now.layout, *axis, &self.modes(*axis), columns.as_ref());
-                    now = State { layout, real: now.real && *kind != Kind::Real };
+                    now = Distribution { layout, real: now.real && *kind != Kind::Real };
                 }
                 Step::Reshape { to, .. } => now.layout = to.clone(),
             }
-            states.push(now.clone());
+            distributions.push(now.clone());
         }
-        states
+        distributions
     }
 
     /// Is the input of `forward` real?
@@ -139,15 +139,15 @@ impl Recipe {
     }
 
     /// The points of an axis that the input of `forward` holds.
-    pub fn space(&self, axis: usize) -> Vec<Run> {
+    pub fn space(&self, axis: usize) -> Vec<IndexRun> {
         match self.support[axis] {
-            Some((from, to)) => vec![Run { at: 0, line: from, len: to - from }],
-            None => Run::whole(self.shape[axis]),
+            Some((from, to)) => vec![IndexRun { at: 0, line: from, len: to - from }],
+            None => IndexRun::whole(self.shape[axis]),
         }
     }
 
     /// The modes of an axis that the output of `forward` holds.
-    pub fn modes(&self, axis: usize) -> Vec<Run> {
+    pub fn modes(&self, axis: usize) -> Vec<IndexRun> {
         modes(self.keep[axis], self.sphere, axis, self.kinds[axis], self.shape[axis])
     }
 
@@ -160,8 +160,8 @@ impl Recipe {
     /// their spectra: the halved one, where all of it is there on both sides.
     pub fn padded_axis(&self) -> Option<usize> {
         let axis = self.kinds.iter().position(|&kind| kind == Kind::Real)?;
-        let whole = held(&self.space(axis)) == self.shape[axis]
-            && held(&self.modes(axis)) == self.kinds[axis].modes(self.shape[axis]);
+        let whole = total_len(&self.space(axis)) == self.shape[axis]
+            && total_len(&self.modes(axis)) == self.kinds[axis].modes(self.shape[axis]);
         (whole && self.sphere.is_none()).then_some(axis)
     }
 
@@ -181,13 +181,14 @@ impl Recipe {
         let by = |shape: [usize; 3]| shape.map(|n| n.to_string()).join("x");
         let mut text = String::new();
         if self.keep != [Keep::All; 3] {
-            text += &format!(", {} modes kept", by(std::array::from_fn(|axis| held(&self.modes(axis)))));
+            text += &format!(", {} modes kept", by(std::array::from_fn(|axis| total_len(&self.modes(axis)))));
         }
         if let Some(columns) = self.columns() {
             text += &format!(", a sphere of modes kept in {} columns", columns.count());
         }
         if self.support != [None; 3] {
-            text += &format!(", {} points filled", by(std::array::from_fn(|axis| held(&self.space(axis)))));
+            text +=
+                &format!(", {} points filled", by(std::array::from_fn(|axis| total_len(&self.space(axis)))));
         }
         text
     }
@@ -223,10 +224,10 @@ impl Recipe {
 
     /// What each step moves in one `forward`.
     pub fn traffic(&self) -> Vec<StepTraffic> {
-        let states = self.states();
+        let distributions = self.distributions();
         self.steps
             .iter()
-            .zip(&states)
+            .zip(&distributions)
             .map(|(step, before)| {
                 let name = step_name(step, before.real);
                 match step {

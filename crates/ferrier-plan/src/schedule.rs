@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use crate::geometry::Axes;
 use crate::messages::Mechanism;
-use crate::modes::{Columns, Ragged, Run, held};
-use crate::recipe::{Recipe, State, Step, step_name};
+use crate::modes::{Columns, IndexRun, Ragged, total_len};
+use crate::recipe::{Distribution, Recipe, Step, step_name};
 use crate::stages::{Stage, stages};
 use crate::{Box3, Layout, Tiling};
 use ferrier_kernel::LinesSpec;
@@ -41,15 +41,15 @@ pub enum ArraySlot {
 #[derive(Clone, Debug, PartialEq)]
 pub enum End {
     /// This rank's part of an array.
-    Own(ArraySlot, State),
+    Own(ArraySlot, Distribution),
     /// All ranks' parts of an array.
-    Peers(ArraySlot, State),
+    Peers(ArraySlot, Distribution),
     /// The buffers of a reshape, by its number.
     Message(usize),
 }
 
 impl End {
-    fn home(&self) -> Option<(ArraySlot, &State)> {
+    fn home(&self) -> Option<(ArraySlot, &Distribution)> {
         match self {
             End::Own(home, state) | End::Peers(home, state) => Some((*home, state)),
             End::Message(_) => None,
@@ -78,8 +78,8 @@ pub struct AxisTransform {
     pub spec: LinesSpec,
     pub name: String,
     /// What arrays hold of its lines before and after; the rest is zero, or dropped.
-    pub from: Vec<Run>,
-    pub to: Vec<Run>,
+    pub from: Vec<IndexRun>,
+    pub to: Vec<IndexRun>,
     /// The same where it differs from line to line: `from` or `to` is then
     /// the box around all of them.
     pub ragged_from: Option<Arc<Ragged>>,
@@ -89,16 +89,16 @@ pub struct AxisTransform {
     /// Is what it leaves real?
     pub real: bool,
     /// What else is done to the lines while they are in cache.
-    pub touch: Option<FusedOp>,
+    pub fused_op: Option<FusedOp>,
 }
 
 /// Something pointwise that is done to the lines of a leg in cache.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FusedOp {
-    pub act: PointwiseOp,
-    pub side: Side,
+    pub op: PointwiseOp,
+    pub position: OpPosition,
     /// What there is of the lines meanwhile.
-    pub runs: Vec<Run>,
+    pub runs: Vec<IndexRun>,
     /// The same where it differs from line to line; the rest is zero.
     pub ragged: Option<Arc<Ragged>>,
 }
@@ -114,7 +114,7 @@ pub enum PointwiseOp {
 
 /// Before or after the transform, or between it and another one.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Side {
+pub enum OpPosition {
     Before,
     After,
     Between(LinesSpec),
@@ -125,8 +125,8 @@ impl AxisTransform {
     pub fn after(&self, part: &Box3) -> Box3 {
         match &self.columns {
             Some(columns) if self.ragged_to.is_some() => columns.merged(part),
-            Some(columns) => columns.apart(part, held(&self.to)),
-            None => part.with_axis(self.axis, held(&self.to)),
+            Some(columns) => columns.apart(part, total_len(&self.to)),
+            None => part.with_axis(self.axis, total_len(&self.to)),
         }
     }
 
@@ -137,7 +137,7 @@ impl AxisTransform {
 
     /// How its lines must be taken, where they lie unevenly.
     pub fn axes(&self) -> Option<Axes> {
-        let between = self.touch.as_ref().and_then(|touch| touch.ragged.as_ref());
+        let between = self.fused_op.as_ref().and_then(|fused_op| fused_op.ragged.as_ref());
         let ragged = self.ragged_from.as_ref().or(self.ragged_to.as_ref()).or(between)?;
         Some(Axes { along: self.axis, lanes: ragged.lanes, planes: 3 - self.axis - ragged.lanes })
     }
@@ -157,8 +157,8 @@ pub struct Pass {
     pub to: End,
     pub transforms: Vec<AxisTransform>,
     /// What each rank has before and after.
-    pub arrive: State,
-    pub leave: State,
+    pub arrive: Distribution,
+    pub leave: Distribution,
 }
 
 /// A reshape that goes through buffers.
@@ -175,15 +175,15 @@ pub struct Reshape {
 pub struct Schedule {
     pub passes: Vec<Pass>,
     pub reshapes: Vec<Reshape>,
-    pub input: State,
-    pub output: State,
+    pub input: Distribution,
+    pub output: Distribution,
 }
 
 /// The part of a recipe between two exchanges.
 struct Group {
     transforms: Vec<AxisTransform>,
-    arrive: State,
-    leave: State,
+    arrive: Distribution,
+    leave: Distribution,
 }
 
 /// How a schedule is to be made.
@@ -193,18 +193,18 @@ pub struct ScheduleOptions<'a> {
     pub in_place: bool,
     /// Is there an operator after the last transform of `forward`, before the first one of
     /// `backward`? (On a round trip there always is.)
-    pub operated: bool,
+    pub with_operator: bool,
     pub mechanism: Mechanism,
-    /// May ranks touch each other's inputs and outputs? Work arrays they may always.
-    pub lent_ends: bool,
+    /// May ranks fused_op each other's inputs and outputs? Work arrays they may always.
+    pub exposed_ends: bool,
     /// What is asked for the reshapes, where they go by messages.
     pub tilings: &'a [Tiling],
     /// May these two legs share a pass, plane by plane?
-    pub fuse: &'a dyn Fn(&[AxisTransform], &State) -> bool,
+    pub fuse: &'a dyn Fn(&[AxisTransform], &Distribution) -> bool,
 }
 
 pub fn schedule(recipe: &Recipe, options: ScheduleOptions<'_>) -> Schedule {
-    let (groups, reshapes) = groups(recipe, &stages(recipe, options.direction, options.operated));
+    let (groups, reshapes) = groups(recipe, &stages(recipe, options.direction, options.with_operator));
     let input = groups[0].arrive.clone();
     let output = groups[groups.len() - 1].leave.clone();
     let halved = recipe.padded_axis();
@@ -224,14 +224,16 @@ pub fn schedule(recipe: &Recipe, options: ScheduleOptions<'_>) -> Schedule {
 
 fn groups(recipe: &Recipe, stages: &[Stage]) -> (Vec<Group>, Vec<Reshape>) {
     let (mut groups, mut reshapes) = (Vec::new(), Vec::new());
-    let first = stages.first().map_or_else(|| recipe.states().swap_remove(0), |stage| stage.before.clone());
+    let first =
+        stages.first().map_or_else(|| recipe.distributions().swap_remove(0), |stage| stage.before.clone());
     let mut group = Group { transforms: Vec::new(), arrive: first.clone(), leave: first };
     for Stage { step, before, after, transform } in stages {
         match step {
             Step::Transform { .. } => {
                 group.transforms.extend(transform.clone());
                 let order = group.leave.layout.order();
-                group.leave = State { layout: after.layout.clone().with_order(order), real: after.real };
+                group.leave =
+                    Distribution { layout: after.layout.clone().with_order(order), real: after.real };
             }
             Step::Reshape { from, to } if from.boxes() == to.boxes() => {
                 group.leave.layout = group.leave.layout.with_order(to.order());
@@ -252,8 +254,8 @@ struct Maker<'a> {
     options: ScheduleOptions<'a>,
     halved: Option<usize>,
     passes: Vec<Pass>,
-    input: State,
-    output: State,
+    input: Distribution,
+    output: Distribution,
 }
 
 impl Maker<'_> {
@@ -277,7 +279,7 @@ impl Maker<'_> {
     /// their outputs. Where those are private to their ranks such a group is a
     /// pass of its own, into or out of a work array.
     fn with_shared_memory(&mut self, groups: &[Group]) {
-        let vanishes = |group: &Group| self.options.lent_ends && group.transforms.is_empty();
+        let vanishes = |group: &Group| self.options.exposed_ends && group.transforms.is_empty();
         let first = usize::from(groups.len() > 1 && vanishes(&groups[0]));
         let last =
             groups.len() - usize::from(groups.len() > first + 1 && vanishes(&groups[groups.len() - 1]));
@@ -307,9 +309,9 @@ impl Maker<'_> {
 
     /// An array that the group after this one will load from: the output
     /// where it has the right form, which saves a pass, else a work array.
-    fn between(&self, from: &End, state: &State) -> End {
+    fn between(&self, from: &End, state: &Distribution) -> End {
         let to = End::Own(ArraySlot::Out, state.clone());
-        if self.options.lent_ends && *state == self.output && !self.conflict(from, &to) {
+        if self.options.exposed_ends && *state == self.output && !self.conflict(from, &to) {
             return to;
         }
         End::Own(ArraySlot::Work(free_slot(&[from.slot()])), state.clone())
@@ -370,7 +372,7 @@ impl Maker<'_> {
 
     /// Where the lines wait between two passes of a group: in the array they
     /// go to in the end where that has room for them, else in a work array.
-    fn middle(&self, from: &End, to: &End, state: &State) -> End {
+    fn middle(&self, from: &End, to: &End, state: &Distribution) -> End {
         if let End::Own(home, target) = to
             && target == state
         {
@@ -435,13 +437,14 @@ impl Maker<'_> {
     }
 
     /// Is each line stored exactly where it was loaded from?
-    fn lines_return(&self, before: &State, after: &State) -> bool {
+    fn lines_return(&self, before: &Distribution, after: &Distribution) -> bool {
         if before == after {
             return true;
         }
         // A real line in a padded row and its spectrum share that row.
         let Some(halved) = self.halved else { return false };
-        let rows = |state: &State| state.layout.order().fastest() == halved && state.layout.is_whole(halved);
+        let rows =
+            |state: &Distribution| state.layout.order().fastest() == halved && state.layout.is_whole(halved);
         before.real != after.real
             && rows(before)
             && rows(after)
@@ -453,21 +456,21 @@ impl Maker<'_> {
 /// arrays that they came from: where the next group wants them there.
 fn returning(from: &End, group: &Group, next: &Group) -> Option<End> {
     let End::Peers(home @ ArraySlot::Work(_), state) = from else { return None };
-    let whole = |state: &State| (state.layout.shape(), state.real);
+    let whole = |state: &Distribution| (state.layout.shape(), state.real);
     let same = whole(&group.arrive) == whole(&group.leave) && whole(&group.leave) == whole(state);
     let there = state.layout.boxes() == next.arrive.layout.boxes();
     (same && there && !group.transforms.is_empty()).then(|| End::Peers(*home, state.clone()))
 }
 
 /// The array after the first `done` legs of a group.
-fn after(group: &Group, done: usize) -> State {
+fn after(group: &Group, done: usize) -> Distribution {
     let mut layout = group.arrive.layout.clone().with_order(group.leave.layout.order());
     let mut real = group.arrive.real;
     for transform in &group.transforms[..done] {
         layout = layout.map(|part| transform.after(part));
         real = transform.real;
     }
-    State { layout, real }
+    Distribution { layout, real }
 }
 
 fn free_slot(taken: &[Option<usize>]) -> usize {

@@ -3,42 +3,43 @@
 
 use std::sync::Arc;
 
-use crate::modes::{Ragged, Run};
-use crate::recipe::{Recipe, State, Step, step_name};
-use crate::schedule::{AxisTransform, Direction, FusedOp, PointwiseOp, Side};
+use crate::modes::{IndexRun, Ragged};
+use crate::recipe::{Distribution, Recipe, Step, step_name};
+use crate::schedule::{AxisTransform, Direction, FusedOp, OpPosition, PointwiseOp};
 use crate::{Kind, Tiling};
 use ferrier_kernel::{LineKind, LinesSpec};
 
 /// A step as one direction sees it.
 pub struct Stage {
     pub step: Step,
-    pub before: State,
-    pub after: State,
+    pub before: Distribution,
+    pub after: Distribution,
     /// What a transform does to its lines.
     pub transform: Option<AxisTransform>,
 }
 
-/// The steps of a direction; `operated`: with an operator at the spectrum's end.
-pub fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> Vec<Stage> {
-    let (steps, states) = (steps(recipe, operated || direction == Direction::RoundTrip), recipe.states());
+/// The steps of a direction; `with_operator`: with an operator at the spectrum's end.
+pub fn stages(recipe: &Recipe, direction: Direction, with_operator: bool) -> Vec<Stage> {
+    let (steps, states) =
+        (steps(recipe, with_operator || direction == Direction::RoundTrip), recipe.distributions());
     let mut there = one_way(recipe, &steps, &states, Direction::Forward);
     match direction {
         Direction::Forward => {
             if let Some(transform) =
-                there.iter_mut().rev().find_map(|stage| stage.transform.as_mut()).filter(|_| operated)
+                there.iter_mut().rev().find_map(|stage| stage.transform.as_mut()).filter(|_| with_operator)
             {
-                transform.touch =
-                    Some(called(Side::After, transform.to.clone(), transform.ragged_to.clone()));
+                transform.fused_op =
+                    Some(called(OpPosition::After, transform.to.clone(), transform.ragged_to.clone()));
             }
             there
         }
         Direction::Backward => {
             let mut back = one_way(recipe, &steps, &states, direction);
             if let Some(transform) =
-                back.iter_mut().find_map(|stage| stage.transform.as_mut()).filter(|_| operated)
+                back.iter_mut().find_map(|stage| stage.transform.as_mut()).filter(|_| with_operator)
             {
-                transform.touch =
-                    Some(called(Side::Before, transform.from.clone(), transform.ragged_from.clone()));
+                transform.fused_op =
+                    Some(called(OpPosition::Before, transform.from.clone(), transform.ragged_from.clone()));
             }
             back
         }
@@ -56,7 +57,7 @@ pub fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> Vec<Stag
                     let runs = std::mem::replace(&mut transform.to, inverse.to);
                     let ragged = std::mem::replace(&mut transform.ragged_to, inverse.ragged_to);
                     transform.real = inverse.real;
-                    transform.touch = Some(called(Side::Between(inverse.spec), runs, ragged));
+                    transform.fused_op = Some(called(OpPosition::Between(inverse.spec), runs, ragged));
                 }
             }
             there.extend(rest);
@@ -66,14 +67,14 @@ pub fn stages(recipe: &Recipe, direction: Direction, operated: bool) -> Vec<Stag
 }
 
 /// The operator of the call, on lines of which there are these parts.
-fn called(side: Side, runs: Vec<Run>, ragged: Option<Arc<Ragged>>) -> FusedOp {
-    FusedOp { act: PointwiseOp::Called, side, runs, ragged }
+fn called(position: OpPosition, runs: Vec<IndexRun>, ragged: Option<Arc<Ragged>>) -> FusedOp {
+    FusedOp { op: PointwiseOp::Called, position, runs, ragged }
 }
 
 /// The steps of a recipe. An operator needs a transform to go with: where there
 /// is none, an axis of one point, which is its own transform, gets one. And it
 /// needs columns, where there are some: those of a disc have one point each.
-fn steps(recipe: &Recipe, operated: bool) -> Vec<Step> {
+fn steps(recipe: &Recipe, with_operator: bool) -> Vec<Step> {
     let mut steps = recipe.steps.clone();
     let idle = |axis: &usize| recipe.shape[*axis] == 1 && recipe.kinds[*axis] == Kind::Complex;
     let along =
@@ -83,13 +84,13 @@ fn steps(recipe: &Recipe, operated: bool) -> Vec<Step> {
         None if (0..3).any(along) => None,
         None => (0..3).find(idle),
     };
-    if operated {
+    if with_operator {
         steps.extend(missing.map(|axis| Step::Transform { axis, kind: Kind::Complex }));
     }
     steps
 }
 
-fn one_way(recipe: &Recipe, steps: &[Step], states: &[State], direction: Direction) -> Vec<Stage> {
+fn one_way(recipe: &Recipe, steps: &[Step], states: &[Distribution], direction: Direction) -> Vec<Stage> {
     let forward = direction == Direction::Forward;
     let mut order: Vec<usize> = (0..steps.len()).collect();
     if !forward {
@@ -129,8 +130,8 @@ fn transform(
     let (space, modes) = (recipe.space(*axis), recipe.modes(*axis));
     // The first half of a long transform: its lines meet the twiddles when they are spectra.
     let twiddles = recipe.long.filter(|_| *axis == 1).map(|points| FusedOp {
-        act: PointwiseOp::Twiddles { points, backward: !forward },
-        side: if forward { Side::After } else { Side::Before },
+        op: PointwiseOp::Twiddles { points, backward: !forward },
+        position: if forward { OpPosition::After } else { OpPosition::Before },
         runs: modes.clone(),
         ragged: None,
     });
@@ -145,8 +146,8 @@ fn transform(
     });
     let (ragged_from, ragged_to) = if forward { (None, ragged) } else { (ragged, None) };
     let columns = columns.filter(|_| *axis == 1).map(Arc::new);
-    let (axis, real, touch) = (*axis, real[1], twiddles);
-    Some(AxisTransform { axis, spec, name, from, to, ragged_from, ragged_to, columns, real, touch })
+    let (axis, real, fused_op) = (*axis, real[1], twiddles);
+    Some(AxisTransform { axis, spec, name, from, to, ragged_from, ragged_to, columns, real, fused_op })
 }
 
 /// What a line of an axis goes through.

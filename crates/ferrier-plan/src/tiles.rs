@@ -1,6 +1,6 @@
 //! Reshapes in tiles: while one flies, others are transformed.
 //!
-//! A reshape is cut along one axis, and into lots of arrays where several are
+//! A reshape is cut along one axis, and into batch_chunks of arrays where several are
 //! transformed together. Where the pass before it does not transform that axis
 //! it runs tile by tile, and so does the pass after it where it does not
 //! either; whichever of the two can. Lots are left alone by every pass. A pass
@@ -16,21 +16,21 @@ use crate::schedule::{ArraySlot, End, Pass, Reshape, Schedule};
 
 /// Whose box the tiles of a pair of ranks are counted in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    From,
-    To,
+pub enum TiledBox {
+    Source,
+    Target,
 }
 
-/// How a reshape is cut. Tiles are numbered lot by lot.
+/// How a reshape is cut. Tiles are numbered batch_chunk by batch_chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiles {
     pub axis: usize,
-    side: Side,
+    tiled: TiledBox,
     /// Indices in a tile.
     pub size: usize,
-    /// Tiles of a lot; on some ranks the last ones may be empty.
+    /// Tiles of a batch_chunk; on some ranks the last ones may be empty.
     pub along: usize,
-    /// Arrays in all and in a lot; the last lot may have fewer.
+    /// Arrays in all and in a batch_chunk; the last batch_chunk may have fewer.
     batch: usize,
     arrays: usize,
     /// The most that fly at once.
@@ -42,21 +42,21 @@ pub struct Tiles {
     /// Does the pass before (after) the reshape go tile by tile?
     pub before: bool,
     pub after: bool,
-    /// Must what comes after the reshape wait for all lots, because it stores
+    /// Must what comes after the reshape wait for all batch_chunks, because it stores
     /// where what comes before it has yet to load?
     pub held: bool,
 }
 
 impl Tiles {
-    /// All of a lot at once; by `lots` lots.
-    fn whole(batch: usize, lots: usize) -> Tiles {
+    /// All of a batch_chunk at once; by `batch_chunks` batch_chunks.
+    fn whole(batch: usize, batch_chunks: usize) -> Tiles {
         Tiles {
             axis: 0,
-            side: Side::From,
+            tiled: TiledBox::Source,
             size: usize::MAX,
             along: 1,
             batch,
-            arrays: batch.div_ceil(lots.max(1)).max(1),
+            arrays: batch.div_ceil(batch_chunks.max(1)).max(1),
             window: 1,
             polls: 0,
             only_before: false,
@@ -67,18 +67,18 @@ impl Tiles {
     }
 
     /// Lots of arrays.
-    pub fn lots(&self) -> usize {
+    pub fn batch_chunks(&self) -> usize {
         self.batch.div_ceil(self.arrays).max(1)
     }
 
     /// Tiles in all.
     pub fn count(&self) -> usize {
-        self.along * self.lots()
+        self.along * self.batch_chunks()
     }
 
-    /// The arrays of a lot.
-    pub fn arrays_of(&self, lot: usize) -> Range<usize> {
-        (lot * self.arrays).min(self.batch)..((lot + 1) * self.arrays).min(self.batch)
+    /// The arrays of a batch_chunk.
+    pub fn arrays_of(&self, batch_chunk: usize) -> Range<usize> {
+        (batch_chunk * self.arrays).min(self.batch)..((batch_chunk + 1) * self.arrays).min(self.batch)
     }
 
     /// The arrays of a tile.
@@ -95,9 +95,9 @@ impl Tiles {
     /// ranges of the axis, a tile goes to some of them only, or comes from some only, and links stand idle.
     fn is_even(&self, reshape: &Reshape) -> bool {
         let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
-        match self.side {
-            Side::From => shared_range(from, to, self.axis),
-            Side::To => shared_range(to, from, self.axis),
+        match self.tiled {
+            TiledBox::Source => shared_range(from, to, self.axis),
+            TiledBox::Target => shared_range(to, from, self.axis),
         }
     }
 
@@ -119,9 +119,9 @@ impl Tiles {
 
     /// What goes from a box to another in one tile.
     pub fn between(&self, from: &Box3, to: &Box3, tile: usize) -> Box3 {
-        match self.side {
-            Side::From => self.within(from, from, tile).intersect(to),
-            Side::To => from.intersect(&self.within(to, to, tile)),
+        match self.tiled {
+            TiledBox::Source => self.within(from, from, tile).intersect(to),
+            TiledBox::Target => from.intersect(&self.within(to, to, tile)),
         }
     }
 
@@ -129,18 +129,20 @@ impl Tiles {
     /// reshape goes by tiles.
     pub fn sent(&self, reshape: &Reshape, rank: usize, tile: usize) -> Box3 {
         let own = &reshape.from.boxes()[rank];
-        match self.side {
-            Side::From => self.within(own, own, tile),
-            Side::To => self.within(own, first_meeting(own, reshape.to.boxes()).unwrap_or(own), tile),
+        match self.tiled {
+            TiledBox::Source => self.within(own, own, tile),
+            TiledBox::Target => self.within(own, first_meeting(own, reshape.to.boxes()).unwrap_or(own), tile),
         }
     }
 
     /// What a rank takes in a tile, where the pass after the reshape goes by tiles.
     pub fn taken(&self, reshape: &Reshape, rank: usize, tile: usize) -> Box3 {
         let own = &reshape.to.boxes()[rank];
-        match self.side {
-            Side::To => self.within(own, own, tile),
-            Side::From => self.within(own, first_meeting(own, reshape.from.boxes()).unwrap_or(own), tile),
+        match self.tiled {
+            TiledBox::Target => self.within(own, own, tile),
+            TiledBox::Source => {
+                self.within(own, first_meeting(own, reshape.from.boxes()).unwrap_or(own), tile)
+            }
         }
     }
 }
@@ -150,13 +152,13 @@ fn first_meeting<'a>(part: &Box3, others: &'a [Box3]) -> Option<&'a Box3> {
 }
 
 /// How the reshapes of a schedule are cut, by the wishes for them; and into
-/// how many lots the arrays go.
-pub fn cut(schedule: &Schedule, wishes: &[Tiling], batch: usize, lots: usize) -> Vec<Tiles> {
+/// how many batch_chunks the arrays go.
+pub fn cut(schedule: &Schedule, wishes: &[Tiling], batch: usize, batch_chunks: usize) -> Vec<Tiles> {
     let mut chain = Chain::new(schedule, false);
     let mut all = Vec::with_capacity(schedule.reshapes.len());
     for number in 0..schedule.reshapes.len() {
         let wish = wishes.get(number).or(wishes.last()).copied().unwrap_or_default();
-        let mut whole = Tiles::whole(batch, lots);
+        let mut whole = Tiles::whole(batch, batch_chunks);
         (whole.window, whole.polls) = (wish.window.clamp(1, whole.count()), wish.polls);
         let mut best = chain.flags(number, whole);
         let reshape = &schedule.reshapes[number];
@@ -191,14 +193,14 @@ fn candidates(reshape: &Reshape, wish: &Tiling, whole: &Tiles) -> Vec<Tiles> {
         (_, Some(axis)) => axis..axis + 1,
         (_, None) => 0..3,
     };
-    let cut = |axis: usize, side: Side| {
-        let boxes = if side == Side::From { reshape.from.boxes() } else { reshape.to.boxes() };
+    let cut = |axis: usize, tiled: TiledBox| {
+        let boxes = if tiled == TiledBox::Source { reshape.from.boxes() } else { reshape.to.boxes() };
         let longest = boxes.iter().map(|part| part.shape()[axis]).max().unwrap_or(0);
         let along = longest.div_ceil(wish.tile).max(1);
-        let tiles = Tiles { axis, side, size: wish.tile, along, only_before: !wish.after, ..*whole };
+        let tiles = Tiles { axis, tiled, size: wish.tile, along, only_before: !wish.after, ..*whole };
         Tiles { window: wish.window.clamp(1, tiles.count()), ..tiles }
     };
-    axes.flat_map(|axis| [cut(axis, Side::From), cut(axis, Side::To)]).collect()
+    axes.flat_map(|axis| [cut(axis, TiledBox::Source), cut(axis, TiledBox::Target)]).collect()
 }
 
 /// The pipeline, reshape by reshape.
@@ -224,7 +226,7 @@ impl<'a> Chain<'a> {
         Some([sender, taker])
     }
 
-    /// Which of the two passes can go tile by tile, and whether lots must wait.
+    /// Which of the two passes can go tile by tile, and whether batch_chunks must wait.
     fn flags(&self, number: usize, tiles: Tiles) -> Tiles {
         let idle = Tiles { before: false, after: false, held: false, ..tiles };
         let Some([sender, taker]) = self.neighbours(number) else { return idle };
@@ -233,7 +235,7 @@ impl<'a> Chain<'a> {
         let before = cut && self.may_send(reshape, &tiles, sender);
         let after = cut && !tiles.only_before && may_take(reshape, &tiles, &self.schedule.passes[taker]);
         let pipelined = before && after;
-        let since = self.since([number, sender], &tiles, pipelined || tiles.lots() > 1);
+        let since = self.since([number, sender], &tiles, pipelined || tiles.batch_chunks() > 1);
         // What the passes after it store, those before it may have yet to load.
         let clash = |tiled: bool| {
             let later = &self.schedule.passes[taker..];
@@ -243,7 +245,7 @@ impl<'a> Chain<'a> {
             earlier.iter().any(|one| later.iter().any(|other| self.clash(one, other, tiled)))
         };
         let after = after && !(pipelined && clash(true));
-        let held = tiles.lots() > 1 && clash(before && after);
+        let held = tiles.batch_chunks() > 1 && clash(before && after);
         Tiles { before, after: after && !held, held, ..idle }
     }
 
@@ -251,21 +253,21 @@ impl<'a> Chain<'a> {
     /// another, if any may. Lots go one by one through all that comes before
     /// the first reshape.
     fn since(&self, [number, sender]: [usize; 2], tiles: &Tiles, open: bool) -> Option<usize> {
-        let first = number == 0 && tiles.lots() > 1;
+        let first = number == 0 && tiles.batch_chunks() > 1;
         open.then(|| if first { 0 } else { self.since[sender] })
     }
 
     /// May the pass before a reshape go by its tiles?
     fn may_send(&self, reshape: &Reshape, tiles: &Tiles, sender: usize) -> bool {
         let pass = &self.schedule.passes[sender];
-        let own = match tiles.side {
-            Side::From => true,
-            Side::To => shared_range(reshape.from.boxes(), reshape.to.boxes(), tiles.axis),
+        let own = match tiles.tiled {
+            TiledBox::Source => true,
+            TiledBox::Target => shared_range(reshape.from.boxes(), reshape.to.boxes(), tiles.axis),
         };
         // Where it is fed by tiles itself, both must be counted in its own box along one axis.
         let goes_on = |fed: &Tiles| {
             let alone = left_alone(reshape, tiles.axis);
-            fed.axis == tiles.axis && (tiles.side == Side::From || alone)
+            fed.axis == tiles.axis && (tiles.tiled == TiledBox::Source || alone)
         };
         own && !transforms(pass, tiles.axis) && self.fed[sender].as_ref().is_none_or(goes_on)
     }
@@ -273,17 +275,17 @@ impl<'a> Chain<'a> {
     fn add(&mut self, number: usize, tiles: Tiles) {
         let Some([sender, taker]) = self.neighbours(number) else { return };
         let reshape = &self.schedule.reshapes[number];
-        let own = tiles.side == Side::To || left_alone(reshape, tiles.axis);
+        let own = tiles.tiled == TiledBox::Target || left_alone(reshape, tiles.axis);
         // Fed by tiles that are not counted in its own box, it cannot hand them on.
         self.fed[taker] =
             tiles.after.then_some(if own { tiles } else { Tiles { axis: usize::MAX, ..tiles } });
-        let open = tiles.before && tiles.after || tiles.lots() > 1;
+        let open = tiles.before && tiles.after || tiles.batch_chunks() > 1;
         let first = self.since([number, sender], &tiles, open && !tiles.held).unwrap_or(taker);
         let last = self.schedule.passes[taker..].iter().position(|pass| matches!(pass.to, End::Message(_)));
         let end = last.map_or(self.schedule.passes.len(), |last| taker + last + 1);
         for pass in taker..end {
-            // Inside a lot a pass is over before the next one begins.
-            self.since[pass] = if pass == taker || tiles.lots() > 1 { first } else { pass };
+            // Inside a batch_chunk a pass is over before the next one begins.
+            self.since[pass] = if pass == taker || tiles.batch_chunks() > 1 { first } else { pass };
         }
     }
 
@@ -311,9 +313,9 @@ fn transforms(pass: &Pass, axis: usize) -> bool {
 
 /// May the pass after a reshape go by its tiles?
 fn may_take(reshape: &Reshape, tiles: &Tiles, taker: &Pass) -> bool {
-    let own = match tiles.side {
-        Side::To => true,
-        Side::From => shared_range(reshape.to.boxes(), reshape.from.boxes(), tiles.axis),
+    let own = match tiles.tiled {
+        TiledBox::Target => true,
+        TiledBox::Source => shared_range(reshape.to.boxes(), reshape.from.boxes(), tiles.axis),
     };
     own && !transforms(taker, tiles.axis)
 }

@@ -12,7 +12,7 @@ use ferrier_plan::Tolerance;
 
 pub use ferrier_plan::RAW;
 
-pub(crate) use ferrier_plan::messages::CHUNK;
+pub(crate) use ferrier_plan::messages::CHUNK_SCALARS;
 
 /// A codec and what else is needed of the numbers it takes.
 pub(crate) struct CodecInstance<T> {
@@ -102,8 +102,12 @@ fn cheapest(budget: f64, recipe: &Recipe) -> String {
     let name = format!("within:{}.{:03}e{exponent}", digits / 1000, digits % 1000);
     let most = |bytes: Option<usize>| bytes.unwrap_or(usize::MAX);
     let bytes = match recipe.precision {
-        Precision::F32 => most(CodecInstance::<f32>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK))),
-        Precision::F64 => most(CodecInstance::<f64>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK))),
+        Precision::F32 => {
+            most(CodecInstance::<f32>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK_SCALARS)))
+        }
+        Precision::F64 => {
+            most(CodecInstance::<f64>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK_SCALARS)))
+        }
     };
-    if bytes < CHUNK * recipe.precision.bytes() { name } else { RAW.into() }
+    if bytes < CHUNK_SCALARS * recipe.precision.bytes() { name } else { RAW.into() }
 }

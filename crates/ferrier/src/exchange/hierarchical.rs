@@ -10,7 +10,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::progress_set::{Craft, Hull, fleet};
-use super::{BufferLayout, Coder, Exchange, LENGTH, NodeSharing, Volumes};
+use super::{BufferLayout, Coder, Exchange, LENGTH_BYTES, NodeSharing, Volumes};
 use crate::transport::{Call, NodeCounters, Part, Transfer, WakeHint};
 use crate::{Comm, Result};
 
@@ -204,8 +204,8 @@ impl Craft for Hierarchical {
 /// Bytes of a part of chunks and their lengths, the end included: the first of these.
 fn measure(bytes: &[u8]) -> usize {
     let mut at = 0;
-    while let Some(length) = bytes.get(at..at + LENGTH).and_then(|length| length.try_into().ok()) {
-        at += LENGTH;
+    while let Some(length) = bytes.get(at..at + LENGTH_BYTES).and_then(|length| length.try_into().ok()) {
+        at += LENGTH_BYTES;
         match u32::from_le_bytes(length) as usize {
             0 => return at,
             length => at = at.saturating_add(length).min(bytes.len()),
@@ -333,7 +333,7 @@ impl Routes {
             };
             (0..size).map(of).collect()
         };
-        let places = |at: Vec<usize>, which: usize| BufferLayout { at, len: self.lens[rank][which] };
+        let places = |at: Vec<usize>, which: usize| BufferLayout { offsets: at, len: self.lens[rank][which] };
         let of = |out: bool| self.messages.iter().filter(move |m| (if out { m.from } else { m.to }) == rank);
         Load {
             send: places((0..size).map(|peer| self.places[rank][peer][0]).collect(), 0),

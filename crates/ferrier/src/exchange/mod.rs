@@ -21,7 +21,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 pub use ferrier_plan::messages::{
-    BufferLayout, Coded, ExchangeBuffers, LENGTH, NodeSharing, RemoteBuffers, Volumes,
+    BufferLayout, EncodedChunks, ExchangeBuffers, LENGTH_BYTES, NodeSharing, RemoteBuffers, Volumes,
 };
 use ferrier_plan::messages::{Mechanism, packed, packed_remote};
 
@@ -204,7 +204,7 @@ pub fn find(name: &str) -> Result<&'static Member> {
 
 /// The parts that are not empty, as a transport wants them.
 pub(crate) fn parts(places: &BufferLayout, lens: &[usize]) -> Vec<Part> {
-    let all = places.at.iter().zip(lens).enumerate().map(|(peer, (&at, &len))| Part { peer, at, len });
+    let all = places.offsets.iter().zip(lens).enumerate().map(|(peer, (&at, &len))| Part { peer, at, len });
     all.filter(|part| part.len > 0).collect()
 }
 

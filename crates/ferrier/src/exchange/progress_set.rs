@@ -107,13 +107,13 @@ impl Hull {
     ) -> Result<Hull> {
         let transport = group.transport();
         // What is encoded is decoded out of a buffer of this rank's.
-        let loan = match volumes.coded.is_some() || volumes.staged {
+        let loan = match volumes.encoded.is_some() || volumes.via_host {
             false => transport.loan(sent, received)?,
             true => None,
         };
         Ok(match loan {
             Some(flight) => {
-                let nowhere = BufferLayout { at: vec![0; recv.at.len()], len: 0 };
+                let nowhere = BufferLayout { offsets: vec![0; recv.offsets.len()], len: 0 };
                 let mut hull = Hull::new(send, nowhere, Box::new(flight));
                 hull.buffers.remote = Some(loans());
                 hull
@@ -332,7 +332,7 @@ mod tests {
         let _watchdog = ferrier_test::watchdog(20);
         let comm = Comm::one_rank();
         let hull = |looks: usize| {
-            let nowhere = || BufferLayout { at: vec![0], len: 0 };
+            let nowhere = || BufferLayout { offsets: vec![0], len: 0 };
             Hull::new(nowhere(), nowhere(), Box::new(Looks(AtomicUsize::new(looks))))
         };
         let movers = fleet(comm.transport(), vec![hull(1), hull(usize::MAX)]);

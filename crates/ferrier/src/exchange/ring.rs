@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::progress_set::{Craft, Hull, fleet};
 use super::rank_exit::look_and_ask;
-use super::{BufferLayout, Coder, Exchange, LENGTH, Volumes, packed, parts};
+use super::{BufferLayout, Coder, Exchange, LENGTH_BYTES, Volumes, packed, parts};
 use crate::transport::{Part, Put, WakeHint, Window};
 use crate::{Comm, Error, Result};
 use two_sided::two_sided;
@@ -221,20 +221,20 @@ fn order(nodes: &[usize], rank: usize) -> Vec<usize> {
 fn one_sided(ring: &Arc<Ring>, number: usize, chunk: usize, starts: &[usize], volumes: &Volumes) -> Hull {
     let (nodes, rank) = (ring.comm.nodes(), ring.comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
-    let (slot, varies) = volumes.coded.as_ref().map_or((0, false), |coded| (coded.slot, coded.varies));
-    let span = |from: usize, to: usize| match volumes.coded.as_ref().map_or(0, |coded| coded.chunks[from][to])
-    {
-        0 => Span { len: volumes.pairs[from][to], packet: chunk, chunks: 0 },
-        chunks => Span { len: chunks * slot, packet: (chunk / slot).max(1) * slot, chunks },
-    };
+    let (slot, varies) = volumes.encoded.as_ref().map_or((0, false), |coded| (coded.slot, coded.varies));
+    let span =
+        |from: usize, to: usize| match volumes.encoded.as_ref().map_or(0, |coded| coded.chunks[from][to]) {
+            0 => Span { len: volumes.pairs[from][to], packet: chunk, chunks: 0 },
+            chunks => Span { len: chunks * slot, packet: (chunk / slot).max(1) * slot, chunks },
+        };
     let outgoing = |&peer: &usize| {
-        let to = starts[peer] + landing(&column(volumes, peer)).at[rank];
-        Outgoing { step: step(nodes, rank, peer), peer, from: send.at[peer], to, span: span(rank, peer) }
+        let to = starts[peer] + landing(&column(volumes, peer)).offsets[rank];
+        Outgoing { step: step(nodes, rank, peer), peer, from: send.offsets[peer], to, span: span(rank, peer) }
     };
     let sent = order(nodes, rank).iter().filter(|&&peer| volumes.to[peer] > 0).map(outgoing).collect();
     let incoming = |part: Part| Incoming { peer: part.peer, at: part.at, span: span(part.peer, rank) };
     let received: Vec<Incoming> = parts(&recv, &volumes.from).into_iter().map(incoming).collect();
-    let places = landing(&volumes.from).at.iter().map(|at| starts[rank] + at).collect();
+    let places = landing(&volumes.from).offsets.iter().map(|at| starts[rank] + at).collect();
     let state = Mutex::new(Run {
         number: 0,
         send: std::ptr::null(),
@@ -323,10 +323,10 @@ impl OneSided {
             let most = coder.size(part.peer, chunk);
             let mut len = most;
             if self.varies {
-                self.copy(window, recv, part, at..at + LENGTH)?;
+                self.copy(window, recv, part, at..at + LENGTH_BYTES)?;
                 // SAFETY: just copied.
-                let bytes = unsafe { recv.add(part.at + at).cast::<[u8; LENGTH]>().read() };
-                (len, at) = (u32::from_le_bytes(bytes) as usize, at + LENGTH);
+                let bytes = unsafe { recv.add(part.at + at).cast::<[u8; LENGTH_BYTES]>().read() };
+                (len, at) = (u32::from_le_bytes(bytes) as usize, at + LENGTH_BYTES);
                 if len > most {
                     let message = format!("a chunk of at most {most} bytes says that it has {len}");
                     return Err(Error::codec(part.peer, message));
@@ -549,8 +549,8 @@ mod tests {
                         largest: 3 * scale,
                         pairs,
                         reshape: 0,
-                        coded: None,
-                        staged: false,
+                        encoded: None,
+                        via_host: false,
                     }
                 });
                 let movers = movers_in(&comm, &all, chunk)?;
@@ -560,13 +560,13 @@ mod tests {
                     let (mut send, mut recv) =
                         (vec![0; mover.buffers().send.len], vec![0; mover.buffers().recv.len]);
                     for to in 0..4 {
-                        let part = &mut send[mover.buffers().send.at[to]..][..volumes.to[to]];
+                        let part = &mut send[mover.buffers().send.offsets[to]..][..volumes.to[to]];
                         part.iter_mut().enumerate().for_each(|(at, byte)| *byte = value(rank, to, at, round));
                     }
                     // SAFETY: the buffers are as long as the mover says.
                     unsafe { mover.run(send.as_ptr(), recv.as_mut_ptr(), None)? };
                     for from in 0..4 {
-                        let part = &recv[mover.buffers().recv.at[from]..][..volumes.from[from]];
+                        let part = &recv[mover.buffers().recv.offsets[from]..][..volumes.from[from]];
                         assert!(
                             part.iter().enumerate().all(|(at, &byte)| byte == value(from, rank, at, round))
                         );

@@ -25,8 +25,8 @@ fn tiles(rank: usize) -> Vec<Volumes> {
             largest: pairs.iter().flatten().copied().max().unwrap_or(0),
             pairs,
             reshape: tile / 3,
-            coded: None,
-            staged: false,
+            encoded: None,
+            via_host: false,
         }
     };
     (0..TILES).map(tile).collect()
@@ -72,7 +72,7 @@ impl Rank<'_> {
     fn place(&self, tile: usize, peer: usize, side: usize) -> Option<*mut u8> {
         let mover = &self.movers[tile];
         if let (Some(loans), 1) = (mover.buffers().remote.as_ref(), side) {
-            return Some((self.all[peer][tile][0] + loans.at[peer]) as *mut u8);
+            return Some((self.all[peer][tile][0] + loans.offsets[peer]) as *mut u8);
         }
         let owner = match mover.buffers().sharing.as_ref() {
             Some(sharing) if sharing.nodes[peer] == sharing.nodes[self.comm.rank()] => return None,
@@ -80,7 +80,8 @@ impl Rank<'_> {
             Some(sharing) => sharing.inbox[peer],
             None => self.comm.rank(),
         };
-        let at = if side == 0 { mover.buffers().send.at[peer] } else { mover.buffers().recv.at[peer] };
+        let at =
+            if side == 0 { mover.buffers().send.offsets[peer] } else { mover.buffers().recv.offsets[peer] };
         Some((self.all[owner][tile][side] + at) as *mut u8)
     }
 

@@ -100,7 +100,7 @@ impl<T: Real> Ledger<T> {
         let reshapes = recipe.steps.iter().filter(|step| matches!(step, Step::Reshape { .. })).count();
         let entry = (2 * reshapes + 4) * size_of::<f64>();
         let ranks = comm.size();
-        let at = packed(&vec![entry; ranks]).at;
+        let at = packed(&vec![entry; ranks]).offsets;
         let parts: Vec<Part> = (0..ranks).map(|peer| Part { peer, at: at[peer], len: entry }).collect();
         let flight = match ranks {
             1 => None,

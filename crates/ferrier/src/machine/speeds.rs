@@ -44,7 +44,7 @@ pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
 /// Seconds of an exchange of so many bytes between each two ranks.
 fn exchange(comm: &Comm, bytes: usize) -> Result<f64> {
     let ranks = comm.size();
-    let at = packed(&vec![bytes; ranks]).at;
+    let at = packed(&vec![bytes; ranks]).offsets;
     let parts: Vec<Part> = (0..ranks).map(|peer| Part { peer, at: at[peer], len: bytes }).collect();
     let flight = comm.transport().flight(Call::AllToAll, &parts, &parts)?;
     let (send, mut recv) = (vec![1_u8; bytes * ranks], vec![0_u8; bytes * ranks]);

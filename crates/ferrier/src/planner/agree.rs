@@ -12,7 +12,7 @@ use crate::{
 };
 use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;
-use ferrier_plan::lowering::Handling;
+use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
 
 /// What rank 0 decides for all.
@@ -22,7 +22,7 @@ pub(crate) struct Decision {
     /// The largest plane, in bytes, that is transformed along two axes in one pass.
     pub plane_bytes: usize,
     pub threads: usize,
-    pub handling: Handling,
+    pub memory_policy: MemoryPolicy,
     /// Where the choice comes from, if it was known.
     pub wisdom: Option<Known>,
     /// What was measured here, where the planner decides by it.
@@ -164,12 +164,13 @@ pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) ->
         }
     }
     let threads = threads(comm, problem, &choice);
-    let handling = Handling {
+    let memory_policy = MemoryPolicy {
         stream: choice.stream.unwrap_or_else(|| stream(comm, problem, T::PRECISION.bytes())),
-        pockets: choice.pockets.unwrap_or(choice.memory == MemoryUse::Fast && level2().ways <= BUTTERFLY),
+        staging: choice.staging.unwrap_or(choice.memory == MemoryUse::Fast && level2().ways <= BUTTERFLY),
         block: choice.block,
     };
-    let decision = Decision { choice, plane_bytes: 2 * level2().bytes, threads, handling, wisdom, speeds };
+    let decision =
+        Decision { choice, plane_bytes: 2 * level2().bytes, threads, memory_policy, wisdom, speeds };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),

@@ -21,8 +21,8 @@ use crate::{
 };
 use ferrier_plan::geometry::width;
 use ferrier_plan::messages::Mechanism;
-use ferrier_plan::modes::held;
-use ferrier_plan::recipe::State;
+use ferrier_plan::modes::total_len;
+use ferrier_plan::recipe::Distribution;
 use ferrier_plan::schedule::{AxisTransform, Direction, Schedule, ScheduleOptions, schedule};
 use ferrier_plan::stages::tilings;
 use ferrier_plan::tiles::{self, Tiles};
@@ -199,19 +199,28 @@ impl<T: Real> Draft<T> {
         let wrapping = wrapping::<T>(comm, &recipe)?;
         let wrapped = wrapping.as_ref();
         let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new(), twiddles: Vec::new() };
-        let fuse =
-            |transforms: &[AxisTransform], state: &State| may_fuse(&recipe, decision, transforms, state);
+        let fuse = |transforms: &[AxisTransform], state: &Distribution| {
+            may_fuse(&recipe, decision, transforms, state)
+        };
         let trips = &CALL_KINDS[..if recipe.operators { 8 } else { 4 }];
         // Trips in the same direction have the same reshapes, cut in the same way.
         let directions = [Direction::Forward, Direction::Backward, Direction::RoundTrip];
         let directions = &directions[..if recipe.operators { 3 } else { 2 }];
         let tilings: Vec<Vec<Tiling>> = directions.iter().map(|&way| tilings(&recipe, way)).collect();
-        let plan = |trip: &CallKind, lent_ends: bool| {
+        let plan = |trip: &CallKind, exposed_ends: bool| {
             let CallKind { direction, in_place, operated } = *trip;
             let tilings = &tilings[direction as usize];
             schedule(
                 &recipe,
-                ScheduleOptions { direction, in_place, operated, mechanism, lent_ends, tilings, fuse: &fuse },
+                ScheduleOptions {
+                    direction,
+                    in_place,
+                    with_operator: operated,
+                    mechanism,
+                    exposed_ends,
+                    tilings,
+                    fuse: &fuse,
+                },
             )
         };
         let plans: Vec<Schedule> = trips.iter().map(|trip| plan(trip, true)).collect();
@@ -231,7 +240,7 @@ impl<T: Real> Draft<T> {
             movers(comm, &recipe, &ways, exchange, (wrapped.map(|wrapped| &wrapped.packing), false))?;
         let mut bind = |trip: &CallKind, plan: &Schedule| {
             let way = trip.direction as usize;
-            let options = (trip.direction, trip.in_place, decision.handling);
+            let options = (trip.direction, trip.in_place, decision.memory_policy);
             bind(comm, &recipe, plan, options, (&cuts[way], &movers[way]), wrapped, &mut tables)
         };
         let mut variants = Vec::with_capacity(2 * trips.len());
@@ -394,13 +403,18 @@ impl<T: Real> Draft<T> {
 
 /// Two axes in one pass: where a plane stays in cache between them, and there
 /// are planes enough to keep all threads busy. The same answer on every rank.
-fn may_fuse(recipe: &Recipe, decision: &Decision, transforms: &[AxisTransform], state: &State) -> bool {
+fn may_fuse(
+    recipe: &Recipe,
+    decision: &Decision,
+    transforms: &[AxisTransform],
+    state: &Distribution,
+) -> bool {
     if let Some(fuse) = recipe.fuse {
         return fuse;
     }
     let across = 3 - transforms[0].axis - transforms[1].axis;
     // What lies between the legs; both axes are whole.
-    let elements = held(&transforms[0].to) * held(&transforms[1].from);
+    let elements = total_len(&transforms[0].to) * total_len(&transforms[1].from);
     let plane = elements * width(transforms[0].real) * recipe.precision.bytes();
     let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0) * recipe.batch;
     let rounds = planes.div_ceil(decision.threads);

@@ -64,7 +64,7 @@ pub fn any_choice(exchange: &str, kernel: &str, ranks: usize, rng: &mut Rng) -> 
         ranks: *rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]),
         fuse: *rng.pick(&[None, None, Some(true), Some(false)]),
         stream: *rng.pick(&[None, None, Some(true)]),
-        pockets: *rng.pick(&[None, Some(true), Some(false)]),
+        staging: *rng.pick(&[None, Some(true), Some(false)]),
         overlap: rng.pick(&[false, false, true]).then(|| any_overlap(rng)),
         progress: *rng.pick(&[None, None, None, Some(Progress::Thread)]),
         block: *rng.pick(&[None, None, Some(1), Some(5), Some(100)]),

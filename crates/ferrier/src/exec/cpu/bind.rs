@@ -13,11 +13,11 @@ use crate::exec::certificate::gains;
 use crate::{Comm, Real, Recipe, Result};
 use ferrier_kernel::{Lines, LinesSpec};
 use ferrier_plan::geometry::{Geometry, width};
-use ferrier_plan::lowering::{Handling, RankContext, WorkspaceLayout, padded_rows, volumes};
+use ferrier_plan::lowering::{MemoryPolicy, RankContext, WorkspaceLayout, padded_rows, volumes};
 use ferrier_plan::messages::Encoding;
-use ferrier_plan::order::{self, Action, BufferCycle, Part};
-use ferrier_plan::recipe::{self, State};
-use ferrier_plan::schedule::{AxisTransform, Direction, End, PointwiseOp, Reshape, Schedule, Side};
+use ferrier_plan::order::{self, Action, BufferCycle, PassPart};
+use ferrier_plan::recipe::{self, Distribution};
+use ferrier_plan::schedule::{AxisTransform, Direction, End, OpPosition, PointwiseOp, Reshape, Schedule};
 use ferrier_plan::stages::stages;
 use ferrier_plan::tiles::{self, Tiles};
 
@@ -29,7 +29,7 @@ pub(crate) enum Step {
     Run {
         bound: usize,
         pass: usize,
-        part: Part,
+        part: PassPart,
         wires: [Option<usize>; 2],
         /// How often it looks after what flies.
         polls: usize,
@@ -129,14 +129,14 @@ impl<T: Real> Tables<T> {
     fn tool(&mut self, transform: &AxisTransform) -> Result<LineOp<T>> {
         let LinesSpec { n, kind, .. } = transform.spec;
         let lines = self.lines(&transform.spec)?;
-        let Some(touch) = &transform.touch else { return Ok(LineOp::Lines(lines)) };
-        let width = if touch.side == Side::Before { kind.width_in() } else { kind.width_out() };
-        let (before, after): (Arc<dyn Lines<T>>, Arc<dyn Lines<T>>) = match touch.side {
-            Side::Before => (Arc::new(Copy { width }), lines),
-            Side::After => (lines, Arc::new(Copy { width })),
-            Side::Between(back) => (lines, self.lines(&back)?),
+        let Some(touch) = &transform.fused_op else { return Ok(LineOp::Lines(lines)) };
+        let width = if touch.position == OpPosition::Before { kind.width_in() } else { kind.width_out() };
+        let (before, after): (Arc<dyn Lines<T>>, Arc<dyn Lines<T>>) = match touch.position {
+            OpPosition::Before => (Arc::new(Copy { width }), lines),
+            OpPosition::After => (lines, Arc::new(Copy { width })),
+            OpPosition::Between(back) => (lines, self.lines(&back)?),
         };
-        let twiddle = match touch.act {
+        let twiddle = match touch.op {
             PointwiseOp::Called => None,
             PointwiseOp::Twiddles { points, backward } => Some(self.twiddle(points, n, backward)),
         };
@@ -170,13 +170,13 @@ pub(crate) fn movers(
     let mut all: Vec<Volumes> = Vec::new();
     let mut count = 0;
     for (plan, cuts) in ways {
-        // What flies together must not take turns in the same memory: two ranks could each wait
+        // What flies together must not take cycle in the same memory: two ranks could each wait
         // for the turn that the other has.
-        let (first, together) = (count, order::fly_together(&order::actions(plan, cuts)));
+        let (first, together) = (count, order::in_flight_together(&order::actions(plan, cuts)));
         for (reshape, cut) in plan.reshapes.iter().zip(*cuts) {
             let of = |tile| Volumes {
                 reshape: if together { first } else { count },
-                staged,
+                via_host: staged,
                 ..volumes(reshape, (cut, tile), comm.rank(), number, packing)
             };
             all.extend((0..cut.count()).map(of));
@@ -201,7 +201,7 @@ pub(crate) fn bind<T: Real>(
     comm: &Comm,
     recipe: &Recipe,
     plan: &Schedule,
-    (direction, in_place, handling): (Direction, bool, Handling),
+    (direction, in_place, memory_policy): (Direction, bool, MemoryPolicy),
     (cuts, movers): (&[Tiles], &Exchanges),
     wrapping: Option<&WireCodec<T>>,
     tables: &mut Tables<T>,
@@ -212,30 +212,30 @@ pub(crate) fn bind<T: Real>(
     let ranks = comm.size();
     let cuts = &tiles::fit(plan, cuts, in_place);
     let actions = order::actions(plan, cuts);
-    let mut turns = BufferCycle::new(plan, &actions);
+    let mut cycle = BufferCycle::new(plan, &actions);
     if lends(movers) {
         // Only at the end of a transform does a sender know that all was loaded.
-        turns.buffers[0] = plan.reshapes.len().max(1);
+        cycle.buffers[0] = plan.reshapes.len().max(1);
     }
     let packing = wrapping.map(|wrapping| &wrapping.packing);
-    let tight = direction == Direction::Backward;
+    let packed_rows = direction == Direction::Backward;
     let buffers: Vec<_> = movers.iter().map(|mover| mover.buffers()).collect();
     let site = RankContext {
         rank,
         ranks,
         batch,
-        number,
+        scalar_bytes: number,
         memory,
         in_place,
-        handling,
+        memory_policy,
         halved,
-        tight,
+        packed_rows,
         cuts,
-        turns,
+        cycle,
         exchanges: &buffers,
         encoding: packing,
     };
-    let areas = site.areas(plan);
+    let areas = site.workspace(plan);
     let most_polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
     let mut passes = Vec::new();
     let mut steps = Vec::new();
@@ -280,7 +280,7 @@ pub(crate) fn bind<T: Real>(
             steps.push(Step::Decode { mover, reshape, tile });
         }
     }
-    let end = |state: &State| {
+    let end = |state: &Distribution| {
         let (part, order) = (state.layout.boxes()[rank], state.layout.order());
         match in_place && state.real && padded_rows(state, halved) {
             true => Geometry::padded_real(part, order),
@@ -301,9 +301,9 @@ pub(crate) fn bind<T: Real>(
     let coding = |(reshape, tile)| {
         let WireCodec { coat, packing, grounds } = wrapping?;
         let of = &plan.reshapes[reshape];
-        let sides = [0, 1].map(|side| site.staged(&areas, of, reshape, tile, side));
+        let sides = [0, 1].map(|side| site.encoded_segments(&areas, of, reshape, tile, side));
         let bytes = volumes(of, (&cuts[reshape], tile), rank, number, None).to;
-        let plain = bytes.iter().enumerate().map(|(peer, &bytes)| match packing.is_coded(rank, peer) {
+        let plain = bytes.iter().enumerate().map(|(peer, &bytes)| match packing.is_encoded(rank, peer) {
             true => 0,
             false => bytes,
         });

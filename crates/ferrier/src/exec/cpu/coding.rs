@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::codec::{Codec, CodecInstance, Loss};
-use crate::exchange::{Coder, LENGTH};
+use crate::exchange::{Coder, LENGTH_BYTES};
 use crate::machine::pool::Pool;
 use crate::{Error, Real, Result};
-use ferrier_plan::messages::{CHUNK, Encoding, Staged};
+use ferrier_plan::messages::{CHUNK_SCALARS, EncodedSegment, Encoding};
 
 /// How messages are encoded with this codec; those inside a node are left alone where `nodes` is `Some`.
 pub(crate) fn encoding<T: Real>(coat: &CodecInstance<T>, nodes: Option<Vec<usize>>) -> Encoding {
@@ -72,7 +72,7 @@ impl Note {
 
 /// The parts of one side of a mover.
 struct Side {
-    parts: Vec<Staged>,
+    parts: Vec<EncodedSegment>,
     /// The part of each rank, if there is one.
     by_peer: Vec<Option<usize>>,
     /// The first chunk of each part, and the number of all.
@@ -81,7 +81,7 @@ struct Side {
 }
 
 impl Side {
-    fn new(parts: Vec<Staged>, ranks: usize) -> Side {
+    fn new(parts: Vec<EncodedSegment>, ranks: usize) -> Side {
         let mut by_peer = vec![None; ranks];
         let mut first = vec![0];
         for (index, part) in parts.iter().enumerate() {
@@ -123,7 +123,7 @@ pub(crate) struct Coding<T> {
 
 /// Numbers of scratch that a thread needs for a codec.
 pub(crate) fn scratch<T: Real>(codec: &dyn Codec<T>) -> usize {
-    codec.scratch(CHUNK) * size_of::<u64>() / size_of::<T>()
+    codec.scratch(CHUNK_SCALARS) * size_of::<u64>() / size_of::<T>()
 }
 
 impl<T: Real> Coding<T> {
@@ -132,7 +132,7 @@ impl<T: Real> Coding<T> {
         packing: &Encoding,
         grounds: &Arc<WorkPointers<T>>,
         rank: usize,
-        [sent, received]: [Vec<Staged>; 2],
+        [sent, received]: [Vec<EncodedSegment>; 2],
         plain: Vec<usize>,
     ) -> Coding<T> {
         let ranks = plain.len();
@@ -164,16 +164,16 @@ impl<T: Real> Coding<T> {
     }
 
     /// The values of a chunk.
-    fn stage(&self, part: &Staged, chunk: usize) -> (*mut T, usize) {
+    fn stage(&self, part: &EncodedSegment, chunk: usize) -> (*mut T, usize) {
         let range = part.chunk(chunk);
         let work = self.grounds.work[self.rank].load(Relaxed);
-        (work.wrapping_add(part.stage + range.start), range.len())
+        (work.wrapping_add(part.scalar_offset + range.start), range.len())
     }
 
     /// The bytes of a part from there on.
-    fn bytes(&self, part: &Staged, at: usize) -> *mut u8 {
+    fn bytes(&self, part: &EncodedSegment, at: usize) -> *mut u8 {
         let work: *mut u8 = self.grounds.work[part.holder].load(Relaxed).cast();
-        work.wrapping_add(part.bytes + at)
+        work.wrapping_add(part.byte_offset + at)
     }
 
     /// Encodes a chunk to bytes that begin there; how many.
@@ -182,11 +182,11 @@ impl<T: Real> Coding<T> {
     /// The areas of this call are as the plan laid them out, the bytes are
     /// this part's, nobody else touches them or writes to the stage.
     unsafe fn encode_chunk(&self, index: usize, chunk: usize, at: usize, scratch: &mut [u64]) -> usize {
-        let (part, head) = (&self.sent.parts[index], self.packing.head());
+        let (part, head) = (&self.sent.parts[index], self.packing.header_bytes());
         let (values, numbers) = self.stage(part, chunk);
         // SAFETY: the caller's word.
         let (values, out) = unsafe {
-            let most = self.packing.chunk(numbers);
+            let most = self.packing.chunk_bytes(numbers);
             (
                 std::slice::from_raw_parts(values, numbers),
                 std::slice::from_raw_parts_mut(self.bytes(part, at), most),
@@ -194,7 +194,7 @@ impl<T: Real> Coding<T> {
         };
         let encoded = self.codec.encode(values, &mut out[head..], scratch);
         if self.packing.varies {
-            out[..LENGTH].copy_from_slice(&(encoded.bytes as u32).to_le_bytes());
+            out[..LENGTH_BYTES].copy_from_slice(&(encoded.bytes as u32).to_le_bytes());
         }
         let note = &self.sent.notes(index)[chunk];
         note.set_loss(encoded.loss);
@@ -208,7 +208,7 @@ impl<T: Real> Coding<T> {
     /// As for [`encode_chunk`](Self::encode_chunk); `scratch` gives each
     /// thread as much as [`scratch`] says.
     pub unsafe fn encode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) {
-        let slot = self.packing.chunk(CHUNK);
+        let slot = self.packing.chunk_bytes(CHUNK_SCALARS);
         let (all, parts) = (self.sent.notes.len(), self.sent.parts.len());
         if self.packing.varies && pool.threads() == 1 {
             // One after the other: nothing needs to move.
@@ -257,7 +257,7 @@ impl<T: Real> Coding<T> {
             end += unsafe { self.encode_chunk(index, chunk, end, scratch) };
         }
         // SAFETY: the room of a part is that of its chunks and of its end.
-        unsafe { self.bytes(part, end).write_bytes(0, LENGTH) };
+        unsafe { self.bytes(part, end).write_bytes(0, LENGTH_BYTES) };
     }
 
     /// Moves the chunks of a part together and ends it.
@@ -265,8 +265,8 @@ impl<T: Real> Coding<T> {
     /// # Safety
     /// As for [`encode_chunk`](Self::encode_chunk).
     unsafe fn close_up(&self, index: usize) {
-        let (part, slot) = (&self.sent.parts[index], self.packing.chunk(CHUNK));
-        let most = self.packing.part(part.numbers);
+        let (part, slot) = (&self.sent.parts[index], self.packing.chunk_bytes(CHUNK_SCALARS));
+        let most = self.packing.segment_bytes(part.scalars);
         // SAFETY: the caller's word.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes(part, 0), most) };
         let mut end = 0;
@@ -275,13 +275,13 @@ impl<T: Real> Coding<T> {
             bytes.copy_within(chunk * slot..chunk * slot + len, end);
             end += len;
         }
-        bytes[end..end + LENGTH].fill(0);
+        bytes[end..end + LENGTH_BYTES].fill(0);
     }
 
     /// # Safety
     /// As much memory as [`scratch`] says, for one thread alone.
     unsafe fn scratch<'a>(&self, start: *mut T) -> &'a mut [u64] {
-        let words = self.codec.scratch(CHUNK);
+        let words = self.codec.scratch(CHUNK_SCALARS);
         match words {
             0 => &mut [],
             // SAFETY: the caller's word; scratches begin on cache lines.
@@ -298,7 +298,10 @@ impl<T: Real> Coding<T> {
     /// As for [`encode_all`](Self::encode_all); the mover is done.
     pub unsafe fn decode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) -> Result<()> {
         #[cfg(test)]
-        self.received.parts.iter().for_each(|part| self.spoil(part, 0..self.packing.part(part.numbers)));
+        self.received
+            .parts
+            .iter()
+            .for_each(|part| self.spoil(part, 0..self.packing.segment_bytes(part.scalars)));
         for part in 0..self.received.parts.len() {
             // SAFETY: the caller's word.
             unsafe { self.locate(part)? };
@@ -328,7 +331,7 @@ impl<T: Real> Coding<T> {
     /// As for [`decode_all`](Self::decode_all).
     unsafe fn locate(&self, index: usize) -> Result<()> {
         let part = &self.received.parts[index];
-        let most = self.packing.part(part.numbers);
+        let most = self.packing.segment_bytes(part.scalars);
         // SAFETY: the caller's word.
         let bytes = unsafe { std::slice::from_raw_parts(self.bytes(part, 0), most) };
         let mut at = 0;
@@ -336,9 +339,11 @@ impl<T: Real> Coding<T> {
             let room = self.packing.max_bytes(part.chunk(chunk).len());
             let mut len = room;
             if self.packing.varies {
-                let length: [u8; LENGTH] =
-                    bytes.get(at..at + LENGTH).and_then(|length| length.try_into().ok()).unwrap_or_default();
-                (len, at) = (u32::from_le_bytes(length) as usize, at + LENGTH);
+                let length: [u8; LENGTH_BYTES] = bytes
+                    .get(at..at + LENGTH_BYTES)
+                    .and_then(|length| length.try_into().ok())
+                    .unwrap_or_default();
+                (len, at) = (u32::from_le_bytes(length) as usize, at + LENGTH_BYTES);
             }
             if len > room || at + len > most {
                 return Err(too_long(part.peer, room, len));
@@ -374,7 +379,7 @@ impl<T: Real> Coding<T> {
 
     /// As if the wire had made a mess of it.
     #[cfg(test)]
-    fn spoil(&self, part: &Staged, bytes: Range<usize>) {
+    fn spoil(&self, part: &EncodedSegment, bytes: Range<usize>) {
         if self.grounds.spoil.load(Relaxed) {
             // SAFETY: bytes of a part that came, which is ours.
             unsafe { self.bytes(part, bytes.start).write_bytes(0xa7, bytes.len()) };
@@ -399,16 +404,16 @@ impl<T: Real> Coder for Coding<T> {
     fn len(&self, peer: usize) -> usize {
         match self.sent.of(peer) {
             None => self.plain[peer],
-            Some(part) if !self.packing.varies => self.packing.part(self.sent.parts[part].numbers),
+            Some(part) if !self.packing.varies => self.packing.segment_bytes(self.sent.parts[part].scalars),
             Some(part) => {
-                self.sent.notes(part).iter().map(|note| note.len.load(Relaxed)).sum::<usize>() + LENGTH
+                self.sent.notes(part).iter().map(|note| note.len.load(Relaxed)).sum::<usize>() + LENGTH_BYTES
             }
         }
     }
 
     fn encode(&self, peer: usize, chunks: Range<usize>) -> usize {
         let Some(part) = self.sent.of(peer) else { return 0 };
-        let start = chunks.start * self.packing.chunk(CHUNK);
+        let start = chunks.start * self.packing.chunk_bytes(CHUNK_SCALARS);
         chunks.fold(start, |at, chunk| {
             // SAFETY: a mover calls this between its start and its end, when stage and bytes are its own.
             at + unsafe { self.encode_chunk(part, chunk, at, self.own_scratch()) }

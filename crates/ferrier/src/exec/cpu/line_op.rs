@@ -8,7 +8,7 @@ use super::twiddle::Twiddle;
 use crate::Real;
 use crate::exec::operator::{Modes, Operator};
 use ferrier_kernel::{LineBlock, Lines, StoreHint, Strip};
-use ferrier_plan::modes::{Ragged, Run, held};
+use ferrier_plan::modes::{IndexRun, Ragged, total_len};
 
 /// What is done to a block of lines.
 pub(crate) enum LineOp<T> {
@@ -24,7 +24,7 @@ pub(crate) struct FusedLineOp<T> {
     pub before: Arc<dyn Lines<T>>,
     pub after: Arc<dyn Lines<T>>,
     /// What there is of a line between the two, and numbers of an element.
-    pub runs: Vec<Run>,
+    pub runs: Vec<IndexRun>,
     pub width: usize,
     /// What there is of each line, where that differs from line to line.
     pub ragged: Option<Arc<Ragged>>,
@@ -93,7 +93,7 @@ impl<T: Real> FusedLineOp<T> {
     fn block(&self, strided: bool) -> usize {
         let wanted = self.before.block(strided).max(self.after.block(strided));
         let least = self.before.block(false).min(self.after.block(false)).max(1);
-        let fit = Self::ROOM / (held(&self.runs).max(1) * self.width * size_of::<T>());
+        let fit = Self::ROOM / (total_len(&self.runs).max(1) * self.width * size_of::<T>());
         wanted.min(fit / least * least).max(least)
     }
 
@@ -107,7 +107,7 @@ impl<T: Real> FusedLineOp<T> {
     fn scratch(&self, lines: usize) -> usize {
         let spare = self.twiddle.as_ref().map_or(0, |twiddle| twiddle.spare(lines));
         let inner = self.before.scratch(lines).max(self.after.scratch(lines)).max(spare);
-        held(&self.runs) * self.pitch(lines) + inner
+        total_len(&self.runs) * self.pitch(lines) + inner
     }
 
     unsafe fn run(
@@ -118,10 +118,10 @@ impl<T: Real> FusedLineOp<T> {
         scratch: &mut [T],
     ) -> bool {
         let pitch = self.pitch(block.lines);
-        let numbers = held(&self.runs) * pitch;
+        let numbers = total_len(&self.runs) * pitch;
         let (area, rest) = scratch.split_at_mut(numbers);
         let start = area.as_mut_ptr();
-        let strip = |run: &Run| Strip {
+        let strip = |run: &IndexRun| Strip {
             // SAFETY: inside the area.
             ptr: unsafe { start.add(run.at * pitch) },
             at: run.line,
@@ -172,7 +172,7 @@ impl<T: Real> FusedLineOp<T> {
     /// Makes zero what lines do not have: an operator is not to meet it, and what it makes of it is nothing.
     fn clear(&self, spot: &Spot, area: &mut [T], lines: usize) {
         let Some(ragged) = &self.ragged else { return };
-        let (pitch, all) = (self.pitch(lines), held(&self.runs));
+        let (pitch, all) = (self.pitch(lines), total_len(&self.runs));
         for lane in 0..lines {
             let line = spot.first[ragged.lanes] + if spot.side == ragged.lanes { lane } else { 0 };
             let parts = ragged.runs[line].iter().map(|run| (run.at, run.len));

@@ -9,7 +9,7 @@ use super::sparse_lines::SparseLines;
 use crate::{Box3, Real};
 use ferrier_kernel::Strip;
 use ferrier_plan::geometry::{Axes, Piece};
-use ferrier_plan::modes::{Ragged, Run};
+use ferrier_plan::modes::{IndexRun, Ragged};
 
 /// A strip of a cell's first line: where it lies, and how far the lines,
 /// planes and arrays of the batch are apart.
@@ -82,7 +82,7 @@ pub(crate) struct BlockAt {
 #[derive(Clone, Copy)]
 pub(crate) struct Side<'a> {
     pub pieces: &'a [Piece],
-    pub runs: &'a [Run],
+    pub runs: &'a [IndexRun],
     /// Where that differs from line to line.
     pub ragged: Option<&'a Arc<Ragged>>,
     /// Numbers of an element.
@@ -91,7 +91,7 @@ pub(crate) struct Side<'a> {
 
 impl<'a> Side<'a> {
     /// Pieces that have the same of every line.
-    pub fn even(pieces: &'a [Piece], runs: &'a [Run], width: usize) -> Side<'a> {
+    pub fn even(pieces: &'a [Piece], runs: &'a [IndexRun], width: usize) -> Side<'a> {
         Side { pieces, runs, ragged: None, width }
     }
 

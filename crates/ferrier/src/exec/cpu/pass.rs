@@ -16,9 +16,9 @@ use crate::{Box3, Order, Real, Result};
 use ferrier_kernel::{LineBlock, LineKind, StoreHint, StreamCopy, Strip, fence};
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::{Base, Geometry, Piece, width};
-use ferrier_plan::lowering::{Handling, MessageEnd, RankContext, WorkspaceLayout};
-use ferrier_plan::modes::Run;
-use ferrier_plan::order::Part;
+use ferrier_plan::lowering::{MemoryPolicy, MessageEnd, RankContext, WorkspaceLayout};
+use ferrier_plan::modes::IndexRun;
+use ferrier_plan::order::PassPart;
 use ferrier_plan::schedule::{self, AxisTransform, FusedOp, Pass, Schedule};
 
 /// The name of a pass that transforms nothing.
@@ -46,16 +46,16 @@ struct Planes<T> {
 
 impl<T> Work<T> {
     /// Says how memory is handled.
-    fn handle(&mut self, handling: Handling) {
+    fn handle(&mut self, memory_policy: MemoryPolicy) {
         match self {
             Work::Nothing => {}
             Work::Lines(grid) => {
-                grid.stream = handling.stream;
-                grid.pocket = if handling.pockets { grid.pocket } else { 0 };
+                grid.stream = memory_policy.stream;
+                grid.pocket = if memory_policy.staging { grid.pocket } else { 0 };
             }
             // Planes come in one piece, which processors fetch by themselves.
             Work::Planes(planes) => {
-                planes.second.stream = handling.stream;
+                planes.second.stream = memory_policy.stream;
                 (planes.first.pocket, planes.second.pocket) = (0, 0);
             }
         }
@@ -163,17 +163,17 @@ impl<T: Real> BoundPass<T> {
         schedule: &Schedule,
         areas: &WorkspaceLayout,
         pass: &Pass,
-        part: Part,
+        part: PassPart,
         make: MakeLines<'_, T>,
     ) -> Result<Self> {
         let arrive = pass.arrive.layout.boxes()[site.rank];
         let leave = pass.leave.layout.boxes()[site.rank];
         let (arrive, leave) =
             (site.part_of(schedule, pass, part, &arrive), site.part_of(schedule, pass, part, &leave));
-        let arrays = site.arrays(part.lot);
+        let arrays = site.arrays(part.batch_chunk);
         let side = |sending: bool| MessageEnd {
             sending,
-            lot: part.lot,
+            batch_chunk: part.batch_chunk,
             tile: if sending { part.to } else { part.from },
         };
         let from = site.pieces(schedule, areas, &pass.from, (&arrive, &arrays), side(false));
@@ -183,7 +183,7 @@ impl<T: Real> BoundPass<T> {
             [] => {
                 let along = pass.leave.layout.order().fastest();
                 let lines = LineOp::Lines(Arc::new(Copy { width: width(pass.leave.real) }));
-                let all = Run::whole(arrive.hi[along]);
+                let all = IndexRun::whole(arrive.hi[along]);
                 let sides = [&from, &to].map(|pieces| Side::even(pieces, &all, width(pass.leave.real)));
                 let axes = Axes::choose(along, &from, &to);
                 Work::Lines(Box::new(LineGrid::new(
@@ -199,15 +199,15 @@ impl<T: Real> BoundPass<T> {
                 let axes = transform.axes().unwrap_or_else(|| Axes::choose(transform.axis, &from, &to));
                 let [from, to] = sides(transform, &from, &to);
                 let domain = transform.lines_in(&arrive);
-                let arrays = (&arrays, site.handling.block);
+                let arrays = (&arrays, site.memory_policy.block);
                 Work::Lines(Box::new(LineGrid::across(axes, &domain, from, to, make(transform)?, arrays)))
             }
             [one, two] => planes(site, (&arrive, &arrays), &from, &to, [one, two], make)?,
             _ => unreachable!("a pass has at most two transforms"),
         };
         let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
-        let bytes =
-            (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
+        let bytes = (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real))
+            * site.scalar_bytes as u64;
         let mut now = arrive;
         let count = |transform| flops(transform, &mut now) * arrays.len() as f64;
         let flops = pass.transforms.iter().map(count).sum();
@@ -218,7 +218,7 @@ impl<T: Real> BoundPass<T> {
             }
         };
         let mut work = work;
-        work.handle(site.handling);
+        work.handle(site.memory_policy);
         Ok(BoundPass { name, bytes, flops, work, next: AtomicUsize::new(0) })
     }
 
@@ -459,7 +459,7 @@ fn planes<T: Real>(
     let back = matches!((from, to), ([from], [to]) if (from.rank, from.base, from.offset) == (to.rank, to.base, to.offset));
     let in_target = match to {
         _ if transforms[1].ragged_to.is_some() => false,
-        [_] if site.handling.stream && !back && !site.in_place => false,
+        [_] if site.memory_policy.stream && !back && !site.in_place => false,
         [target] => {
             transforms[1].spec.kind.width_in() == width(transforms[1].real) && target.region == between
         }
@@ -471,7 +471,7 @@ fn planes<T: Real>(
         let piece = plane_piece(site, &between, axes[0], transforms[0].real);
         let numbers =
             (between.shape()[one].max(1) * piece.strides[one]).max(between.shape()[two] * piece.strides[two]);
-        (vec![piece], numbers.next_multiple_of(64 / site.number))
+        (vec![piece], numbers.next_multiple_of(64 / site.scalar_bytes))
     };
     let [one, two] = transforms;
     let [before, middle] = sides(one, from, &pieces);
@@ -481,7 +481,7 @@ fn planes<T: Real>(
         before,
         middle,
         make(one)?,
-        (arrays, site.handling.block),
+        (arrays, site.memory_policy.block),
     );
     let outlet = match (&pieces[..], two.ragged_to.is_some() || in_target) {
         ([scratch], false) => PlaneStore::new(site, axes[0], scratch, to),
@@ -489,7 +489,7 @@ fn planes<T: Real>(
     };
     let [middle, after] = sides(two, &pieces, if outlet.is_some() { &pieces } else { to });
     let mut second =
-        LineGrid::new(axes[1], &between, middle, after, make(two)?, (arrays, site.handling.block));
+        LineGrid::new(axes[1], &between, middle, after, make(two)?, (arrays, site.memory_policy.block));
     first.near[1] = !in_target;
     second.near = [true, in_target || two.ragged_to.is_some() || outlet.is_some()];
     Ok(Work::Planes(Box::new(Planes { first, second, plane, outlet })))
@@ -500,7 +500,7 @@ fn planes<T: Real>(
 fn plane_piece(site: &RankContext<'_>, between: &Box3, axes: Axes, real: bool) -> Piece {
     let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
     let order = Order::new([axes.planes, slow, fast]).expect("three different axes");
-    let mut strides = Geometry::spread(*between, order, real, site.number, false).strides;
+    let mut strides = Geometry::spread(*between, order, real, site.scalar_bytes, false).strides;
     // Every plane of every array uses the same memory.
     strides[axes.planes] = 0;
     Piece { region: *between, rank: site.ranks, base: Base::In, offset: 0, strides, batch: 0 }
@@ -516,7 +516,8 @@ fn flops(transform: &AxisTransform, now: &mut Box3) -> f64 {
         LineKind::Forward | LineKind::Backward | LineKind::R2r { complex: true, .. } => 1.0,
         LineKind::RealForward | LineKind::RealBackward | LineKind::R2r { .. } => 0.5,
     };
-    let returns = matches!(transform.touch, Some(FusedOp { side: schedule::Side::Between(_), .. }));
+    let returns =
+        matches!(transform.fused_op, Some(FusedOp { position: schedule::OpPosition::Between(_), .. }));
     let times = if returns { 2.0 } else { 1.0 };
     times * half * 5.0 * n * n.log2() * lines
 }

@@ -40,8 +40,8 @@ impl PlaneStore {
         let row = shape[fast] * scratch.strides[fast];
         let step = target.strides[slow];
         let same = target.region == scratch.region && target.strides[fast] == scratch.strides[fast];
-        let odd = !(step * site.number).is_multiple_of(64);
-        (site.handling.stream && odd && same && step >= row).then(|| PlaneStore {
+        let odd = !(step * site.scalar_bytes).is_multiple_of(64);
+        (site.memory_policy.stream && odd && same && step >= row).then(|| PlaneStore {
             base: target.rank * crate::transport::EXPOSED + target.base as usize,
             offset: target.offset,
             first: target.region.lo[axes.planes],

@@ -8,14 +8,14 @@ use super::lines::BlockAt;
 use ferrier_kernel::Strip;
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::Piece;
-use ferrier_plan::modes::{Ragged, Run, held};
+use ferrier_plan::modes::{IndexRun, Ragged, total_len};
 
 /// One side of a grid of lines.
 pub(crate) struct SparseLines {
     pieces: Vec<Piece>,
     ragged: Arc<Ragged>,
     /// The box around the parts of all lines: what the block in cache holds.
-    runs: Vec<Run>,
+    runs: Vec<IndexRun>,
     width: usize,
     axes: Axes,
 }
@@ -28,14 +28,20 @@ struct Stretch {
 }
 
 impl SparseLines {
-    pub fn new(axes: Axes, pieces: &[Piece], runs: &[Run], ragged: Arc<Ragged>, width: usize) -> SparseLines {
+    pub fn new(
+        axes: Axes,
+        pieces: &[Piece],
+        runs: &[IndexRun],
+        ragged: Arc<Ragged>,
+        width: usize,
+    ) -> SparseLines {
         assert_eq!(axes.lanes, ragged.lanes, "lines lie side by side along the axis that tells them apart");
         SparseLines { pieces: pieces.to_vec(), ragged, runs: runs.to_vec(), width, axes }
     }
 
     /// Numbers of a block of so many lines.
     pub fn area(&self, lines: usize) -> usize {
-        (held(&self.runs) * lines * self.width).next_multiple_of(16)
+        (total_len(&self.runs) * lines * self.width).next_multiple_of(16)
     }
 
     /// The block as a kernel sees it.
@@ -54,7 +60,7 @@ impl SparseLines {
     /// The parts of a line by its index.
     fn stretches(&self, index: usize) -> impl Iterator<Item = Stretch> + '_ {
         self.ragged.runs[index].iter().map(|run| {
-            let home = |own: &&Run| (own.line..own.line + own.len).contains(&run.line);
+            let home = |own: &&IndexRun| (own.line..own.line + own.len).contains(&run.line);
             let own = self.runs.iter().find(home).expect("the box holds all lines");
             Stretch { element: own.at + run.line - own.line, at: run.at, len: run.len }
         })
@@ -154,7 +160,7 @@ impl SparseLines {
 
     /// Makes zero what lines do not have.
     fn clear<T: Copy + Default>(&self, at: &BlockAt, area: &mut [T]) {
-        let (pitch, all) = (at.lanes * self.width, held(&self.runs));
+        let (pitch, all) = (at.lanes * self.width, total_len(&self.runs));
         for lane in 0..at.lanes {
             let parts = self.stretches(at.lane + lane).map(|stretch| (stretch.element, stretch.len));
             clear_between(parts, all, |element| {

@@ -8,7 +8,7 @@ use ferrier_kernel::{LineKind, LinesSpec};
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::Geometry;
 use ferrier_plan::geometry::{Base, Piece};
-use ferrier_plan::modes::held;
+use ferrier_plan::modes::total_len;
 use ferrier_plan::schedule::AxisTransform;
 
 /// Lines gathered into scratch, transformed there by cuFFT, and scattered.
@@ -93,7 +93,7 @@ impl<T: Real> Binder<'_, T> {
             }
         });
         let clear =
-            if held(&transform.from) == kind.len_in(spec.n) { 0 } else { source.batch * batch * number };
+            if total_len(&transform.from) == kind.len_in(spec.n) { 0 } else { source.batch * batch * number };
         let gather = self.moves(from, &[source], kind.width_in(), 1.0);
         let scatter = self.moves(&[target], to, last.kind.width_out(), scale);
         Ok(Batch { clear, gather, fft, apart, field, back, scatter })

@@ -15,12 +15,12 @@ use crate::exec::cpu::bind::Exchanges;
 use crate::{Box3, Real, Recipe, Result};
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::{Base, Geometry, Piece, width};
-use ferrier_plan::lowering::{Handling, MessageEnd, RankContext, WorkspaceLayout, padded_rows, volumes};
+use ferrier_plan::lowering::{MemoryPolicy, MessageEnd, RankContext, WorkspaceLayout, padded_rows, volumes};
 use ferrier_plan::messages::Encoding;
-use ferrier_plan::modes::Run;
-use ferrier_plan::order::{self, Action, BufferCycle, Part};
-use ferrier_plan::recipe::State;
-use ferrier_plan::schedule::{AxisTransform, Pass, Schedule, Side};
+use ferrier_plan::modes::IndexRun;
+use ferrier_plan::order::{self, Action, BufferCycle, PassPart};
+use ferrier_plan::recipe::Distribution;
+use ferrier_plan::schedule::{AxisTransform, OpPosition, Pass, Schedule};
 use ferrier_plan::tiles::{self, Tiles};
 
 /// A launch of the kernel of lines.
@@ -174,18 +174,18 @@ impl<T: Real> Binder<'_, T> {
             rank: self.rank,
             ranks: recipe.ranks(),
             batch: recipe.batch,
-            number: size_of::<T>(),
+            scalar_bytes: size_of::<T>(),
             memory: crate::MemoryUse::Small,
             in_place,
-            handling: Handling::default(),
+            memory_policy: MemoryPolicy::default(),
             halved,
-            tight: false,
+            packed_rows: false,
             cuts,
-            turns: BufferCycle::new(plan, &actions),
+            cycle: BufferCycle::new(plan, &actions),
             exchanges: &buffers,
             encoding: self.packing,
         };
-        let end = |state: &State| {
+        let end = |state: &Distribution| {
             let (part, order) = (state.layout.boxes()[self.rank], state.layout.order());
             match in_place && state.real && padded_rows(state, halved) {
                 true => Geometry::padded_real(part, order),
@@ -193,7 +193,7 @@ impl<T: Real> Binder<'_, T> {
             }
         };
         let (input, output) = (end(&plan.input), end(&plan.output));
-        let areas = site.areas(plan);
+        let areas = site.workspace(plan);
         let bases = self.tables.room(SETS * set_len(recipe.ranks()));
         let mut variant = Variant {
             passes: Vec::new(),
@@ -222,7 +222,8 @@ impl<T: Real> Binder<'_, T> {
             }
             let flight = |reshape: usize, tile: usize, areas: &WorkspaceLayout| {
                 let mover = site.exchange(reshape, tile);
-                let at = [0, 1].map(|side| site.tile_at(areas, reshape, tile, site.rank, side) * site.number);
+                let at = [0, 1]
+                    .map(|side| site.tile_at(areas, reshape, tile, site.rank, side) * site.scalar_bytes);
                 let (send, recv) = (movers[mover].buffers().send.len, movers[mover].buffers().recv.len);
                 let tiled = cuts[reshape].count() > 1;
                 Flight { mover, reshape, send: (at[0], send), recv: (at[1], recv), tiled }
@@ -255,8 +256,9 @@ impl<T: Real> Binder<'_, T> {
         side: usize,
     ) -> Option<Chunks> {
         self.packing?;
-        let parts = site.staged(areas, &plan.reshapes[reshape], reshape, tile, side);
-        let (parts, chunks) = table(parts.iter().map(|part| (part.numbers, part.stage, part.bytes)));
+        let parts = site.encoded_segments(areas, &plan.reshapes[reshape], reshape, tile, side);
+        let (parts, chunks) =
+            table(parts.iter().map(|part| (part.scalars, part.scalar_offset, part.byte_offset)));
         (chunks > 0).then(|| Chunks { at: self.tables.push(&parts), count: parts.len(), chunks })
     }
 
@@ -267,8 +269,8 @@ impl<T: Real> Binder<'_, T> {
             let number = size_of::<T>();
             let cut = (&site.cuts[reshape], tile);
             let plain = volumes(&plan.reshapes[reshape], cut, self.rank, number, None).to;
-            let len = |(peer, &bytes): (usize, &usize)| match packing.is_coded(self.rank, peer) {
-                true => packing.part(bytes / number),
+            let len = |(peer, &bytes): (usize, &usize)| match packing.is_encoded(self.rank, peer) {
+                true => packing.segment_bytes(bytes / number),
                 false => bytes,
             };
             Some(Arc::new(Lengths(plain.iter().enumerate().map(len).collect())))
@@ -285,15 +287,15 @@ impl<T: Real> Binder<'_, T> {
         site: &RankContext<'_>,
         areas: &WorkspaceLayout,
         pass: &Pass,
-        part: Part,
+        part: PassPart,
     ) -> Result<BoundPass> {
         let [arrive, leave] = [&pass.arrive, &pass.leave]
             .map(|state| site.part_of(schedule, pass, part, &state.layout.boxes()[site.rank]));
-        let arrays = site.arrays(part.lot);
+        let arrays = site.arrays(part.batch_chunk);
         self.arrays = arrays.len();
         let side = |sending: bool| {
             let tile = if sending { part.to } else { part.from };
-            MessageEnd { sending, lot: part.lot, tile }
+            MessageEnd { sending, batch_chunk: part.batch_chunk, tile }
         };
         let from = site.pieces(schedule, areas, &pass.from, (&arrive, &arrays), side(false));
         let to = site.pieces(schedule, areas, &pass.to, (&leave, &arrays), side(true));
@@ -304,8 +306,8 @@ impl<T: Real> Binder<'_, T> {
             _ => unreachable!("passes on a GPU are not fused"),
         };
         let numbers = |part: &Box3, real: bool| (part.volume() * width(real) * arrays.len()) as u64;
-        let bytes =
-            (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real)) * site.number as u64;
+        let bytes = (numbers(&arrive, pass.arrive.real) + numbers(&leave, pass.leave.real))
+            * site.scalar_bytes as u64;
         let flops =
             pass.transforms.iter().map(|transform| flops(transform, &leave) * arrays.len() as f64).sum();
         let name = pass.transforms.first().map_or("copy".into(), |transform| transform.name.clone());
@@ -395,8 +397,8 @@ impl<T: Real> Binder<'_, T> {
 
 /// Pieces along an axis as the transformed lines count it: what an array
 /// holds of a line lies in runs.
-fn unrolled(pieces: &[Piece], runs: &[Run], axis: usize) -> Vec<Piece> {
-    let part = |(piece, run): (&Piece, &Run)| {
+fn unrolled(pieces: &[Piece], runs: &[IndexRun], axis: usize) -> Vec<Piece> {
+    let part = |(piece, run): (&Piece, &IndexRun)| {
         let (low, high) = (piece.region.lo[axis].max(run.at), piece.region.hi[axis].min(run.at + run.len));
         let mut region = piece.region;
         (region.lo[axis], region.hi[axis]) =
@@ -412,6 +414,7 @@ pub(super) fn flops(transform: &AxisTransform, part: &Box3) -> f64 {
     let n = transform.spec.n as f64;
     let lines = part.volume() / part.shape()[transform.axis].max(1);
     let real = transform.spec.kind.width_in() != transform.spec.kind.width_out();
-    let returns = matches!(&transform.touch, Some(touch) if matches!(touch.side, Side::Between(_)));
+    let returns =
+        matches!(&transform.fused_op, Some(touch) if matches!(touch.position, OpPosition::Between(_)));
     lines as f64 * 5.0 * n * n.log2() * if real { 0.5 } else { 1.0 } * if returns { 2.0 } else { 1.0 }
 }

@@ -9,7 +9,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 use super::gpu::{Function, Gpu, Grid};
 use super::launch::{COMMON, place, real};
 use super::memory::{Block, Stream};
-use crate::codec::{CHUNK, CodecInstance};
+use crate::codec::{CHUNK_SCALARS, CodecInstance};
 use crate::exchange::Coder;
 use crate::{Error, Precision, Real, Result};
 
@@ -43,7 +43,7 @@ pub(super) struct Chunks {
 impl Chunks {
     /// Bytes of the numbers, at most.
     pub fn bytes<T>(&self) -> u64 {
-        (self.chunks * CHUNK * size_of::<T>()) as u64
+        (self.chunks * CHUNK_SCALARS * size_of::<T>()) as u64
     }
 }
 
@@ -52,7 +52,7 @@ pub(super) fn table(parts: impl Iterator<Item = (usize, usize, usize)>) -> (Vec<
     let mut chunks = 0;
     let part = |(numbers, stage, bytes): (usize, usize, usize)| {
         let first = chunks as u64;
-        chunks += numbers.div_ceil(CHUNK);
+        chunks += numbers.div_ceil(CHUNK_SCALARS);
         Part { first, numbers: numbers as u64, stage: stage as u64, bytes: bytes as u64 }
     };
     let parts = parts.map(part).collect();
@@ -112,7 +112,7 @@ impl<T: Real> DeviceCodec<T> {
                 T::PRECISION.name()
             ))
         })?;
-        let slot = coat.codec.max_bytes(CHUNK);
+        let slot = coat.codec.max_bytes(CHUNK_SCALARS);
         let bits = 8 * size_of::<T>();
         let pick = |double: &str, single: &str| if f64 { double } else { single }.to_string();
         let macros = [
@@ -126,7 +126,7 @@ impl<T: Real> DeviceCodec<T> {
             ("BLOCK", u8::from(format.block).to_string()),
             ("WIDTH", format.width.to_string()),
             ("SMALL", format.small.to_string()),
-            ("CHUNK", CHUNK.to_string()),
+            ("CHUNK", CHUNK_SCALARS.to_string()),
             ("SLOT", slot.to_string()),
         ];
         let kernel = |name: &str, source: &str, shared: usize| -> Result<(Function, Grid)> {
@@ -140,7 +140,7 @@ impl<T: Real> DeviceCodec<T> {
 
     /// Bytes of a run of numbers: its chunks one after the other.
     pub fn bytes(&self, numbers: usize) -> usize {
-        numbers / CHUNK * self.slot + self.coat.codec.max_bytes(numbers % CHUNK)
+        numbers / CHUNK_SCALARS * self.slot + self.coat.codec.max_bytes(numbers % CHUNK_SCALARS)
     }
 
     pub(super) fn coat(&self) -> &CodecInstance<T> {
@@ -162,7 +162,7 @@ impl<T: Real> DeviceCodec<T> {
         let table = self.whole(values.len())?;
         let (from, _read) = values.device_ptr(stream);
         let (to, _written) = bytes.device_ptr_mut(stream);
-        let chunks = values.len().div_ceil(CHUNK);
+        let chunks = values.len().div_ceil(CHUNK_SCALARS);
         let stream = Stream::of_user(&self.gpu, stream);
         // SAFETY: lengths were checked; a table goes only when the GPU is done.
         unsafe { launch(self.encode, (table, 1, chunks), [from, to], &stream) }
@@ -180,7 +180,7 @@ impl<T: Real> DeviceCodec<T> {
     ) -> Result<()> {
         self.fits(values.len(), bytes.len())?;
         let table = self.whole(values.len())?;
-        let chunks = values.len().div_ceil(CHUNK);
+        let chunks = values.len().div_ceil(CHUNK_SCALARS);
         let (from, _read) = bytes.device_ptr(stream);
         let (to, _written) = values.device_ptr_mut(stream);
         let stream = Stream::of_user(&self.gpu, stream);

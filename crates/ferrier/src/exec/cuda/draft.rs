@@ -15,7 +15,7 @@ use crate::exec::cpu::bind::movers;
 use crate::planner::{agree_on, compare};
 use crate::{Choice, Comm, Error, Overlap, Planner, Problem, Real, Recipe, Result, Tiling, design};
 use ferrier_plan::messages::Mechanism;
-use ferrier_plan::recipe::State;
+use ferrier_plan::recipe::Distribution;
 use ferrier_plan::schedule::{AxisTransform, Direction, Schedule, ScheduleOptions, schedule};
 use ferrier_plan::stages::tilings;
 use ferrier_plan::tiles::{self, Tiles};
@@ -212,11 +212,19 @@ impl<T: Real> CudaDraft<T> {
         let directions = &WAYS[..if recipe.operators { 3 } else { 2 }];
         let tilings: Vec<_> = directions.iter().map(|(direction, _)| tilings(&recipe, *direction)).collect();
         let plan = |&(direction, in_place, operated): &(Direction, bool, bool)| {
-            let (tilings, lent_ends, fuse) =
-                (&tilings[direction as usize][..], true, &|_: &[AxisTransform], _: &State| false);
+            let (tilings, exposed_ends, fuse) =
+                (&tilings[direction as usize][..], true, &|_: &[AxisTransform], _: &Distribution| false);
             schedule(
                 &recipe,
-                ScheduleOptions { direction, in_place, operated, mechanism, lent_ends, tilings, fuse },
+                ScheduleOptions {
+                    direction,
+                    in_place,
+                    with_operator: operated,
+                    mechanism,
+                    exposed_ends,
+                    tilings,
+                    fuse,
+                },
             )
         };
         let plans: Vec<Schedule> = kinds.iter().map(plan).collect();

@@ -6,8 +6,8 @@ use super::launch::{COMMON, real};
 use crate::{Formula, Real, Tables};
 use ferrier_kernel::{LineKind, LinesSpec};
 use ferrier_plan::geometry::Axes;
-use ferrier_plan::modes::Run;
-use ferrier_plan::schedule::{AxisTransform, PointwiseOp, Side};
+use ferrier_plan::modes::IndexRun;
+use ferrier_plan::schedule::{AxisTransform, OpPosition, PointwiseOp};
 
 const TOUCH: &str = include_str!("kernels/touch.cuh");
 
@@ -19,7 +19,7 @@ pub(super) struct Touching {
     pub along: usize,
     pub across: usize,
     /// The modes that there are of a line.
-    kept: Vec<Run>,
+    kept: Vec<IndexRun>,
     /// Modes are multiplied by this first.
     pub scale: f64,
     /// Of a long transform: its points, negative on the way back. Else the operator of the call.
@@ -39,13 +39,15 @@ pub(super) enum When {
 impl Touching {
     /// What a leg wants, with the factors before it and at its end, and the last of its transforms.
     pub fn of(transform: &AxisTransform, axes: Axes, batch: usize) -> Option<(Touching, f64, LinesSpec)> {
-        let touch = transform.touch.as_ref()?;
-        let (when, scale, last) = match touch.side {
-            Side::Before => (When::Before, 1.0, transform.spec),
-            Side::After => (When::After, transform.spec.scale, LinesSpec { scale: 1.0, ..transform.spec }),
-            Side::Between(back) => (When::Between, transform.spec.scale, back),
+        let touch = transform.fused_op.as_ref()?;
+        let (when, scale, last) = match touch.position {
+            OpPosition::Before => (When::Before, 1.0, transform.spec),
+            OpPosition::After => {
+                (When::After, transform.spec.scale, LinesSpec { scale: 1.0, ..transform.spec })
+            }
+            OpPosition::Between(back) => (When::Between, transform.spec.scale, back),
         };
-        let twiddle = match touch.act {
+        let twiddle = match touch.op {
             PointwiseOp::Called => None,
             PointwiseOp::Twiddles { points, backward } => {
                 Some(if backward { -(points as i64) } else { points as i64 })
@@ -194,7 +196,7 @@ pub(super) fn ends_real(kind: LineKind) -> bool {
 impl<T: Real> Binder<'_, T> {
     /// Words of the tables of formulas: room for a few, so that callers may change operators.
     pub(super) fn formula_room(&mut self) -> Room {
-        let lens = [0, 1, 2].map(|axis| ferrier_plan::modes::held(&self.recipe.modes(axis)));
+        let lens = [0, 1, 2].map(|axis| ferrier_plan::modes::total_len(&self.recipe.modes(axis)));
         let numbers = FORMULAS * 2 * lens.iter().sum::<usize>();
         let at = self.tables.room((numbers * size_of::<T>()).div_ceil(size_of::<u64>()));
         Room { at, lens }

@@ -8,7 +8,7 @@ use ferrier_kernel::LineKind;
 use ferrier_plan::geometry::{Base, Piece};
 use ferrier_plan::geometry::{Geometry, width};
 use ferrier_plan::lowering::RankContext;
-use ferrier_plan::modes::held;
+use ferrier_plan::modes::total_len;
 use ferrier_plan::schedule::{AxisTransform, Schedule};
 
 impl<T: Real> Binder<'_, T> {
@@ -39,7 +39,8 @@ impl<T: Real> Binder<'_, T> {
         };
         let scaling =
             (scale != 1.0).then(|| self.moves(&[home(output)], &[home(output)], width(real), scale));
-        let bytes: u64 = [input, output].map(|g| (g.volume * site.batch * site.number) as u64).iter().sum();
+        let bytes: u64 =
+            [input, output].map(|g| (g.volume * site.batch * site.scalar_bytes) as u64).iter().sum();
         let name = transforms.iter().map(|transform| transform.name.as_str()).collect::<Vec<_>>().join(" + ");
         let flops =
             transforms.iter().map(|transform| flops(transform, &output.part) * site.batch as f64).sum();
@@ -81,14 +82,14 @@ impl<T: Real> Binder<'_, T> {
 /// axes are the fastest ones, and lie the same way before and after.
 fn whole_shape(plan: &Schedule, site: &RankContext<'_>, transforms: &[&AxisTransform]) -> Option<Shape> {
     let order = plan.input.layout.order();
-    let touched = transforms.iter().any(|transform| transform.touch.is_some());
+    let touched = transforms.iter().any(|transform| transform.fused_op.is_some());
     if site.ranks > 1 || transforms.is_empty() || touched || plan.output.layout.order() != order {
         return None;
     }
     let shape = plan.input.layout.shape();
     let whole = |transform: &&AxisTransform| {
-        held(&transform.from) == transform.spec.kind.len_in(transform.spec.n)
-            && held(&transform.to) == transform.spec.kind.len_out(transform.spec.n)
+        total_len(&transform.from) == transform.spec.kind.len_in(transform.spec.n)
+            && total_len(&transform.to) == transform.spec.kind.len_out(transform.spec.n)
     };
     if !transforms.iter().all(whole) {
         return None;

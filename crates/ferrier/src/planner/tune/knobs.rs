@@ -85,7 +85,7 @@ static KNOBS: &[Knob] = &[
     Knob { values: grids, decided: |choice| choice.path.is_some() || choice.grid.is_some() || choice.ranks.is_some(), set: set_grid },
     Knob { values: |_| Some(Parameter::category("fuse", [AUTO, "yes", "no"])), decided: |choice| choice.fuse.is_some(), set: |choice, value| choice.fuse = Some(value.name() == "yes") },
     Knob { values: |_| Some(Parameter::category("stream", [AUTO, "yes", "no"])), decided: |choice| choice.stream.is_some(), set: |choice, value| choice.stream = Some(value.name() == "yes") },
-    Knob { values: |_| Some(Parameter::category("pockets", [AUTO, "yes", "no"])), decided: |choice| choice.pockets.is_some(), set: |choice, value| choice.pockets = Some(value.name() == "yes") },
+    Knob { values: |_| Some(Parameter::category("pockets", [AUTO, "yes", "no"])), decided: |choice| choice.staging.is_some(), set: |choice, value| choice.staging = Some(value.name() == "yes") },
     Knob { values: |_| Some(Parameter::category("memory", ["fast", "small"])), decided: |choice| choice.memory == MemoryUse::Small, set: |choice, _| choice.memory = MemoryUse::Small },
     Knob { values: ranks, decided: |choice| choice.ranks.is_some() || choice.grid.is_some(), set: |choice, value| choice.ranks = Some(value.number()) },
     Knob { values: tiles, decided: |choice| choice.overlap.is_some(), set: |choice, value| tiling(choice, |tiling| tiling.tile = value.number()) },
@@ -374,8 +374,8 @@ impl Judge<'_> {
                 }
             };
         }
-        let transforms = recipe.states().into_iter().skip(1).zip(&recipe.steps);
-        let largest = |(state, step): (ferrier_plan::recipe::State, &Step)| match step {
+        let transforms = recipe.distributions().into_iter().skip(1).zip(&recipe.steps);
+        let largest = |(state, step): (ferrier_plan::recipe::Distribution, &Step)| match step {
             Step::Transform { .. } => bytes(state.layout.largest()),
             Step::Reshape { .. } => 0.0,
         };
