@@ -24,7 +24,7 @@ impl<T: Real> CodecInstance<T> {
     /// # Errors
     /// [`Error::Choice`] where there is no such codec.
     pub fn new(name: &str) -> Result<CodecInstance<T>> {
-        let wrong = |error: ferrier_codec::Error| Error::Choice(error.to_string());
+        let wrong = |error: ferrier_codec::Error| Error::choice("codec", error.to_string());
         let made: (Box<dyn Any>, Box<dyn Any>) = match T::PRECISION {
             Precision::F32 => (
                 Box::new(Arc::<dyn Codec<f32>>::from(codec::<f32>(name).map_err(wrong)?)),
@@ -74,15 +74,21 @@ pub(crate) fn decide(problem: &Problem, given: Option<&str>, recipe: &Recipe) ->
 /// What the codecs of all reshapes together may lose.
 fn budget(Tolerance(tolerance): Tolerance, recipe: &Recipe) -> Result<f64> {
     if !(tolerance > 0.0 && tolerance < 1.0) {
-        return Err(Error::Problem(format!("a tolerance lies between 0 and 1, got {tolerance:e}")));
+        return Err(Error::problem(
+            "tolerance",
+            format!("a tolerance lies between 0 and 1, got {tolerance:e}"),
+        ));
     }
     let least = recipe.rounding_limit();
     if tolerance < least {
-        return Err(Error::Problem(format!(
-            "a tolerance of {tolerance:e} cannot be kept: rounding in {} alone may reach 10 epsilon log2 N = \
+        return Err(Error::problem(
+            "tolerance",
+            format!(
+                "a tolerance of {tolerance:e} cannot be kept: rounding in {} alone may reach 10 epsilon log2 N = \
              {least:.1e}",
-            recipe.precision.name()
-        )));
+                recipe.precision.name()
+            ),
+        ));
     }
     Ok(tolerance - recipe.rounding_promised(tolerance))
 }

@@ -5,6 +5,8 @@ use std::error::Error as StdError;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use ferrier_plan::Invalid;
+
 /// `Result` with Ferrier's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -19,15 +21,15 @@ pub type Cause = Arc<dyn StdError + Send + Sync>;
 pub enum Error {
     /// A shape, axis, batch or scale that no transform can have.
     #[error("{0}")]
-    Problem(String),
+    Problem(Box<Invalid>),
 
     /// Boxes that do not tile the shape, a grid that does not fit the ranks.
     #[error("{0}")]
-    Layout(String),
+    Layout(Box<Invalid>),
 
     /// A choice (grid, order of axes, number of ranks) that does not fit the problem.
     #[error("{0}")]
-    Choice(String),
+    Choice(Box<Invalid>),
 
     /// The name of an exchange, kernel, codec, ... that does not exist.
     #[error("unknown {what} `{name}`; known are: {known}")]
@@ -162,6 +164,14 @@ impl Error {
         Error::Other(Arc::from(error.into()))
     }
 
+    pub(crate) fn problem(argument: &'static str, message: impl Into<String>) -> Self {
+        Error::Problem(Box::new(Invalid::new(argument, message)))
+    }
+
+    pub(crate) fn choice(argument: &'static str, message: impl Into<String>) -> Self {
+        Error::Choice(Box::new(Invalid::new(argument, message)))
+    }
+
     pub(crate) fn transport(message: impl Into<String>) -> Self {
         Error::Transport { message: message.into(), source: None }
     }
@@ -218,9 +228,9 @@ impl From<ferrier_plan::Error> for Error {
     fn from(error: ferrier_plan::Error) -> Self {
         use ferrier_plan::Error as Plan;
         match error {
-            Plan::Problem(invalid) => Error::Problem(invalid.message),
-            Plan::Layout(invalid) => Error::Layout(invalid.message),
-            Plan::Choice(invalid) => Error::Choice(invalid.message),
+            Plan::Problem(invalid) => Error::Problem(Box::new(invalid)),
+            Plan::Layout(invalid) => Error::Layout(Box::new(invalid)),
+            Plan::Choice(invalid) => Error::Choice(Box::new(invalid)),
             Plan::UnknownName { what, name, known } => Error::UnknownName { what, name, known },
             error => Error::other(error),
         }

@@ -46,7 +46,7 @@ pub mod transport;
 
 pub use design::{design, design_with};
 pub use device::Device;
-pub use error::{Error, Result};
+pub use error::{Cause, Error, Result};
 #[cfg(feature = "cuda")]
 pub use exec::cuda;
 pub use exec::{

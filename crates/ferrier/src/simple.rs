@@ -74,10 +74,10 @@ pub fn rfft3<T: Real>(view: ArrayView3<'_, T>) -> Result<Array3<Complex<T>>> {
 pub fn irfft3<T: Real>(view: ArrayView3<'_, Complex<T>>, last: usize) -> Result<Array3<T>> {
     let [x, y, halved] = shape(view.shape());
     if last / 2 + 1 != halved {
-        return Err(crate::Error::Problem(format!(
-            "{last} real points have {} complex ones, but the last axis has {halved}",
-            last / 2 + 1
-        )));
+        return Err(crate::Error::problem(
+            "shape",
+            format!("{last} real points have {} complex ones, but the last axis has {halved}", last / 2 + 1),
+        ));
     }
     let mut plan = Plan::<T>::new(&Comm::one_rank(), &Problem::r2c([x, y, last]))?;
     let mut values = vec![T::zero(); x * y * last];

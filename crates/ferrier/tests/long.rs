@@ -96,7 +96,7 @@ fn the_two_halves_go_together() {
     assert_eq!(problem.shape(), [1, 4, 6]);
     assert_eq!(problem.mode(23), [0, 3, 5]);
     assert!(
-        matches!(problem.axes(&[1]).check(), Err(ferrier::PlanError::Problem(text)) if text.message.contains("go together"))
+        matches!(problem.axes(&[1]).check(), Err(ferrier::PlanError::Problem(invalid)) if invalid.message.contains("go together"))
     );
     assert_eq!(Problem::c2c_1d(101).shape(), [1, 1, 101]);
     assert!(Problem::c2c_1d(0).check().is_err());

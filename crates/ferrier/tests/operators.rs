@@ -212,18 +212,21 @@ fn plans_without_operators_say_so() -> Result<()> {
         let mut plan = Plan::<f64>::new(&comm, &Problem::c2c([4, 4, 4]))?;
         let (x, mut y) = (plan.make_input()?, plan.make_input()?);
         let error = plan.apply(&x, &mut y, &Noise(Field::new(1, 24))).expect_err("no operators");
-        assert!(matches!(&error, Error::Choice(text) if text.contains("operators(true)")), "{error}");
+        assert!(
+            matches!(&error, Error::Choice(invalid) if invalid.message.contains("operators(true)")),
+            "{error}"
+        );
         Ok(())
     });
     failed?;
     let problem = Problem::c2c([4, 4, 4]).axes(&[]).operators(true);
     assert!(
-        matches!(problem.check(), Err(ferrier::PlanError::Problem(text)) if text.message.contains("no axis is transformed"))
+        matches!(problem.check(), Err(ferrier::PlanError::Problem(invalid)) if invalid.message.contains("no axis is transformed"))
     );
     // What nobody can vouch for is not promised.
     let problem = Problem::c2c([4, 4, 4]).tolerance(1e-4).operators(true);
     assert!(
-        matches!(problem.check(), Err(ferrier::PlanError::Problem(text)) if text.message.contains("a tolerance is kept by"))
+        matches!(problem.check(), Err(ferrier::PlanError::Problem(invalid)) if invalid.message.contains("a tolerance is kept by"))
     );
     Ok(())
 }

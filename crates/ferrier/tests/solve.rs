@@ -174,7 +174,7 @@ fn what_cannot_be_solved_is_said() {
     let plan = |problem: Problem| Plan::<f64>::new(&Comm::one_rank(), &problem).expect("a plan");
     let refused = |problem: Problem, lengths: [f64; 3], shift: f64, part: &str| {
         let error = Helmholtz::new(plan(problem), lengths, shift).err().expect("refused");
-        assert!(matches!(&error, Error::Problem(text) if text.contains(part)), "{error}");
+        assert!(matches!(&error, Error::Problem(invalid) if invalid.message.contains(part)), "{error}");
     };
     let cube = || Problem::c2c([4; 3]);
     refused(cube(), [1.0; 3], 0.0, "shift");

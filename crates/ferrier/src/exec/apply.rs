@@ -102,8 +102,9 @@ impl<T: Real> Plan<T> {
     fn has_operators(&self) -> Result<()> {
         match self.recipe.operators {
             true => Ok(()),
-            false => Err(Error::Choice(
-                "this plan takes no operators: make it from a problem with `operators(true)`".into(),
+            false => Err(Error::choice(
+                "operators",
+                "this plan takes no operators: make it from a problem with `operators(true)`",
             )),
         }
     }

@@ -151,16 +151,22 @@ pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) ->
         let name = choice.exchange.get_or_insert_with(|| default_exchange(comm, encodes).into());
         let mechanism = exchange::find(name)?.mechanism.on_nodes(nodes);
         if encodes && mechanism.shares() {
-            return Err(Error::Choice(format!(
-                "exchange `{name}` shares memory inside a node, where nothing is encoded; what crosses between \
+            return Err(Error::choice(
+                "exchange",
+                format!(
+                    "exchange `{name}` shares memory inside a node, where nothing is encoded; what crosses between \
                  ranks is encoded by exchanges that send messages, such as `{MESSAGES}`"
-            )));
+                ),
+            ));
         }
         if nodes > 1 && matches!(exchange::find(name)?.mechanism.on_nodes(nodes), Mechanism::SharedMemory) {
-            return Err(Error::Choice(format!(
-                "exchange `{name}` needs ranks that share a node; these are on {nodes} (`hierarchical` is \
+            return Err(Error::choice(
+                "exchange",
+                format!(
+                    "exchange `{name}` needs ranks that share a node; these are on {nodes} (`hierarchical` is \
                  for several)"
-            )));
+                ),
+            ));
         }
     }
     let threads = threads(comm, problem, &choice);

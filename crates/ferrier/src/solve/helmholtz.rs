@@ -35,7 +35,7 @@ impl<T: Real> Helmholtz<T> {
     /// not a positive number; [`Error::Memory`].
     pub fn new(plan: Plan<T>, lengths: [f64; 3], shift: f64) -> Result<Self> {
         if !(shift > 0.0 && shift.is_finite()) {
-            return Err(Error::Problem(format!("the shift must be positive, got {shift}")));
+            return Err(Error::problem("shift", format!("the shift must be positive, got {shift}")));
         }
         let recipe = plan.recipe();
         let periodic = |axis: usize| match recipe.kinds[axis] {
@@ -44,17 +44,21 @@ impl<T: Real> Helmholtz<T> {
         };
         if let Some(axis) = (0..3).find(|&axis| !periodic(axis)) {
             let kind = recipe.kinds[axis];
-            return Err(Error::Problem(format!(
-                "the equation is periodic along every axis: axis {axis} of the plan must be complex or real, it is {kind:?}"
-            )));
+            return Err(Error::problem(
+                "kinds",
+                format!(
+                    "the equation is periodic along every axis: axis {axis} of the plan must be complex or real, it is {kind:?}"
+                ),
+            ));
         }
         // An axis of length 1 may be left alone, which changes nothing.
         let points = recipe.shape.iter().map(|&n| n as f64).product::<f64>();
         let both = recipe.scale_forward * recipe.scale_backward * points;
         if (both - 1.0).abs() > 1e-9 {
-            return Err(Error::Problem(format!(
-                "the scales of a solver's plan must cancel, but a round trip multiplies by {both}"
-            )));
+            return Err(Error::problem(
+                "scale_forward",
+                format!("the scales of a solver's plan must cancel, but a round trip multiplies by {both}"),
+            ));
         }
         let operator = Box::new(spectral::helmholtz(&WaveNumbers::new(recipe, lengths)?, shift));
         let spectrum = plan.make_output()?;

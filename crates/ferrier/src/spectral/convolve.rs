@@ -109,7 +109,10 @@ impl<T: Real> Convolution<T> {
 fn check<T: Real>(plan: &Plan<T>) -> Result<()> {
     let periodic = |kind: &Kind| matches!(kind, Kind::Identity | Kind::Complex | Kind::Real);
     if let Some(kind) = plan.recipe().kinds.iter().find(|kind| !periodic(kind)) {
-        return Err(Error::Problem(format!("a convolution needs complex or real axes, got {}", kind.name())));
+        return Err(Error::problem(
+            "kinds",
+            format!("a convolution needs complex or real axes, got {}", kind.name()),
+        ));
     }
     let steps = &plan.recipe().steps;
     let last =
@@ -117,7 +120,7 @@ fn check<T: Real>(plan: &Plan<T>) -> Result<()> {
     let moves = |step: &Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
     match steps[last..].iter().any(moves) {
         false => Ok(()),
-        true => Err(Error::Choice("a product of spectra needs a problem with the output `best`".into())),
+        true => Err(Error::choice("output", "a product of spectra needs a problem with the output `best`")),
     }
 }
 

@@ -50,12 +50,15 @@ impl WaveNumbers {
     /// 1-D transform, whose two axes have no wave numbers of their own.
     pub fn new(recipe: &Recipe, lengths: [f64; 3]) -> Result<WaveNumbers> {
         if let Some(length) = lengths.iter().find(|&&length| !(length > 0.0 && length.is_finite())) {
-            return Err(Error::Problem(format!("the sides of the box must be positive, got {length}")));
+            return Err(Error::problem(
+                "lengths",
+                format!("the sides of the box must be positive, got {length}"),
+            ));
         }
         if recipe.long.is_some() {
             let text =
                 "the two axes of a long transform have no wave numbers of their own: see Problem::mode";
-            return Err(Error::Problem(text.into()));
+            return Err(Error::problem("plan", text));
         }
         let columns = recipe.columns();
         let places = columns.as_ref().map(|columns| columns.places(&recipe.modes(1)));
@@ -125,9 +128,10 @@ impl WaveNumbers {
         if matches!(kind, Kind::Identity | Kind::Complex | Kind::Real) {
             return Ok(());
         }
-        Err(Error::Problem(format!(
-            "{what} needs periodic axes: axis {axis} must be complex or real, it is {kind:?}"
-        )))
+        Err(Error::problem(
+            "kinds",
+            format!("{what} needs periodic axes: axis {axis} must be complex or real, it is {kind:?}"),
+        ))
     }
 
     /// A function of the wave numbers of an axis, as a table.

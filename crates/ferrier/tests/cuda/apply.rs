@@ -248,9 +248,9 @@ fn operators_that_cannot_be_are_refused() {
     let (from, mut to) = (plan.make_input().unwrap(), plan.make_input().unwrap());
     let good = Shade::new([4, 6, 8], &mut Rng::for_test(1));
     let told = without.apply(&from, &mut to, &good).unwrap_err();
-    assert!(matches!(&told, Error::Choice(text) if text.contains("operators(true)")), "{told}");
+    assert!(matches!(&told, Error::Choice(invalid) if invalid.message.contains("operators(true)")), "{told}");
     let told = plan.apply(&from, &mut to, &pointwise(|_, z| z)).unwrap_err();
-    assert!(matches!(&told, Error::Choice(text) if text.contains("no formula")), "{told}");
+    assert!(matches!(&told, Error::Choice(invalid) if invalid.message.contains("no formula")), "{told}");
     let told = plan.apply(&from, &mut to, &Shade::new([4, 5, 8], &mut Rng::for_test(1))).unwrap_err();
     assert!(
         matches!(&told, Error::Array { expected, got, .. } if expected.contains("axis 1") && got == "5"),

@@ -99,13 +99,15 @@ impl<T: Real> Plan<T> {
     /// the operator itself is wrong on every rank; nobody need be told.
     fn take<F: Operator<T> + ?Sized>(&mut self, which: usize, operator: &F) -> Result<()> {
         if !self.recipe.operators {
-            return Err(Error::Choice(
-                "this plan takes no operators: make it from a problem with `operators(true)`".into(),
+            return Err(Error::choice(
+                "operators",
+                "this plan takes no operators: make it from a problem with `operators(true)`",
             ));
         }
         let Some(formula) = operator.formula() else {
-            return Err(Error::Choice(
-                "this operator has no formula, which a GPU needs: see `Operator::formula`".into(),
+            return Err(Error::choice(
+                "operator",
+                "this operator has no formula, which a GPU needs: see `Operator::formula`",
             ));
         };
         self.fits(&formula)?;

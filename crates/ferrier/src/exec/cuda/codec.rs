@@ -107,7 +107,7 @@ impl<T: Real> DeviceCodec<T> {
         let coat = CodecInstance::<T>::new(name)?;
         let f64 = T::PRECISION == Precision::F64;
         let format = Format::find(name).filter(|format| f64 || format.width < 32 || format.block).ok_or_else(|| {
-            Error::Choice(format!(
+            Error::choice("codec", format!(
                 "codec `{name}` does not run on a GPU in {}: there are f32 (of f64), f16, bf16, trim:B, block:B and raw",
                 T::PRECISION.name()
             ))

@@ -98,13 +98,19 @@ impl CudaPlanner {
         let mut recipe = design(&problem, &choice, T::PRECISION, comm.size())?;
         recipe.kernel = engine.name().into();
         if recipe.sphere.is_some() {
-            return Err(Error::Problem("a sphere of modes has no plan on a GPU; boxes of modes have".into()));
+            return Err(Error::problem(
+                "keep_sphere",
+                "a sphere of modes has no plan on a GPU; boxes of modes have",
+            ));
         }
         if let Some(axis) = (0..3).find(|&axis| recipe.kinds[axis].r2r().is_some()) {
-            return Err(Error::Problem(format!(
-                "axes on a GPU are complex, real or left alone; axis {axis} is {}",
-                recipe.kinds[axis].name()
-            )));
+            return Err(Error::problem(
+                "kinds",
+                format!(
+                    "axes on a GPU are complex, real or left alone; axis {axis} is {}",
+                    recipe.kinds[axis].name()
+                ),
+            ));
         }
         compare(comm, &recipe)?;
         let own = comm.duplicate()?;
@@ -145,10 +151,10 @@ impl Engine {
 fn decide(comm: &Comm, problem: &Problem, mut choice: Choice, aware: bool) -> Result<(Engine, Choice)> {
     let engine = Engine::find(choice.kernel.take().as_deref())?;
     if problem.tolerance.is_some() && choice.codec.as_deref().is_some_and(|name| name != crate::codec::RAW) {
-        return Err(Error::Choice(
+        return Err(Error::choice(
+            "codec",
             "on a GPU no certificate says whether a codec kept a tolerance: leave out the codec, and nothing is \
-             lost, or the tolerance"
-                .into(),
+             lost, or the tolerance",
         ));
     }
     // What is allowed to be lost need not be.
@@ -163,15 +169,21 @@ fn decide(comm: &Comm, problem: &Problem, mut choice: Choice, aware: bool) -> Re
     let member = exchange::find(name)?;
     let shares = member.mechanism.on_nodes(comm.node_count()).shares();
     if comm.size() > 1 && shares && !near {
-        return Err(Error::Choice(format!(
-            "exchange `{name}` on GPUs needs ranks that are threads of one process on one node; others send \
+        return Err(Error::choice(
+            "exchange",
+            format!(
+                "exchange `{name}` on GPUs needs ranks that are threads of one process on one node; others send \
              messages"
-        )));
+            ),
+        ));
     }
     if coded && comm.size() > 1 && (shares || name == "ring") {
-        return Err(Error::Choice(format!(
-            "exchange `{name}` encodes nothing on a GPU; those that send whole messages do, such as `all_to_allv`"
-        )));
+        return Err(Error::choice(
+            "exchange",
+            format!(
+                "exchange `{name}` encodes nothing on a GPU; those that send whole messages do, such as `all_to_allv`"
+            ),
+        ));
     }
     if !shares && comm.size() > 1 {
         let longest = problem.shape().into_iter().max().unwrap_or(1);

@@ -410,7 +410,7 @@ fn recall<T: Real>(
     // Files are edited and merged by people; rank 0 alone must not fail where the others go on.
     let works = design(problem, &choice, T::PRECISION, comm.size()).and_then(|recipe| {
         let possible = tune::works(crate::exchange::find(&recipe.exchange)?, comm);
-        possible.then_some(()).ok_or_else(|| Error::Choice("these ranks share no memory".into()))
+        possible.then_some(()).ok_or_else(|| Error::choice("exchange", "these ranks share no memory"))
     });
     match works {
         Ok(()) => {

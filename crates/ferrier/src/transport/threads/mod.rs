@@ -68,17 +68,17 @@ impl Ranks {
     /// so nobody waits for ever.
     pub fn run<R: Send>(self, work: impl Fn(Comm) -> Result<R> + Sync) -> Result<Vec<R>> {
         if self.count == 0 {
-            return Err(Error::Problem("at least one rank is needed, got 0".into()));
+            return Err(Error::problem("ranks", "at least one rank is needed, got 0"));
         }
         if self.threads == Some(0) {
-            return Err(Error::Problem("a rank needs at least one thread, got 0".into()));
+            return Err(Error::problem("threads", "a rank needs at least one thread, got 0"));
         }
         let nodes = self.nodes.unwrap_or(if self.wire.is_some() { self.count } else { 1 });
         if nodes == 0 || nodes > self.count {
-            return Err(Error::Problem(format!(
-                "{} ranks can be spread over 1 to {} nodes, got {nodes}",
-                self.count, self.count
-            )));
+            return Err(Error::problem(
+                "nodes",
+                format!("{} ranks can be spread over 1 to {} nodes, got {nodes}", self.count, self.count),
+            ));
         }
         self.wire.iter().try_for_each(Wire::check)?;
         let threads = self.threads.unwrap_or_else(|| (crate::machine::cores() / self.count).max(1));

@@ -35,7 +35,8 @@ impl FromStr for Wire {
 
     /// Bandwidth in `gbit` or `mbit`, then, if any, latency in `us` or `ms`.
     fn from_str(text: &str) -> Result<Wire> {
-        let wrong = || Error::Problem(format!("a wire is like 10gbit:5us or 100mbit:1ms, got `{text}`"));
+        let wrong =
+            || Error::problem("wire", format!("a wire is like 10gbit:5us or 100mbit:1ms, got `{text}`"));
         let (band, late) = text.split_once(':').unwrap_or((text, "0us"));
         let number = |text: &str, units: [(&str, f64); 2]| {
             let (digits, scale) =
@@ -56,10 +57,13 @@ impl Wire {
             self.gbit_per_s.is_finite() && self.gbit_per_s > 0.0 && (0.0..1e12).contains(&self.latency_us);
         match fine {
             true => Ok(()),
-            false => Err(Error::Problem(format!(
-                "a wire needs a bandwidth above 0 and a latency of at least 0, got {} gbit and {} us",
-                self.gbit_per_s, self.latency_us
-            ))),
+            false => Err(Error::problem(
+                "wire",
+                format!(
+                    "a wire needs a bandwidth above 0 and a latency of at least 0, got {} gbit and {} us",
+                    self.gbit_per_s, self.latency_us
+                ),
+            )),
         }
     }
 
