@@ -39,7 +39,7 @@ impl Job {
             Job::Sweep(given, _, overlaps) => {
                 let mut all = Measured::default();
                 for overlap in overlaps {
-                    let choice = Choice { overlap: Some(overlap.clone()), ..given.clone() };
+                    let choice = given.clone().overlap(overlap.clone());
                     let mut one = measure::<T>(comm, work, &[choice])?;
                     one.timed.splice(0..0, all.timed);
                     all = one;
@@ -68,7 +68,7 @@ pub fn job(args: &BenchArgs) -> Outcome<Job> {
     match tilings[..] {
         [] | [_] => {
             let overlap = common.tiling.overlap(&args.problem.shape)?;
-            Ok(Job::One(Choice { overlap, ..choice }))
+            Ok(Job::One(choice.overlap(overlap)))
         }
         _ if !args.against.is_empty() => fail("a sweep over --tiles goes without --against"),
         _ => {

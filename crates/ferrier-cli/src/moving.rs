@@ -189,7 +189,7 @@ fn moved<T: Real + Number>(
     exchange: &'static str,
     what: Option<String>,
 ) -> Outcome<Moved> {
-    let choice = Choice { exchange: Some(exchange.into()), ..work.choice.clone() };
+    let choice = work.choice.clone().exchange(exchange);
     let mut moved = Moved {
         what: what.unwrap_or_default(),
         exchange,

@@ -80,7 +80,7 @@ impl TilingArgs {
         for &cut in &cuts {
             for polls in or(&self.polls, usual.polls) {
                 for window in or(&self.window, usual.window) {
-                    let tiling = |&tile: &usize| Tiling { cut, tile, window, polls, after: true };
+                    let tiling = |&tile: &usize| Tiling::new(tile).cut(cut).window(window).polls(polls);
                     all.extend(self.tiles.iter().map(tiling));
                 }
             }
@@ -90,7 +90,7 @@ impl TilingArgs {
 
     /// These tiles, and the lots that were asked for.
     pub fn lots(&self, tiling: Tiling) -> Overlap {
-        Overlap { arrays: self.arrays.unwrap_or(0), ..Overlap::uniform(tiling) }
+        Overlap::uniform(tiling).arrays(self.arrays.unwrap_or(0))
     }
 
     /// The one that was asked for, if any.

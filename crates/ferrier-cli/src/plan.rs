@@ -113,7 +113,7 @@ pub fn wisdom_line(known: Option<&Known>) -> String {
 
 /// What the planner judged by, where it had to.
 fn speeds_line(speeds: Option<MachineSpeeds>) -> String {
-    speeds.map_or(String::new(), |MachineSpeeds { latency_s, wire_bytes_s, memory_bytes_s }| {
+    speeds.map_or(String::new(), |MachineSpeeds { latency_s, wire_bytes_s, memory_bytes_s, .. }| {
         format!(
             "estimated from what was measured here: {} us a message, {} GB/s between ranks, {} GB/s of copies\n",
             report::digits(latency_s * 1e6),

@@ -87,7 +87,7 @@ pub fn check_room(comm: &Comm, bytes: usize) -> Outcome {
 /// # Errors
 /// Unknown names; lists of tiles, and tiles that do not fit the array.
 pub fn choice(common: &Common, frame: &Frame) -> Outcome<Choice> {
-    Ok(Choice { overlap: common.tiling.overlap(frame)?, ..named(common)? })
+    Ok(named(common)?.overlap(common.tiling.overlap(frame)?))
 }
 
 /// The same without tiles.
@@ -111,7 +111,9 @@ pub fn named(common: &Common) -> Outcome<Choice> {
     });
     let (exchange, kernel, codec) = (common.exchange.clone(), common.kernel.clone(), common.codec.clone());
     let (progress, block) = (common.tiling.progress.map(|name| name.progress()), common.tiling.block);
-    Ok(Choice { exchange, kernel, codec, compress, progress, block, ..Choice::default() })
+    let mut choice = Choice::new().compress(compress).progress(progress).block(block);
+    (choice.exchange, choice.kernel, choice.codec) = (exchange, kernel, codec);
+    Ok(choice)
 }
 
 /// The problem with the error that is allowed, if one is.

@@ -91,9 +91,9 @@ pub fn choices<T: Real>(
     let mut list = Vec::new();
     for member in members {
         // As others have it: a sixteenth of the axis, two in flight.
-        let tiling = |after| Tiling { tile: (longest / 16).max(1), after, ..Tiling::default() };
+        let tiling = |after| Tiling::new((longest / 16).max(1)).after(after);
         let tiling = member.after.map_or(Tiling::default(), tiling);
-        let start = Choice { overlap: Some(Overlap::uniform(tiling)), ..given.clone() };
+        let start = given.clone().overlap(Overlap::uniform(tiling));
         let start = overlap::with_messages(comm, &start)?;
         if member.knobs.is_empty() {
             list.push(start);

@@ -1,44 +1,46 @@
-//! Everything that may be tuned.
+//! Tunable parameters of a plan.
 
 use serde::{Deserialize, Serialize};
 
-/// Which intermediate layouts a recipe may go through.
+/// The codec that leaves scalars as they are.
+pub const RAW: &str = "raw";
+
+/// Shape of the layouts between the first and the last reshape.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decomposition {
     /// One axis is split: fewer reshapes, more messages each.
     Slab,
-    /// Two axes are split: more reshapes, each within a row of ranks.
+    /// Two axes are split: more reshapes, each within a row or column of the rank grid.
     Pencil,
 }
 
-/// How much memory a plan may take for speed.
+/// Trade-off between memory and speed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MemoryUse {
-    /// Padded strides and whole planes in scratch.
+    /// Padded strides in work arrays, whole planes in scratch.
     #[default]
     Fast,
     /// No padding, no planes in scratch.
     Small,
 }
 
-/// What is encoded where a codec or a tolerance was asked for. What a rank
-/// keeps for itself never is.
+/// Which messages are encoded, given a codec or a tolerance. Data that stays on its rank is never encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compress {
-    /// What crosses between nodes.
+    /// Messages between nodes.
     BetweenNodes,
-    /// What crosses between ranks.
+    /// All messages between ranks.
     BetweenRanks,
 }
 
 impl Compress {
-    /// All of them.
+    /// All variants.
     pub const ALL: [Compress; 2] = [Compress::BetweenNodes, Compress::BetweenRanks];
 
-    /// The name users type.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Compress::BetweenNodes => "between-nodes",
@@ -47,21 +49,27 @@ impl Compress {
     }
 }
 
-/// How a reshape is cut into tiles, so that some fly while others are transformed.
+/// How a reshape is cut into tiles, so that some tiles are in flight while others are transformed.
+///
+/// ```
+/// let tiling = ferrier::Tiling::new(16).window(4);
+/// assert_eq!((tiling.tile, tiling.window, tiling.cut), (16, 4, None));
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Tiling {
-    /// The axis that is cut; where it is `None`, one that lets most overlap.
-    /// An axis that the reshape leaves alone lets both neighbouring passes
-    /// overlap; cutting one that is transformed forbids to fuse it.
+    /// The axis that is cut; `None`: the axis that allows the most overlap.
+    /// An axis that the reshape does not redistribute lets both neighbouring passes overlap. An axis
+    /// that a neighbouring pass transforms cannot be fused with another one when it is cut.
     pub cut: Option<usize>,
-    /// Indices in a tile; 0 is short for all of them.
+    /// Indices of the cut axis in a tile; 0: a single tile.
     pub tile: usize,
-    /// The most tiles that fly at once, at least one.
+    /// The largest number of tiles in flight, at least 1.
     pub window: usize,
-    /// How often a pass over a tile looks after those that fly.
+    /// How many times a pass over a tile polls the transfers in flight.
     pub polls: usize,
-    /// May the pass after the reshape go tile by tile too? Otherwise only the
-    /// one before it does, as in most published schemes.
+    /// Whether the pass after the reshape may go tile by tile too. Otherwise only the pass before it does,
+    /// as in most published schemes.
     #[serde(default = "yes")]
     pub after: bool,
 }
@@ -70,101 +78,285 @@ fn yes() -> bool {
     true
 }
 
-impl Default for Tiling {
-    /// A single tile.
-    fn default() -> Self {
-        Tiling { cut: None, tile: 0, window: 2, polls: 8, after: true }
+impl Tiling {
+    /// Tiles of `tile` indices (0: a single tile), 2 of them in flight, 8 polls in a pass.
+    pub const fn new(tile: usize) -> Self {
+        Tiling { cut: None, tile, window: 2, polls: 8, after: true }
+    }
+
+    /// Sets the axis that is cut; `None` leaves it to the planner.
+    #[must_use]
+    pub fn cut(mut self, axis: impl Into<Option<usize>>) -> Self {
+        self.cut = axis.into();
+        self
+    }
+
+    /// Sets the number of indices in a tile; 0: a single tile.
+    #[must_use]
+    pub const fn tile(mut self, indices: usize) -> Self {
+        self.tile = indices;
+        self
+    }
+
+    /// Sets the largest number of tiles in flight.
+    #[must_use]
+    pub const fn window(mut self, tiles: usize) -> Self {
+        self.window = tiles;
+        self
+    }
+
+    /// Sets how many times a pass over a tile polls the transfers in flight.
+    #[must_use]
+    pub const fn polls(mut self, polls: usize) -> Self {
+        self.polls = polls;
+        self
+    }
+
+    /// Sets whether the pass after the reshape may go tile by tile.
+    #[must_use]
+    pub const fn after(mut self, yes: bool) -> Self {
+        self.after = yes;
+        self
     }
 }
 
-/// Who looks after exchanges that fly.
+impl Default for Tiling {
+    /// A single tile.
+    fn default() -> Self {
+        Tiling::new(0)
+    }
+}
+
+/// How transfers in flight make progress.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Progress {
-    /// Passes do, now and then; see [`Tiling::polls`].
+    /// Passes poll now and then; see [`Tiling::polls`].
     #[default]
     Poll,
-    /// A thread of each rank does. It wants a core, and a transport that more
-    /// than one thread of a process may call; elsewhere passes do.
+    /// A thread of each rank polls. It needs a core, and a transport that several threads of a process may
+    /// call; otherwise passes poll.
     Thread,
 }
 
-/// The tiles of the reshapes of a plan, in the order in which each direction
-/// comes to them. A list that is too short goes on with its last entry, an
-/// empty one means a single tile.
+/// The tiles of the reshapes of a plan, in the order in which each direction performs them. A list that is
+/// shorter than the number of reshapes repeats its last entry; an empty list means a single tile each.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Overlap {
-    /// Of `forward`.
+    /// Tilings of `forward`.
     pub forward: Vec<Tiling>,
-    /// Of `backward`.
+    /// Tilings of `backward`.
     pub backward: Vec<Tiling>,
-    /// Where several arrays are transformed together, how many go at once: the
-    /// others are transformed while these fly. 0 is short for all of them.
+    /// Arrays of a batch chunk: a batch is transformed in chunks of this many arrays, and some chunks are in
+    /// flight while others are transformed. 0: the whole batch at once.
     #[serde(default)]
     pub arrays: usize,
 }
 
 impl Overlap {
-    /// The same for all reshapes of both directions.
+    /// No tiles.
+    pub fn new() -> Self {
+        Overlap::default()
+    }
+
+    /// The same tiling for all reshapes of both directions.
     pub fn uniform(tiling: Tiling) -> Overlap {
         Overlap { forward: vec![tiling], backward: vec![tiling], arrays: 0 }
     }
+
+    /// Sets the tilings of `forward`.
+    #[must_use]
+    pub fn forward(mut self, tilings: impl Into<Vec<Tiling>>) -> Self {
+        self.forward = tilings.into();
+        self
+    }
+
+    /// Sets the tilings of `backward`.
+    #[must_use]
+    pub fn backward(mut self, tilings: impl Into<Vec<Tiling>>) -> Self {
+        self.backward = tilings.into();
+        self
+    }
+
+    /// Sets the number of arrays in a batch chunk; 0: the whole batch at once.
+    #[must_use]
+    pub fn arrays(mut self, arrays: usize) -> Self {
+        self.arrays = arrays;
+        self
+    }
 }
 
-/// What the planner may be told; what is `None` it decides itself. Nothing
-/// here but a lossy codec changes the result beyond rounding, and only `axes`
-/// and `kernel` change that.
+/// Decisions of the user; the planner decides those that are `None`. Only a lossy codec changes results beyond
+/// rounding; of the rest only `axes` and `kernel` change rounding.
 ///
-/// To let the tuner decide a new field, add a line to the table of knobs in
-/// `tune/knobs.rs`.
+/// To let the tuner decide a new field, add a line to the table of knobs in `planner/tune/knobs.rs` of
+/// crate `ferrier`.
+///
+/// ```
+/// use ferrier::Choice;
+/// let choice = Choice::new().exchange("ring").grid([2, 2]);
+/// assert_eq!(choice.exchange.as_deref(), Some("ring"));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
+#[non_exhaustive]
 pub struct Choice {
-    /// How values move between ranks; a name from
-    /// [`EXCHANGES`](crate::exchange::EXCHANGES).
+    /// How values move between ranks: a name from `ferrier::exchange::EXCHANGES`.
     pub exchange: Option<String>,
-    /// How values are encoded on their way; a name from
-    /// [`CODECS`](crate::codec::CODECS), with its parameter. By default they go
-    /// as they are or, where the problem has a tolerance, with the codec that
-    /// keeps it in the fewest bytes.
+    /// How messages are encoded: a name from `ferrier::codec::CODECS`, with its parameter. By default they are
+    /// not encoded or, if the problem has a tolerance, encoded by the codec that keeps it in the fewest bytes.
     pub codec: Option<String>,
-    /// What is encoded; by default what crosses between nodes, or between
-    /// ranks where there is only one node.
+    /// Which messages are encoded; by default those between nodes, or between ranks on a single node.
     pub compress: Option<Compress>,
-    /// What transforms lines; a name from [`KERNELS`](crate::kernel::KERNELS).
+    /// The 1-D transforms: a name from `ferrier::kernel::KERNELS`.
     pub kernel: Option<String>,
-    /// Through slabs or through pencils.
+    /// Slabs or pencils between the first and the last reshape.
     pub path: Option<Decomposition>,
-    /// The order in which axes are transformed (forward); the halved axis of
-    /// a real transform must be first.
+    /// The order in which `forward` transforms the axes; the halved axis of a real transform must be first.
     pub axes: Option<Vec<usize>>,
-    /// How many ranks hold data between the first and the last reshape.
+    /// The number of ranks that hold data between the first and the last reshape.
     pub ranks: Option<usize>,
-    /// The rank grid between the first and the last reshape: into how many
-    /// parts the two split axes are cut; their product is the number of ranks
-    /// that hold data there.
+    /// The rank grid between the first and the last reshape: the number of parts of the two split axes.
+    /// The product is the number of ranks that hold data there.
     pub grid: Option<[usize; 2]>,
-    /// Two axes in one pass over memory, plane by plane.
+    /// Whether two axes are transformed in one pass over memory, plane by plane.
     pub fuse: Option<bool>,
-    /// Whether lines that do not go back where they came from are written
-    /// past the caches; by default where the arrays are larger than those.
+    /// Whether stores bypass the caches when lines are not stored where they were loaded from; by default if
+    /// the arrays are larger than the caches.
     pub stream: Option<bool>,
-    /// Whether lines whose elements lie far apart are taken along, in copies,
-    /// while those before them are transformed; by default where a core's
-    /// second-level cache has few places for them.
+    /// Whether the strided rows of the next block are copied to a staging buffer while the current block is
+    /// transformed, which avoids cache-set conflicts; by default if the second-level cache has few ways.
     #[serde(rename = "pockets")]
     pub staging: Option<bool>,
-    /// Threads inside each rank; by default those of the communicator, or
-    /// fewer where there is too little work for them.
+    /// Threads in each rank; by default those of the communicator, or fewer for a small problem.
     pub threads: Option<usize>,
-    /// Reshapes that fly in tiles; for exchanges that send messages.
+    /// Tiles of the reshapes, for exchanges that send messages.
     pub overlap: Option<Overlap>,
-    /// Who looks after what flies; passes, where it is not said.
+    /// How transfers in flight make progress; by default passes poll.
     pub progress: Option<Progress>,
-    /// Lines that are loaded, transformed and stored together where their
-    /// elements lie far apart: the sub-tiles of the literature. By default what
-    /// the kernel does best with.
+    /// Lines that are loaded, transformed and stored together if their elements are strided (sub-tiles in the
+    /// literature); by default what suits the kernel.
     pub block: Option<usize>,
-    /// Speed against space.
+    /// Trade-off between memory and speed.
     pub memory: MemoryUse,
+}
+
+impl Choice {
+    /// Everything is left to the planner.
+    pub fn new() -> Self {
+        Choice::default()
+    }
+
+    /// Sets the exchange by name.
+    #[must_use]
+    pub fn exchange(mut self, name: impl Into<String>) -> Self {
+        self.exchange = Some(name.into());
+        self
+    }
+
+    /// Sets the codec by name.
+    #[must_use]
+    pub fn codec(mut self, name: impl Into<String>) -> Self {
+        self.codec = Some(name.into());
+        self
+    }
+
+    /// Sets which messages are encoded.
+    #[must_use]
+    pub fn compress(mut self, compress: impl Into<Option<Compress>>) -> Self {
+        self.compress = compress.into();
+        self
+    }
+
+    /// Sets the kernel by name.
+    #[must_use]
+    pub fn kernel(mut self, name: impl Into<String>) -> Self {
+        self.kernel = Some(name.into());
+        self
+    }
+
+    /// Sets slabs or pencils.
+    #[must_use]
+    pub fn path(mut self, path: impl Into<Option<Decomposition>>) -> Self {
+        self.path = path.into();
+        self
+    }
+
+    /// Sets the order in which `forward` transforms the axes.
+    #[must_use]
+    pub fn axes(mut self, axes: impl Into<Vec<usize>>) -> Self {
+        self.axes = Some(axes.into());
+        self
+    }
+
+    /// Sets the number of ranks that hold data between the first and the last reshape.
+    #[must_use]
+    pub fn ranks(mut self, ranks: impl Into<Option<usize>>) -> Self {
+        self.ranks = ranks.into();
+        self
+    }
+
+    /// Sets the rank grid between the first and the last reshape.
+    #[must_use]
+    pub fn grid(mut self, grid: impl Into<Option<[usize; 2]>>) -> Self {
+        self.grid = grid.into();
+        self
+    }
+
+    /// Sets whether two axes are transformed in one pass.
+    #[must_use]
+    pub fn fuse(mut self, yes: impl Into<Option<bool>>) -> Self {
+        self.fuse = yes.into();
+        self
+    }
+
+    /// Sets whether stores bypass the caches.
+    #[must_use]
+    pub fn stream(mut self, yes: impl Into<Option<bool>>) -> Self {
+        self.stream = yes.into();
+        self
+    }
+
+    /// Sets whether strided rows are copied to a staging buffer ahead of their transform.
+    #[must_use]
+    pub fn staging(mut self, yes: impl Into<Option<bool>>) -> Self {
+        self.staging = yes.into();
+        self
+    }
+
+    /// Sets the number of threads in each rank.
+    #[must_use]
+    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> Self {
+        self.threads = threads.into();
+        self
+    }
+
+    /// Sets the tiles of the reshapes.
+    #[must_use]
+    pub fn overlap(mut self, overlap: impl Into<Option<Overlap>>) -> Self {
+        self.overlap = overlap.into();
+        self
+    }
+
+    /// Sets how transfers in flight make progress.
+    #[must_use]
+    pub fn progress(mut self, progress: impl Into<Option<Progress>>) -> Self {
+        self.progress = progress.into();
+        self
+    }
+
+    /// Sets the number of strided lines in a block.
+    #[must_use]
+    pub fn block(mut self, lines: impl Into<Option<usize>>) -> Self {
+        self.block = lines.into();
+        self
+    }
+
+    /// Sets the trade-off between memory and speed.
+    #[must_use]
+    pub fn memory(mut self, memory: MemoryUse) -> Self {
+        self.memory = memory;
+        self
+    }
 }

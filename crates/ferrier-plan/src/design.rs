@@ -6,6 +6,7 @@
 //! are candidates for the layout to reshape to. The cheapest walk by predicted
 //! bytes, messages and imbalance wins.
 
+use crate::choice::RAW;
 use crate::error::Invalid;
 use crate::layout::{factor_pairs, grid_boxes};
 use crate::modes::{Columns, transformed};
@@ -16,9 +17,6 @@ use crate::{
 
 /// Pairs of ranks that are looked at to judge a reshape: all of 128 ranks, a sample of more.
 const PAIRS: usize = 1 << 14;
-
-/// The codec that leaves scalars as they are.
-pub const RAW: &str = "raw";
 
 /// The recipe for this problem on this many ranks, judged by these speeds. An output that is left to the planner
 /// lies where the default speeds put it, whatever they are.

@@ -25,8 +25,8 @@ mod speeds;
 pub mod stages;
 pub mod tiles;
 
-pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, Tiling};
-pub use design::{RAW, design};
+pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, RAW, Tiling};
+pub use design::design;
 pub use error::{Error, Invalid, Result};
 pub use ferrier_kernel::Precision;
 pub use kind::{Kind, Scale};

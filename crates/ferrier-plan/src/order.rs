@@ -379,8 +379,8 @@ mod tests {
                     {
                         for (window, after) in [(1, true), (2, true), (50, true), (2, false)] {
                             // A second reshape in tiles of another size.
-                            let one = Tiling { cut, tile, window, after, ..Tiling::default() };
-                            let tilings = [one, Tiling { tile: tile + tile / 2, ..one }];
+                            let one = Tiling::new(tile).cut(cut).window(window).after(after);
+                            let tilings = [one, one.tile(tile + tile / 2)];
                             let fuse = &|_: &[_], _: &_| fused;
                             let terms = ScheduleOptions {
                                 direction,
@@ -413,11 +413,11 @@ mod tests {
         let problem = Problem::c2c([8, 8, 8]).input(slabs()).output(slabs());
         let mut together = 0;
         for cut in [1, 2] {
-            let choice = Choice { axes: Some(vec![cut, 3 - cut, 0]), ..Choice::default() };
+            let choice = Choice::new().axes([cut, 3 - cut, 0]);
             let recipe =
                 crate::design(&problem, &choice, Precision::F64, 2, &crate::MachineSpeeds::default())
                     .unwrap();
-            let tilings = [Tiling { cut: Some(cut), tile: 2, window: 1, ..Tiling::default() }];
+            let tilings = [Tiling::new(2).cut(cut).window(1)];
             let (direction, tilings, fuse) = (Direction::Forward, &tilings[..], &|_: &[_], _: &_| true);
             let terms = ScheduleOptions {
                 direction,
@@ -452,7 +452,7 @@ mod tests {
         let recipe =
             crate::design(&problem, &Choice::default(), Precision::F64, 2, &crate::MachineSpeeds::default())
                 .unwrap();
-        let tilings = &[Tiling { tile: 2, window: 2, ..Tiling::default() }][..];
+        let tilings = &[Tiling::new(2).window(2)][..];
         for (direction, fused) in
             [Direction::Forward, Direction::Backward].into_iter().flat_map(|way| [(way, true), (way, false)])
         {

@@ -33,6 +33,7 @@ pub enum Step {
 /// What a [`Problem`](crate::Problem) and a [`Choice`](crate::Choice) become:
 /// the steps of `forward`. `backward` is the same list reversed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct Recipe {
     /// Lengths of the transforms.
     pub shape: [usize; 3],
@@ -87,6 +88,7 @@ pub struct Recipe {
 
 /// What one step of a recipe moves in one `forward`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct StepTraffic {
     /// The step in words, as in [`StepTime`](crate::StepTime).
     pub name: String,
@@ -336,7 +338,7 @@ impl fmt::Display for Recipe {
         )?;
         write!(f, "exchange {}, kernel {}", self.exchange, self.kernel)?;
         match &*self.codec {
-            crate::design::RAW => writeln!(f)?,
+            crate::choice::RAW => writeln!(f)?,
             codec => writeln!(f, ", codec {codec} {}", self.compress.name())?,
         }
         writeln!(f, "in   {} {}", self.input.grid_text(), self.input.order())?;

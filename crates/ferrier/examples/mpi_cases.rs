@@ -42,7 +42,7 @@ impl Task {
     }
 
     fn with(&self, exchange: &str) -> Choice {
-        Choice { exchange: Some(exchange.into()), ..self.choice.clone() }
+        self.choice.clone().exchange(exchange)
     }
 
     /// Fingerprints of a rank's spectrum and of what came back.

@@ -38,7 +38,7 @@ const LAZY: usize = 6;
 
 /// One plan, used once.
 fn plan(comm: &Comm, exchange: &str) -> Result<()> {
-    let choice = Choice { exchange: Some(exchange.into()), ..Choice::default() };
+    let choice = Choice::new().exchange(exchange);
     let problem = Problem::c2c([6, 5, 4]);
     let mut plan = Planner::new(&problem).choice(choice).draft::<f64>(comm)?.build()?;
     let input = plan.make_input()?;

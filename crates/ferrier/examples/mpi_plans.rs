@@ -17,7 +17,7 @@ use ferrier_test::watchdog;
 type Value = Complex<f64>;
 
 fn choice(exchange: &str) -> Choice {
-    Choice { exchange: Some(exchange.into()), ..Choice::default() }
+    Choice::new().exchange(exchange)
 }
 
 fn plan(comm: &Comm, problem: &Problem, exchange: &str) -> Result<Plan<f64>> {
@@ -144,8 +144,8 @@ fn tiles(comm: &Comm) -> Result<()> {
         let mut back = blocking.make_input()?;
         blocking.backward(&y, &mut back)?;
         for (tile, window) in [(1, 1), (1, 3), (2, 2), (3, 9)] {
-            let tiling = Tiling { cut: None, tile, window, polls: 2, after: true };
-            let choice = Choice { overlap: Some(Overlap::uniform(tiling)), ..choice(exchange) };
+            let tiling = Tiling::new(tile).window(window).polls(2);
+            let choice = choice(exchange).overlap(Overlap::uniform(tiling));
             let mut flying: Plan<f64> = Planner::new(&problem).choice(choice).draft(comm)?.build()?;
             let (mut out, mut there) = (flying.make_output()?, flying.make_input()?);
             for _ in 0..5 {
@@ -177,10 +177,9 @@ fn codecs(comm: &Comm) -> Result<()> {
     raw.forward(&x, &mut y)?;
     for exchange in exchanges(comm).filter(messages) {
         for tile in [0, 3] {
-            let overlap = Some(Overlap::uniform(Tiling { tile, ..Tiling::default() }));
+            let overlap = Some(Overlap::uniform(Tiling::new(tile)));
             for codec in ["lossless", "f32", "within:1e-5"] {
-                let choice =
-                    Choice { codec: Some(codec.into()), overlap: overlap.clone(), ..choice(exchange) };
+                let choice = choice(exchange).codec(codec).overlap(overlap.clone());
                 let mut plan: Plan<f64> = Planner::new(&problem).choice(choice).draft(comm)?.build()?;
                 let mut out = plan.make_output()?;
                 for _ in 0..3 {

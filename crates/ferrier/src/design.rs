@@ -26,8 +26,7 @@ pub fn design_with(
 ) -> Result<Recipe> {
     let exchange = crate::exchange::find(choice.exchange.as_deref().unwrap_or(EXCHANGES[0].name))?;
     let kernel = crate::kernel::find(choice.kernel.as_deref().unwrap_or(KERNELS[0].name))?;
-    let named =
-        Choice { exchange: Some(exchange.name.into()), kernel: Some(kernel.name.into()), ..choice.clone() };
+    let named = choice.clone().exchange(exchange.name).kernel(kernel.name);
     let mut recipe = ferrier_plan::design(problem, &named, precision, ranks, speeds)?;
     recipe.codec = crate::codec::decide(problem, choice.codec.as_deref(), &recipe)?;
     Ok(recipe)

@@ -240,12 +240,10 @@ fn forward_and_backward_allocate_nothing_and_memory_is_exact() {
     for (turn, exchange) in ["all_to_allv", "all_to_all", "point_to_point", "ring"].into_iter().enumerate() {
         for codec in ["f32", "block:12", "within:1e-5", "zfp:accuracy=1e-3", "lossless"] {
             let (name, problem) = &problems()[1 + turn % 2];
-            let tiling = Tiling { tile: 3, ..Tiling::default() };
-            let choice = Choice {
-                codec: Some(codec.into()),
-                overlap: (turn % 2 == 0).then(|| Overlap::uniform(tiling)),
-                ..choice(exchange, kernels()[0])
-            };
+            let tiling = Tiling::new(3);
+            let choice = choice(exchange, kernels()[0])
+                .codec(codec)
+                .overlap((turn % 2 == 0).then(|| Overlap::uniform(tiling)));
             nothing_is_allocated(name, problem, &choice, 3, 2);
             memory_is_exact(name, problem, &choice, 3, 2);
         }

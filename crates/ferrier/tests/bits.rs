@@ -269,12 +269,12 @@ fn tiles_do_not_matter() {
         let wire = (exchange != "direct" && rng.below(2) == 0).then_some(fast);
         let how = |choice: Choice, mode| How { ranks, threads: 1, choice, mode, wire };
         let path = *rng.pick(&[None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]);
-        let base = Choice { path, ..choice(exchange, kernels()[0]) };
+        let base = choice(exchange, kernels()[0]).path(path);
         let one = How { ranks, threads: 1, choice: base.clone(), mode: Mode::Arrays, wire: None };
         let one = run::<f64>(&case, &problem, &one);
         for _ in 0..3 {
             let progress = *rng.pick(&[None, None, Some(Progress::Thread)]);
-            let tiled = Choice { overlap: Some(common::any_overlap(&mut rng)), progress, ..base.clone() };
+            let tiled = base.clone().overlap(common::any_overlap(&mut rng)).progress(progress);
             let told = format!("{problem:?} on {ranks} ranks\n{tiled:?}");
             same(&told, &one, &run::<f64>(&case, &problem, &how(tiled, *rng.pick(&MODES))));
         }
@@ -288,7 +288,7 @@ fn another_order_of_the_axes_shows_in_the_bits() {
     let case = case([13, 11, 7], Kind::C2c, 1);
     let problem = common::problem(&case, 2, &mut Rng::new(0));
     let with = |axes: [usize; 3]| {
-        let choice = Choice { axes: Some(axes.to_vec()), ..choice(exchanges()[0], kernels()[0]) };
+        let choice = choice(exchanges()[0], kernels()[0]).axes(axes.to_vec());
         run::<f64>(&case, &problem, &How { ranks: 2, threads: 1, choice, mode: Mode::Arrays, wire: None })
     };
     assert_ne!(with([0, 1, 2]).0, with([2, 1, 0]).0);

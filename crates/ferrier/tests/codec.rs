@@ -12,7 +12,7 @@ use ferrier_test::{Rng, watchdog};
 const SENDING: [&str; 5] = ["all_to_allv", "all_to_all", "point_to_point", "ring", "hierarchical"];
 
 fn with(codec: &str, choice: Choice) -> Choice {
-    Choice { codec: Some(codec.into()), ..choice }
+    choice.codec(codec)
 }
 
 /// Every fifth case of the table on every exchange, encoded without loss: as close to the oracle as
@@ -88,15 +88,11 @@ fn lossless_changes_no_bit() {
         (case([30, 28, 27], Kind::C2c, "bricks", "slabs"), 4),
         (case([26, 31, 40], Kind::R2c(2), "boxes", "pencils"), 3),
     ] {
-        let raw = Choice { exchange: Some("all_to_allv".into()), ..Choice::default() };
+        let raw = Choice::new().exchange("all_to_allv");
         let want = run::<f64>(&case, ranks, 1, &raw, Mode::Arrays);
         for (turn, exchange) in SENDING.into_iter().enumerate() {
             for (tiled, nodes) in [(false, 2), (true, ranks), (true, 2)] {
-                let choice = Choice {
-                    exchange: Some(exchange.into()),
-                    overlap: tiled.then(|| any_overlap(&mut rng)),
-                    ..Choice::default()
-                };
+                let choice = Choice::new().exchange(exchange).overlap(tiled.then(|| any_overlap(&mut rng)));
                 let got = run::<f64>(&case, ranks, nodes, &with("lossless", choice.clone()), MODES[turn % 3]);
                 assert!(got == want, "{}: {exchange} on {nodes} nodes: {choice:?}", case.line);
             }

@@ -178,26 +178,26 @@ fn choices_that_do_not_fit() {
     let cube = || Problem::c2c([4, 4, 4]);
     let mut names = exchanges();
     names.push("carrier_pigeon");
-    with(Choice { exchange: Some("carrier_pigeon".into()), ..Choice::default() }, cube(), &names);
+    with(Choice::new().exchange("carrier_pigeon"), cube(), &names);
     let mut names = kernels();
     names.push("abacus");
-    with(Choice { kernel: Some("abacus".into()), ..Choice::default() }, cube(), &names);
-    let codec = |name: &str| Choice { codec: Some(name.into()), ..Choice::default() };
+    with(Choice::new().kernel("abacus"), cube(), &names);
+    let codec = |name: &str| Choice::new().codec(name);
     with(codec("gzip"), cube(), &["gzip", "block:B", "lossless"]);
     with(codec("trim:99"), cube(), &["trim", "99"]);
     for exchange in ["direct", "hierarchical"] {
-        let choice = Choice { exchange: Some(exchange.into()), ..codec("f32") };
+        let choice = codec("f32").exchange(exchange);
         with(choice, cube(), &[exchange, "shares memory", "all_to_allv"]);
     }
     for (tolerance, words) in [(1e-15, "10 epsilon log2 N"), (0.0, "between 0 and 1"), (f64::NAN, "NaN")] {
         with(Choice::default(), cube().tolerance(tolerance), &["tolerance", words]);
     }
-    with(Choice { ranks: Some(0), ..Choice::default() }, cube(), &["0"]);
-    with(Choice { ranks: Some(3), ..Choice::default() }, cube(), &["3", "2"]);
-    with(Choice { axes: Some(vec![0, 1]), ..Choice::default() }, cube(), &["[0, 1]"]);
-    with(Choice { axes: Some(vec![0, 1, 1]), ..Choice::default() }, cube(), &["[0, 1, 1]"]);
+    with(Choice::new().ranks(0), cube(), &["0"]);
+    with(Choice::new().ranks(3), cube(), &["3", "2"]);
+    with(Choice::new().axes([0, 1]), cube(), &["[0, 1]"]);
+    with(Choice::new().axes([0, 1, 1]), cube(), &["[0, 1, 1]"]);
     let real = Problem::r2c([4, 4, 4]);
-    with(Choice { axes: Some(vec![0, 1, 2]), ..Choice::default() }, real, &["halved", "first"]);
+    with(Choice::new().axes([0, 1, 2]), real, &["halved", "first"]);
     says(ferrier::exchange::find("carrier_pigeon"), &names_of("carrier_pigeon", &exchanges()));
     says(ferrier::kernel::find("abacus"), &names_of("abacus", &kernels()));
 }

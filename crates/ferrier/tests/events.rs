@@ -6,13 +6,8 @@ use ferrier_test::watchdog;
 /// The events of a forward transform on two ranks.
 fn events(after: bool) -> Vec<Vec<Event>> {
     let problem = Problem::c2c([8, 8, 12]).input(LayoutSpec::slabs(0)).output(LayoutSpec::slabs(1));
-    let tiling = Tiling { cut: Some(2), tile: 5, window: 2, polls: 1, after };
-    let choice = Choice {
-        exchange: Some("all_to_allv".into()),
-        axes: Some(vec![2, 1, 0]),
-        overlap: Some(Overlap::uniform(tiling)),
-        ..Choice::default()
-    };
+    let tiling = Tiling::new(5).cut(2).window(2).polls(1).after(after);
+    let choice = Choice::new().exchange("all_to_allv").axes([2, 1, 0]).overlap(Overlap::uniform(tiling));
     let run = |comm: ferrier::Comm| {
         let mut plan = Planner::new(&problem).choice(choice.clone()).draft::<f64>(&comm)?.build()?;
         assert!(plan.events().is_empty());

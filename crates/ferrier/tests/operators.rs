@@ -74,11 +74,10 @@ fn trial(rng: &mut Rng) -> Trial {
     let [exchange, kernel] = [*rng.pick(&exchanges()), *rng.pick(&kernels())];
     let mut choice = choice(exchange, kernel);
     if rng.below(2) == 0 {
-        let tiling =
-            |rng: &mut Rng| Tiling { tile: 1 + rng.below(4), window: 1 + rng.below(3), ..Tiling::default() };
-        let list = |rng: &mut Rng| (0..rng.below(3)).map(|_| tiling(rng)).collect();
+        let tiling = |rng: &mut Rng| Tiling::new(1 + rng.below(4)).window(1 + rng.below(3));
+        let list = |rng: &mut Rng| (0..rng.below(3)).map(|_| tiling(rng)).collect::<Vec<_>>();
         choice.overlap =
-            Some(Overlap { forward: list(rng), backward: list(rng), arrays: *rng.pick(&[0, 0, 1, 2]) });
+            Some(Overlap::new().forward(list(rng)).backward(list(rng)).arrays(*rng.pick(&[0, 0, 1, 2])));
     }
     choice.fuse = [None, Some(true), Some(false)][rng.below(3)];
     Trial { problem: problem.operators(true), choice, ranks: 1 + rng.below(6), threads: 1 + rng.below(2) }

@@ -14,7 +14,7 @@ fn recipe(problem: &Problem, choice: &Choice, ranks: usize) -> Recipe {
 }
 
 fn path(path: Decomposition) -> Choice {
-    Choice { path: Some(path), ..Choice::default() }
+    Choice::new().path(path)
 }
 
 /// Compares with `tests/golden/NAME.txt`, and checks what no recipe may lack.
@@ -177,7 +177,7 @@ fn another_memory_order_is_a_local_step() {
 
 #[test]
 fn fewer_ranks_inside() {
-    let choice = Choice { ranks: Some(3), ..Choice::default() };
+    let choice = Choice::new().ranks(3);
     let recipe = golden("fewer_inside", &cube(LayoutSpec::slabs(0), LayoutSpec::slabs(0)), &choice, 8);
     let layouts = recipe.steps.windows(2).filter_map(|pair| match pair {
         [Step::Reshape { to, .. }, Step::Transform { .. }] => Some(to),
@@ -248,7 +248,7 @@ fn every_count_of_ranks_has_a_recipe() {
         for shape in [[12, 12, 12], [3, 2, 5], [1, 1, 7], [64, 1, 64]] {
             for spec in [LayoutSpec::bricks, || LayoutSpec::slabs(0), || LayoutSpec::pencils(1)] {
                 for forced in [None, Some(Decomposition::Slab), Some(Decomposition::Pencil)] {
-                    let choice = Choice { path: forced, ..Choice::default() };
+                    let choice = Choice::new().path(forced);
                     for problem in [Problem::c2c(shape), Problem::r2c(shape)] {
                         hangs_together(&recipe(&problem.input(spec()).output(spec()), &choice, ranks));
                     }
@@ -264,7 +264,7 @@ fn every_count_of_ranks_has_a_recipe() {
 fn messages_between_nodes_are_counted() {
     let problem = Problem::c2c([16, 16, 16]).output(LayoutSpec::slabs(2));
     for (exchange, most) in [("all_to_allv", 4), ("ring", 4), ("hierarchical", 1)] {
-        let choice = Choice { exchange: Some(exchange.into()), ..Choice::default() };
+        let choice = Choice::new().exchange(exchange);
         let recipe = recipe(&problem, &choice, 4);
         let counts =
             ferrier::exchange::find(&recipe.exchange).unwrap().messages_between_nodes(&recipe, &[0, 0, 1, 1]);

@@ -75,7 +75,8 @@ impl Trial {
         // On one node hierarchical shares memory.
         let exchange = exchange.filter(|name| *name != "hierarchical" || nodes > 1).map(String::from);
         let overlap = (rng.below(3) == 0).then(|| any_overlap(rng));
-        let choice = Choice { exchange, overlap, ..Choice::default() };
+        let mut choice = Choice::new().overlap(overlap);
+        choice.exchange = exchange;
         Trial { problem, choice, ranks, nodes, forward, real, shape, half, from, exact }
     }
 
@@ -205,7 +206,7 @@ fn against_raw<T: Number>(
         for codec in codecs {
             let (problem, choice) = match codec.parse() {
                 Ok(tolerance) => (cube(n).tolerance(tolerance), Choice::default()),
-                Err(_) => (cube(n), Choice { codec: Some((*codec).into()), ..Choice::default() }),
+                Err(_) => (cube(n), Choice::new().codec(*codec)),
             };
             let mut plan = plan_of::<T>(&comm, &problem, &choice)?;
             let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);

@@ -8,7 +8,7 @@ use ferrier_test::watchdog;
 fn transformed(comm: &Comm, exchange: &str, tiling: Option<Tiling>) -> Result<Vec<Complex<f64>>> {
     let problem = Problem::c2c([12, 10, 14]);
     let overlap = tiling.map(Overlap::uniform);
-    let choice = Choice { exchange: Some(exchange.into()), overlap, ..Choice::default() };
+    let choice = Choice::new().exchange(exchange).overlap(overlap);
     let mut plan: Plan<f64> = Planner::new(&problem).choice(choice).draft(comm)?.build()?;
     let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
     x.fill_complex(|_, [i, j, k]| Complex::new((i * 7 + j) as f64 % 5.0, k as f64 - 2.5));
@@ -26,7 +26,7 @@ fn a_wire_does_not_show_in_the_bits() {
     for exchange in exchanges {
         let want = ferrier::ranks(4).run(|comm| transformed(&comm, exchange, None)).unwrap();
         for ranks in [ferrier::ranks(4).wire(wire), ferrier::ranks(4).wire(wire).nodes(2)] {
-            for tiling in [None, Some(Tiling { tile: 2, polls: 3, ..Tiling::default() })] {
+            for tiling in [None, Some(Tiling::new(2).polls(3))] {
                 let got = ranks.run(|comm| transformed(&comm, exchange, tiling)).unwrap();
                 assert!(got == want, "{exchange}, {tiling:?}: other bits");
             }

@@ -64,11 +64,7 @@ fn names(folder: &TempDir) -> Vec<String> {
 fn what_is_known_is_used_by_all_ranks_and_only_for_the_same_problem() {
     let _watchdog = watchdog(120);
     let (_folder, path) = folder();
-    let choice = Choice {
-        exchange: Some("point_to_point".into()),
-        path: Some(Decomposition::Pencil),
-        ..Choice::default()
-    };
+    let choice = Choice::new().exchange("point_to_point").path(Decomposition::Pencil);
     write(&path, [entry(&problem(), 4, choice)]);
     let (recipe, known) = planned(&problem(), 4, &path);
     assert!(known && recipe.exchange() == "point_to_point", "{recipe}");
@@ -95,10 +91,10 @@ fn what_is_known_is_used_by_all_ranks_and_only_for_the_same_problem() {
 #[test]
 fn a_user_who_decides_or_ignores_is_obeyed() {
     let (_folder, path) = folder();
-    let tuned = Choice { exchange: Some("all_to_all".into()), ..Choice::default() };
+    let tuned = Choice::new().exchange("all_to_all");
     write(&path, [entry(&problem(), 2, tuned)]);
     let run = |comm: Comm| {
-        let mine = Choice { exchange: Some("all_to_allv".into()), ..Choice::default() };
+        let mine = Choice::new().exchange("all_to_allv");
         let decided = Planner::new(&problem()).choice(mine).wisdom(&path).draft::<f64>(&comm)?;
         let ignored = Planner::new(&problem()).wisdom(&path).without_wisdom().draft::<f64>(&comm)?;
         assert!(decided.wisdom().is_none() && ignored.wisdom().is_none());
@@ -137,8 +133,7 @@ fn estimates_go_by_what_was_measured() {
         many
     };
     let usual = MachineSpeeds::default();
-    let [messages, bytes] =
-        [MachineSpeeds { latency_s: 1.0, ..usual }, MachineSpeeds { wire_bytes_s: 1e3, ..usual }];
+    let [messages, bytes] = [usual.latency_s(1.0), usual.wire_bytes_s(1e3)];
     let [(few, by), (light, _), (plain, none)] =
         [Some(messages), Some(bytes), None].map(|speeds| of(speeds, &cube, None));
     assert_eq!((by, none), (Some(messages), None));
@@ -314,12 +309,7 @@ fn in_reproducible_mode_a_file_changes_no_bits() {
     let (_folder, path) = folder();
     let pinned = problem().reproducible(true);
     let (before, _) = planned(&pinned, 3, &path);
-    let odd = Choice {
-        axes: Some(vec![0, 1, 2]),
-        kernel: Some("rustfft".into()),
-        exchange: Some("all_to_all".into()),
-        ..Choice::default()
-    };
+    let odd = Choice::new().axes([0, 1, 2]).kernel("rustfft").exchange("all_to_all");
     write(&path, [entry(&pinned, 3, odd)]);
     let (after, known) = planned(&pinned, 3, &path);
     assert!(known && after.exchange() == "all_to_all");
@@ -330,11 +320,11 @@ fn in_reproducible_mode_a_file_changes_no_bits() {
 fn choices_that_do_not_work_here_are_not_used() {
     let _watchdog = watchdog(120);
     for wrong in [
-        Choice { exchange: Some("pigeons".into()), ..Choice::default() },
-        Choice { kernel: Some("abacus".into()), ..Choice::default() },
-        Choice { axes: Some(vec![0, 0, 7]), ..Choice::default() },
-        Choice { ranks: Some(99), ..Choice::default() },
-        Choice { grid: Some([usize::MAX, 3]), ..Choice::default() },
+        Choice::new().exchange("pigeons"),
+        Choice::new().kernel("abacus"),
+        Choice::new().axes([0, 0, 7]),
+        Choice::new().ranks(99),
+        Choice::new().grid([usize::MAX, 3]),
     ] {
         let (_folder, path) = folder();
         write(&path, [entry(&problem(), 2, wrong.clone())]);

@@ -251,7 +251,7 @@ struct Trip<T: Real> {
 impl<T: Real + Number + Into<f64>> Trip<T> {
     /// With the data of `work`, each number through `change`. Collective.
     fn new(comm: &Comm, work: &Work<'_>, codec: &str, change: impl Fn(f64) -> f64) -> Outcome<Self> {
-        let choice = Choice { codec: Some(codec.into()), ..work.choice.clone() };
+        let choice = work.choice.clone().codec(codec);
         let draft = Planner::new(&work.problem).choice(choice).draft::<T>(comm);
         let draft = session::agree(comm, draft.map_err(Into::into))?;
         let volumes = [&draft.recipe().input, &draft.recipe().output]

@@ -336,7 +336,7 @@ mod tests {
                     .input(crate::LayoutSpec::slabs(2))
                     .output(crate::LayoutSpec::slabs(2));
                 let run = |codec: &str| {
-                    let choice = crate::Choice { codec: Some(codec.into()), ..Default::default() };
+                    let choice = crate::Choice::new().codec(codec);
                     let mut plan =
                         crate::Planner::new(&problem).choice(choice).draft::<f64>(&comm)?.build()?;
                     let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);

@@ -29,18 +29,16 @@ pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
     let slowest = comm.max(&[copy, few, many])?;
     let (copy, few, many) = (slowest[0], slowest[1], slowest[2]);
     let assumed = MachineSpeeds::default();
-    let measured = MachineSpeeds {
-        latency_s: few / peers as f64,
-        wire_bytes_s: ((MANY / peers).max(FEW) * peers) as f64 / (many - few),
-        memory_bytes_s: (COPIED * size_of::<f64>()) as f64 / copy,
-    };
     let or = |speed: f64, other: f64| if speed.is_finite() && speed > 0.0 { speed } else { other };
-    Ok(MachineSpeeds {
-        latency_s: or(measured.latency_s, assumed.latency_s),
-        wire_bytes_s: or(measured.wire_bytes_s, assumed.wire_bytes_s),
-        memory_bytes_s: or(measured.memory_bytes_s, assumed.memory_bytes_s),
-    })
+    let latency = few / peers as f64;
+    let wire = ((MANY / peers).max(FEW) * peers) as f64 / (many - few);
+    let memory = (COPIED * size_of::<f64>()) as f64 / copy;
+    Ok(assumed
+        .latency_s(or(latency, assumed.latency_s))
+        .wire_bytes_s(or(wire, assumed.wire_bytes_s))
+        .memory_bytes_s(or(memory, assumed.memory_bytes_s)))
 }
+
 /// Seconds of an exchange of so many bytes between each two ranks.
 fn exchange(comm: &Comm, bytes: usize) -> Result<f64> {
     let ranks = comm.size();

@@ -48,7 +48,7 @@ pub fn tile(b: Box3) -> Tile {
 }
 
 pub fn choice(exchange: &str, kernel: &str) -> Choice {
-    Choice { exchange: Some(exchange.into()), kernel: Some(kernel.into()), ..Choice::default() }
+    Choice::new().exchange(exchange).kernel(kernel)
 }
 
 /// A number of nodes for an exchange: as the turn has it, one for those that need one.
@@ -59,33 +59,31 @@ pub fn nodes(exchange: &str, ranks: usize, turn: usize) -> usize {
 
 /// These members; what else may be chosen, at random. None of it may matter.
 pub fn any_choice(exchange: &str, kernel: &str, ranks: usize, rng: &mut Rng) -> Choice {
-    Choice {
-        path: *rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]),
-        ranks: *rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]),
-        fuse: *rng.pick(&[None, None, Some(true), Some(false)]),
-        stream: *rng.pick(&[None, None, Some(true)]),
-        staging: *rng.pick(&[None, Some(true), Some(false)]),
-        overlap: rng.pick(&[false, false, true]).then(|| any_overlap(rng)),
-        progress: *rng.pick(&[None, None, None, Some(Progress::Thread)]),
-        block: *rng.pick(&[None, None, Some(1), Some(5), Some(100)]),
-        memory: *rng.pick(&[MemoryUse::Fast, MemoryUse::Fast, MemoryUse::Small]),
-        ..choice(exchange, kernel)
-    }
+    choice(exchange, kernel)
+        .path(*rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]))
+        .ranks(*rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]))
+        .fuse(*rng.pick(&[None, None, Some(true), Some(false)]))
+        .stream(*rng.pick(&[None, None, Some(true)]))
+        .staging(*rng.pick(&[None, Some(true), Some(false)]))
+        .overlap(rng.pick(&[false, false, true]).then(|| any_overlap(rng)))
+        .progress(*rng.pick(&[None, None, None, Some(Progress::Thread)]))
+        .block(*rng.pick(&[None, None, Some(1), Some(5), Some(100)]))
+        .memory(*rng.pick(&[MemoryUse::Fast, MemoryUse::Fast, MemoryUse::Small]))
 }
 
 /// Reshapes cut in some way, each in its own.
 pub fn any_overlap(rng: &mut Rng) -> Overlap {
     let mut tilings = || -> Vec<Tiling> {
-        let tiling = |rng: &mut Rng| Tiling {
-            cut: *rng.pick(&[None, None, Some(0), Some(1), Some(2)]),
-            tile: *rng.pick(&[0, 1, 2, 3, 5, 100]),
-            window: *rng.pick(&[0, 1, 2, 3, 50]),
-            polls: *rng.pick(&[0, 1, 10]),
-            after: *rng.pick(&[true, true, false]),
+        let tiling = |rng: &mut Rng| {
+            Tiling::new(*rng.pick(&[0, 1, 2, 3, 5, 100]))
+                .cut(*rng.pick(&[None, None, Some(0), Some(1), Some(2)]))
+                .window(*rng.pick(&[0, 1, 2, 3, 50]))
+                .polls(*rng.pick(&[0, 1, 10]))
+                .after(*rng.pick(&[true, true, false]))
         };
         (0..*rng.pick(&[1, 1, 2, 3])).map(|_| tiling(rng)).collect()
     };
-    Overlap { forward: tilings(), backward: tilings(), arrays: *rng.pick(&[0, 0, 1, 2]) }
+    Overlap::new().forward(tilings()).backward(tilings()).arrays(*rng.pick(&[0, 0, 1, 2]))
 }
 
 fn spec(split: Split, order: [usize; 3], shape: [usize; 3], ranks: usize, rng: &mut Rng) -> LayoutSpec {

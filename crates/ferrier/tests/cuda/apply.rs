@@ -86,7 +86,8 @@ fn all_ways<T: Number, O: Operator<T>>(
     operator: impl Fn(&ferrier::Recipe) -> O,
 ) -> Result<Vec<f64>> {
     let mut plan = planner(problem, choice, gpu).draft::<T>(comm)?.build()?;
-    let same = Choice { kernel: None, ..choice.clone() };
+    let mut same = choice.clone();
+    same.kernel = None;
     let mut host = Planner::new(problem).choice(same).draft::<T>(comm)?.build()?;
     let operator = operator(plan.recipe());
     let mut found = Vec::new();
@@ -174,15 +175,10 @@ fn formulas_meet_the_right_modes() {
         let problem = problem.batch(1 + rng.below(3)).operators(true);
         let exchange = *rng.pick(&["direct", "all_to_allv", "point_to_point"]);
         let overlap = (rng.below(2) == 0).then(|| {
-            let tiling = Tiling { tile: 1 + rng.below(6), ..Tiling::default() };
-            Overlap { arrays: rng.below(2), ..Overlap::uniform(tiling) }
+            let tiling = Tiling::new(1 + rng.below(6));
+            Overlap::uniform(tiling).arrays(rng.below(2))
         });
-        let choice = Choice {
-            exchange: Some(exchange.into()),
-            kernel: Some(KERNELS[turn / 2 % 3].into()),
-            overlap,
-            ..Choice::default()
-        };
+        let choice = Choice::new().exchange(exchange).kernel(KERNELS[turn / 2 % 3]).overlap(overlap);
         let ranks = 1 + rng.below(4);
         let seed = turn as u64;
         if turn % 4 == 3 {

@@ -93,14 +93,13 @@ fn plans_encode_what_leaves_the_gpu() {
     let problem = Problem::c2c([32, 48, 40]).output(ferrier::LayoutSpec::slabs(1));
     for exchange in ["all_to_allv", "all_to_all", "point_to_point"] {
         for (name, most) in [("f32", 1e-6), ("f16", 2e-3), ("trim:20", 1e-5), ("block:16", 1e-3)] {
-            let choice =
-                Choice { exchange: Some(exchange.into()), codec: Some(name.into()), ..Choice::default() };
+            let choice = Choice::new().exchange(exchange).codec(name);
             let run = |comm: Comm| against_cpu_with::<f64>(&comm, &gpu, &problem, &choice);
             let worst = ferrier::ranks(4).run(run).unwrap().into_iter().fold(0.0, f64::max);
             assert!(worst < most && worst > 1e-9, "{name} by {exchange}: {worst:.3e}");
         }
     }
-    let shared = Choice { exchange: Some("direct".into()), codec: Some("f16".into()), ..Choice::default() };
+    let shared = Choice::new().exchange("direct").codec("f16");
     let refused =
         ferrier::ranks(2).run(|comm| planner(&problem, &shared, &gpu).draft::<f64>(&comm).map(drop));
     assert!(matches!(refused, Err(Error::Choice(_))), "{refused:?}");

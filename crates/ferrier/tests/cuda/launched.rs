@@ -71,10 +71,10 @@ fn bits(comm: &Comm, gpu: &Gpu, problem: &Problem, choice: &Choice) -> (Vec<u64>
 
 /// Whatever MPI takes, numbers or pointers to them on the GPU, the result has the same bits.
 fn ways_agree(comm: &Comm, gpu: &Gpu, problem: &Problem) {
-    let by = |exchange: &str, codec: Option<&str>| Choice {
-        exchange: Some(exchange.into()),
-        codec: codec.map(String::from),
-        ..Choice::default()
+    let by = |exchange: &str, codec: Option<&str>| {
+        let mut choice = Choice::new().exchange(exchange);
+        choice.codec = codec.map(String::from);
+        choice
     };
     for codec in [None, Some("block:16")] {
         let (want, staged) = bits(comm, gpu, problem, &by("all_to_allv", codec));
@@ -99,18 +99,19 @@ fn body() {
         let points = problem.shape().iter().product::<usize>();
         for exchange in ["auto", "all_to_allv", "all_to_all", "point_to_point", "ring"] {
             let exchange = Some(exchange).filter(|name| *name != "auto").map(String::from);
-            let choice = Choice { exchange, ..Choice::default() };
+            let mut choice = Choice::new();
+            choice.exchange = exchange;
             let error = worst(&comm, &gpu, problem, &choice);
             assert!(error <= 2.0 * tolerance::<f64>(points), "{problem:?} {choice:?}: {error:.1e}");
         }
-        let choice = Choice { codec: Some("trim:20".into()), ..Choice::default() };
+        let choice = Choice::new().codec("trim:20");
         let error = worst(&comm, &gpu, problem, &choice);
         assert!(error < 1e-5 && error > 1e-9, "{problem:?} encoded: {error:.1e}");
     }
     // Long messages go another way than short ones.
     ways_agree(&comm, &gpu, &problems[0]);
     ways_agree(&comm, &gpu, &Problem::c2c([96, 80, 64]).output(LayoutSpec::slabs(1)));
-    let direct = Choice { exchange: Some("direct".into()), ..Choice::default() };
+    let direct = Choice::new().exchange("direct");
     let told = planner(&problems[0], &direct, &gpu).draft::<f64>(&comm).err().expect("refused").to_string();
     assert!(told.contains("threads of one process"), "{told}");
     apply(&comm, &gpu);

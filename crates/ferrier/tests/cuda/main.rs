@@ -142,7 +142,8 @@ fn judge<T: Number>(
     want: &[Complex<f64>],
 ) -> Result<Vec<Errors>> {
     let mut plan = planner(problem, choice, gpu).draft::<T>(comm)?.build()?;
-    let same = Choice { kernel: None, ..choice.clone() };
+    let mut same = choice.clone();
+    same.kernel = None;
     let host = Planner::new(problem).choice(same).draft::<T>(comm)?.build()?;
     let local =
         |part, order: ferrier::Order| Local { tile: tile(part), order: order.axes(), batch: case.batch };
@@ -191,14 +192,12 @@ fn table(ranks: usize) {
     for case in cases().iter().step_by(thin()) {
         turn += 1;
         let (exchange, kernel) = (EXCHANGES[turn % 6], *rng.pick(&KERNELS));
-        let choice = Choice {
-            exchange: Some(exchange.into()),
-            kernel: Some(kernel.into()),
-            path: *rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]),
-            ranks: *rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]),
-            overlap: rng.pick(&[false, true]).then(|| any_overlap(&mut rng)),
-            ..Choice::default()
-        };
+        let choice = Choice::new()
+            .exchange(exchange)
+            .kernel(kernel)
+            .path(*rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]))
+            .ranks(*rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]))
+            .overlap(rng.pick(&[false, true]).then(|| any_overlap(&mut rng)));
         match turn % 4 {
             0 => check::<f32>(&gpu, case, ranks, &choice, &oracle, &mut rng),
             _ => check::<f64>(&gpu, case, ranks, &choice, &oracle, &mut rng),
@@ -265,8 +264,7 @@ fn one_long_axis_agrees_with_the_cpu() {
     .step_by(thin())
     {
         for kernel in KERNELS {
-            let choice =
-                Choice { exchange: Some(exchange.into()), kernel: Some(kernel.into()), ..Choice::default() };
+            let choice = Choice::new().exchange(exchange).kernel(kernel);
             let run = |comm: Comm| {
                 let problem = Problem::c2c_1d(n);
                 let there = against_cpu_with::<f64>(&comm, &gpu, &problem, &choice)?;
@@ -360,7 +358,7 @@ fn a_plan_that_does_not_fit_is_refused_before_anything_runs() {
     let problem = Problem::c2c([n, n, n])
         .input(ferrier::LayoutSpec::pencils(2))
         .output(ferrier::LayoutSpec::pencils(0));
-    let choice = Choice { exchange: Some("all_to_allv".into()), ..Choice::default() };
+    let choice = Choice::new().exchange("all_to_allv");
     let outcome = ferrier::ranks(2).run(|comm| {
         let draft = planner(&problem, &choice, &gpu).draft::<f64>(&comm)?;
         let needed = draft.memory().total();
@@ -407,7 +405,7 @@ fn ranks_that_want_different_things_get_the_same_error() {
         told.iter().all(|error| matches!(error, Some(Error::Disagreement { .. })) && *error == told[0]),
         "{told:?}"
     );
-    let wrong = Choice { kernel: Some("fftw".into()), ..Choice::default() };
+    let wrong = Choice::new().kernel("fftw");
     let error =
         planner(&Problem::c2c([4, 4, 4]), &wrong, &gpu).draft::<f64>(&Comm::one_rank()).err().unwrap();
     assert!(error.to_string().contains("native, cufft"), "{error}");
@@ -427,11 +425,7 @@ fn pruned_transforms_agree_with_the_cpu() {
     for problem in &problems {
         for (ranks, exchange) in [(1, "direct"), (3, "direct"), (4, "all_to_allv")] {
             for kernel in KERNELS {
-                let choice = Choice {
-                    exchange: Some(exchange.into()),
-                    kernel: Some(kernel.into()),
-                    ..Choice::default()
-                };
+                let choice = Choice::new().exchange(exchange).kernel(kernel);
                 let run = |comm: Comm| against_cpu_with::<f64>(&comm, &gpu, problem, &choice);
                 let worst = ferrier::ranks(ranks).run(run).unwrap().into_iter().fold(0.0, f64::max);
                 let points = problem.shape().iter().product::<usize>();

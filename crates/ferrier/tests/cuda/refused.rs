@@ -18,11 +18,7 @@ fn what_a_gpu_does_not_do_is_said() {
         return;
     }
     let plain = Problem::c2c([8, 8, 8]);
-    let with = |exchange: &str, codec: &str| Choice {
-        exchange: Some(exchange.into()),
-        codec: Some(codec.into()),
-        ..Choice::default()
-    };
+    let with = |exchange: &str, codec: &str| Choice::new().exchange(exchange).codec(codec);
     let cosines = Problem::mixed([8, 8, 8], [Kind::Complex, Kind::Dct2, Kind::Complex]);
     let sphere = plain.clone().keep_sphere(3.0);
     for (problem, choice, ranks, part) in [

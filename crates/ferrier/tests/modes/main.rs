@@ -236,12 +236,12 @@ fn bytes_are_those_of_the_boxes() {
     };
     let cube = || Problem::c2c([32, 32, 32]).input(LayoutSpec::slabs(0)).output(LayoutSpec::slabs(1));
     let (whole, half) = (cube(), cube().keep([Keep::Lowest(16); 3]));
-    let slab = Choice { path: Some(Decomposition::Slab), ..Choice::default() };
+    let slab = Choice::new().path(Decomposition::Slab);
     assert_eq!(wire(&whole, &slab), 32 * 32 * 32 * 16 * 3 / 4);
     assert_eq!(wire(&whole, &slab), 4 * wire(&half, &slab));
     assert_eq!(wire(&whole, &Choice::default()), 4 * wire(&half, &Choice::default()));
     // Pencils: half after the first axis, a quarter after the second.
-    let pencil = Choice { path: Some(Decomposition::Pencil), grid: Some([2, 2]), ..Choice::default() };
+    let pencil = Choice::new().path(Decomposition::Pencil).grid([2, 2]);
     let pencils = |keep| {
         let problem = Problem::c2c([32, 32, 32]).input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0));
         wire(&problem.keep([keep; 3]), &pencil)
@@ -292,8 +292,7 @@ fn bits_of_pruned_and_mixed_transforms() {
             let mut first = None;
             for exchange in exchanges() {
                 for mode in MODES {
-                    let choice =
-                        Choice { axes: Some(axes.clone()), ..any_choice(exchange, kernel, 3, &mut rng) };
+                    let choice = any_choice(exchange, kernel, 3, &mut rng).axes(axes.clone());
                     let threads = 1 + rng.below(2);
                     let got = run::<f64>(&setup, &How { ranks: 3, nodes: 1, threads, choice, mode });
                     let want = first.get_or_insert_with(|| got.clone());

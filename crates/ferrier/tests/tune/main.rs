@@ -56,7 +56,7 @@ fn bits_change_only_with_axes_and_kernel() {
     let _watchdog = watchdog(300);
     let problem = Problem::r2c([12, 10, 16]);
     // With these decided, nothing that is left to the tuner may change a bit.
-    let given = Choice { axes: Some(vec![2, 1, 0]), kernel: Some("native".into()), ..Choice::default() };
+    let given = Choice::new().axes([2, 1, 0]).kernel("native");
     let first = spectrum(&problem, &given);
     let mut differed = 0;
     for seed in 1..=3 {
@@ -90,12 +90,12 @@ fn in_reproducible_mode_neither_axes_nor_kernel_are_tuned() {
 fn what_is_decided_stays_and_what_is_wrong_is_an_error_everywhere() {
     let _watchdog = watchdog(120);
     let problem = Problem::c2c([8, 9, 10]);
-    let given = Choice { exchange: Some(exchanges()[2].into()), fuse: Some(false), ..Choice::default() };
+    let given = Choice::new().exchange(exchanges()[2]).fuse(false);
     let run = |comm: Comm| tune::<f32>(&comm, &problem, &given, &quick(2), &mut |_| ());
     let found = ferrier::ranks(3).run(run).unwrap().swap_remove(0);
     assert_eq!((&found.choice.exchange, found.choice.fuse), (&given.exchange, Some(false)));
     for (wrong, options) in [
-        (Choice { ranks: Some(9), ..Choice::default() }, quick(1)),
+        (Choice::new().ranks(9), quick(1)),
         (Choice::default(), Options { method: "guess".into(), ..quick(1) }),
     ] {
         let run = |comm: Comm| {
@@ -127,7 +127,7 @@ fn every_rank_grid_gives_right_results() {
     let (oracle, mut rng) = (Oracle::default(), Rng::for_test(5));
     for (turn, case) in cases().iter().enumerate().step_by(13) {
         let given = [[1, 6], [2, 3], [3, 2], [6, 1]][turn % 4];
-        let choice = Choice { grid: Some(given), ..Choice::default() };
+        let choice = Choice::new().grid(given);
         Run { case, ranks: 6, nodes: 1, threads: 1, choice, modes: &MODES[..1] }
             .check::<f64>(&oracle, &mut rng);
     }

@@ -457,13 +457,9 @@ mod tests {
                 // To these most bytes are some values.
                 let reads_all = ["block:9", "zfp:accuracy=1e-3"].contains(&codec);
                 let outcome = crate::ranks(4).nodes(2).run(|comm| {
-                    let tiling = Tiling { tile, ..Tiling::default() };
-                    let choice = Choice {
-                        exchange: Some(exchange.into()),
-                        codec: Some(codec.into()),
-                        overlap: Some(Overlap::uniform(tiling)),
-                        ..Choice::default()
-                    };
+                    let tiling = Tiling::new(tile);
+                    let choice =
+                        Choice::new().exchange(exchange).codec(codec).overlap(Overlap::uniform(tiling));
                     let problem = Problem::c2c([12, 10, 9]);
                     let mut plan = Planner::new(&problem).choice(choice).draft::<f64>(&comm)?.build()?;
                     let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);

@@ -188,9 +188,7 @@ fn decide(comm: &Comm, problem: &Problem, mut choice: Choice, aware: bool) -> Re
     if !shares && comm.size() > 1 {
         let longest = problem.shape().into_iter().max().unwrap_or(1);
         let tile = longest.div_ceil(STAGED_TILES);
-        choice
-            .overlap
-            .get_or_insert_with(|| Overlap::uniform(Tiling { tile, polls: 0, ..Tiling::default() }));
+        choice.overlap.get_or_insert_with(|| Overlap::uniform(Tiling::new(tile).polls(0)));
     }
     Ok((engine, choice))
 }

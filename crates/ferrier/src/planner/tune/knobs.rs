@@ -194,7 +194,7 @@ fn tiling(choice: &mut Choice, change: impl FnOnce(&mut Tiling)) {
     let mut tiling = given.unwrap_or_default();
     change(&mut tiling);
     let arrays = choice.overlap.as_ref().map_or(0, |overlap| overlap.arrays);
-    choice.overlap = Some(Overlap { arrays, ..Overlap::uniform(tiling) });
+    choice.overlap = Some(Overlap::uniform(tiling).arrays(arrays));
 }
 
 fn numbers(text: &str, separator: char) -> Option<Vec<usize>> {
@@ -296,8 +296,8 @@ impl Judge<'_> {
     /// Why it does not fit.
     fn recipe(&self, choice: &Choice) -> Result<Recipe, String> {
         // The exchange that ranks agree on where nobody asks for one is not known to the design.
-        let exchange = choice.exchange.clone().or(self.site.exchanges.first().map(|&name| name.into()));
-        let choice = Choice { exchange, ..choice.clone() };
+        let mut choice = choice.clone();
+        choice.exchange = choice.exchange.or(self.site.exchanges.first().map(|&name| name.into()));
         let recipe = design(self.site.problem, &choice, self.precision, self.site.ranks);
         let recipe = recipe.map_err(|error| error.to_string())?;
         // An output left to the planner must not move about with wisdom.
@@ -318,19 +318,16 @@ impl Judge<'_> {
             recipe.overlap = Overlap::default();
         }
         // What has gone into the recipe is compared there, the rest here.
-        let rest = Choice {
-            exchange: None,
-            kernel: None,
-            path: None,
-            axes: None,
-            ranks: None,
-            grid: None,
-            fuse: None,
-            memory: MemoryUse::default(),
-            overlap: None,
-            threads: Some(choice.threads.unwrap_or(self.site.threads)),
-            ..choice.clone()
-        };
+        let mut rest = choice
+            .clone()
+            .path(None)
+            .ranks(None)
+            .grid(None)
+            .fuse(None)
+            .memory(MemoryUse::default())
+            .overlap(None)
+            .threads(choice.threads.unwrap_or(self.site.threads));
+        (rest.exchange, rest.kernel, rest.axes) = (None, None, None);
         Ok(format!("{:016x} {rest:?}", recipe.digest()))
     }
 
@@ -406,7 +403,7 @@ mod tests {
         );
         let alone = Knobs::new(&site(&problem, 1), &Choice::default(), &[]);
         assert_eq!(names(&alone), ["kernel", "axes", "fuse", "stream", "pockets", "memory", "threads"]);
-        let given = Choice { threads: Some(1), fuse: Some(true), ..Choice::default() };
+        let given = Choice::new().threads(1).fuse(true);
         let pinned = problem.clone().reproducible(true);
         assert_eq!(names(&Knobs::new(&site(&pinned, 1), &given, &[])), ["stream", "pockets", "memory"]);
     }
@@ -414,7 +411,7 @@ mod tests {
     #[test]
     fn points_are_choices_and_the_start_is_the_users() {
         let problem = Problem::r2c([8, 8, 8]).halved(1);
-        let given = Choice { kernel: Some("native".into()), ..Choice::default() };
+        let given = Choice::new().kernel("native");
         let knobs = Knobs::new(&site(&problem, 12), &given, &[]);
         let space = knobs.space();
         assert_eq!(knobs.choice(&space.start()), given);
@@ -425,12 +422,12 @@ mod tests {
             point.0[at] = values.iter().position(|v| v.to_string() == value).unwrap();
             knobs.choice(&point)
         };
-        assert_eq!(set("grid", "3x4"), Choice { grid: Some([3, 4]), ..given.clone() });
-        assert_eq!(set("grid", "slab"), Choice { path: Some(Decomposition::Slab), ..given.clone() });
-        assert_eq!(set("axes", "1,2,0"), Choice { axes: Some(vec![1, 2, 0]), ..given.clone() });
-        assert_eq!(set("ranks", "8"), Choice { ranks: Some(8), ..given.clone() });
-        assert_eq!(set("threads", "6"), Choice { threads: Some(6), ..given.clone() });
-        assert_eq!(set("fuse", "no"), Choice { fuse: Some(false), ..given.clone() });
+        assert_eq!(set("grid", "3x4"), given.clone().grid([3, 4]));
+        assert_eq!(set("grid", "slab"), given.clone().path(Decomposition::Slab));
+        assert_eq!(set("axes", "1,2,0"), given.clone().axes([1, 2, 0]));
+        assert_eq!(set("ranks", "8"), given.clone().ranks(8));
+        assert_eq!(set("threads", "6"), given.clone().threads(6));
+        assert_eq!(set("fuse", "no"), given.clone().fuse(false));
         // The halved axis comes first in all orders of a real transform.
         let axes = space.parameters().iter().find(|p| p.name() == "axes").unwrap();
         assert_eq!(axes.values().iter().map(Value::name).collect::<Vec<_>>(), [AUTO, "1,0,2", "1,2,0"]);
@@ -443,13 +440,10 @@ mod tests {
         let judge = Judge { site: site(&problem, 4), precision: Precision::F64, default };
         let identity = |choice: Choice| judge.identity(&choice);
         let auto = identity(Choice::default()).unwrap();
-        assert_eq!(identity(Choice { threads: Some(2), ..Choice::default() }).unwrap(), auto);
-        assert_ne!(identity(Choice { threads: Some(1), ..Choice::default() }).unwrap(), auto);
-        assert_ne!(
-            identity(Choice { exchange: Some("all_to_all".into()), ..Choice::default() }).unwrap(),
-            auto
-        );
-        let grid = Choice { grid: Some([3, 2]), ..Choice::default() };
+        assert_eq!(identity(Choice::new().threads(2)).unwrap(), auto);
+        assert_ne!(identity(Choice::new().threads(1)).unwrap(), auto);
+        assert_ne!(identity(Choice::new().exchange("all_to_all")).unwrap(), auto);
+        let grid = Choice::new().grid([3, 2]);
         assert!(identity(grid.clone()).unwrap_err().contains("3x2"));
         assert_eq!(judge.predict(&grid), f64::INFINITY);
         assert!(judge.predict(&Choice::default()) > 0.0);
@@ -458,7 +452,7 @@ mod tests {
     #[test]
     fn tiles_are_tuned_where_messages_fly() {
         let problem = Problem::c2c([8, 8, 24]);
-        let given = Choice { exchange: Some("ring".into()), ..Choice::default() };
+        let given = Choice::new().exchange("ring");
         let place = |start: Option<Tiling>| Site { tiling: start, ..site(&problem, 4) };
         let knobs = Knobs::new(&place(Some(Tiling::default())), &given, &[]);
         assert!(["tile", "window", "polls", "cut"].iter().all(|name| names(&knobs).contains(name)));
@@ -474,25 +468,25 @@ mod tests {
         assert_eq!(at(&knobs, &[]), given);
         // Where nothing is cut, nothing else about tiles matters.
         assert_eq!(at(&knobs, &[("window", "4"), ("cut", "1")]), given);
-        let cut = Tiling { cut: Some(1), tile: 4, window: 8, polls: 0, after: true };
+        let cut = Tiling::new(4).cut(1).window(8).polls(0);
         let found = at(&knobs, &[("tile", "4"), ("window", "8"), ("polls", "0"), ("cut", "1")]);
         assert_eq!(found.overlap, Some(Overlap::uniform(cut)));
 
         // Searched although it was given, from where it was given, and nothing else is.
-        let start = Tiling { cut: Some(2), tile: 2, window: 1, polls: 16, after: false };
-        let pinned = Choice { overlap: Some(Overlap::uniform(start)), ..given.clone() };
+        let start = Tiling::new(2).cut(2).window(1).polls(16).after(false);
+        let pinned = given.clone().overlap(Overlap::uniform(start));
         assert!(!names(&Knobs::new(&place(Some(start)), &pinned, &[])).contains(&"tile"));
         let only = Knobs::new(&place(Some(start)), &pinned, &["tile", "window", "polls"]);
         assert_eq!(names(&only), ["tile", "window", "polls"]);
         assert_eq!(at(&only, &[]), pinned);
         let found = at(&only, &[("tile", "24")]).overlap;
-        assert_eq!(found, Some(Overlap::uniform(Tiling { tile: 24, ..start })));
+        assert_eq!(found, Some(Overlap::uniform(start.tile(24))));
 
         let default = design(&problem, &given, Precision::F64, 4).unwrap();
         let judge = Judge { site: place(Some(start)), precision: Precision::F64, default };
         let with = |tile: usize, exchange: &str| {
-            let overlap = Some(Overlap::uniform(Tiling { tile, ..start }));
-            judge.identity(&Choice { exchange: Some(exchange.into()), overlap, ..Choice::default() }).unwrap()
+            let overlap = Some(Overlap::uniform(start.tile(tile)));
+            judge.identity(&Choice::new().exchange(exchange).overlap(overlap)).unwrap()
         };
         let whole = judge.identity(&given).unwrap();
         assert_eq!(with(0, "ring"), whole);
@@ -504,7 +498,7 @@ mod tests {
     /// A codec is the user's: no knob turns it, and it rules out exchanges that share memory.
     #[test]
     fn where_messages_are_encoded_there_are_messages() {
-        let given = Choice { codec: Some("f32".into()), ..Choice::default() };
+        let given = Choice::new().codec("f32");
         let tolerant = Problem::c2c([8, 8, 8]).tolerance(1e-3);
         for (problem, given) in [(Problem::c2c([8, 8, 8]), given), (tolerant, Choice::default())] {
             let outcome = crate::ranks(2).run(|comm| {
@@ -514,8 +508,8 @@ mod tests {
                 let default = design(&problem, &given, Precision::F64, 2)?;
                 let judge =
                     Judge { site: Site::new(&comm, &problem, &given), precision: Precision::F64, default };
-                let overlap = Some(Overlap::uniform(Tiling { tile: 2, ..Tiling::default() }));
-                let tiled = Choice { overlap, ..given.clone() };
+                let overlap = Some(Overlap::uniform(Tiling::new(2)));
+                let tiled = given.clone().overlap(overlap);
                 assert!(judge.is_tiled(&tiled), "tiles go by the exchange that nobody had to ask for");
                 assert_ne!(judge.identity(&tiled).unwrap(), judge.identity(&given).unwrap());
                 let knobs = Knobs::new(&site, &given, &[]);
