@@ -8,7 +8,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use ferrier::codec::{Codec, Norm, Number, RAW, codec};
+use ferrier::codec::RAW;
+use ferrier_codec::{Codec, Norm, Scalar, codec};
 use serde::Serialize;
 
 use crate::args::BenchArgs;
@@ -110,7 +111,7 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
 }
 
 /// Sums of uniform numbers: nearly normally distributed, as transforms of noise are.
-fn values<T: Number>() -> Vec<T> {
+fn values<T: Scalar>() -> Vec<T> {
     let mut counter = 0;
     let mut uniform = || {
         counter += 1;
@@ -120,7 +121,7 @@ fn values<T: Number>() -> Vec<T> {
 }
 
 /// What takes part in a race.
-struct Race<'a, T: Number> {
+struct Race<'a, T: Scalar> {
     codec: &'a dyn Codec<T>,
     /// `raw`, which copies.
     plain: Box<dyn Codec<T>>,
@@ -134,7 +135,7 @@ struct Race<'a, T: Number> {
     scratch: Vec<u64>,
 }
 
-impl<'a, T: Number> Race<'a, T> {
+impl<'a, T: Scalar> Race<'a, T> {
     fn new(member: &'a dyn Codec<T>, numbers: usize, wire: &'a mut Vec<u8>) -> Outcome<Self> {
         let room = member.max_bytes(CHUNK).max(CHUNK * T::BYTES);
         let bytes = numbers / CHUNK * room;
@@ -202,7 +203,7 @@ fn seconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-fn measure<T: Number>(name: &str, numbers: usize, wire: &mut Vec<u8>) -> Outcome<Speed> {
+fn measure<T: Scalar>(name: &str, numbers: usize, wire: &mut Vec<u8>) -> Outcome<Speed> {
     let codec = codec::<T>(name).map_err(Failure::new)?;
     let mut race = Race::new(&*codec, numbers, wire)?;
     let all = numbers / CHUNK;

@@ -2,21 +2,21 @@
 //!
 //! `cargo bench -p ferrier-codec --bench codecs [-- NAME ...]`
 //!
-//! Chunks of 4096 random numbers, 16 of them in turn (512 KiB of f64: they
-//! stay in L2). Encoding, decoding and copying take turns; medians of many
-//! turns. GB/s are of numbers, not of bytes on the wire. `FERRIER_ISA=avx2`
-//! or `portable` takes another instruction set than the best.
+//! 16 chunks of 4096 random values (512 KiB of f64: they stay in L2).
+//! Encoding, decoding and copying alternate; medians of many rounds. GB/s
+//! count values, not encoded bytes. `FERRIER_ISA=avx2` or `portable` selects
+//! another instruction set than the best.
 
 use std::time::Instant;
 
-use ferrier_codec::{Codec, Isa, Norm, Number, codec_on};
+use ferrier_codec::{Codec, Isa, Norm, Scalar, codec_on};
 
 const CHUNK: usize = 4096;
 const CHUNKS: usize = 16;
-const TURNS: usize = 61;
+const ROUNDS: usize = 61;
 
-/// Sums of uniform numbers: nearly normally distributed, as transforms of noise are.
-fn values<T: Number>() -> Vec<T> {
+/// Sums of uniform values: nearly normally distributed, like transforms of noise.
+fn values<T: Scalar>() -> Vec<T> {
     let mut state = 1u64;
     let mut uniform = || {
         state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
@@ -40,23 +40,23 @@ fn isa() -> Isa {
 }
 
 /// Seconds of encoding, decoding and copying all chunks.
-fn race<T: Number>(codec: &dyn Codec<T>, values: &[T]) -> [f64; 3] {
-    let room = codec.max_bytes(CHUNK);
-    let mut bytes = vec![0; room * CHUNKS];
+fn race<T: Scalar>(codec: &dyn Codec<T>, values: &[T]) -> [f64; 3] {
+    let limit = codec.max_bytes(CHUNK);
+    let mut bytes = vec![0; limit * CHUNKS];
     let mut lengths = [0; CHUNKS];
     let mut scratch = vec![0; codec.scratch(CHUNK)];
     let mut back = vec![T::default(); CHUNK];
     let mut copies = vec![T::default(); CHUNK];
     let mut times = [vec![], vec![], vec![]];
-    for _ in 0..TURNS {
+    for _ in 0..ROUNDS {
         let start = Instant::now();
         for (i, chunk) in values.chunks(CHUNK).enumerate() {
-            lengths[i] = codec.encode(chunk, &mut bytes[i * room..], &mut scratch).bytes;
+            lengths[i] = codec.encode(chunk, &mut bytes[i * limit..], &mut scratch).bytes;
         }
         times[0].push(start.elapsed().as_secs_f64());
         let start = Instant::now();
         for (i, length) in lengths.iter().enumerate() {
-            let chunk = &bytes[i * room..][..*length];
+            let chunk = &bytes[i * limit..][..*length];
             codec.decode(chunk, &mut back, &mut scratch).expect("what was encoded");
             std::hint::black_box(&mut back);
         }
@@ -71,7 +71,7 @@ fn race<T: Number>(codec: &dyn Codec<T>, values: &[T]) -> [f64; 3] {
     times.map(median)
 }
 
-fn report<T: Number>(name: &str) {
+fn report<T: Scalar>(name: &str) {
     let values = values::<T>();
     let codec = match codec_on::<T>(name, isa()) {
         Ok(codec) => codec,

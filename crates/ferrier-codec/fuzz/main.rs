@@ -1,20 +1,20 @@
-//! A fuzzer for decoders: bytes that strangers may send.
+//! A fuzzer for decoders of untrusted bytes.
 //!
 //! `scripts/fuzz-codecs [SECONDS [NAME ...]]` runs it, under AddressSanitizer
-//! where there is one. Each decoder is given mutations of what is in the
-//! corpus and of what its encoder writes, for SECONDS each. Any panic, any
-//! read out of bounds and any difference between instruction sets ends it
-//! with the input. Inputs that bring about something new (another error,
-//! other kinds of values) are added to the corpus with `KEEP=1`.
+//! where it is available. Each decoder decodes mutations of the corpus and of
+//! encoded chunks, for SECONDS each. A panic, a read out of bounds or a
+//! difference between instruction sets stops the fuzzer, which saves the
+//! input. With `KEEP=1`, inputs with a new outcome (another error, other
+//! kinds of values) are added to the corpus.
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use ferrier_codec::{Codec, Isa, Number, codec_on};
+use ferrier_codec::{Codec, Isa, Scalar, codec_on};
 
-/// One of each member, and parameters at their ends.
+/// Every codec, with parameters at the ends of their ranges.
 const NAMES: &[&str] = &[
     "raw",
     "f32",
@@ -33,7 +33,7 @@ const NAMES: &[&str] = &[
     "zfp:accuracy=1e-6",
     "lossless",
 ];
-/// Numbers of the longest chunk.
+/// The most values of a chunk.
 const MOST: usize = 300;
 
 struct Rng(u64);
@@ -50,22 +50,22 @@ impl Rng {
     }
 }
 
-/// How many numbers are asked for, and the bytes that they are to come from.
+/// The number of values to decode, and the bytes to decode them from.
 #[derive(Clone)]
 struct Input {
-    numbers: usize,
+    count: usize,
     bytes: Vec<u8>,
 }
 
 impl Input {
-    /// All of a file: after each other, how many numbers, how many bytes, the bytes.
+    /// All inputs of a file: for each, the number of values, the number of bytes, the bytes.
     fn read_all(path: &Path) -> Vec<Input> {
         let bytes = fs::read(path).unwrap_or_default();
         let (mut rest, mut inputs) = (&bytes[..], vec![]);
         while let Some(([a, b, c, d], after)) = rest.split_first_chunk() {
-            let (numbers, length) = (u16::from_le_bytes([*a, *b]), u16::from_le_bytes([*c, *d]));
+            let (count, length) = (u16::from_le_bytes([*a, *b]), u16::from_le_bytes([*c, *d]));
             let (bytes, after) = after.split_at(after.len().min(length as usize));
-            inputs.push(Input { numbers: (numbers as usize).min(MOST), bytes: bytes.to_vec() });
+            inputs.push(Input { count: (count as usize).min(MOST), bytes: bytes.to_vec() });
             rest = after;
         }
         inputs
@@ -74,7 +74,7 @@ impl Input {
     fn write_all(inputs: &[Input], path: &Path) -> std::io::Result<()> {
         let mut all = vec![];
         for input in inputs {
-            all.extend((input.numbers as u16).to_le_bytes());
+            all.extend((input.count as u16).to_le_bytes());
             all.extend((input.bytes.len() as u16).to_le_bytes());
             all.extend(&input.bytes);
         }
@@ -82,11 +82,11 @@ impl Input {
     }
 }
 
-/// What an encoder writes of numbers of some kind.
-fn encoded<T: Number>(codec: &dyn Codec<T>, rng: &mut Rng) -> Input {
-    let numbers = rng.below(MOST);
+/// An encoded chunk of values of a random kind.
+fn encoded<T: Scalar>(codec: &dyn Codec<T>, rng: &mut Rng) -> Input {
+    let count = rng.below(MOST);
     let kind = rng.below(5);
-    let values: Vec<T> = (0..numbers)
+    let values: Vec<T> = (0..count)
         .map(|i| match kind {
             0 => T::rounded(rng.bits() as f64 / 1e19 - 0.5),
             1 => T::rounded(f64::from_bits(rng.bits())),
@@ -95,18 +95,18 @@ fn encoded<T: Number>(codec: &dyn Codec<T>, rng: &mut Rng) -> Input {
             _ => T::rounded(i as f64),
         })
         .collect();
-    let mut bytes = vec![0; codec.max_bytes(numbers)];
-    let mut scratch = vec![0; codec.scratch(numbers)];
+    let mut bytes = vec![0; codec.max_bytes(count)];
+    let mut scratch = vec![0; codec.scratch(count)];
     let length = codec.encode(&values, &mut bytes, &mut scratch).bytes;
     bytes.truncate(length);
-    Input { numbers, bytes }
+    Input { count, bytes }
 }
 
 fn mutate(input: &mut Input, rng: &mut Rng) {
     for _ in 0..rng.below(6) {
         let at = rng.below(input.bytes.len());
         match rng.below(8) {
-            0 => input.numbers = rng.below(MOST),
+            0 => input.count = rng.below(MOST),
             1 => input.bytes.truncate(at),
             2 => input.bytes.insert(at.min(input.bytes.len()), rng.bits() as u8),
             3 => input.bytes.extend((0..rng.below(40)).map(|_| rng.bits() as u8)),
@@ -124,12 +124,12 @@ fn mutate(input: &mut Input, rng: &mut Rng) {
     }
 }
 
-/// What decoding came to, in words, and the bits of the values.
-fn outcome<T: Number>(codec: &dyn Codec<T>, input: &Input) -> (String, Vec<u64>) {
-    // Just the bytes and just the scratch that there must be, so that a sanitizer sees every step beyond.
+/// The outcome of decoding as text, and the bits of the values.
+fn outcome<T: Scalar>(codec: &dyn Codec<T>, input: &Input) -> (String, Vec<u64>) {
+    // Buffers of the exact sizes, so that a sanitizer detects every access beyond them.
     let bytes = input.bytes.clone().into_boxed_slice();
-    let mut out = vec![T::default(); input.numbers].into_boxed_slice();
-    let mut scratch = vec![u64::MAX; codec.scratch(input.numbers)].into_boxed_slice();
+    let mut out = vec![T::default(); input.count].into_boxed_slice();
+    let mut scratch = vec![u64::MAX; codec.scratch(input.count)].into_boxed_slice();
     match codec.decode(&bytes, &mut out, &mut scratch) {
         Err(error) => (error.to_string().replace(|c: char| c.is_ascii_digit(), ""), vec![]),
         Ok(()) => {
@@ -147,7 +147,7 @@ fn outcome<T: Number>(codec: &dyn Codec<T>, input: &Input) -> (String, Vec<u64>)
 }
 
 /// Decodes on every instruction set; the outcome.
-fn decode_everywhere<T: Number>(codecs: &[Box<dyn Codec<T>>], input: &Input) -> String {
+fn decode_everywhere<T: Scalar>(codecs: &[Box<dyn Codec<T>>], input: &Input) -> String {
     let first = outcome(&*codecs[0], input);
     for codec in &codecs[1..] {
         let other = outcome(&**codec, input);
@@ -156,7 +156,7 @@ fn decode_everywhere<T: Number>(codecs: &[Box<dyn Codec<T>>], input: &Input) -> 
     first.0
 }
 
-fn fuzz<T: Number>(name: &str, time: Duration, corpus: &Path) {
+fn fuzz<T: Scalar>(name: &str, time: Duration, corpus: &Path) {
     let codecs: Vec<_> =
         Isa::available().map(|isa| codec_on::<T>(name, isa)).collect::<Result<_, _>>().expect("a codec");
     let file = format!("{}-{}", name.replace([':', '='], "-"), T::NAME);
@@ -175,7 +175,7 @@ fn fuzz<T: Number>(name: &str, time: Duration, corpus: &Path) {
             _ => encoded(&*codecs[0], &mut rng),
         };
         mutate(&mut input, &mut rng);
-        // Written first: whatever ends the process leaves its input behind.
+        // Recorded first: the panic hook saves it.
         LAST.with_borrow_mut(|last| *last = Some((file.clone(), input.clone())));
         let outcome = decode_everywhere(&codecs, &input);
         if seen.insert(outcome) {

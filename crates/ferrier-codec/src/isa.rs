@@ -2,7 +2,7 @@
 //!
 //! No intrinsics: the loops over the 16 lanes of a row are plain arrays that
 //! the compiler turns into vectors. They use IEEE operations without
-//! contraction and integers only, and sums run lane by lane in one order, so
+//! contraction and integers only, and add lane by lane in a fixed order, so
 //! every instruction set gives the same bits.
 
 /// An instruction set.
@@ -14,20 +14,20 @@ pub enum Isa {
     /// AVX2.
     #[cfg(target_arch = "x86_64")]
     Avx2,
-    /// Whatever the target has without asking.
+    /// The baseline of the compilation target.
     Portable,
 }
 
-/// Work that is compiled for every instruction set.
+/// Work that is compiled once per instruction set.
 pub(crate) trait Job {
     type Out;
-    /// Must be `#[inline(always)]`, and so must all that it calls, or it is
-    /// compiled without the instructions.
+    /// Must be `#[inline(always)]`, and so must everything it calls; otherwise
+    /// it is compiled for the baseline.
     fn run(self) -> Self::Out;
 }
 
 impl Isa {
-    /// All that are compiled in, best first.
+    /// All compiled instruction sets, best first.
     const ALL: &[Isa] = &[
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512,
@@ -36,17 +36,17 @@ impl Isa {
         Isa::Portable,
     ];
 
-    /// Those that this processor has, best first.
+    /// The instruction sets of this processor, best first.
     pub fn available() -> impl Iterator<Item = Isa> {
-        Isa::ALL.iter().copied().filter(|isa| isa.is_here())
+        Isa::ALL.iter().copied().filter(|isa| isa.is_available())
     }
 
-    /// The best that this processor has.
+    /// The best instruction set of this processor.
     pub fn best() -> Isa {
         Isa::available().next().unwrap_or(Isa::Portable)
     }
 
-    fn is_here(self) -> bool {
+    fn is_available(self) -> bool {
         match self {
             #[cfg(target_arch = "x86_64")]
             Isa::Avx512 => {
@@ -61,13 +61,13 @@ impl Isa {
         }
     }
 
-    /// What runs jobs with this instruction set, or with any that is here if this one is not.
+    /// Runs jobs with this instruction set; with the portable one if this processor does not have it.
     pub(crate) fn runner(self) -> Runner {
-        Runner(if self.is_here() { self } else { Isa::Portable })
+        Runner(if self.is_available() { self } else { Isa::Portable })
     }
 }
 
-/// An instruction set that this processor is known to have.
+/// An instruction set that this processor has.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Runner(Isa);
 
@@ -77,10 +77,10 @@ impl Runner {
     pub fn run<J: Job>(self, job: J) -> J::Out {
         match self.0 {
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Isa::runner` saw that the processor has it.
+            // SAFETY: a `Runner` is only made by `Isa::runner`, which checks that the processor has the instruction set.
             Isa::Avx512 => unsafe { in_avx512(job) },
             #[cfg(target_arch = "x86_64")]
-            // SAFETY: `Isa::runner` saw that the processor has it.
+            // SAFETY: a `Runner` is only made by `Isa::runner`, which checks that the processor has the instruction set.
             Isa::Avx2 => unsafe { in_avx2(job) },
             Isa::Portable => job.run(),
         }

@@ -1,16 +1,19 @@
-//! `lossless`: bytes shuffled, then LZ4; as they are where that would grow.
+//! `lossless`: bytes shuffled, then LZ4; raw where that would grow.
 //!
-//! The first bytes of all numbers, then the second ones, and so on: signs and
-//! exponents come to lie side by side, and that is where smooth data repeat.
+//! The first bytes of all values come first, then the second bytes, and so on:
+//! this groups signs and exponents, which repeat in smooth data.
 //!
-//! On the wire: how the rest is written (a byte), the rest.
+//! On the wire: the format of the rest (one byte), the rest.
 
 use lz4_flex::block::{compress_into, decompress_into, get_maximum_output_size};
 
-use crate::isa::{Job, Runner};
-use crate::number::{Number, Word};
+use crate::codec::{Codec, CodecResult, Encoded};
+use crate::error::Error;
+use crate::float::{Float, Word};
+use crate::isa::{Isa, Job, Runner};
+use crate::loss::Loss;
+use crate::parse;
 use crate::raw::{from_bytes, to_bytes};
-use crate::{Codec, Encoded, Error, Isa, Loss, Made, parse};
 
 const RAW: u8 = 0;
 const SHUFFLED: u8 = 1;
@@ -18,18 +21,18 @@ const SHUFFLED: u8 = 1;
 #[derive(Debug)]
 struct Lossless(Runner);
 
-pub(crate) fn make<T: Number>(parameter: &str, isa: Isa) -> Made<T> {
-    parse::nothing("lossless", parameter)?;
+pub(crate) fn make<T: Float>(parameter: &str, isa: Isa) -> CodecResult<T> {
+    parse::none("lossless", parameter)?;
     Ok(Box::new(Lossless(isa.runner())))
 }
 
-impl<T: Number> Codec<T> for Lossless {
+impl<T: Float> Codec<T> for Lossless {
     fn name(&self) -> String {
         "lossless".into()
     }
 
-    fn max_bytes(&self, numbers: usize) -> usize {
-        if numbers == 0 { 0 } else { 1 + numbers * T::BYTES }
+    fn max_bytes(&self, count: usize) -> usize {
+        if count == 0 { 0 } else { 1 + count * T::BYTES }
     }
 
     fn is_fixed(&self) -> bool {
@@ -40,8 +43,8 @@ impl<T: Number> Codec<T> for Lossless {
         Some(0.0)
     }
 
-    fn scratch(&self, numbers: usize) -> usize {
-        let bytes = numbers * T::BYTES;
+    fn scratch(&self, count: usize) -> usize {
+        let bytes = count * T::BYTES;
         bytes.div_ceil(8) + get_maximum_output_size(bytes).div_ceil(8)
     }
 
@@ -84,12 +87,15 @@ impl<T: Number> Codec<T> for Lossless {
                 match decompress_into(rest, shuffled) {
                     Ok(got) if got == size => self.0.run(Unshuffle { bytes: shuffled, out }),
                     _ => {
-                        return Err(Error::Corrupt { codec, what: "something that LZ4 cannot have written" });
+                        return Err(Error::Corrupt {
+                            name: codec,
+                            what: "something that LZ4 cannot have written",
+                        });
                     }
                 }
                 Ok(())
             }
-            _ => Err(Error::Corrupt { codec, what: "that they are neither raw nor compressed" }),
+            _ => Err(Error::Corrupt { name: codec, what: "that they are unexpected raw nor compressed" }),
         }
     }
 }
@@ -99,7 +105,7 @@ struct Shuffle<'a, T> {
     bytes: &'a mut [u8],
 }
 
-impl<T: Number> Job for Shuffle<'_, T> {
+impl<T: Float> Job for Shuffle<'_, T> {
     type Out = ();
     #[inline(always)]
     fn run(self) {
@@ -116,12 +122,12 @@ struct Unshuffle<'a, T> {
     out: &'a mut [T],
 }
 
-impl<T: Number> Job for Unshuffle<'_, T> {
+impl<T: Float> Job for Unshuffle<'_, T> {
     type Out = ();
     #[inline(always)]
     fn run(self) {
         let n = self.out.len();
-        // A word is built in one go: a pass for each byte would read and write the numbers eight times.
+        // One pass builds whole words: a pass per byte would read and write the values eight times.
         for (i, x) in self.out.iter_mut().enumerate() {
             let word = (0..T::BYTES).fold(0, |word, b| word | (self.bytes[b * n + i] as u64) << (8 * b));
             *x = T::of_word(T::Word::from_u64(word));

@@ -1,20 +1,19 @@
-//! Integers of any width, packed without a gap.
+//! Integers of any width, packed without padding.
 //!
-//! Rows of 16 integers are packed lane by lane: lane `l` has a stream of its
-//! own, cut into words, and the words of the 16 lanes lie side by side. So a
-//! row costs two shifts of a vector and nothing crosses lanes. What does not
-//! fill a word at the end (the same number of bits in every lane) and the
-//! integers after the last whole row follow as one ordinary stream of bits.
-//! So `n` integers of `width` bits take exactly `n * width` bits, rounded up to a byte.
+//! Rows of 16 integers are packed lane by lane: each lane has its own bit
+//! stream, cut into words, and the words of the 16 lanes are interleaved. So a
+//! row costs two vector shifts and no data cross lanes. The bits at the end
+//! that do not fill a word (the same number in every lane) and the integers
+//! after the last whole row follow as one ordinary bit stream. So `n` integers of `width` bits take exactly `n * width` bits, rounded up to a byte.
 
-use crate::number::Word;
+use crate::float::Word;
 
-/// Lanes of a row.
+/// Weights of a row.
 pub(crate) const ROW: usize = 16;
 
 /// Bytes of `n` integers of `width` bits.
 pub(crate) fn packed_bytes(n: usize, width: u32) -> usize {
-    // In two parts, so that no product of a large n overflows.
+    // In two parts, so that the product does not overflow for large n.
     n / 8 * width as usize + (n % 8 * width as usize).div_ceil(8)
 }
 
@@ -39,7 +38,7 @@ fn or<W: Word>(a: &[W; ROW], b: &[W; ROW]) -> [W; ROW] {
     std::array::from_fn(|l| a[l] | b[l])
 }
 
-/// Writes rows, then what is left.
+/// Writes rows, then the remaining integers.
 pub(crate) struct Packer<'a, W> {
     out: &'a mut [u8],
     width: u32,
@@ -48,16 +47,16 @@ pub(crate) struct Packer<'a, W> {
 }
 
 impl<'a, W: Word> Packer<'a, W> {
-    /// Packs to `out`, which is as long as [`packed_bytes`] says.
+    /// Packs to `out`, which has [`packed_bytes`] bytes.
     #[inline(always)]
     pub fn new(out: &'a mut [u8], width: u32) -> Self {
         Packer { out, width, used: 0, words: [W::ZERO; ROW] }
     }
 
-    /// A row of integers below 2^width.
+    /// Writes a row of integers below 2^width.
     #[inline(always)]
     pub fn row(&mut self, row: &[W; ROW]) {
-        // Most often words begin with a row: then there is nothing to shift, nor to add.
+        // Usually a word begins with a row: then nothing needs shifting.
         self.words = if self.used == 0 { *row } else { or(&self.words, &left(row, self.used)) };
         self.used += self.width;
         if self.used >= W::BITS {
@@ -72,7 +71,7 @@ impl<'a, W: Word> Packer<'a, W> {
         }
     }
 
-    /// The end: what did not fill words, and the integers after the last row.
+    /// Writes the bits that did not fill words, and the integers after the last row.
     #[inline(always)]
     pub fn finish(self, tail: &[W]) {
         let mut bits = BitWriter { out: self.out, held: 0, count: 0 };
@@ -117,13 +116,13 @@ impl BitWriter<'_> {
     }
 }
 
-/// Reads what a [`Packer`] wrote.
+/// Reads the output of a [`Packer`].
 pub(crate) struct Unpacker<'a, W> {
     bytes: &'a [u8],
     width: u32,
-    /// Rows of whole words that are still to come.
+    /// Rows of whole words that remain.
     whole: usize,
-    /// Bits that each lane has beyond whole words.
+    /// Bits of each lane after its whole words.
     odd: u32,
     ready: u32,
     words: [W; ROW],
@@ -131,11 +130,11 @@ pub(crate) struct Unpacker<'a, W> {
 }
 
 impl<'a, W: Word> Unpacker<'a, W> {
-    /// `n` integers of `width` bits from `bytes`, which are as many as [`packed_bytes`] says.
+    /// Reads `n` integers of `width` bits from `bytes`, which has [`packed_bytes`] bytes.
     #[inline(always)]
     pub fn new(bytes: &'a [u8], n: usize, width: u32) -> Self {
         let rows = n / ROW;
-        // rows * width / BITS without the product, which might overflow.
+        // rows * width / BITS without the product, which could overflow.
         let (cycles, rest) = (rows / W::BITS as usize, (rows % W::BITS as usize) as u32 * width);
         let whole = cycles * width as usize + (rest / W::BITS) as usize;
         let (bytes, odd) = bytes.split_at(whole * ROW * size_of::<W>());
@@ -176,7 +175,7 @@ impl<'a, W: Word> Unpacker<'a, W> {
         row
     }
 
-    /// The integers after the last row: those of `tail` are set, in order.
+    /// Reads the integers after the last row into `tail`.
     #[inline(always)]
     pub fn tail(&mut self, tail: &mut [W]) {
         let width = self.width;
@@ -215,7 +214,7 @@ mod tests {
         (*state >> 32) << 32 | (*state).wrapping_mul(0x9e3779b97f4a7c15) >> 32
     }
 
-    fn there_and_back<W: Word>(n: usize, width: u32) {
+    fn round_trip<W: Word>(n: usize, width: u32) {
         let mut state = n as u64 * 64 + width as u64;
         let values: Vec<W> = (0..n).map(|_| W::from_u64(random(&mut state)) & mask::<W>(width)).collect();
         let mut bytes = vec![0xa5; packed_bytes(n, width)];
@@ -237,8 +236,8 @@ mod tests {
     #[test]
     fn every_width_and_many_lengths() {
         for n in (0..70).chain([127, 128, 129, 1000, 1024, 1025, 2048, 4096]) {
-            (1..=64).for_each(|width| there_and_back::<u64>(n, width));
-            (1..=32).for_each(|width| there_and_back::<u32>(n, width));
+            (1..=64).for_each(|width| round_trip::<u64>(n, width));
+            (1..=32).for_each(|width| round_trip::<u32>(n, width));
         }
     }
 }

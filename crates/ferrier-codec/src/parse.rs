@@ -1,40 +1,40 @@
 //! Parameters of codecs.
 
-use crate::Error;
+use crate::error::Error;
 
-fn wrong(codec: &'static str, expected: String, given: &str) -> Error {
-    Error::Parameter { codec, expected, given: given.into() }
+fn wrong(name: &'static str, expected: String, parameter: &str) -> Error {
+    Error::Parameter { name, parameter: parameter.into(), expected }
 }
 
-/// No parameter.
-pub(crate) fn nothing(codec: &'static str, given: &str) -> Result<(), Error> {
-    if given.is_empty() { Ok(()) } else { Err(wrong(codec, "no parameter".into(), given)) }
+/// Checks that there is no parameter.
+pub(crate) fn none(name: &'static str, parameter: &str) -> Result<(), Error> {
+    if parameter.is_empty() { Ok(()) } else { Err(wrong(name, "no parameter".into(), parameter)) }
 }
 
-/// An integer between two others.
-pub(crate) fn integer(codec: &'static str, given: &str, least: u32, most: u32) -> Result<u32, Error> {
-    let digits = !given.is_empty() && given.bytes().all(|byte| byte.is_ascii_digit());
-    match given.parse() {
+/// An integer from `least` to `most`.
+pub(crate) fn integer(name: &'static str, parameter: &str, least: u32, most: u32) -> Result<u32, Error> {
+    let digits = !parameter.is_empty() && parameter.bytes().all(|byte| byte.is_ascii_digit());
+    match parameter.parse() {
         Ok(value) if digits && (least..=most).contains(&value) => Ok(value),
-        _ => Err(wrong(codec, format!("{codec}:B with B from {least} to {most}"), given)),
+        _ => Err(wrong(name, format!("{name}:B with B from {least} to {most}"), parameter)),
     }
 }
 
-/// A number between two others.
-pub(crate) fn number(
-    codec: &'static str,
+/// A real from `least` to `most`.
+pub(crate) fn real(
+    name: &'static str,
     pattern: &str,
-    given: &str,
+    parameter: &str,
     least: f64,
     most: f64,
 ) -> Result<f64, Error> {
-    match given.parse() {
+    match parameter.parse() {
         Ok(value) if (least..=most).contains(&value) => Ok(value),
-        _ => Err(wrong(codec, format!("{pattern} from {least} to {most}"), given)),
+        _ => Err(wrong(name, format!("{pattern} from {least} to {most}"), parameter)),
     }
 }
 
-/// Something else.
-pub(crate) fn neither<T>(codec: &'static str, expected: &str, given: &str) -> Result<T, Error> {
-    Err(wrong(codec, expected.into(), given))
+/// The error of a parameter of an unknown form.
+pub(crate) fn unexpected<T>(name: &'static str, expected: &str, parameter: &str) -> Result<T, Error> {
+    Err(wrong(name, expected.into(), parameter))
 }

@@ -1,36 +1,40 @@
-//! `raw`: the bytes as they are.
+//! `raw`: the bytes of the values.
 
-use crate::number::Number;
-use crate::{Codec, Encoded, Error, Isa, Loss, Made, parse};
+use crate::codec::{Codec, CodecResult, Encoded};
+use crate::error::Error;
+use crate::float::Float;
+use crate::isa::Isa;
+use crate::loss::Loss;
+use crate::parse;
 
-/// Little-endian on the wire, as on every processor that is supported.
-pub(crate) fn to_bytes<T: Number>(values: &[T], out: &mut [u8]) -> usize {
+/// Copies the bytes of `values`, little-endian; returns how many.
+pub(crate) fn to_bytes<T: Float>(values: &[T], out: &mut [u8]) -> usize {
     let bytes = size_of_val(values);
     out[..bytes].copy_from_slice(bytemuck::cast_slice(values));
     bytes
 }
 
-/// Back; as many bytes as `out` has.
-pub(crate) fn from_bytes<T: Number>(bytes: &[u8], out: &mut [T]) {
+/// The inverse of [`to_bytes`]; `bytes` has the size of `out`.
+pub(crate) fn from_bytes<T: Float>(bytes: &[u8], out: &mut [T]) {
     bytemuck::cast_slice_mut(out).copy_from_slice(bytes);
 }
 
-/// The member; also what a cast to the precision that numbers already have is.
+/// Codec `raw`; also `f32` for values of f32.
 #[derive(Debug)]
 pub(crate) struct Raw(pub &'static str);
 
-pub(crate) fn make<T: Number>(parameter: &str, _: Isa) -> Made<T> {
-    parse::nothing("raw", parameter)?;
+pub(crate) fn make<T: Float>(parameter: &str, _: Isa) -> CodecResult<T> {
+    parse::none("raw", parameter)?;
     Ok(Box::new(Raw("raw")))
 }
 
-impl<T: Number> Codec<T> for Raw {
+impl<T: Float> Codec<T> for Raw {
     fn name(&self) -> String {
         self.0.into()
     }
 
-    fn max_bytes(&self, numbers: usize) -> usize {
-        numbers * T::BYTES
+    fn max_bytes(&self, count: usize) -> usize {
+        count * T::BYTES
     }
 
     fn is_fixed(&self) -> bool {

@@ -1,47 +1,49 @@
 //! `trim:B`: the mantissa kept to `B` bits, rounded to nearest.
 //!
-//! A number takes `9 + B` bits: sign, 8 bits of exponent and `B` of mantissa.
-//! For f32 these are its own exponents. For f64 they count from a base of the
-//! chunk: numbers down to 2^-252 (10^-75) of its largest keep `B` bits, below
-//! that the error is absolute.
+//! A value takes `9 + B` bits: sign, 8 bits of exponent and `B` of mantissa.
+//! For f32 the exponent is that of the value. For f64 it counts from a base of
+//! the chunk: values down to 2^-252 (10^-75) of its largest keep `B` bits; for
+//! smaller values the error is absolute.
 
-use crate::isa::Runner;
-use crate::number::Number;
-use crate::small::Small;
-use crate::{Codec, Encoded, Error, Isa, Made, parse};
+use crate::codec::{Codec, CodecResult, Encoded};
+use crate::error::Error;
+use crate::float::Float;
+use crate::isa::{Isa, Runner};
+use crate::parse;
+use crate::short_float::ShortFloat;
 
-/// The member.
+/// Codec `trim`.
 #[derive(Debug)]
 struct Trim {
-    format: Small,
+    format: ShortFloat,
     runner: Runner,
 }
 
-/// A mantissa of `bits` bits.
-pub(crate) fn format(bits: u32) -> Small {
-    Small { exponent: 8, mantissa: bits }
+/// The format with a mantissa of `bits` bits.
+pub(crate) fn format(bits: u32) -> ShortFloat {
+    ShortFloat { exponent: 8, mantissa: bits }
 }
 
-pub(crate) fn make<T: Number>(parameter: &str, isa: Isa) -> Made<T> {
+pub(crate) fn make<T: Float>(parameter: &str, isa: Isa) -> CodecResult<T> {
     let bits = parse::integer("trim", parameter, 1, T::MANTISSA)?;
     Ok(Box::new(Trim { format: format(bits), runner: isa.runner() }))
 }
 
-impl<T: Number> Codec<T> for Trim {
+impl<T: Float> Codec<T> for Trim {
     fn name(&self) -> String {
         format!("trim:{}", self.format.mantissa)
     }
 
-    fn max_bytes(&self, numbers: usize) -> usize {
-        self.format.bytes(numbers)
+    fn max_bytes(&self, count: usize) -> usize {
+        self.format.bytes(count)
     }
 
     fn is_fixed(&self) -> bool {
         true
     }
 
-    fn bound(&self, numbers: usize) -> Option<f64> {
-        Some(self.format.bound(numbers))
+    fn bound(&self, count: usize) -> Option<f64> {
+        Some(self.format.bound(count))
     }
 
     fn encode(&self, values: &[T], out: &mut [u8], _: &mut [u64]) -> Encoded {

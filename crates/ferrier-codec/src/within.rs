@@ -1,18 +1,21 @@
-//! `within:E`: `block`, with as many bits in each chunk as keep its relative error.
+//! `within:E`: `block`, with the fewest bits in each chunk that keep its relative error below E.
 //!
-//! The bits are guessed from the exponents of the groups, as if errors were
-//! spread evenly, and the loss that encoding then finds is checked: a chunk is
-//! encoded again with one bit more until it is within E. `block`'s own bound
-//! says how many bits always do, so the bytes of a chunk have a limit.
+//! The bits are estimated from the exponents of the groups, assuming uniformly
+//! distributed errors; then the loss of encoding is checked: a chunk is encoded
+//! again with one bit more until its error is at most E. The bound of `block`
+//! gives a number of bits that always suffices, so the bytes of a chunk are bounded.
 //!
-//! On the wire: the bits (a byte; 0: raw), the chunk as `block` writes it.
+//! On the wire: the bits (one byte; 0: raw), the chunk in the format of `block`.
 
-use crate::block::{Block, GROUP};
-use crate::isa::{Job, Runner};
-use crate::number::{Number, Word};
+use crate::block::{BlockFormat, GROUP};
+use crate::codec::{Codec, CodecResult, Encoded};
+use crate::error::Error;
+use crate::float::{Float, Word};
+use crate::isa::{Isa, Job, Runner};
+use crate::loss::{Loss, Norm};
+use crate::parse;
 use crate::raw::{from_bytes, to_bytes};
-use crate::scan::{Largest, padded, survey, top};
-use crate::{Codec, Encoded, Error, Isa, Loss, Made, Norm, parse};
+use crate::stats::{LargestMagnitude, chunk_stats, padded, row_max};
 
 #[derive(Debug)]
 struct Within {
@@ -20,42 +23,42 @@ struct Within {
     runner: Runner,
 }
 
-pub(crate) fn make<T: Number>(parameter: &str, isa: Isa) -> Made<T> {
-    let tolerance = parse::number("within", "within:E with E", parameter, 1e-300, 1.0)?;
+pub(crate) fn make<T: Float>(parameter: &str, isa: Isa) -> CodecResult<T> {
+    let tolerance = parse::real("within", "within:E with E", parameter, 1e-300, 1.0)?;
     Ok(Box::new(Within { tolerance, runner: isa.runner() }))
 }
 
 impl Within {
-    /// The bits that are enough for any chunk of so many numbers; `None` if only all are.
-    fn enough<T: Number>(&self, numbers: usize) -> Option<u32> {
-        (2..=Block::most::<T>()).find(|bits| Block { bits: *bits }.bound(numbers) <= self.tolerance)
+    /// The bits that suffice for any chunk of `count` values; `None` if only `raw` does.
+    fn enough<T: Float>(&self, count: usize) -> Option<u32> {
+        (2..=BlockFormat::most::<T>()).find(|bits| BlockFormat { bits: *bits }.bound(count) <= self.tolerance)
     }
 
-    /// The bits that are probably enough.
-    fn guess<T: Number>(&self, values: &[T], top: &Largest<T>, norm: Norm) -> u32 {
-        let spread = self.runner.run(Spread { values, top: top.field(), lift: top.lift() });
-        // Errors are even over a unit of each group: its square over 12. A
-        // group's unit is 2^(2-B) of the power of two that its largest reaches.
+    /// An estimate of the bits that suffice.
+    fn guess<T: Float>(&self, values: &[T], top: &LargestMagnitude<T>, norm: Norm) -> u32 {
+        let exponents = self.runner.run(GroupExponents { values, top: top.field(), lift: top.lift() });
+        // The mean square of an error uniform over a unit is its square over 12. A
+        // group's unit is 2^(2-B) times the power of two of its largest value.
         let unit =
-            Loss::rounded_up::<f64>(spread * GROUP as f64 / 12.0, 0, top.exponent() + 2 - top.lifted());
+            Loss::rounded_up::<f64>(exponents * GROUP as f64 / 12.0, 0, top.exponent() + 2 - top.lifted());
         let ratio = unit.relative_to(norm) / self.tolerance;
         (ratio.log2() + 0.02).ceil().clamp(2.0, 1e3) as u32
     }
 }
 
-impl<T: Number> Codec<T> for Within {
+impl<T: Float> Codec<T> for Within {
     fn name(&self) -> String {
         format!("within:{:e}", self.tolerance)
     }
 
-    fn max_bytes(&self, numbers: usize) -> usize {
-        if numbers == 0 {
+    fn max_bytes(&self, count: usize) -> usize {
+        if count == 0 {
             return 0;
         }
-        // Bounds grow with the numbers of a chunk, so this holds for shorter ones too.
-        1 + match self.enough::<T>(numbers) {
-            Some(bits) => Block { bits }.bytes(numbers),
-            None => numbers * T::BYTES,
+        // Bounds grow with the length of a chunk, so this holds for shorter ones too.
+        1 + match self.enough::<T>(count) {
+            Some(bits) => BlockFormat { bits }.bytes(count),
+            None => count * T::BYTES,
         }
     }
 
@@ -76,11 +79,12 @@ impl<T: Number> Codec<T> for Within {
             first[0] = 0;
             return Encoded { bytes: 1 + to_bytes(values, rest), loss: Loss::NONE };
         };
-        let survey = survey(values, self.runner);
-        let norm = Norm::surveyed(values, &survey, self.runner);
-        let guess = if survey.special { enough } else { self.guess(values, &survey.top, norm).min(enough) };
+        let chunk_stats = chunk_stats(values, self.runner);
+        let norm = Norm::with_stats(values, &chunk_stats, self.runner);
+        let guess =
+            if chunk_stats.special { enough } else { self.guess(values, &chunk_stats.top, norm).min(enough) };
         for bits in guess..=enough {
-            let encoded = Block { bits }.encode_surveyed(values, rest, self.runner, &survey);
+            let encoded = BlockFormat { bits }.encode_with_stats(values, rest, self.runner, &chunk_stats);
             if bits == enough || encoded.loss.relative_to(norm) <= self.tolerance {
                 first[0] = bits as u8;
                 return Encoded { bytes: 1 + encoded.bytes, loss: encoded.loss };
@@ -100,22 +104,22 @@ impl<T: Number> Codec<T> for Within {
                 from_bytes(rest, out);
                 Ok(())
             }
-            bits if (2..=Block::most::<T>()).contains(&bits) => {
-                Block { bits }.decode(rest, out, self.runner, codec)
+            bits if (2..=BlockFormat::most::<T>()).contains(&bits) => {
+                BlockFormat { bits }.decode(rest, out, self.runner, codec)
             }
-            _ => Err(Error::Corrupt { codec, what: "a number of bits that no chunk has" }),
+            _ => Err(Error::Corrupt { name: codec, what: "a number of bits that no chunk has" }),
         }
     }
 }
 
-/// The sum over groups of the square of their largest exponent's power, that of the chunk being 1.
-struct Spread<'a, T> {
+/// The sum over groups of 4^(exponent of the group's largest value), relative to the chunk's.
+struct GroupExponents<'a, T> {
     values: &'a [T],
     top: i32,
     lift: T,
 }
 
-impl<T: Number> Job for Spread<'_, T> {
+impl<T: Float> Job for GroupExponents<'_, T> {
     type Out = f64;
     #[inline(always)]
     fn run(self) -> f64 {
@@ -127,7 +131,7 @@ impl<T: Number> Job for Spread<'_, T> {
             for l in 0..GROUP {
                 words[l] = row[l].word() & T::magnitude();
             }
-            let field = ((T::of_word(top(&words)) * self.lift).word() >> T::MANTISSA).to_u64() as i32;
+            let field = ((T::of_word(row_max(&words)) * self.lift).word() >> T::MANTISSA).to_u64() as i32;
             sum += f64::power(2 * (field - self.top).max(-254));
         }
         sum

@@ -1,40 +1,43 @@
-//! `zfp:rate=R` and `zfp:accuracy=E`: the crate zfp-rs, in blocks of four numbers.
+//! `zfp:rate=R` and `zfp:accuracy=E`: the crate zfp-rs, in blocks of four values.
 //!
-//! zfp looks for smoothness along the chunk. Complex data are smooth in their
-//! real and in their imaginary parts, not from one to the other: where numbers
+//! zfp exploits smoothness along the chunk. Complex data are smooth in their
+//! real and in their imaginary parts, but not across the two: where values
 //! differ less from the next but one than from the next, the even ones are
-//! encoded before the odd ones. zfp knows neither infinities nor NaNs nor the
-//! sign of zero, so chunks that have such are given maps of them; at a fixed
-//! rate the maps take their bits from the numbers. The loss is found by decoding.
+//! encoded before the odd ones. zfp does not represent infinities, NaNs or the
+//! sign of zero, so chunks that contain them carry bit maps; at a fixed rate
+//! the maps reduce the bits of the values. The loss is computed by decoding.
 //!
-//! On the wire: a byte of marks, the maps, zfp's stream.
+//! On the wire: a byte of flags, the maps, zfp's stream.
 
 use zfp_rs::{ZFP_MAX_BITS, ZFP_MAX_PREC, ZFP_MIN_BITS, ZFP_MIN_EXP};
 use zfp_rs::{ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig, ZfpField, ZfpFieldMut};
 
-use crate::isa::Runner;
-use crate::number::{Number, Word};
+use crate::codec::{Codec, CodecResult, Encoded};
+use crate::error::Error;
+use crate::float::{Float, Word};
+use crate::isa::{Isa, Runner};
+use crate::loss::Loss;
+use crate::parse;
 use crate::raw::{from_bytes, to_bytes};
-use crate::scan::{Survey, survey};
-use crate::{Codec, Encoded, Error, Isa, Loss, Made, parse};
+use crate::stats::{ChunkStats, chunk_stats};
 
-/// The chunk was lifted by [`Number::LIFT`].
+/// The chunk was lifted by [`Float::LIFT`].
 const LIFTED: u8 = 1;
-/// The chunk was lowered by [`LOWER`], so that nothing near the largest number overflows.
+/// The chunk was lowered by [`LOWER`], so that no value near the end of the range overflows.
 const LOWERED: u8 = 2;
-/// Even numbers come before odd ones.
+/// Values of even index come before those of odd index.
 const SPLIT: u8 = 4;
-/// There is a map of zeros with a sign: a bit for each number.
+/// There is a map of negative zeros: one bit per value.
 const SIGNS: u8 = 8;
-/// There is a map of values that are not finite: two bits for each number.
+/// There is a map of values that are not finite: two bits per value.
 const SPECIAL: u8 = 16;
-/// There is nothing but the maps: all finite numbers are zero.
+/// There are only maps: all finite values decode to zero.
 const EMPTY: u8 = 32;
-/// The numbers as they are, and nothing else.
+/// The values as `raw` encodes them.
 const RAW: u8 = 64;
 
 const LOWER: i32 = -8;
-/// Numbers of a block.
+/// Values of a block.
 const BLOCK: usize = 4;
 
 #[derive(Clone, Copy, Debug)]
@@ -49,36 +52,34 @@ struct Zfp {
     runner: Runner,
 }
 
-pub(crate) fn make<T: Number>(parameter: &str, isa: Isa) -> Made<T> {
+pub(crate) fn make<T: Float>(parameter: &str, isa: Isa) -> CodecResult<T> {
     let most = 8 * T::BYTES as u32;
     let mode = match parameter.split_once('=') {
-        Some(("rate", rate)) => {
-            Mode::Rate(parse::number("zfp", "zfp:rate=R with R", rate, 4.0, most as f64)?)
-        }
+        Some(("rate", rate)) => Mode::Rate(parse::real("zfp", "zfp:rate=R with R", rate, 4.0, most as f64)?),
         Some(("accuracy", error)) => {
-            Mode::Accuracy(parse::number("zfp", "zfp:accuracy=E with E", error, 1e-300, 1e300)?)
+            Mode::Accuracy(parse::real("zfp", "zfp:accuracy=E with E", error, 1e-300, 1e300)?)
         }
-        _ => return parse::neither("zfp", "zfp:rate=R or zfp:accuracy=E", parameter),
+        _ => return parse::unexpected("zfp", "zfp:rate=R or zfp:accuracy=E", parameter),
     };
     Ok(Box::new(Zfp { mode, runner: isa.runner() }))
 }
 
-/// Bits that a block of `T` needs for less than nothing: a mark and an exponent.
-fn least_bits<T: Number>() -> usize {
+/// The fewest bits of a block of `T`: a flag and an exponent.
+fn least_bits<T: Float>() -> usize {
     1 + T::EXPONENT as usize
 }
 
-/// The sizes of the maps that `marks` speak of.
-fn map_bytes(marks: u8, numbers: usize) -> (usize, usize) {
-    let signs = if marks & SIGNS > 0 { numbers.div_ceil(8) } else { 0 };
-    let special = if marks & SPECIAL > 0 { numbers.div_ceil(4) } else { 0 };
+/// The sizes of the maps that `flags` announce.
+fn map_bytes(flags: u8, count: usize) -> (usize, usize) {
+    let signs = if flags & SIGNS > 0 { count.div_ceil(8) } else { 0 };
+    let special = if flags & SPECIAL > 0 { count.div_ceil(4) } else { 0 };
     (signs, special)
 }
 
-/// Where number `i` goes in a chunk that is split.
-fn place(i: usize, numbers: usize, split: bool) -> usize {
+/// The index of value `i` in zfp's order.
+fn place(i: usize, count: usize, split: bool) -> usize {
     match split {
-        true if i % 2 == 1 => numbers.div_ceil(2) + i / 2,
+        true if i % 2 == 1 => count.div_ceil(2) + i / 2,
         true => i / 2,
         false => i,
     }
@@ -86,24 +87,24 @@ fn place(i: usize, numbers: usize, split: bool) -> usize {
 
 impl Zfp {
     /// All bytes of a chunk at a fixed rate.
-    fn fixed_bytes(rate: f64, numbers: usize) -> usize {
+    fn fixed_bytes(rate: f64, count: usize) -> usize {
         let bits = (rate * BLOCK as f64).round() as usize;
-        1 + (numbers.div_ceil(BLOCK) * bits).div_ceil(8)
+        1 + (count.div_ceil(BLOCK) * bits).div_ceil(8)
     }
 
-    /// Words that zfp may write for so many numbers.
-    fn words<T: Number>(numbers: usize) -> usize {
-        // A block's header, a bit for each number, and all its bits.
-        (numbers.div_ceil(BLOCK) * (32 + BLOCK + BLOCK * 8 * T::BYTES)).div_ceil(64) + 4
+    /// The most words that zfp writes for `count` values.
+    fn words<T: Float>(count: usize) -> usize {
+        // A block's header, one bit per value, and all bits of the values.
+        (count.div_ceil(BLOCK) * (32 + BLOCK + BLOCK * 8 * T::BYTES)).div_ceil(64) + 4
     }
 
-    /// How a chunk with such marks is written; `None` if there is no room for numbers.
-    fn config<T: Number>(&self, marks: u8, numbers: usize) -> Option<ZfpConfig> {
-        let (signs, special) = map_bytes(marks, numbers);
+    /// zfp's configuration for a chunk with these flags; `None` if the maps leave no bits for values.
+    fn config<T: Float>(&self, flags: u8, count: usize) -> Option<ZfpConfig> {
+        let (signs, special) = map_bytes(flags, count);
         match self.mode {
             Mode::Rate(rate) => {
-                let room = Zfp::fixed_bytes(rate, numbers).checked_sub(1 + signs + special)?;
-                let bits = 8 * room / numbers.div_ceil(BLOCK);
+                let room = Zfp::fixed_bytes(rate, count).checked_sub(1 + signs + special)?;
+                let bits = 8 * room / count.div_ceil(BLOCK);
                 let most = (rate * BLOCK as f64).round() as usize;
                 let bits = bits.min(most);
                 if bits < least_bits::<T>() {
@@ -113,7 +114,7 @@ impl Zfp {
             }
             Mode::Accuracy(error) => {
                 // An error of at most 2^exponent.
-                let exponent = (error.to_bits() >> 52) as i32 - f64::BIAS + scale::<T>(marks);
+                let exponent = (error.to_bits() >> 52) as i32 - f64::BIAS + scale::<T>(flags);
                 let exponent = exponent.max(ZFP_MIN_EXP);
                 ZfpConfig::expert(ZFP_MIN_BITS, ZFP_MAX_BITS, ZFP_MAX_PREC, exponent).ok()
             }
@@ -121,19 +122,19 @@ impl Zfp {
     }
 }
 
-/// The power of two that a chunk was multiplied by.
-fn scale<T: Number>(marks: u8) -> i32 {
-    if marks & LIFTED > 0 {
+/// The exponent of the power of two that a chunk was multiplied by.
+fn scale<T: Float>(flags: u8) -> i32 {
+    if flags & LIFTED > 0 {
         T::LIFT
-    } else if marks & LOWERED > 0 {
+    } else if flags & LOWERED > 0 {
         LOWER
     } else {
         0
     }
 }
 
-/// Are numbers nearer to the next but one than to the next?
-fn alternate<T: Number>(values: &[T]) -> bool {
+/// Whether values are nearer to the next but one than to the next.
+fn is_interleaved<T: Float>(values: &[T]) -> bool {
     let distance = |by: usize| -> f64 {
         let pairs = values.iter().zip(values.iter().skip(by));
         pairs.map(|(a, b)| (a.widened() * 0.25 - b.widened() * 0.25).abs()).filter(|d| d.is_finite()).sum()
@@ -141,22 +142,22 @@ fn alternate<T: Number>(values: &[T]) -> bool {
     distance(2) < distance(1)
 }
 
-fn marks<T: Number>(values: &[T], runner: Runner) -> (u8, i32) {
-    let Survey { top, special, .. } = survey(values, runner);
+fn flags_of<T: Float>(values: &[T], runner: Runner) -> (u8, i32) {
+    let ChunkStats { top, special, .. } = chunk_stats(values, runner);
     let signs = values.iter().any(|x| x.word() == T::sign());
-    let mut marks = 0;
+    let mut flags = 0;
     if top.lifted() != 0 {
-        marks |= LIFTED;
+        flags |= LIFTED;
     } else if top.field() > 2 * T::BIAS - 4 {
-        marks |= LOWERED;
+        flags |= LOWERED;
     }
-    for (mark, here) in [(SPLIT, alternate(values)), (SIGNS, signs), (SPECIAL, special)] {
-        marks |= if here { mark } else { 0 };
+    for (flag, here) in [(SPLIT, is_interleaved(values)), (SIGNS, signs), (SPECIAL, special)] {
+        flags |= if here { flag } else { 0 };
     }
-    (marks, top.exponent() - top.lifted())
+    (flags, top.exponent() - top.lifted())
 }
 
-fn write_maps<T: Number>(values: &[T], maps: &mut [u8], signs: usize) {
+fn write_maps<T: Float>(values: &[T], maps: &mut [u8], signs: usize) {
     maps.fill(0);
     let (zeros, special) = maps.split_at_mut(signs);
     for (i, x) in values.iter().enumerate() {
@@ -175,7 +176,7 @@ fn write_maps<T: Number>(values: &[T], maps: &mut [u8], signs: usize) {
     }
 }
 
-fn read_maps<T: Number>(out: &mut [T], maps: &[u8], signs: usize) {
+fn read_maps<T: Float>(out: &mut [T], maps: &[u8], signs: usize) {
     let (zeros, special) = maps.split_at(signs);
     for (i, x) in out.iter_mut().enumerate() {
         if !zeros.is_empty() && zeros[i / 8] >> (i % 8) & 1 == 1 {
@@ -192,66 +193,67 @@ fn read_maps<T: Number>(out: &mut [T], maps: &[u8], signs: usize) {
 }
 
 impl Zfp {
-    /// zfp's stream of a chunk, at the start of `words`; how many bytes, if all went well.
-    fn compress<T: Number>(
+    /// Writes zfp's stream of a chunk to `words`; returns its bytes, or `None` if zfp fails.
+    fn compress<T: Float>(
         &self,
         values: &[T],
-        marks: u8,
+        flags: u8,
         words: &mut [u64],
-        turned: &mut [T],
+        reordered: &mut [T],
     ) -> Option<usize> {
-        let up = T::power(scale::<T>(marks));
+        let up = T::power(scale::<T>(flags));
         for (i, x) in values.iter().enumerate() {
             let finite = x.word() & T::magnitude() < T::infinity();
-            turned[place(i, values.len(), marks & SPLIT > 0)] = if finite { *x * up } else { T::default() };
+            reordered[place(i, values.len(), flags & SPLIT > 0)] =
+                if finite { *x * up } else { T::default() };
         }
-        let config = self.config::<T>(marks, values.len())?;
-        let field = ZfpField::new(turned, values.len()).ok()?;
+        let config = self.config::<T>(flags, values.len())?;
+        let field = ZfpField::new(reordered, values.len()).ok()?;
         words.fill(0);
         ZfpBitStreamRefMut::from_words(words).compress(&config, &field).ok()
     }
 
-    /// The numbers of zfp's stream; what would be too large becomes the largest.
-    fn expand<T: Number>(&self, marks: u8, words: &[u64], turned: &mut [T], out: &mut [T]) -> Option<()> {
+    /// Decodes zfp's stream; magnitudes above the range become the largest finite one.
+    fn expand<T: Float>(&self, flags: u8, words: &[u64], reordered: &mut [T], out: &mut [T]) -> Option<()> {
         let n = out.len();
-        let config = self.config::<T>(marks, n)?;
-        let mut field = ZfpFieldMut::new(turned, n).ok()?;
+        let config = self.config::<T>(flags, n)?;
+        let mut field = ZfpFieldMut::new(reordered, n).ok()?;
         ZfpBitStreamRef::from_words(words).decompress(&config, &mut field).ok()?;
-        let (down, largest) = (T::power(-scale::<T>(marks)), T::infinity().minus(T::Word::ONE));
+        let (down, largest) = (T::power(-scale::<T>(flags)), T::infinity().minus(T::Word::ONE));
         for (i, x) in out.iter_mut().enumerate() {
-            let word = (turned[place(i, n, marks & SPLIT > 0)] * down).word();
+            let word = (reordered[place(i, n, flags & SPLIT > 0)] * down).word();
             let magnitude = (word & T::magnitude()).min(largest);
-            // Zeros with a sign are in the map.
+            // Negative zeros are in the map.
             let sign = if magnitude > T::Word::ZERO { word & T::sign() } else { T::Word::ZERO };
             *x = T::of_word(magnitude | sign);
         }
         Some(())
     }
 
-    fn read<T: Number>(&self, bytes: &[u8], out: &mut [T], scratch: &mut [u64]) -> Result<(), Error> {
-        let corrupt = |what| Error::Corrupt { codec: "zfp", what };
-        let (marks, rest) = (bytes[0], &bytes[1..]);
-        if marks & RAW > 0 {
+    fn read<T: Float>(&self, bytes: &[u8], out: &mut [T], scratch: &mut [u64]) -> Result<(), Error> {
+        let corrupt = |what| Error::Corrupt { name: "zfp", what };
+        let (flags, rest) = (bytes[0], &bytes[1..]);
+        if flags & RAW > 0 {
             Error::check_length("zfp", 1 + size_of_val(out), bytes.len())?;
             from_bytes(rest, out);
             return Ok(());
         }
-        let (signs, special) = map_bytes(marks, out.len());
+        let (signs, special) = map_bytes(flags, out.len());
         if rest.len() < signs + special {
             return Err(corrupt("more maps than there are bytes"));
         }
         let (maps, stream) = rest.split_at(signs + special);
-        if marks & EMPTY > 0 {
+        if flags & EMPTY > 0 {
             out.fill(T::default());
         } else {
-            let (words, turned) = scratch.split_at_mut(Zfp::words::<T>(out.len()));
+            let (words, reordered) = scratch.split_at_mut(Zfp::words::<T>(out.len()));
             if stream.len() > size_of_val(words) {
                 return Err(corrupt("a stream longer than any"));
             }
             words.fill(0);
             bytemuck::cast_slice_mut(words)[..stream.len()].copy_from_slice(stream);
-            let turned = &mut bytemuck::cast_slice_mut(turned)[..out.len()];
-            self.expand(marks, words, turned, out)
+            let reordered = &mut bytemuck::cast_slice_mut(reordered)[..out.len()];
+            self.expand(flags, words, reordered, out)
                 .ok_or(corrupt("something that zfp cannot have written"))?;
         }
         read_maps(out, maps, signs);
@@ -259,7 +261,7 @@ impl Zfp {
     }
 }
 
-impl<T: Number> Codec<T> for Zfp {
+impl<T: Float> Codec<T> for Zfp {
     fn name(&self) -> String {
         match self.mode {
             Mode::Rate(rate) => format!("zfp:rate={rate}"),
@@ -267,11 +269,11 @@ impl<T: Number> Codec<T> for Zfp {
         }
     }
 
-    fn max_bytes(&self, numbers: usize) -> usize {
+    fn max_bytes(&self, count: usize) -> usize {
         match self.mode {
-            _ if numbers == 0 => 0,
-            Mode::Rate(rate) => Zfp::fixed_bytes(rate, numbers),
-            Mode::Accuracy(_) => 1 + numbers * T::BYTES,
+            _ if count == 0 => 0,
+            Mode::Rate(rate) => Zfp::fixed_bytes(rate, count),
+            Mode::Accuracy(_) => 1 + count * T::BYTES,
         }
     }
 
@@ -283,9 +285,9 @@ impl<T: Number> Codec<T> for Zfp {
         None
     }
 
-    fn scratch(&self, numbers: usize) -> usize {
-        // The stream, the numbers in zfp's order, and decoded.
-        Zfp::words::<T>(numbers) + 2 * (numbers * T::BYTES).div_ceil(8)
+    fn scratch(&self, count: usize) -> usize {
+        // The stream, the values in zfp's order, and the decoded values.
+        Zfp::words::<T>(count) + 2 * (count * T::BYTES).div_ceil(8)
     }
 
     fn encode(&self, values: &[T], out: &mut [u8], scratch: &mut [u64]) -> Encoded {
@@ -293,25 +295,25 @@ impl<T: Number> Codec<T> for Zfp {
         if n == 0 {
             return Encoded { bytes: 0, loss: Loss::NONE };
         }
-        let (mut marks, exponent) = marks(values, self.runner);
-        let (signs, special) = map_bytes(marks, n);
+        let (mut flags, exponent) = flags_of(values, self.runner);
+        let (signs, special) = map_bytes(flags, n);
         let maps = signs + special;
         let limit = Codec::<T>::max_bytes(self, n);
-        let (words, numbers) = scratch.split_at_mut(Zfp::words::<T>(n));
-        let (turned, decoded) = numbers.split_at_mut((n * T::BYTES).div_ceil(8));
-        let turned = &mut bytemuck::cast_slice_mut(turned)[..n];
-        let stream = self.compress(values, marks, words, turned);
+        let (words, buffers) = scratch.split_at_mut(Zfp::words::<T>(n));
+        let (reordered, decoded) = buffers.split_at_mut((n * T::BYTES).div_ceil(8));
+        let reordered = &mut bytemuck::cast_slice_mut(reordered)[..n];
+        let stream = self.compress(values, flags, words, reordered);
         if !Codec::<T>::is_fixed(self) && stream.is_none_or(|bytes| 1 + maps + bytes >= limit) {
             out[0] = RAW;
             return Encoded { bytes: 1 + to_bytes(values, &mut out[1..]), loss: Loss::NONE };
         }
         let bytes = if Codec::<T>::is_fixed(self) { limit } else { 1 + maps + stream.unwrap_or(0) };
         if stream.is_none() {
-            // Maps that fill the chunk: a rate that low has no room for numbers beside them.
-            marks |= EMPTY;
+            // At this rate the maps leave no bits for the values.
+            flags |= EMPTY;
         }
         let room = bytes.saturating_sub(1 + maps);
-        out[0] = marks;
+        out[0] = flags;
         write_maps(values, &mut out[1..1 + maps], signs);
         if stream.is_some() {
             out[1 + maps..bytes].copy_from_slice(&bytemuck::cast_slice(words)[..room]);
@@ -319,7 +321,7 @@ impl<T: Number> Codec<T> for Zfp {
             out[1 + maps..bytes].fill(0);
         }
         let decoded = &mut bytemuck::cast_slice_mut(decoded)[..n];
-        if stream.is_none() || self.expand(marks, words, turned, decoded).is_none() {
+        if stream.is_none() || self.expand(flags, words, reordered, decoded).is_none() {
             decoded.fill(T::default());
         }
         read_maps(decoded, &out[1..1 + maps], signs);

@@ -6,24 +6,24 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use common::{data, names};
-use ferrier_codec::{Number, codec};
+use ferrier_codec::{Scalar, codec};
 
 struct Counting;
 
 thread_local! {
-    /// Of this thread: the test harness allocates when it likes.
+    /// Allocations of this thread: the test harness allocates on others.
     static CALLS: Cell<usize> = const { Cell::new(0) };
 }
 
-// SAFETY: all is passed on to the system's allocator.
+// SAFETY: every call is forwarded to the system's allocator, which keeps the contract.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         CALLS.set(CALLS.get() + 1);
-        // SAFETY: the caller's promise.
+        // SAFETY: `alloc`'s contract: the layout has a nonzero size.
         unsafe { System.alloc(layout) }
     }
     unsafe fn dealloc(&self, at: *mut u8, layout: Layout) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `dealloc`'s contract: `at` was allocated by `alloc` above with this layout.
         unsafe { System.dealloc(at, layout) }
     }
 }
@@ -31,7 +31,7 @@ unsafe impl GlobalAlloc for Counting {
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-fn count<T: Number>() {
+fn count<T: Scalar>() {
     for name in names::<T>() {
         for kind in 0..common::KINDS {
             let codec = codec::<T>(&name).expect("a codec");

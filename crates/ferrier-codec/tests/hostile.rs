@@ -1,20 +1,20 @@
-//! Bytes that no encoder wrote: values or an error, never a panic.
+//! Malformed bytes: decoders give values or an error, and never panic.
 
 mod common;
 
-use common::{Rng, data, names, there_and_back};
-use ferrier_codec::{Error, Isa, Number, codec_on};
+use common::{Rng, data, names, round_trip};
+use ferrier_codec::{Error, Isa, Scalar, codec_on};
 
-fn attack<T: Number>(seed: u64) {
+fn attack<T: Scalar>(seed: u64) {
     let mut rng = Rng(seed);
     for isa in Isa::available() {
         for name in names::<T>() {
             let codec = codec_on::<T>(&name, isa).expect("a codec");
             for n in [0, 1, 4, 15, 16, 17, 33, 100] {
-                let (_, good, _) = there_and_back(&*codec, &data::<T>(rng.below(common::KINDS), n));
+                let (_, good, _) = round_trip(&*codec, &data::<T>(rng.below(common::KINDS), n));
                 let mut out = vec![T::default(); n];
                 let mut scratch = vec![0; codec.scratch(n)];
-                // All shorter ones, and some longer.
+                // All shorter lengths, and some longer ones.
                 for length in (0..good.len()).chain([good.len() + 1, good.len() + 64]) {
                     let mut bytes = good.clone();
                     bytes.resize(length, 0);
@@ -58,7 +58,7 @@ fn errors_say_what_was_expected() {
     assert_eq!(error.to_string(), "codec block: expected a chunk of 35 bytes, got 7");
     let mut bytes = [0xff; 35];
     let error = codec.decode(&bytes, &mut [0.0; 16], &mut []).unwrap_err();
-    assert!(matches!(error, Error::Corrupt { codec: "block", .. }), "{error}");
+    assert!(matches!(error, Error::Corrupt { name: "block", .. }), "{error}");
     bytes[..2].copy_from_slice(&1023u16.to_le_bytes());
     assert!(codec.decode(&bytes, &mut [0.0; 16], &mut []).is_ok());
 }
@@ -67,10 +67,10 @@ fn errors_say_what_was_expected() {
 #[test]
 fn compressed_chunks_of_another_length() {
     let codec = codec_on::<f64>("lossless", Isa::best()).expect("a codec");
-    let (_, bytes, _) = there_and_back(&*codec, &[1.5; 100]);
+    let (_, bytes, _) = round_trip(&*codec, &[1.5; 100]);
     for n in [99, 101, 200] {
         let mut scratch = vec![0; codec.scratch(n)];
         let result = codec.decode(&bytes, &mut vec![0.0; n], &mut scratch);
-        assert!(matches!(result, Err(Error::Corrupt { codec: "lossless", .. })), "{n}: {result:?}");
+        assert!(matches!(result, Err(Error::Corrupt { name: "lossless", .. })), "{n}: {result:?}");
     }
 }

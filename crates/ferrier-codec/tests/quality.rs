@@ -1,18 +1,18 @@
-//! Errors beside each other, and bytes.
+//! Errors of codecs at equal bytes.
 
 mod common;
 
-use common::{Rng, there_and_back};
-use ferrier_codec::{Norm, Number, codec, pick};
+use common::{Rng, round_trip};
+use ferrier_codec::{Norm, Scalar, cheapest_fixed_rate, codec};
 
 const CHUNK: usize = 4096;
 
-/// Bytes per number and the relative error of the whole.
-fn rate_and_error<T: Number>(name: &str, values: &[T]) -> (f64, f64) {
+/// Bytes per value and the relative error of all chunks.
+fn rate_and_error<T: Scalar>(name: &str, values: &[T]) -> (f64, f64) {
     let codec = codec::<T>(name).unwrap_or_else(|error| panic!("{error}"));
     let (mut bytes, mut loss) = (0, ferrier_codec::Loss::NONE);
     for chunk in values.chunks(CHUNK) {
-        let (encoded, ..) = there_and_back(&*codec, chunk);
+        let (encoded, ..) = round_trip(&*codec, chunk);
         bytes += encoded.bytes;
         loss += encoded.loss;
     }
@@ -57,7 +57,7 @@ fn short_formats_have_their_precision() {
 fn smooth_data_beat_truncation() {
     let real: Vec<f64> =
         (0..1 << 14).map(|i| (i as f64 * 1e-2).sin() + 0.3 * (i as f64 * 3e-3).cos()).collect();
-    // Complex numbers: two smooth functions, number by number.
+    // Complex values: two smooth functions, interleaved.
     let complex: Vec<f64> = (0..1 << 14)
         .map(|i| ((i / 2) as f64 * 1e-2 + (i % 2) as f64 * 1.5).sin() * [1.0, -3.0][i % 2])
         .collect();
@@ -91,20 +91,23 @@ fn tolerances_are_kept_with_few_bytes() {
         {
             let (bytes, error) = rate_and_error(&format!("within:{tolerance:e}"), &values);
             assert!(error <= tolerance && bytes <= 8.0 * most, "{tolerance:e}: {error:e} with {bytes} bytes");
-            let pick = pick::<f64>(tolerance, CHUNK);
-            let (picked_bytes, error) = rate_and_error(&pick.name, &values);
-            assert!(error <= pick.bound && pick.bound <= tolerance, "{pick:?}: {error:e}");
-            assert!(bytes <= picked_bytes && picked_bytes == pick.bytes as f64 / CHUNK as f64, "{pick:?}");
+            let cheapest = cheapest_fixed_rate::<f64>(tolerance, CHUNK);
+            let (fixed_bytes, error) = rate_and_error(&cheapest.name, &values);
+            assert!(error <= cheapest.bound && cheapest.bound <= tolerance, "{cheapest:?}: {error:e}");
+            assert!(
+                bytes <= fixed_bytes && fixed_bytes == cheapest.bytes as f64 / CHUNK as f64,
+                "{cheapest:?}"
+            );
         }
     }
-    assert!(pick::<f64>(1e-4, CHUNK).bytes * 10 <= CHUNK * 8 * 3);
-    assert!(pick::<f64>(1e-7, CHUNK).bytes * 100 <= CHUNK * 8 * 55);
-    assert_eq!(pick::<f64>(0.0, 10).name, "raw");
-    assert_eq!(pick::<f32>(1e-9, 10).name, "raw");
+    assert!(cheapest_fixed_rate::<f64>(1e-4, CHUNK).bytes * 10 <= CHUNK * 8 * 3);
+    assert!(cheapest_fixed_rate::<f64>(1e-7, CHUNK).bytes * 100 <= CHUNK * 8 * 55);
+    assert_eq!(cheapest_fixed_rate::<f64>(0.0, 10).name, "raw");
+    assert_eq!(cheapest_fixed_rate::<f32>(1e-9, 10).name, "raw");
 }
 
-/// Chunks made to be as bad as can be: one number at the bottom of its power
-/// of two, all others half a unit beside the grid.
+/// The worst chunks: one value at the bottom of its power of two, all others
+/// half a unit off the grid.
 #[test]
 fn bounds_are_reached() {
     for bits in [8, 16, 24] {

@@ -1,27 +1,27 @@
-//! Every codec, every kind of data, many lengths: what comes back, what was lost, and what it says was lost.
+//! Every codec, every kind of data, many lengths: the decoded values, and the reported loss against the exact one.
 
 mod common;
 
 use common::exact::Big;
-use common::{KINDS, data, everywhere, names};
-use ferrier_codec::{Codec, Encoded, Loss, Norm, Number};
+use common::{KINDS, data, names, on_every_isa};
+use ferrier_codec::{Codec, Encoded, Loss, Norm, Scalar};
 
-/// What every codec keeps. zfp may turn zeros into small numbers.
-fn check_kept<T: Number>(name: &str, values: &[T], back: &[T]) {
+/// The guarantees of every codec. zfp may turn zeros into small values.
+fn check_kept<T: Scalar>(name: &str, values: &[T], back: &[T]) {
     for (i, (a, b)) in values.iter().zip(back).enumerate() {
         let (a, b) = (a.widened(), b.widened());
-        let say = || format!("{name}: number {i} of {}: {a:e} came back as {b:e}", values.len());
-        assert_eq!(a.is_finite(), b.is_finite(), "{}", say());
+        let describe = || format!("{name}: value {i} of {}: {a:e} decoded as {b:e}", values.len());
+        assert_eq!(a.is_finite(), b.is_finite(), "{}", describe());
         if a.is_nan() || (a.is_infinite() && name == "block:2") {
-            assert!(b.is_nan(), "{}", say());
+            assert!(b.is_nan(), "{}", describe());
         } else if a.is_infinite() || (a == 0.0 && (b == 0.0 || !name.starts_with("zfp"))) {
-            assert_eq!(a.to_bits(), b.to_bits(), "{}", say());
+            assert_eq!(a.to_bits(), b.to_bits(), "{}", describe());
         }
     }
 }
 
-/// The loss against one that is computed exactly.
-fn check_loss<T: Number>(codec: &dyn Codec<T>, encoded: &Encoded, values: &[T], back: &[T]) {
+/// The reported loss against one that is computed exactly.
+fn check_loss<T: Scalar>(codec: &dyn Codec<T>, encoded: &Encoded, values: &[T], back: &[T]) {
     let name = codec.name();
     let lossless = matches!(name.as_str(), "raw" | "lossless") || (name == "f32" && T::NAME == "f32");
     if lossless {
@@ -34,23 +34,24 @@ fn check_loss<T: Number>(codec: &dyn Codec<T>, encoded: &Encoded, values: &[T], 
         return assert!(encoded.loss == Loss::INFINITE || (kept && encoded.loss == Loss::NONE), "{name}");
     }
     let pairs = values.iter().zip(back).map(|(a, b)| (a.widened(), b.widened()));
-    let (truth, said) = (Big::sum_of_squares(pairs), Big::of_numbers(encoded.loss.to_numbers()));
-    let say = || format!("{name}: {} numbers from {:?}: loss {:?}", values.len(), values[0], encoded.loss);
-    assert!(said >= truth, "less than the truth: {}", say());
-    assert!(!said.far_above(&truth), "far above the truth: {}", say());
+    let (truth, said) = (Big::sum_of_squares(pairs), Big::of_array(encoded.loss.to_array()));
+    let describe =
+        || format!("{name}: {} values from {:?}: loss {:?}", values.len(), values[0], encoded.loss);
+    assert!(said >= truth, "below the exact loss: {}", describe());
+    assert!(!said.far_above(&truth), "far above the exact loss: {}", describe());
     let norm = Norm::of(values);
     if let Some(bound) = codec.bound(values.len()) {
         let relative = encoded.loss.relative_to(norm);
-        assert!(relative <= bound, "beyond the bound {bound:e}: {relative:e} {}", say());
+        assert!(relative <= bound, "beyond the bound {bound:e}: {relative:e} {}", describe());
     }
 }
 
-fn check<T: Number>(kinds: &[usize], lengths: &[usize], pick: impl Fn(&str) -> bool) {
+fn check<T: Scalar>(kinds: &[usize], lengths: &[usize], pick: impl Fn(&str) -> bool) {
     for name in names::<T>().iter().filter(|name| pick(name)) {
         for kind in kinds {
             for n in lengths {
                 let values = data::<T>(*kind, *n);
-                let (codec, encoded, back) = everywhere::<T>(name, &values);
+                let (codec, encoded, back) = on_every_isa::<T>(name, &values);
                 check_kept(name, &values, &back);
                 check_loss(&*codec, &encoded, &values, &back);
             }
@@ -87,34 +88,34 @@ fn long_chunks() {
 }
 
 #[test]
-fn norms_are_on_their_sides_of_the_truth() {
+fn norms_are_bounds_of_the_exact_norm() {
     for kind in (0..KINDS).filter(|kind| ![11, 14, 17, 18].contains(kind)) {
         for n in SOME {
             let values = data::<f64>(kind, *n);
             let norm = Norm::of(&values);
             let truth = Big::sum_of_squares(values.iter().map(|x| (*x, 0.0)));
-            let [low, low_exponent, high, high_exponent] = norm.to_numbers();
-            assert!(Big::of_numbers([low, low_exponent]) <= truth, "{kind} {n}");
-            let high = Big::of_numbers([high, high_exponent]);
+            let [low, low_exponent, high, high_exponent] = norm.to_array();
+            assert!(Big::of_array([low, low_exponent]) <= truth, "{kind} {n}");
+            let high = Big::of_array([high, high_exponent]);
             assert!(high >= truth && !high.far_above(&truth), "{kind} {n}");
         }
     }
     assert_eq!(Norm::of(&[1.0, f64::NAN]), Norm::INFINITE);
 }
 
-/// Rounding is to nearest: no number of a plain chunk is further off than half a step.
+/// Rounding is to nearest: no error in a plain chunk exceeds half a step.
 #[test]
 fn rounding_is_to_nearest() {
     let values = data::<f64>(0, 1000);
     for bits in [1, 4, 10, 23, 40, 51, 52] {
-        let (_, _, back) = everywhere::<f64>(&format!("trim:{bits}"), &values);
+        let (_, _, back) = on_every_isa::<f64>(&format!("trim:{bits}"), &values);
         for (a, b) in values.iter().zip(&back) {
             let step = 2f64.powi(a.abs().log2().floor() as i32 - bits);
             assert!((a - b).abs() <= step / 2.0, "trim:{bits}: {a} {b}");
         }
     }
     for bits in [4, 10, 16, 33] {
-        let (_, _, back) = everywhere::<f64>(&format!("block:{bits}"), &values);
+        let (_, _, back) = on_every_isa::<f64>(&format!("block:{bits}"), &values);
         for (a, b) in values.chunks(16).zip(back.chunks(16)) {
             let largest = a.iter().fold(0f64, |m, x| m.max(x.abs()));
             let unit = 2f64.powi(largest.log2().floor() as i32 + 2 - bits);
@@ -126,13 +127,13 @@ fn rounding_is_to_nearest() {
     }
 }
 
-/// What is encoded again without loss comes back the same: codes are those of what they decode to.
+/// Encoding decoded values again is lossless: a code is that of its decoded value.
 #[test]
 fn encoding_twice_loses_nothing_more() {
     for name in ["f32", "f16", "bf16", "trim:9", "block:12"] {
         let values = data::<f64>(0, 333);
-        let (_, _, once) = everywhere::<f64>(name, &values);
-        let (_, encoded, twice) = everywhere::<f64>(name, &once);
+        let (_, _, once) = on_every_isa::<f64>(name, &values);
+        let (_, encoded, twice) = on_every_isa::<f64>(name, &once);
         assert_eq!((encoded.loss, common::bits(&once)), (Loss::NONE, common::bits(&twice)), "{name}");
     }
 }

@@ -1,11 +1,12 @@
-//! Codecs: numbers to fewer bytes and back, and which one keeps a tolerance.
+//! Codecs: values to fewer bytes and back, and the choice of one for a tolerance.
 //!
-//! They live in a crate of their own, which knows nothing of ranks or plans.
+//! Their crate, `ferrier-codec`, does not depend on ranks or plans.
 
 use std::any::Any;
 use std::sync::Arc;
 
-pub use ferrier_codec::{CODECS, Codec, Encoded, Isa, Loss, Member, Norm, Number, Pick, codec, pick};
+pub use ferrier_codec::{CODECS, CodecEntry};
+use ferrier_codec::{Codec, Norm, codec};
 
 use crate::{Error, Precision, Problem, Real, Recipe, Result};
 use ferrier_plan::Tolerance;
@@ -14,7 +15,7 @@ pub use ferrier_plan::RAW;
 
 pub(crate) use ferrier_plan::messages::CHUNK_SCALARS;
 
-/// A codec and what else is needed of the numbers it takes.
+/// A codec for scalars of type `T`, and the norm of such scalars.
 pub(crate) struct CodecInstance<T> {
     pub codec: Arc<dyn Codec<T>>,
     pub norm: fn(&[T]) -> Norm,
@@ -37,18 +38,18 @@ impl<T: Real> CodecInstance<T> {
         };
         match (made.0.downcast::<Arc<dyn Codec<T>>>(), made.1.downcast::<fn(&[T]) -> Norm>()) {
             (Ok(codec), Ok(norm)) => Ok(CodecInstance { codec: *codec, norm: *norm }),
-            _ => unreachable!("a precision is its type"),
+            _ => unreachable!("`T::PRECISION` determines `T`"),
         }
     }
 }
 
-/// May something be lost with this codec?
+/// Whether the codec called `name` is lossy.
 pub(crate) fn is_lossy(name: &str) -> bool {
     let first = name.split_once(':').map_or(name, |(first, _)| first);
-    CODECS.iter().any(|member| member.name == first && !member.lossless)
+    CODECS.iter().any(|entry| entry.name == first && !entry.lossless)
 }
 
-/// Checks a name; `raw` for whatever leaves numbers of this precision as they are.
+/// Checks a name; `raw` for a codec that copies scalars of this precision.
 fn checked(name: &str, precision: Precision) -> Result<String> {
     match precision {
         Precision::F32 => CodecInstance::<f32>::new(name).map(drop)?,
@@ -57,11 +58,11 @@ fn checked(name: &str, precision: Precision) -> Result<String> {
     Ok(if precision == Precision::F32 && name == "f32" { RAW } else { name }.into())
 }
 
-/// The codec of a recipe whose steps are known.
+/// The codec of a recipe with known steps.
 ///
 /// # Errors
 /// [`Error::Choice`] for a codec that does not exist, [`Error::Problem`] for a
-/// tolerance that no transform can keep.
+/// tolerance below the rounding errors of the transform.
 pub(crate) fn decide(problem: &Problem, given: Option<&str>, recipe: &Recipe) -> Result<String> {
     let budget = problem.tolerance.map(|tolerance| budget(tolerance, recipe)).transpose()?;
     match (given, budget) {
@@ -71,7 +72,7 @@ pub(crate) fn decide(problem: &Problem, given: Option<&str>, recipe: &Recipe) ->
     }
 }
 
-/// What the codecs of all reshapes together may lose.
+/// The error budget of the codecs of all reshapes together.
 fn budget(Tolerance(tolerance): Tolerance, recipe: &Recipe) -> Result<f64> {
     if !(tolerance > 0.0 && tolerance < 1.0) {
         return Err(Error::problem(
@@ -95,25 +96,25 @@ fn budget(Tolerance(tolerance): Tolerance, recipe: &Recipe) -> Result<f64> {
 
 /// The codec with the fewest bytes whose losses in all reshapes stay inside the budget.
 fn cheapest(budget: f64, recipe: &Recipe) -> String {
-    // Losses are relative to what is encoded, the certificate to the exact result: these norms differ by
-    // what is lost in between. With a sum S of losses it says S / (1 - 2 S).
+    // Losses are relative to the encoded values, the certificate to the exact result: these norms differ by
+    // the losses in between. For a sum S of losses the certificate is S / (1 - 2 S).
     let slack = 1.0 + 2.0 * budget + 4.0 * recipe.rounding_worst();
     let share = budget / slack * (1.0 - 1e-6) / recipe.loss_weight();
     if !(share > 0.0 && share < 1.0) {
         return RAW.into();
     }
-    // Rounded down to three digits behind the point.
+    // Rounded down to three decimals.
     let exponent = share.log10().floor() as i32;
     let digits = (share / 10f64.powi(exponent) * 1e3).floor().max(1.0) as u32;
     let name = format!("within:{}.{:03}e{exponent}", digits / 1000, digits % 1000);
-    let most = |bytes: Option<usize>| bytes.unwrap_or(usize::MAX);
     let bytes = match recipe.precision {
-        Precision::F32 => {
-            most(CodecInstance::<f32>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK_SCALARS)))
-        }
-        Precision::F64 => {
-            most(CodecInstance::<f64>::new(&name).ok().map(|coat| coat.codec.max_bytes(CHUNK_SCALARS)))
-        }
+        Precision::F32 => most_bytes::<f32>(&name),
+        Precision::F64 => most_bytes::<f64>(&name),
     };
     if bytes < CHUNK_SCALARS * recipe.precision.bytes() { name } else { RAW.into() }
+}
+
+/// The most bytes of a chunk encoded with the codec called `name`; `usize::MAX` if there is no such codec.
+fn most_bytes<T: Real>(name: &str) -> usize {
+    CodecInstance::<T>::new(name).map_or(usize::MAX, |instance| instance.codec.max_bytes(CHUNK_SCALARS))
 }

@@ -6,7 +6,7 @@ mod show;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ferrier::codec::{self, RAW};
+use ferrier::codec::RAW;
 use ferrier::{Array, Choice, Comm, Plan, Planner, Problem, Real};
 use num_complex::Complex;
 use serde::Serialize;
@@ -176,7 +176,7 @@ fn prepare<'a>(args: &'a AccuracyArgs, session: &Session) -> Outcome<Vec<(Option
         );
     }
     for name in &args.codecs {
-        codec::codec::<f64>(name).map_err(Failure::new)?;
+        ferrier_codec::codec::<f64>(name).map_err(Failure::new)?;
     }
     let list: Vec<Option<usize>> = match (&args.ranks[..], session.launched()) {
         ([], Some(_)) => vec![None],

@@ -205,7 +205,7 @@ fn warm_up<T: Real + Number>(
     // Each reshape may lose as much, there and on the way back; the norm of a real spectrum is a half.
     let reshapes = recipe.reshapes() as f64;
     let codec =
-        ferrier::codec::codec::<f64>(recipe.codec()).ok().filter(|_| recipe.codec() != ferrier::codec::RAW);
+        ferrier_codec::codec::<f64>(recipe.codec()).ok().filter(|_| recipe.codec() != ferrier::codec::RAW);
     let bound = codec.and_then(|codec| codec.bound(CHUNK));
     Ok(Timed {
         memory: comm.max(&[contender.plan.memory().total() as f64])?[0] as u64,

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 const WORDS: usize = 68;
 
-/// An integer, least word first; which unit it counts is the caller's affair.
+/// An integer, least significant word first, in a unit that the caller chooses.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Big(pub [u64; WORDS]);
 
@@ -86,7 +86,7 @@ impl Big {
     }
 
     /// `sum * 4^exponent` in units of 2^-2148, rounded down; `sum` in [1, 4).
-    pub fn of_numbers([sum, exponent]: [f64; 2]) -> Big {
+    pub fn of_array([sum, exponent]: [f64; 2]) -> Big {
         if sum == 0.0 {
             return Big::ZERO;
         }

@@ -1,12 +1,12 @@
-//! What the tests of codecs share: names, data, and the loss computed another way.
+//! Shared by the tests of codecs: names, data, and the exact loss.
 #![allow(dead_code, missing_docs)]
 
 pub mod exact;
 
-use ferrier_codec::{Codec, Encoded, Isa, Number, codec_on};
+use ferrier_codec::{Codec, Encoded, Isa, Scalar, codec_on};
 
-/// Every member, with parameters at their ends and in the middle, for a precision.
-pub fn names<T: Number>() -> Vec<String> {
+/// Every codec, with parameters at the ends and in the middle of their ranges, for a precision.
+pub fn names<T: Scalar>() -> Vec<String> {
     let most = T::MANTISSA;
     let bits = [2, 3, 7, 8, 11, 16, 17, 20, most];
     let mut names: Vec<String> = bits.iter().map(|b| format!("trim:{b}")).collect();
@@ -17,7 +17,7 @@ pub fn names<T: Number>() -> Vec<String> {
     names
 }
 
-/// A generator of numbers that needs no crate.
+/// A small pseudo-random generator.
 pub struct Rng(pub u64);
 
 impl Rng {
@@ -42,8 +42,8 @@ impl Rng {
 
 pub const KINDS: usize = 21;
 
-/// Data of many kinds, the wild ones included.
-pub fn data<T: Number>(kind: usize, n: usize) -> Vec<T> {
+/// Data of many kinds, extreme ones included.
+pub fn data<T: Scalar>(kind: usize, n: usize) -> Vec<T> {
     let mut rng = Rng((kind * 1_000_003 + n) as u64);
     let f64s = T::MANTISSA == 52;
     let (largest, large) = if f64s { (f64::MAX, 1e300) } else { (f32::MAX as f64, 1e37) };
@@ -97,7 +97,7 @@ pub fn data<T: Number>(kind: usize, n: usize) -> Vec<T> {
                     }
                 }
                 18 => f64::from_bits(rng.bits()),
-                // Beside the largest, numbers that vanish when they are counted in its units.
+                // Beside the largest, values that underflow in its units.
                 19 => {
                     if i == spike {
                         large
@@ -120,37 +120,37 @@ pub fn data<T: Number>(kind: usize, n: usize) -> Vec<T> {
         .collect()
 }
 
-/// Encodes and decodes with dirty buffers that are not aligned.
-pub fn there_and_back<T: Number>(codec: &dyn Codec<T>, values: &[T]) -> (Encoded, Vec<u8>, Vec<T>) {
+/// Encodes and decodes with unaligned buffers of arbitrary contents.
+pub fn round_trip<T: Scalar>(codec: &dyn Codec<T>, values: &[T]) -> (Encoded, Vec<u8>, Vec<T>) {
     let (n, offset) = (values.len(), 1 + values.len() % 7);
-    let room = codec.max_bytes(n);
-    let mut bytes = vec![0xa5; offset + room + 9];
+    let limit = codec.max_bytes(n);
+    let mut bytes = vec![0xa5; offset + limit + 9];
     let mut scratch = vec![0xdead_beef_dead_beef; codec.scratch(n)];
-    let encoded = codec.encode(values, &mut bytes[offset..offset + room], &mut scratch);
-    assert!(encoded.bytes <= room && (!codec.is_fixed() || encoded.bytes == room), "{}: {n}", codec.name());
-    assert!(bytes[..offset].iter().chain(&bytes[offset + room..]).all(|byte| *byte == 0xa5));
+    let encoded = codec.encode(values, &mut bytes[offset..offset + limit], &mut scratch);
+    assert!(encoded.bytes <= limit && (!codec.is_fixed() || encoded.bytes == limit), "{}: {n}", codec.name());
+    assert!(bytes[..offset].iter().chain(&bytes[offset + limit..]).all(|byte| *byte == 0xa5));
     scratch.fill(0x5555_5555_5555_5555);
     let mut back = vec![T::rounded(7.25); n];
     let sent = bytes[offset..offset + encoded.bytes].to_vec();
     let result = codec.decode(&bytes[offset..offset + encoded.bytes], &mut back, &mut scratch);
-    result.unwrap_or_else(|error| panic!("{}: {n} numbers: {error}", codec.name()));
+    result.unwrap_or_else(|error| panic!("{}: {n} values: {error}", codec.name()));
     (encoded, sent, back)
 }
 
-pub fn bits<T: Number>(values: &[T]) -> Vec<u64> {
+pub fn bits<T: Scalar>(values: &[T]) -> Vec<u64> {
     values.iter().map(|x| x.widened().to_bits()).collect()
 }
 
-/// The same on every instruction set, to the last bit; what the best one gives.
-pub fn everywhere<T: Number>(name: &str, values: &[T]) -> (Box<dyn Codec<T>>, Encoded, Vec<T>) {
+/// Checks that every instruction set gives the same bits; returns the results of the best one.
+pub fn on_every_isa<T: Scalar>(name: &str, values: &[T]) -> (Box<dyn Codec<T>>, Encoded, Vec<T>) {
     let mut first = None;
     for isa in Isa::available() {
         let codec = codec_on::<T>(name, isa).unwrap_or_else(|error| panic!("{error}"));
-        let (encoded, bytes, back) = there_and_back(&*codec, values);
+        let (encoded, bytes, back) = round_trip(&*codec, values);
         match &first {
             None => first = Some((codec, encoded, bytes, back)),
             Some((_, encoded_1, bytes_1, back_1)) => {
-                assert_eq!(bytes, *bytes_1, "{name} {isa:?}: other bytes of {} numbers", values.len());
+                assert_eq!(bytes, *bytes_1, "{name} {isa:?}: other bytes of {} values", values.len());
                 assert_eq!(encoded, *encoded_1, "{name} {isa:?}: another loss");
                 assert_eq!(bits(&back), bits(back_1), "{name} {isa:?}: other values");
             }

@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 
 use super::Plan;
 use super::cpu::bind::Variant;
-use crate::codec::{CodecInstance, Loss, Norm};
+use crate::codec::CodecInstance;
 use crate::machine::SendPtr;
 use crate::machine::pool::Pool;
 use crate::transport::{Call, Part, Transfer};
 use crate::{Comm, Error, Kind, Real, Result};
+use ferrier_codec::{Loss, Norm};
 use ferrier_plan::geometry::Geometry;
 use ferrier_plan::messages::packed;
 use ferrier_plan::recipe::{Recipe, Step};
@@ -129,19 +130,19 @@ impl<T: Real> Ledger<T> {
                 let (at, len) = pieces.get(number);
                 // SAFETY: a piece of the array.
                 let values = unsafe { std::slice::from_raw_parts(array.get().add(at), len) };
-                for (place, number) in self.pieces[number].iter().zip((self.norm)(values).to_numbers()) {
+                for (place, number) in self.pieces[number].iter().zip((self.norm)(values).to_array()) {
                     place.store(number.to_bits(), Relaxed);
                 }
             }
         });
         let known = self.pieces[..pieces.count()].iter();
-        known.map(|norm| Norm::from_numbers(norm.each_ref().map(|n| f64::from_bits(n.load(Relaxed))))).sum()
+        known.map(|norm| Norm::from_array(norm.each_ref().map(|n| f64::from_bits(n.load(Relaxed))))).sum()
     }
 
     /// Adds up losses and norms of all ranks, in their order: the same on every rank.
     fn add_up(&mut self, losses: &mut [Loss], norm: Norm) -> Result<Norm> {
         let Some(flight) = &self.flight else { return Ok(norm) };
-        let numbers = losses.iter().flat_map(|loss| loss.to_numbers()).chain(norm.to_numbers());
+        let numbers = losses.iter().flat_map(|loss| loss.to_array()).chain(norm.to_array());
         let (first, _) = self.send.split_at_mut(self.entry);
         for (place, number) in first.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
             *place = number.to_le_bytes();
@@ -157,9 +158,9 @@ impl<T: Real> Ledger<T> {
             let mut numbers = entry.as_chunks::<8>().0.iter().map(|bytes| f64::from_le_bytes(*bytes));
             let mut next = || numbers.next().unwrap_or(f64::NAN);
             for loss in losses.iter_mut() {
-                *loss += Loss::from_numbers([next(), next()]);
+                *loss += Loss::from_array([next(), next()]);
             }
-            norm += Norm::from_numbers([next(), next(), next(), next()]);
+            norm += Norm::from_array([next(), next(), next(), next()]);
         }
         Ok(norm)
     }

@@ -25,7 +25,6 @@ pub use events::{Event, EventKind};
 pub use operator::{Formula, Modes, Operator, Run, Tables, pointwise};
 pub(crate) use progress::ProgressThread;
 
-use crate::codec::Loss;
 use crate::machine::buffer::Buffer;
 use crate::machine::pool::Pool;
 use crate::planner::{Draft, OnlineTuner, Planner};
@@ -35,6 +34,7 @@ use cpu::bind::{Variant, lends};
 use cpu::coding::WorkPointers;
 use cpu::pass::WorkerState;
 use events::{StepTiming, Tests};
+use ferrier_codec::Loss;
 use ferrier_plan::geometry::{self, Geometry};
 use ferrier_plan::messages::Mechanism;
 

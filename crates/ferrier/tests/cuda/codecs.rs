@@ -30,10 +30,10 @@ pub fn wild<T: Number>(count: usize) -> Vec<T> {
 
 fn codec_agrees<T>(gpu: &Gpu, name: &str, count: usize)
 where
-    T: Number + ferrier::codec::Number + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits,
+    T: Number + ferrier_codec::Scalar + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits,
 {
     let stream = gpu.context().new_stream().unwrap();
-    let codec = ferrier::codec::codec::<T>(name).unwrap();
+    let codec = ferrier_codec::codec::<T>(name).unwrap();
     let device = ferrier::cuda::DeviceCodec::<T>::new(gpu, name).unwrap();
     let values = wild::<T>(count);
     let mut want = Vec::new();
@@ -60,7 +60,7 @@ where
         let mut wanted = vec![T::default(); got.len()];
         codec.decode(bytes, &mut wanted, &mut scratch).unwrap();
         let same = |a: &T, b: &T| {
-            ferrier::codec::Number::widened(*a).to_bits() == ferrier::codec::Number::widened(*b).to_bits()
+            ferrier_codec::Float::widened(*a).to_bits() == ferrier_codec::Float::widened(*b).to_bits()
         };
         let wrong = got.iter().zip(&wanted).position(|(a, b)| !same(a, b));
         assert_eq!(wrong, None, "{name} of {}, chunk {number}: another number", <T as Number>::NAME);

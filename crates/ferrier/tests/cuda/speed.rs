@@ -35,7 +35,7 @@ fn say(what: &str, bytes: f64, ms: f64, copy: f64) {
 
 fn codecs<T>(gpu: &Gpu, names: &[&str])
 where
-    T: Number + ferrier::codec::Number + DeviceRepr + ValidAsZeroBits,
+    T: Number + ferrier_codec::Scalar + DeviceRepr + ValidAsZeroBits,
 {
     let stream = gpu.context().new_stream().unwrap();
     let count = 1_usize << 28;

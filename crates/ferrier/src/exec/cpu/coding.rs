@@ -6,10 +6,11 @@ use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::codec::{Codec, CodecInstance, Loss};
+use crate::codec::CodecInstance;
 use crate::exchange::{Coder, LENGTH_BYTES};
 use crate::machine::pool::Pool;
 use crate::{Error, Real, Result};
+use ferrier_codec::{Codec, Loss};
 use ferrier_plan::messages::{CHUNK_SCALARS, EncodedSegment, Encoding};
 
 /// How messages are encoded with this codec; those inside a node are left alone where `nodes` is `Some`.
@@ -60,13 +61,13 @@ struct Note {
 
 impl Note {
     fn set_loss(&self, loss: Loss) {
-        for (place, number) in self.loss.iter().zip(loss.to_numbers()) {
+        for (place, number) in self.loss.iter().zip(loss.to_array()) {
             place.store(number.to_bits(), Relaxed);
         }
     }
 
     fn loss(&self) -> Loss {
-        Loss::from_numbers(self.loss.each_ref().map(|number| f64::from_bits(number.load(Relaxed))))
+        Loss::from_array(self.loss.each_ref().map(|number| f64::from_bits(number.load(Relaxed))))
     }
 }
 

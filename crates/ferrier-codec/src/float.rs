@@ -1,12 +1,12 @@
-//! The two precisions, seen as floats and as words of bits.
+//! The two precisions, as floats and as words of bits.
 
 use std::fmt::Debug;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Shl, Shr, Sub};
 
 /// Rows of f32 whose squares are summed in f32.
-pub(crate) const NARROW: usize = 16;
-/// What a loss may be said to be, over what it is, because of that: bounds that are promised allow for it.
-pub(crate) const SAID: f64 = 1.0 + (NARROW + 4) as f64 / (1 << 24) as f64;
+pub(crate) const NARROW_ROWS: usize = 16;
+/// A computed loss exceeds the true loss by at most this factor because of that; promised bounds include it.
+pub(crate) const LOSS_ROUNDING: f64 = 1.0 + (NARROW_ROWS + 4) as f64 / (1 << 24) as f64;
 
 mod sealed {
     pub trait Sealed {}
@@ -16,7 +16,7 @@ mod sealed {
     impl Sealed for u64 {}
 }
 
-/// The bits of a number as an integer that wraps.
+/// The bits of a float as an integer with wrapping arithmetic.
 #[doc(hidden)]
 pub trait Word:
     sealed::Sealed
@@ -34,10 +34,10 @@ pub trait Word:
     const ONE: Self;
     fn plus(self, b: Self) -> Self;
     fn minus(self, b: Self) -> Self;
-    /// The larger one, of two whose first bit is clear: as signed integers,
-    /// which is what instruction sets compare best.
+    /// The larger of two words whose top bit is clear. Compares as signed
+    /// integers, for which all instruction sets have instructions.
     fn larger(self, b: Self) -> Self;
-    /// The smaller one, likewise.
+    /// The smaller of two words whose top bit is clear.
     fn smaller(self, b: Self) -> Self;
     fn from_u64(x: u64) -> Self;
     fn to_u64(self) -> u64;
@@ -79,8 +79,8 @@ macro_rules! word {
 word!(u32, i32);
 word!(u64, i64);
 
-/// `f32` or `f64`: what chunks are made of.
-pub trait Number:
+/// The format and the bits of `f32` or `f64`.
+pub trait Float:
     sealed::Sealed
     + bytemuck::Pod
     + zfp_rs::ZfpScalar
@@ -95,21 +95,21 @@ pub trait Number:
 {
     /// `f32` or `f64`.
     const NAME: &'static str;
-    /// Bytes of a number.
+    /// Bytes of a value.
     const BYTES: usize;
-    /// Bits of the mantissa, the leading one not counted.
+    /// Bits of the mantissa, without the implicit leading one.
     const MANTISSA: u32;
     /// Bits of the exponent.
     const EXPONENT: u32;
     /// The exponent field of 1.
     const BIAS: i32;
-    /// Chunks whose largest exponent field is below this are lifted ...
+    /// Chunks whose largest exponent field is below this are multiplied by 2^LIFT.
     #[doc(hidden)]
     const LOW: i32;
-    /// ... by this power of two, so that nothing in them is subnormal.
+    /// The exponent of that power of two: large enough that no value stays subnormal.
     #[doc(hidden)]
     const LIFT: i32;
-    /// Numbers down to 2^-DEPTH of 1 have an error whose square is a normal number, unless it is 0.
+    /// The squared rounding error of a value of at least 2^-DEPTH is 0 or a normal float.
     #[doc(hidden)]
     const DEPTH: i32;
     #[doc(hidden)]
@@ -122,35 +122,33 @@ pub trait Number:
     fn widened(self) -> f64;
     /// Rounds from `f64`.
     fn rounded(x: f64) -> Self;
-    #[doc(hidden)]
-    fn make(member: &crate::Member, parameter: &str, isa: crate::Isa) -> crate::Made<Self>;
 
-    /// Of so many rows, those whose squares are summed in this precision before they are added to sums in f64:
-    /// few, so that little is lost of the sum.
+    /// The number of rows whose squares are added in this precision before the sum is added to one in f64:
+    /// few, so that rounding errors stay small.
     #[doc(hidden)]
     #[inline(always)]
-    fn narrow(rows: usize) -> usize {
-        if Self::MANTISSA < 52 { NARROW } else { rows.max(1) }
+    fn narrow_rows(rows: usize) -> usize {
+        if Self::MANTISSA < 52 { NARROW_ROWS } else { rows.max(1) }
     }
-    /// Everything but the sign.
+    /// The mask of all bits but the sign.
     #[doc(hidden)]
     #[inline(always)]
     fn magnitude() -> Self::Word {
         Self::sign().minus(Self::Word::ONE)
     }
-    /// The sign.
+    /// The mask of the sign.
     #[doc(hidden)]
     #[inline(always)]
     fn sign() -> Self::Word {
         Self::Word::ONE << (Self::Word::BITS - 1)
     }
-    /// The bits of infinity: all magnitudes from here on are not finite.
+    /// The bits of infinity: magnitudes from here on are not finite.
     #[doc(hidden)]
     #[inline(always)]
     fn infinity() -> Self::Word {
         ((Self::Word::ONE << Self::EXPONENT).minus(Self::Word::ONE)) << Self::MANTISSA
     }
-    /// 2^k, rounded to what there is: 0 far below, infinity far above.
+    /// 2^k; 0 below the range, infinity above it.
     #[doc(hidden)]
     #[inline(always)]
     fn power(k: i32) -> Self {
@@ -164,14 +162,14 @@ pub trait Number:
         };
         Self::of_word(word)
     }
-    /// 2^MANTISSA: added to a smaller number it leaves that number, rounded
-    /// to an integer, in the lowest bits.
+    /// 2^MANTISSA: after adding it to a smaller value, the lowest bits are
+    /// that value, rounded to an integer.
     #[doc(hidden)]
     #[inline(always)]
     fn magic() -> Self {
         Self::power(Self::MANTISSA as i32)
     }
-    /// The integer `q` <= 2^MANTISSA as a number.
+    /// The integer `q` <= 2^MANTISSA as a float.
     #[doc(hidden)]
     #[inline(always)]
     fn of_integer(q: Self::Word) -> Self {
@@ -179,9 +177,9 @@ pub trait Number:
     }
 }
 
-macro_rules! number {
+macro_rules! float {
     ($t:ident, $word:ty, $mantissa:literal, $exponent:literal, $low:literal, $lift:literal, $depth:literal) => {
-        impl Number for $t {
+        impl Float for $t {
             const NAME: &'static str = stringify!($t);
             const BYTES: usize = size_of::<$t>();
             const MANTISSA: u32 = $mantissa;
@@ -207,15 +205,12 @@ macro_rules! number {
             fn rounded(x: f64) -> Self {
                 x as $t
             }
-            fn make(member: &crate::Member, parameter: &str, isa: crate::Isa) -> crate::Made<Self> {
-                (member.$t)(parameter, isa)
-            }
         }
     };
 }
-// The last bit of 2^-40 is 2^-63 in f32, and its square just what is normal.
-number!(f32, u32, 23, 8, 64, 64, 40);
-number!(f64, u64, 52, 11, 512, 512, 458);
+// The last bit of 2^-40 is 2^-63 in f32; its square, 2^-126, is the smallest normal float.
+float!(f32, u32, 23, 8, 64, 64, 40);
+float!(f64, u64, 52, 11, 512, 512, 458);
 
 #[cfg(test)]
 mod tests {
