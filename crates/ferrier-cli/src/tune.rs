@@ -188,12 +188,8 @@ fn options(args: &TuneArgs) -> Ended<Options> {
     if trials == 0 || args.random == Some(0) {
         return fail("at least 1 choice must be tried, got 0");
     }
-    let mut options = Options {
-        method: args.method.clone(),
-        limits: Limits { seconds, trials, ..Limits::default() },
-        seed: args.seed,
-        ..Options::default()
-    };
+    let limits = Limits { seconds, trials, ..Limits::default() };
+    let mut options = Options::default().method(&args.method).limits(limits).seed(args.seed);
     if let Some(count) = args.random {
         options.method = "random".into();
         // Every one is timed to its end, however slow; and the default is not one of them.

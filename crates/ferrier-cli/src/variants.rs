@@ -100,7 +100,7 @@ pub fn choices<T: Real>(
             continue;
         }
         let limits = Limits { seconds, ..Limits::default() };
-        let options = Options { limits, only: member.knobs.to_vec(), ..Options::default() };
+        let options = Options::default().limits(limits).only(member.knobs.to_vec());
         let mut watch = |progress: &Progress<'_>| {
             let best = digits(progress.best.seconds * 1e3);
             work.say(comm, format!("tuning {}: {} tried, best {best} ms", member.name, progress.trials));

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::codec;
 use crate::exchange;
 use crate::machine::{last_level_bytes, level2};
-use crate::planner::tune::Effort;
+use crate::planner::effort::Effort;
 use crate::planner::wisdom::{Advice, Known};
 use crate::{
     Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,

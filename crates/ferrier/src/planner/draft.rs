@@ -13,7 +13,7 @@ use crate::exec::{BACKWARD, FORWARD, Memory, Plan, ROUND};
 use crate::exec::{Ledger, ProgressThread};
 use crate::machine::buffer::Buffer;
 use crate::machine::pool::Pool;
-use crate::planner::tune::Effort;
+use crate::planner::effort::Effort;
 use crate::planner::wisdom::{self, Known, Source};
 use crate::{
     Choice, Comm, Compress, Error, MachineSpeeds, MemoryUse, Problem, Progress, Real, Recipe, Result, Tiling,

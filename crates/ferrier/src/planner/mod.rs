@@ -2,6 +2,7 @@
 
 mod agree;
 mod draft;
+mod effort;
 mod online_tuner;
 pub mod tune;
 pub mod wisdom;

@@ -13,7 +13,7 @@ use ferrier_test::{Rng, watchdog};
 
 fn quick(seed: u64) -> Options {
     let limits = Limits { seconds: 20.0, trials: 12, runs: 1, ..Limits::default() };
-    Options { method: METHODS[seed as usize % METHODS.len()].name.into(), limits, seed, ..Options::default() }
+    Options::default().method(METHODS[seed as usize % METHODS.len()].name).limits(limits).seed(seed)
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn bits_change_only_with_axes_and_kernel() {
     let first = spectrum(&problem, &given);
     let mut differed = 0;
     for seed in 1..=3 {
-        let options = Options { method: "random".into(), ..quick(seed) };
+        let options = quick(seed).method("random");
         let run = |comm: Comm| tune::<f64>(&comm, &problem, &given, &options, &mut |_| ());
         let found = ferrier::ranks(4).run(run).unwrap().swap_remove(0);
         assert_eq!((&found.choice.axes, &found.choice.kernel), (&given.axes, &given.kernel));
@@ -94,10 +94,9 @@ fn what_is_decided_stays_and_what_is_wrong_is_an_error_everywhere() {
     let run = |comm: Comm| tune::<f32>(&comm, &problem, &given, &quick(2), &mut |_| ());
     let found = ferrier::ranks(3).run(run).unwrap().swap_remove(0);
     assert_eq!((&found.choice.exchange, found.choice.fuse), (&given.exchange, Some(false)));
-    for (wrong, options) in [
-        (Choice::new().ranks(9), quick(1)),
-        (Choice::default(), Options { method: "guess".into(), ..quick(1) }),
-    ] {
+    for (wrong, options) in
+        [(Choice::new().ranks(9), quick(1)), (Choice::default(), quick(1).method("guess"))]
+    {
         let run = |comm: Comm| {
             let error = tune::<f32>(&comm, &problem, &wrong, &options, &mut |_| ()).unwrap_err();
             Ok(error.to_string())

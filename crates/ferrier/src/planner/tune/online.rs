@@ -6,11 +6,12 @@
 
 use std::collections::BTreeMap;
 
-use super::knobs::{Judge, Knobs, Site};
-use super::{Ground, METHODS, Outcome};
+use super::context::TuneContext;
+use super::cost_model::CostModel;
+use super::options::Outcome;
+use super::tunables::ChoiceSpace;
 use crate::{Choice, Comm, Precision, Problem, design};
-use ferrier_search::Point;
-use ferrier_search::{Trial, Verdict, median};
+use ferrier_search::{Ground, METHODS, Parameter, Point, Trial, Verdict, median};
 
 /// Transforms before the first trial: the default's own times.
 const FIRST: usize = 6;
@@ -70,7 +71,7 @@ pub(crate) struct Online {
 
 impl Online {
     pub fn new(comm: &Comm, problem: &Problem, given: &Choice, precision: Precision) -> Online {
-        let knobs = Knobs::new(&Site::new(comm, problem, given), given, &[]);
+        let choices = ChoiceSpace::new(&TuneContext::new(comm, problem, given), given, &[]);
         Online {
             comm: comm.clone(),
             problem: problem.clone(),
@@ -81,14 +82,14 @@ impl Online {
             ratios: Vec::new(),
             calls: 0,
             known: BTreeMap::new(),
-            best: (knobs.space().start(), 1.0),
+            best: (choices.space().start(), 1.0),
             trials: Vec::new(),
             seconds: 0.0,
         }
     }
 
-    fn knobs(&self) -> Knobs {
-        Knobs::new(&Site::new(&self.comm, &self.problem, &self.given), &self.given, &[])
+    fn choices(&self) -> ChoiceSpace {
+        ChoiceSpace::new(&TuneContext::new(&self.comm, &self.problem, &self.given), &self.given, &[])
     }
 
     /// What the next transforms cannot go by, for want of memory.
@@ -150,9 +151,9 @@ impl Online {
     }
 
     fn note(&mut self, point: &Point, ratio: f64, verdict: Verdict) {
-        let knobs = self.knobs();
-        let space = knobs.space();
-        let named = |(parameter, &at): (&super::Parameter, &usize)| {
+        let choices = self.choices();
+        let space = choices.space();
+        let named = |(parameter, &at): (&Parameter, &usize)| {
             (parameter.name().to_string(), parameter.values()[at].clone())
         };
         let values = space.parameters().iter().zip(&point.0).map(named).collect();
@@ -169,17 +170,17 @@ impl Online {
 
     fn next_trial(&mut self) -> Next {
         let question = (self.trials.len() <= TRIALS).then(|| self.question()).flatten();
-        let knobs = self.knobs();
+        let choices = self.choices();
         match question {
             Some(point) => {
-                let choice = knobs.choice(&point);
+                let choice = choices.choice(&point);
                 self.phase = Phase::Trial(point);
                 Next::Try(Box::new(choice))
             }
-            None if self.best.0 == knobs.space().start() => self.keep(false, 1.0),
+            None if self.best.0 == choices.space().start() => self.keep(false, 1.0),
             None => {
                 self.phase = Phase::Winner;
-                Next::Try(Box::new(knobs.choice(&self.best.0)))
+                Next::Try(Box::new(choices.choice(&self.best.0)))
             }
         }
     }
@@ -187,14 +188,14 @@ impl Online {
     /// The first point that the search asks for and that is not known.
     fn question(&self) -> Option<Point> {
         let default = design(&self.problem, &self.given, self.precision, self.comm.size()).ok()?;
-        let site = Site::new(&self.comm, &self.problem, &self.given);
-        let judge = Judge { site, precision: self.precision, default };
-        let knobs = self.knobs();
-        let identity = |point: &Point| judge.identity(&knobs.choice(point));
+        let context = TuneContext::new(&self.comm, &self.problem, &self.given);
+        let model = CostModel { context, precision: self.precision, default };
+        let choices = self.choices();
+        let identity = |point: &Point| model.identity(&choices.choice(point));
         let same: BTreeMap<String, f64> =
             self.known.iter().filter_map(|(point, cost)| Some((identity(point).ok()?, *cost))).collect();
         let predict = |point: &Point| match identity(point) {
-            Ok(_) => judge.predict(&knobs.choice(point)),
+            Ok(_) => model.predict(&choices.choice(point)),
             Err(_) => f64::INFINITY,
         };
         let (mut found, mut asked) = (None, 0);
@@ -211,13 +212,13 @@ impl Online {
             }
         };
         let search = METHODS[0].searcher(1);
-        let _ = search.explore(&Ground { space: knobs.space(), predict: &predict }, &mut ask);
+        let _ = search.explore(&Ground { space: choices.space(), predict: &predict }, &mut ask);
         found
     }
 
     fn keep(&mut self, winner: bool, ratio: f64) -> Next {
         self.phase = Phase::Over;
-        let choice = if winner { self.knobs().choice(&self.best.0) } else { self.given.clone() };
+        let choice = if winner { self.choices().choice(&self.best.0) } else { self.given.clone() };
         let default_ms = self.usual_seconds() * 1e3;
         Next::Keep(Box::new(Outcome {
             choice,

@@ -4,13 +4,13 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::knobs::{Judge, Knobs, Site};
-use super::{Method, Options, Outcome};
+use super::context::TuneContext;
+use super::cost_model::CostModel;
+use super::options::{Options, Outcome, find};
+use super::tunables::ChoiceSpace;
 use crate::exec::{Array, DataMut, Modes, Operator, Workspace};
 use crate::{Choice, Comm, Error, Plan, Planner, Problem, Real, Result, Scale, design};
-use ferrier_search::Nearby;
-use ferrier_search::Point;
-use ferrier_search::{Bench, Findings, Limits, Progress, Race, Session, median};
+use ferrier_search::{Bench, Findings, Limits, Method, Nearby, Point, Progress, Race, Session, median};
 
 /// A run shorter than this is repeated and the mean is taken: clocks and
 /// barriers have a grain.
@@ -45,16 +45,17 @@ pub fn tune<T: Real>(
     options: &Options,
     watch: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Outcome> {
-    let method = options.check()?;
-    let problem = &crate::planner::agree::<T>(comm, problem.clone(), given, super::Effort::Estimate)?;
+    let method = find(&options.method)?;
+    let problem = &crate::planner::agree::<T>(comm, problem.clone(), given, crate::Effort::Estimate)?;
     // On every rank: whatever is wrong is then wrong everywhere, and nobody waits for orders.
     let default = design(problem, given, T::PRECISION, comm.size())?;
     let mut lab = Lab::<T>::new(comm, problem);
     if comm.rank() != 0 {
         return lab.obey();
     }
-    let judge = Judge { site: Site::new(comm, problem, given), precision: T::PRECISION, default };
-    let outcome = lead(&mut lab, &judge, given, options, method, watch)?;
+    let model =
+        CostModel { context: TuneContext::new(comm, problem, given), precision: T::PRECISION, default };
+    let outcome = lead(&mut lab, &model, given, options, method, watch)?;
     lab.send(&Order::Done(Box::new(outcome.clone())))?;
     Ok(outcome)
 }
@@ -62,25 +63,25 @@ pub fn tune<T: Real>(
 /// Rank 0's part.
 fn lead<T: Real>(
     lab: &mut Lab<T>,
-    judge: &Judge<'_>,
+    model: &CostModel<'_>,
     given: &Choice,
     options: &Options,
     method: &Method,
     watch: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Outcome> {
-    let knobs = Knobs::new(&judge.site, given, &options.only);
+    let choices = ChoiceSpace::new(&model.context, given, &options.only);
     let search = method.searcher(options.seed);
-    let tiles = knobs.space().parameters().iter().any(|parameter| parameter.name() == "tile");
-    let two_stages = tiles && method.refines && judge.default.reshapes() > 0;
-    let mut bench = Leader { lab, knobs: &knobs, judge, two_stages };
-    let mut found = Session::new(knobs.space(), &mut bench, options.limits, watch).run(&*search)?;
-    let mut choice = knobs.choice(&found.point);
-    if two_stages && judge.is_tiled(&choice) {
-        choice = refine(lab, judge, choice, options, &mut found, watch)?;
+    let tiles = choices.space().parameters().iter().any(|parameter| parameter.name() == "tile");
+    let two_stages = tiles && method.refines && model.default.reshapes() > 0;
+    let mut bench = Leader { lab, choices: &choices, model, two_stages };
+    let mut found = Session::new(choices.space(), &mut bench, options.limits, watch).run(&*search)?;
+    let mut choice = choices.choice(&found.point);
+    if two_stages && model.is_tiled(&choice) {
+        choice = refine(lab, model, choice, options, &mut found, watch)?;
     }
     let mut rivals = Vec::new();
     for rival in &options.rivals {
-        rivals.push(match judge.identity(rival) {
+        rivals.push(match model.identity(rival) {
             Ok(_) => {
                 let race = Race { rounds: 9, more: 0, patience: None };
                 let (champion, other) = (Box::new(choice.clone()), Box::new(rival.clone()));
@@ -106,7 +107,7 @@ fn lead<T: Real>(
 /// each reshape and each direction may want its own.
 fn refine<T: Real>(
     lab: &mut Lab<T>,
-    judge: &Judge<'_>,
+    model: &CostModel<'_>,
     start: Choice,
     options: &Options,
     found: &mut Findings,
@@ -121,26 +122,26 @@ fn refine<T: Real>(
     if limits.trials < 3 || limits.seconds < 20.0 * found.best_seconds {
         return Ok(start);
     }
-    let knobs = Knobs::fine(&judge.site, &start, judge.default.reshapes());
-    let mut bench = Leader { lab, knobs: &knobs, judge, two_stages: false };
+    let choices = ChoiceSpace::per_reshape(&model.context, &start, model.default.reshapes());
+    let mut bench = Leader { lab, choices: &choices, model, two_stages: false };
     let (trials, seconds) = (found.measured, found.seconds);
     let mut further = |progress: &Progress<'_>| {
         let (trials, seconds) = (trials + progress.trials, seconds + progress.seconds);
         watch(&Progress { trials, seconds, ..*progress });
     };
-    let finer = Session::new(knobs.space(), &mut bench, limits, &mut further).run(&Nearby)?;
+    let finer = Session::new(choices.space(), &mut bench, limits, &mut further).run(&Nearby)?;
     found.best_seconds *= finer.best_seconds / finer.default_seconds;
     found.measured += finer.measured;
     found.seconds += finer.seconds;
     found.trials.extend(finer.trials.into_iter().skip(1));
-    Ok(knobs.choice(&finer.point))
+    Ok(choices.choice(&finer.point))
 }
 
 /// The bench of a session: its trials are orders to all ranks.
 struct Leader<'a, T: Real> {
     lab: &'a mut Lab<T>,
-    knobs: &'a Knobs,
-    judge: &'a Judge<'a>,
+    choices: &'a ChoiceSpace,
+    model: &'a CostModel<'a>,
     /// Are reshapes told apart afterwards, where there are tiles?
     two_stages: bool,
 }
@@ -149,27 +150,27 @@ impl<T: Real> Bench for Leader<'_, T> {
     type Error = Error;
 
     fn alone(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
-        let choice = Box::new(self.knobs.choice(point));
+        let choice = Box::new(self.choices.choice(point));
         let [times, _] = self.lab.order(Order::Alone { choice, runs })?;
         Ok(times)
     }
 
     fn race(&mut self, champion: &Point, other: &Point, race: &Race) -> Result<[Vec<f64>; 2]> {
-        let [champion, other] = [champion, other].map(|point| Box::new(self.knobs.choice(point)));
+        let [champion, other] = [champion, other].map(|point| Box::new(self.choices.choice(point)));
         self.lab.order(Order::Race { champion, other, race: *race })
     }
 
     fn reserve(&self, best: &Point) -> f64 {
-        let refined = self.two_stages && self.judge.is_tiled(&self.knobs.choice(best));
+        let refined = self.two_stages && self.model.is_tiled(&self.choices.choice(best));
         if refined { FINE } else { 0.0 }
     }
 
     fn identity(&self, point: &Point) -> std::result::Result<String, String> {
-        self.judge.identity(&self.knobs.choice(point))
+        self.model.identity(&self.choices.choice(point))
     }
 
     fn predict(&self, point: &Point) -> f64 {
-        self.judge.predict(&self.knobs.choice(point))
+        self.model.predict(&self.choices.choice(point))
     }
 }
 

@@ -1,0 +1,63 @@
+//! What a search for a choice depends on.
+
+use crate::exchange::{EXCHANGES, Member};
+use crate::{Choice, Comm, Problem, Tiling};
+use ferrier_plan::messages::Mechanism;
+
+/// The problem, the ranks and their transport: they decide which values a tunable can take.
+pub(super) struct TuneContext<'a> {
+    pub problem: &'a Problem,
+    pub ranks: usize,
+    /// Threads of a rank by default.
+    pub threads: usize,
+    /// Threads that a rank may have.
+    pub most_threads: usize,
+    /// Exchanges that these ranks can use, the default first.
+    pub exchanges: Vec<&'static str>,
+    /// Number of nodes that the ranks are on.
+    pub nodes: usize,
+    /// Tiling that the search starts from; `None` if no messages are sent.
+    pub tiling: Option<Tiling>,
+    /// Does the transport allow a progress thread?
+    pub progress_thread: bool,
+}
+
+impl<'a> TuneContext<'a> {
+    pub fn new(comm: &Comm, problem: &'a Problem, given: &Choice) -> Self {
+        let encodes = crate::planner::encodes_in_nodes(comm, problem, given);
+        // Exchanges through shared memory cannot encode.
+        let fits = |member: &Member| {
+            let shares = member.mechanism.on_nodes(comm.node_count()).shares();
+            works(member, comm) && !(encodes && shares)
+        };
+        let mut exchanges: Vec<_> =
+            EXCHANGES.iter().filter(|member| fits(member)).map(|member| member.name).collect();
+        let default = crate::planner::default_exchange(comm, encodes);
+        exchanges.sort_by_key(|name| *name != default);
+        let nodes = comm.node_count();
+        let exchange = crate::exchange::find(given.exchange.as_deref().unwrap_or(default));
+        let sends = comm.size() > 1 && exchange.is_ok_and(|member| member.sends_messages(nodes));
+        let tiling = given.overlap.as_ref().and_then(|overlap| overlap.forward.first().copied());
+        TuneContext {
+            problem,
+            ranks: comm.size(),
+            threads: crate::planner::threads(comm, problem, given),
+            most_threads: comm.threads(),
+            exchanges,
+            nodes,
+            tiling: sends.then(|| tiling.unwrap_or_default()),
+            progress_thread: comm.transport().may_watch().is_ok(),
+        }
+    }
+}
+
+/// Can the ranks of `comm` use this exchange? Shared memory needs a single node.
+pub(crate) fn works(exchange: &Member, comm: &Comm) -> bool {
+    let nodes = comm.node_count();
+    nodes == 1 || !matches!(exchange.mechanism.on_nodes(nodes), Mechanism::SharedMemory)
+}
+
+/// The length of the longest axis.
+pub(super) fn longest(problem: &Problem) -> usize {
+    problem.shape.into_iter().max().unwrap_or(1)
+}
