@@ -1,52 +1,18 @@
-//! The command `ferrier`: transform files, benchmark, plan, describe the machine.
+//! The command `ferrier`: transforms files, plans, tunes, runs benchmarks, describes the machine.
 
-mod accuracy;
-mod applying;
-mod args;
-mod bench;
-mod blocks;
-mod chart;
-mod codec_speed;
-mod contender;
-mod contest;
-mod convolve;
-mod failure;
+mod arguments;
+mod cli;
+mod commands;
 #[cfg(feature = "cuda")]
-mod gpu;
+mod cuda;
 #[cfg(not(feature = "cuda"))]
-#[path = "gpu/none.rs"]
-mod gpu;
-mod info;
-mod modes;
-mod moving;
-mod noise;
-mod npy;
-mod output;
-mod overlap;
-mod parts;
-mod peers;
-mod pending;
-mod plan;
-mod pulse;
-mod reference;
-mod report;
+#[path = "no_cuda.rs"]
+mod cuda;
+mod drafted;
+mod failure;
+mod files;
+mod print;
 mod session;
-mod setup;
-mod shape;
-mod signals;
-mod solve;
-mod spectrum;
-mod spread;
-mod sweep;
-mod timeline;
-mod timing;
-mod trace;
-mod transform;
-mod tune;
-mod turns;
-mod variants;
-mod view;
-mod wisdom;
 
 use std::panic::{self, AssertUnwindSafe};
 use std::process::ExitCode;
@@ -54,16 +20,17 @@ use std::sync::Mutex;
 
 use clap::Parser;
 
-use args::{Cli, Command};
+use cli::Cli;
 use failure::{Failure, Outcome};
+use files::signals;
 use session::Session;
 
-/// Where the first panic was, for the one line that is printed about it.
+/// Message and place of the first panic, for the line that is printed.
 static PANIC: Mutex<Option<String>> = Mutex::new(None);
 
 fn main() -> ExitCode {
-    signals::outlive_limits();
-    // A panic is a bug of ours; the user still gets one line, not a backtrace.
+    signals::ignore_file_size_limit();
+    // A panic is a bug; the user gets one line, not a backtrace.
     panic::set_hook(Box::new(|info| {
         let mut first = PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let payload = info.payload();
@@ -75,7 +42,7 @@ fn main() -> ExitCode {
     let session = match Session::start() {
         Ok(session) => session,
         Err(failure) => {
-            report::complain(&failure);
+            print::complain(&failure);
             return ExitCode::from(failure.code);
         }
     };
@@ -87,26 +54,15 @@ fn main() -> ExitCode {
 }
 
 fn command(session: &Session) -> Outcome {
-    session.check_words()?;
+    session.check_arguments()?;
     let parsed = match Cli::try_parse() {
         Ok(cli) => Ok(Some(cli)),
         Err(error) if !error.use_stderr() => {
-            session.first(|| report::say(&error.render().to_string()))?;
+            session.first(|| print::say(&error.render().to_string()))?;
             Ok(None)
         }
-        Err(error) => Err(args::usage_failure(&error)),
+        Err(error) => Err(cli::usage_failure(&error)),
     };
     let Some(cli) = session.agree(parsed)? else { return Ok(()) };
-    match cli.command {
-        Command::Transform(args) => transform::run(&args, session),
-        Command::Bench(args) => bench::run(&args, session),
-        Command::Plan(args) => plan::run(&args, session),
-        Command::Tune(args) => tune::run(&args, session),
-        Command::Accuracy(args) => accuracy::run(&args, session),
-        Command::Spectrum(args) => spectrum::run(&args, session),
-        Command::Convolve(args) => convolve::run(&args, session),
-        Command::Solve(args) => solve::run(&args, session),
-        Command::Wisdom(args) => session.first(|| wisdom::run(&args)),
-        Command::Info(args) => info::run(&args, session),
-    }
+    cli.command.run(session)
 }

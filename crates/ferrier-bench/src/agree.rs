@@ -1,0 +1,52 @@
+//! The same outcome on every rank.
+
+use ferrier::{Comm, Draft, Planner, Problem, Real};
+
+use crate::failure::{BAD_INPUT, Failure, Outcome};
+
+/// The same outcome on every rank. Collective.
+///
+/// # Errors
+/// The failure of the lowest rank that has one. The message names that rank
+/// unless all ranks have the same failure.
+pub fn agree<T>(comm: &Comm, outcome: Outcome<T>) -> Outcome<T> {
+    agree_on(comm, outcome, true)
+}
+
+/// As [`agree`]; `name_rank` says whether the message names the rank.
+///
+/// # Errors
+/// As [`agree`].
+pub fn agree_on<T>(comm: &Comm, outcome: Outcome<T>, name_rank: bool) -> Outcome<T> {
+    // Ranks that cannot communicate cannot agree.
+    if comm.size() == 1 || matches!(&outcome, Err(failure) if failure.is_communication()) {
+        return outcome;
+    }
+    let own = match &outcome {
+        Ok(_) => Vec::new(),
+        Err(failure) => [&[failure.code], failure.message.as_bytes()].concat(),
+    };
+    let all = comm.all_gather(&own)?;
+    let Some(rank) = all.iter().position(|bytes| !bytes.is_empty()) else { return outcome };
+    let first = &all[rank];
+    let text = String::from_utf8_lossy(&first[1..]);
+    let common = !name_rank || all.iter().all(|other| other == first);
+    let message = if common { text.into_owned() } else { format!("rank {rank} of {}: {text}", all.len()) };
+    Err(Failure { message, code: first.first().copied().unwrap_or(BAD_INPUT), agreed: true, error: None })
+}
+
+/// As [`agree`], for results of the library. Collective.
+///
+/// # Errors
+/// As [`agree`].
+pub fn agree_result<T>(comm: &Comm, result: ferrier::Result<T>) -> Outcome<T> {
+    agree(comm, result.map_err(Into::into))
+}
+
+/// Drafts a plan; the same outcome on every rank. Collective.
+///
+/// # Errors
+/// Those of the planner.
+pub fn draft<T: Real>(comm: &Comm, problem: &Problem, choice: ferrier::Choice) -> Outcome<Draft<T>> {
+    agree_result(comm, Planner::new(problem).choice(choice).draft::<T>(comm))
+}

@@ -1,0 +1,148 @@
+//! The time of a transform by kinds of work, over all ranks.
+
+use ferrier::{Event, EventKind};
+use serde::Serialize;
+
+use crate::table::{columns, digits};
+
+/// The time that ranks spend on one kind of work.
+#[derive(Debug, Serialize)]
+pub struct BreakdownRow {
+    /// fft, copy, encode, decode, post, test, wait, barrier or rest.
+    pub kind: &'static str,
+    /// The axes of an fft; empty otherwise.
+    pub name: String,
+    /// The least of all ranks.
+    pub min_ms: f64,
+    /// The mean of all ranks.
+    pub mean_ms: f64,
+    /// The most of all ranks.
+    pub max_ms: f64,
+}
+
+/// Time of computation and time of waiting.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct ComputeSplit {
+    /// Passes over memory: transforms, encoding and decoding, copies.
+    pub compute_ms: f64,
+    /// The part of it in passes that store to messages or load from them.
+    pub overlappable_ms: f64,
+    /// The rest: posting, testing, waiting for messages and for slower ranks.
+    pub wait_ms: f64,
+}
+
+fn kind(event: &Event) -> &'static str {
+    match event.kind {
+        EventKind::Transform => "fft",
+        EventKind::Copy => "copy",
+        EventKind::Encode => "encode",
+        EventKind::Decode => "decode",
+        EventKind::Post => "post",
+        EventKind::Wait => "wait",
+        EventKind::Barrier => "barrier",
+    }
+}
+
+fn is_compute(event: &Event) -> bool {
+    use EventKind::{Copy, Decode, Encode, Transform};
+    matches!(event.kind, Transform | Copy | Encode | Decode)
+}
+
+fn name(event: &Event) -> &str {
+    if event.kind == EventKind::Transform { &event.name } else { "" }
+}
+
+/// The breakdown of a transform that took `total_ms` on the slowest rank.
+pub fn breakdown(ranks: &[Vec<Event>], total_ms: f64) -> Vec<BreakdownRow> {
+    let mut keys: Vec<(&'static str, &str)> = Vec::new();
+    for event in ranks.iter().flatten() {
+        if !keys.contains(&(kind(event), name(event))) {
+            keys.push((kind(event), name(event)));
+        }
+    }
+    // Passes in the order in which they run, then communication.
+    let order = ["fft", "copy", "encode", "decode", "post", "wait", "barrier"];
+    keys.sort_by_key(|(kind, _)| order.iter().position(|known| known == kind));
+    let row = |kind: &'static str, name: &str, own: &dyn Fn(&Vec<Event>) -> f64| {
+        let each: Vec<f64> = ranks.iter().map(own).collect();
+        BreakdownRow {
+            kind,
+            name: name.into(),
+            min_ms: each.iter().copied().fold(f64::INFINITY, f64::min),
+            mean_ms: each.iter().sum::<f64>() / each.len() as f64,
+            max_ms: each.iter().copied().fold(0.0, f64::max),
+        }
+    };
+    let mut list: Vec<BreakdownRow> = keys
+        .iter()
+        .map(|&(of, called)| {
+            row(of, called, &|events| {
+                let own = events.iter().filter(|event| kind(event) == of && name(event) == called);
+                own.map(|event| event.ms() - event.test_ms).sum()
+            })
+        })
+        .collect();
+    let tests = row("test", "", &|events| events.iter().map(|event| event.test_ms).sum());
+    if tests.max_ms > 0.0 {
+        let at = list.iter().position(|row| row.kind == "wait").unwrap_or(list.len());
+        list.insert(at, tests);
+    }
+    list.push(row("rest", "", &|events| total_ms - events.iter().map(Event::ms).sum::<f64>()));
+    list
+}
+
+/// Computation and waiting, as means over ranks; their sum is `total_ms`.
+pub fn split(ranks: &[Vec<Event>], total_ms: f64) -> ComputeSplit {
+    let sum = |which: &dyn Fn(&Event) -> bool| {
+        let own = ranks.iter().flatten().filter(|event| is_compute(event) && which(event));
+        own.map(|event| event.ms() - event.test_ms).sum::<f64>() / ranks.len().max(1) as f64
+    };
+    let compute_ms = sum(&|_| true);
+    ComputeSplit { compute_ms, overlappable_ms: sum(&|event| event.wired), wait_ms: total_ms - compute_ms }
+}
+
+/// A table of a breakdown.
+pub fn text(rows: &[BreakdownRow]) -> String {
+    let line = |row: &BreakdownRow| {
+        let name = if row.name.is_empty() { row.kind } else { &row.name };
+        vec![name.into(), digits(row.min_ms), digits(row.mean_ms), digits(row.max_ms)]
+    };
+    columns(&["block", "min ms", "mean ms", "max ms"], &rows.iter().map(line).collect::<Vec<_>>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(kind: EventKind, name: &str, start_ms: f64, end_ms: f64, wired: bool) -> Event {
+        let (reshape, tile, test_ms, bytes) = (None, None, 0.0, 0);
+        Event { kind, name: name.into(), reshape, tile, wired, start_ms, end_ms, test_ms, bytes }
+    }
+
+    #[test]
+    fn rows_add_up_to_the_total() {
+        let mut polled = event(EventKind::Transform, "x", 4.0, 7.0, true);
+        polled.test_ms = 0.5;
+        let ranks = [
+            vec![
+                event(EventKind::Transform, "z", 0.0, 2.0, false),
+                event(EventKind::Wait, "there", 2.0, 4.0, false),
+                polled,
+            ],
+            vec![
+                event(EventKind::Transform, "z", 0.0, 4.0, false),
+                event(EventKind::Wait, "there", 4.0, 5.0, false),
+                event(EventKind::Transform, "x", 5.0, 8.0, true),
+            ],
+        ];
+        let list = breakdown(&ranks, 9.0);
+        let names: Vec<_> = list.iter().map(|row| format!("{} {}", row.kind, row.name)).collect();
+        assert_eq!(names, ["fft z", "fft x", "test ", "wait ", "rest "]);
+        assert_eq!((list[0].min_ms, list[0].mean_ms, list[0].max_ms), (2.0, 3.0, 4.0));
+        assert_eq!((list[1].min_ms, list[1].max_ms), (2.5, 3.0));
+        assert_eq!(list.iter().map(|row| row.mean_ms).sum::<f64>(), 9.0);
+        let split = split(&ranks, 9.0);
+        assert_eq!((split.compute_ms, split.overlappable_ms, split.wait_ms), (5.75, 2.75, 3.25));
+        assert!(text(&list).contains(" z "));
+    }
+}

@@ -1,0 +1,179 @@
+//! A plan under measurement, with its arrays and its times so far.
+
+use ferrier::{Array, Comm, Draft, Event, Plan, Real, StepTime};
+
+use super::results::{CandidateResult, join_steps, worse};
+use crate::agree::agree_result;
+use crate::failure::{Failure, Outcome};
+use crate::noise::Noise;
+use crate::timing::{median, timed};
+use crate::view::View;
+
+/// The arrays of a rank: one for transforms in place, else three.
+pub struct Arrays<T: Real> {
+    pub input: Array<T>,
+    /// The spectrum and the result of the backward transform.
+    apart: Option<[Array<T>; 2]>,
+}
+
+impl<T: Real> Arrays<T> {
+    fn new(plan: &Plan<T>, noise: &Noise, in_place: bool) -> ferrier::Result<Self> {
+        let mut arrays = match in_place {
+            true => Arrays { input: plan.make_in_place()?, apart: None },
+            false => {
+                Arrays { input: plan.make_input()?, apart: Some([plan.make_output()?, plan.make_input()?]) }
+            }
+        };
+        noise.fill(&mut arrays.input);
+        Ok(arrays)
+    }
+
+    /// A transform in place overwrites its input.
+    fn refill(&mut self, noise: &Noise) {
+        if self.apart.is_none() {
+            noise.fill(&mut self.input);
+        }
+    }
+
+    fn forward(&mut self, plan: &mut Plan<T>) -> ferrier::Result<()> {
+        match &mut self.apart {
+            Some([spectrum, _]) => plan.forward(&self.input, spectrum),
+            None => plan.forward_in_place(&mut self.input),
+        }
+    }
+
+    fn backward(&mut self, plan: &mut Plan<T>) -> ferrier::Result<()> {
+        match &mut self.apart {
+            Some([spectrum, back]) => plan.backward(&*spectrum, back),
+            None => plan.backward_in_place(&mut self.input),
+        }
+    }
+
+    fn spectrum(&self) -> &Array<T> {
+        self.apart.as_ref().map_or(&self.input, |[spectrum, _]| spectrum)
+    }
+
+    fn back(&self) -> &Array<T> {
+        self.apart.as_ref().map_or(&self.input, |[_, back]| back)
+    }
+}
+
+/// A plan with its arrays and times.
+pub struct Candidate<T: Real> {
+    plan: Plan<T>,
+    pub arrays: Arrays<T>,
+    batch: usize,
+    /// Round trips restore the input.
+    whole: bool,
+    /// Steps and events of every repetition.
+    profiles: Vec<(Vec<StepTime>, Vec<Event>)>,
+    result: CandidateResult,
+}
+
+impl<T: Real> Candidate<T> {
+    /// Builds the plan and allocates its arrays. Collective.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn new(
+        comm: &Comm,
+        (draft, planning_ms): (Draft<T>, f64),
+        noise: &Noise,
+        (in_place, whole): (bool, bool),
+    ) -> Outcome<Self> {
+        let wisdom = draft.wisdom().cloned();
+        let plan = draft.build()?;
+        let arrays = agree_result(comm, Arrays::new(&plan, noise, in_place))?;
+        let recipe = plan.recipe();
+        let result = CandidateResult {
+            memory: comm.max(&[plan.memory().total() as f64])?[0] as u64,
+            codec: recipe.codec().into(),
+            exchange: recipe.exchange().into(),
+            kernel: recipe.kernel().into(),
+            overlap: recipe.overlap.clone(),
+            wisdom,
+            planning_ms,
+            notes: plan.notes().to_vec(),
+            error_l2: if whole { 0.0 } else { f64::NAN },
+            ..CandidateResult::default()
+        };
+        let batch = recipe.batch;
+        Ok(Candidate { plan, arrays, batch, whole, profiles: Vec::new(), result })
+    }
+
+    /// Runs both directions untimed, then timed; `error` gives the error of the spectrum.
+    /// Returns the seconds of a forward and a backward transform. Collective.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn warm_up(
+        &mut self,
+        comm: &Comm,
+        noise: &Noise,
+        error: impl FnOnce(&View<'_, T>) -> ferrier::Result<f64>,
+    ) -> ferrier::Result<[f64; 2]> {
+        let Candidate { plan, arrays, result: own, .. } = self;
+        arrays.forward(plan)?;
+        let order = plan.output_layout().order();
+        let view = View::of_spectrum(arrays.spectrum(), plan.output_box(), order, self.batch);
+        let view = View { rows: plan.recipe().long.map(|_| plan.recipe().shape[1]), ..view };
+        own.error_forward = error(&view)?;
+        own.wire = comm.sum(&[plan.wire_bytes() as f64])?[0] as u64;
+        let forward = plan.certificate().unwrap_or_default();
+        arrays.backward(plan)?;
+        let backward = plan.certificate().unwrap_or_default();
+        own.error_bound = forward.bound();
+        // The backward transform keeps the loss of the spectrum; of a halved one, up to twice its squares.
+        let round = (std::f64::consts::SQRT_2 * forward.bound() + backward.bound()) * (1.0 + forward.bound());
+        own.bounds = (forward.loss + backward.loss > 0.0).then_some([forward.bound(), round]);
+        arrays.refill(noise);
+        let once = timed(comm, || arrays.forward(plan))?;
+        Ok([once, timed(comm, || arrays.backward(plan))?])
+    }
+
+    /// One timed repetition of both directions. Collective.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn repetition(&mut self, comm: &Comm, noise: &Noise, quick: bool) -> ferrier::Result<()> {
+        let Candidate { plan, arrays, result: own, .. } = self;
+        arrays.refill(noise);
+        if quick {
+            arrays.forward(plan)?;
+            arrays.refill(noise);
+        }
+        own.forward.push(timed(comm, || arrays.forward(plan))?);
+        self.profiles.push((plan.profile(), plan.events()));
+        own.backward.push(timed(comm, || arrays.backward(plan))?);
+        if !self.whole {
+            return Ok(());
+        }
+        let (distance, norm) = View::of_input(arrays.back(), self.batch).distance(noise, comm.threads());
+        let sums = comm.sum(&[distance, norm])?;
+        let error = (sums[0] / sums[1]).sqrt();
+        own.error_l2 = worse(own.error_l2, error);
+        Ok(())
+    }
+
+    /// The measurements. Collective.
+    ///
+    /// # Errors
+    /// A rank failed or left.
+    pub fn finish(mut self, comm: &Comm) -> Outcome<CandidateResult> {
+        let seconds = &self.result.forward;
+        let typical = median(seconds);
+        let distance = |at: &usize| (seconds[*at] - typical).abs();
+        let nearest = (0..seconds.len()).min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        let Some(nearest) = nearest else { return Ok(self.result) };
+        let (steps, events) = &self.profiles[nearest];
+        self.result.typical_ms = seconds[nearest] * 1e3;
+        self.result.steps = join_steps(comm, steps)?;
+        let own = serde_json::to_vec(events).map_err(Failure::new)?;
+        let all = comm.all_gather(&own)?;
+        if comm.rank() == 0 {
+            let read = |bytes: &Vec<u8>| serde_json::from_slice(bytes).map_err(Failure::new);
+            self.result.events = all.iter().map(read).collect::<Outcome<_>>()?;
+        }
+        Ok(self.result)
+    }
+}

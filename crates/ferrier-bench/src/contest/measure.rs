@@ -1,0 +1,159 @@
+//! The timed part of a contest.
+
+use std::time::Instant;
+
+use ferrier::{Array, Choice, Comm, Real};
+
+use super::candidate::Candidate;
+use super::options::ContestOptions;
+use super::peer_timer::{PAUSE, PeerTimer};
+use super::results::ContestResult;
+use crate::agree::{agree, draft};
+use crate::failure::Outcome;
+use crate::memory::{check_memory, local_volumes};
+use crate::noise::Noise;
+use crate::reference::{Reference, ReferenceProblem, References, relative_error};
+use crate::scalars::rounded;
+use crate::tiling::with_messages;
+use crate::view::View;
+
+/// A transform that takes less is run once untimed before each timing, so that caches and
+/// sleeping threads are in the same state for Ferrier and its peers.
+const QUICK: f64 = 0.02;
+/// About the time of all timed repetitions of a plan.
+const WANTED_SECONDS: f64 = 1.0;
+
+/// Plans, warms up and times all choices in turn. Collective.
+///
+/// # Errors
+/// Those of the library; a missing peer.
+pub fn measure<T: Real>(
+    comm: &Comm,
+    options: &ContestOptions<'_>,
+    choices: &[Choice],
+) -> Outcome<ContestResult> {
+    let peer_problem = &options.peer_problem;
+    // One long axis is a matrix for Ferrier and one axis for peers: the same values in the same order.
+    let noise = Noise::new(options.problem.lengths(), 1);
+    let mut candidates = candidates::<T>(comm, options, choices, &noise)?;
+    let Some(first) = candidates.first() else { return Ok(ContestResult::default()) };
+    let references = references(comm, options, &first.arrays.input)?;
+    options.say(comm, "warming up".into());
+    let (mut once, mut pair) = (f64::INFINITY, 0.0_f64);
+    for candidate in &mut candidates {
+        let error = |view: &View<'_, T>| forward_error(comm, &references, &options.problem, view);
+        let [forward, backward] = candidate.warm_up(comm, &noise, error)?;
+        (once, pair) = (once.min(forward), pair.max(forward + backward));
+    }
+    let mut peers = Vec::new();
+    for entry in &options.peers {
+        options.say(comm, format!("planning {}", entry.name));
+        let line = Noise::new(peer_problem.shape, 1);
+        let launch = options.launch.as_ref();
+        let plan = || entry.load::<T>(peer_problem, launch, |b, index| rounded(line.at(b, index)));
+        let (peer, ranks) = match entry.is_distributed() {
+            true => (agree(comm, plan())?, Some(comm)),
+            false if comm.rank() == 0 => (plan()?, None),
+            false => continue,
+        };
+        peers.push(PeerTimer::new::<T>(entry.name, peer, ranks, peer_problem, &references)?);
+    }
+    comm.barrier()?;
+
+    let repeat = options.repeat.unwrap_or_else(|| {
+        (WANTED_SECONDS / pair).ceil().clamp(5.0, if options.peers.is_empty() { 500.0 } else { 100.0 })
+            as usize
+    });
+    let quick = once < QUICK;
+    for repetition in 0..repeat {
+        options.say(comm, format!("repetition {} of {repeat}", repetition + 1));
+        candidates.iter_mut().try_for_each(|candidate| candidate.repetition(comm, &noise, quick))?;
+        peers.iter_mut().try_for_each(|timer| timer.run::<T>(peer_problem, quick))?;
+        if !options.peers.is_empty() {
+            comm.barrier()?;
+            std::thread::sleep(PAUSE);
+        }
+    }
+    Ok(ContestResult {
+        candidates: candidates.into_iter().map(|candidate| candidate.finish(comm)).collect::<Outcome<_>>()?,
+        nodes: comm.node_count(),
+        threads: comm.threads(),
+        transport: comm.transport_name().into(),
+        peers: peers.into_iter().map(PeerTimer::faster).collect(),
+        gpu: None,
+    })
+}
+
+/// Plans and arrays for all choices. Collective.
+fn candidates<T: Real>(
+    comm: &Comm,
+    options: &ContestOptions<'_>,
+    choices: &[Choice],
+    noise: &Noise,
+) -> Outcome<Vec<Candidate<T>>> {
+    options.say(comm, "planning".into());
+    let peer_problem = &options.peer_problem;
+    let mut list = Vec::new();
+    for choice in choices {
+        let choice = with_messages(comm, choice)?;
+        let start = Instant::now();
+        let draft = draft::<T>(comm, &options.problem, choice)?;
+        let planning_ms = start.elapsed().as_secs_f64() * 1e3;
+        let volumes = local_volumes(comm, draft.recipe());
+        let width = |real: bool| if real { 1 } else { 2 };
+        let bytes = [
+            volumes[0] * width(options.problem.is_real()),
+            volumes[1] * width(options.problem.has_real_spectrum()),
+        ]
+        .map(|n| n * peer_problem.batch * size_of::<T>());
+        // Ferrier's arrays: input, spectrum, result, or one for all. A peer's: input, spectrum, in place.
+        let ours = if options.in_place { bytes[0].max(bytes[1]) } else { 2 * bytes[0] + bytes[1] };
+        let theirs = options.peers.len() * (bytes[0] + 2 * bytes[1]);
+        check_memory(comm, choices.len() * (draft.memory().total() + ours) + theirs)?;
+        let how = (options.in_place, options.whole);
+        list.push(Candidate::new(comm, (draft, planning_ms), noise, how)?);
+    }
+    Ok(list)
+}
+
+/// The exact spectrum of the first and the last array of the batch, at some frequencies. Collective.
+///
+/// # Errors
+/// A rank failed or left.
+pub fn references<T: Real>(
+    comm: &Comm,
+    options: &ContestOptions<'_>,
+    input: &Array<T>,
+) -> ferrier::Result<Vec<(usize, Reference)>> {
+    let peer_problem = &options.peer_problem;
+    let view = View::of_input(input, peer_problem.batch);
+    let lengths = options.problem.lengths();
+    let (wanted, view) = match lengths == peer_problem.shape {
+        true => (ReferenceProblem::of(&options.problem), view),
+        false => (
+            ReferenceProblem::fourier(peer_problem.shape, peer_problem.spectrum(), &peer_problem.axes),
+            view.as_line(lengths[2]),
+        ),
+    };
+    let mut arrays = vec![0, peer_problem.batch - 1];
+    arrays.dedup();
+    arrays.into_iter().map(|b| Ok((b, Reference::new(comm, &wanted, &view.of_batch(b))?))).collect()
+}
+
+fn forward_error<T: Real>(
+    comm: &Comm,
+    references: &References,
+    problem: &ferrier::Problem,
+    spectrum: &View<'_, T>,
+) -> ferrier::Result<f64> {
+    let columns = problem.columns();
+    // A sphere drops the modes in the corners of its bounding box.
+    let kept = |index: [usize; 3]| match columns.is_empty() {
+        true => Some(index),
+        false => {
+            let column = columns.iter().position(|column| *column == [index[1], index[2]])?;
+            Some([index[0], column, 0]).filter(|_| problem.is_inside(index))
+        }
+    };
+    relative_error(Some(comm), references, |b, index| spectrum.at(b, kept(index)?))
+}

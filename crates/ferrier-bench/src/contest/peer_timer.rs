@@ -1,0 +1,92 @@
+//! Times of other libraries, in turn with Ferrier's.
+
+use std::time::{Duration, Instant};
+
+use ferrier::{Comm, Real};
+
+use super::results::{PeerResult, worse};
+use crate::peers::{Peer, PeerProblem};
+use crate::reference::{References, relative_error};
+use crate::scalars::widened;
+use crate::timing::{median, timed};
+
+/// Pause before another library runs, in which idle threads stop spinning: Ferrier's do so after
+/// four milliseconds at most. (Those of GNU's OpenMP spin longer.)
+pub const PAUSE: Duration = Duration::from_millis(6);
+
+/// A peer and its times so far, for each of its plans.
+pub struct PeerTimer<'a> {
+    name: &'static str,
+    peer: Peer,
+    /// The ranks of a distributed peer.
+    comm: Option<&'a Comm>,
+    seconds: Vec<Vec<f64>>,
+    errors: Vec<f64>,
+}
+
+impl<'a> PeerTimer<'a> {
+    /// Runs each plan once, to warm up and to measure its error.
+    ///
+    /// # Errors
+    /// A rank failed or left.
+    pub fn new<T: Real>(
+        name: &'static str,
+        mut peer: Peer,
+        comm: Option<&'a Comm>,
+        problem: &PeerProblem,
+        references: &References,
+    ) -> ferrier::Result<Self> {
+        let plans = peer.plan_count();
+        let mut errors = Vec::new();
+        for plan in 0..plans {
+            peer.prepare::<T>(plan, problem);
+            peer.run(plan);
+            errors.push(relative_error(comm, references, |b, index| {
+                peer.result::<T>(plan, b, index).map(widened)
+            })?);
+        }
+        Ok(PeerTimer { name, peer, comm, seconds: vec![Vec::new(); plans], errors })
+    }
+
+    /// Times each plan once. `warm`: each runs once untimed before.
+    ///
+    /// # Errors
+    /// A rank failed or left.
+    pub fn run<T: Real>(&mut self, problem: &PeerProblem, warm: bool) -> ferrier::Result<()> {
+        for plan in 0..self.peer.plan_count() {
+            self.peer.prepare::<T>(plan, problem);
+            std::thread::sleep(PAUSE);
+            if warm {
+                self.peer.run(plan);
+                self.peer.prepare::<T>(plan, problem);
+            }
+            let seconds = match self.comm {
+                Some(comm) => timed(comm, || {
+                    self.peer.run(plan);
+                    Ok(())
+                })?,
+                None => {
+                    let start = Instant::now();
+                    self.peer.run(plan);
+                    start.elapsed().as_secs_f64()
+                }
+            };
+            self.seconds[plan].push(seconds);
+        }
+        Ok(())
+    }
+
+    /// The plan with the lower median.
+    pub fn faster(self) -> PeerResult {
+        let best = (0..self.seconds.len())
+            .min_by(|&a, &b| median(&self.seconds[a]).total_cmp(&median(&self.seconds[b])))
+            .unwrap_or(0);
+        PeerResult {
+            name: self.name,
+            placement: self.peer.plan_name(best),
+            seconds: self.seconds[best].clone(),
+            error: self.errors.iter().copied().fold(0.0, worse),
+            version: self.peer.version,
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! What a contest measures.
+
+use ferrier::{Comm, Event, StepTime};
+
+use crate::failure::Failure;
+use crate::peers::PeerProblem;
+use crate::timing::median;
+
+/// The measurements of one plan. The same on every rank, except `events`.
+#[derive(Default)]
+pub struct CandidateResult {
+    /// Seconds of each forward transform, on the slowest rank.
+    pub forward: Vec<f64>,
+    /// Seconds of each backward transform.
+    pub backward: Vec<f64>,
+    /// The steps of the forward transform nearest to the median: time of the
+    /// slowest rank, bytes of all ranks.
+    pub steps: Vec<StepTime>,
+    /// The events of each rank in that transform (on rank 0).
+    pub events: Vec<Vec<Event>>,
+    /// The time of that transform in milliseconds.
+    pub typical_ms: f64,
+    /// Largest relative error of a round trip; NaN if some modes were dropped.
+    pub error_l2: f64,
+    /// Relative error of the spectrum.
+    pub error_forward: f64,
+    /// Bytes of memory, on the rank that needs most.
+    pub memory: u64,
+    /// Bytes sent between ranks in one forward transform, as encoded.
+    pub wire: u64,
+    /// The codec.
+    pub codec: String,
+    /// Bounds of the errors of the spectrum and of a round trip; `None` if the codec loses nothing.
+    pub bounds: Option<[f64; 2]>,
+    /// Bound of the error of the spectrum, with the worst case of rounding.
+    pub error_bound: f64,
+    /// The exchange, as the planner chose.
+    pub exchange: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The tiles.
+    pub overlap: ferrier::Overlap,
+    /// The wisdom that the plan was made from.
+    pub wisdom: Option<ferrier::wisdom::Known>,
+    /// Time of planning without allocation, in milliseconds.
+    pub planning_ms: f64,
+    /// The plan's notes.
+    pub notes: Vec<String>,
+}
+
+/// The measurements of a peer: its faster plan.
+pub struct PeerResult {
+    /// The peer's name.
+    pub name: &'static str,
+    /// The version of the library.
+    pub version: String,
+    /// `in place` or `out of place`.
+    pub placement: &'static str,
+    /// Seconds of each transform.
+    pub seconds: Vec<f64>,
+    /// Relative error of its spectrum, measured as Ferrier's.
+    pub error: f64,
+}
+
+/// The measurements of a contest. The same on every rank, except `peers` (rank 0 only).
+#[derive(Default)]
+pub struct ContestResult {
+    /// One for each choice.
+    pub candidates: Vec<CandidateResult>,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Threads of each rank.
+    pub threads: usize,
+    /// `threads` or `mpi`.
+    pub transport: String,
+    /// The peers, in the order of the options (on rank 0).
+    pub peers: Vec<PeerResult>,
+    /// The name of the GPU, if the candidates ran on one.
+    pub gpu: Option<String>,
+}
+
+impl ContestResult {
+    /// The candidate with the lowest median of forward transforms.
+    pub fn fastest(&self) -> Option<&CandidateResult> {
+        self.candidates.iter().min_by(|a, b| median(&a.forward).total_cmp(&median(&b.forward)))
+    }
+
+    /// The failure of the first wrong result. `whole`: round trips restore the input.
+    pub fn first_error(&self, problem: &PeerProblem, whole: bool) -> Option<Failure> {
+        let allowed = 4.0 * problem.precision.epsilon() * problem.transformed_points().log2().max(1.0);
+        for candidate in &self.candidates {
+            let [forward, round_trip] = candidate.bounds.unwrap_or([allowed; 2]);
+            for (what, error, allowed) in [
+                ("spectrum", candidate.error_forward, forward),
+                ("round trip", candidate.error_l2, round_trip),
+            ] {
+                // A NaN is not within bounds, except that of dropped modes.
+                let within = error <= allowed || (what == "round trip" && !whole);
+                if !within {
+                    return Some(Failure::wrong(format!(
+                        "the {what} is wrong: relative error {error:.1e}, {allowed:.1e} is allowed"
+                    )));
+                }
+            }
+        }
+        // Peers may be less exact; this only detects another transform.
+        let other = self.peers.iter().find(|peer| peer.error.is_nan() || peer.error > 1e3 * allowed);
+        other.map(|peer| {
+            Failure::wrong(format!(
+                "peer {} does another transform: relative error {:.1e}",
+                peer.name, peer.error
+            ))
+        })
+    }
+}
+
+/// The larger of two errors; NaN if one is NaN.
+pub fn worse(a: f64, b: f64) -> f64 {
+    if b.is_nan() || b > a { b } else { a }
+}
+
+/// Steps over all ranks: the largest time, the sums of bytes and flops. Collective.
+///
+/// # Errors
+/// A rank failed or left.
+pub fn join_steps(comm: &Comm, own: &[StepTime]) -> ferrier::Result<Vec<StepTime>> {
+    let ms = comm.max(&own.iter().map(|step| step.ms).collect::<Vec<_>>())?;
+    let bytes = comm.sum(&own.iter().map(|step| step.bytes as f64).collect::<Vec<_>>())?;
+    let flops = comm.sum(&own.iter().map(|step| step.flops).collect::<Vec<_>>())?;
+    let joined = own.iter().zip(ms.iter().zip(bytes.iter().zip(&flops)));
+    Ok(joined
+        .map(|(step, (&ms, (&bytes, &flops)))| StepTime {
+            name: step.name.clone(),
+            ms,
+            bytes: bytes as u64,
+            flops,
+        })
+        .collect())
+}

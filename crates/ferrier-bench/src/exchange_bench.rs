@@ -1,0 +1,293 @@
+//! Exchanges alone: their bandwidth on the reshapes of a transform and over message sizes.
+//!
+//! A plan without transforms is one reshape. So this times the code that a transform runs: the
+//! store to send buffers, the exchange, the load from receive buffers; for `direct`, the load.
+
+use ferrier::exchange::EXCHANGES;
+use ferrier::{Choice, Comm, Error, LayoutSpec, Planner, Precision, Problem, Real, Recipe, Step};
+use serde::Serialize;
+
+use crate::agree::{agree, agree_result, draft};
+use crate::charts::chart::Chart;
+use crate::failure::{Failure, Outcome};
+use crate::memory::{check_memory, local_volumes};
+use crate::noise::Noise;
+use crate::table::{bytes, columns, digits, distinct, plural};
+use crate::timing::{Times, median, timed};
+use crate::view::View;
+
+/// Bytes from each rank to each other one; 80 000 is common in the literature.
+const SIZES: [usize; 8] = [1 << 10, 4 << 10, 16 << 10, 80_000, 256 << 10, 1 << 20, 4 << 20, 16 << 20];
+/// Upper limit of the bytes of a rank's array.
+const LONGEST: usize = 1 << 30;
+/// About the time of the repetitions of one measurement.
+const WANTED_SECONDS: f64 = 0.2;
+
+/// One reshape under one exchange.
+#[derive(Clone, Debug, Serialize)]
+pub struct ReshapeTimes {
+    what: String,
+    exchange: &'static str,
+    /// The most bytes from one rank to another.
+    bytes_per_pair: u64,
+    /// The bytes that all ranks receive from others.
+    bytes_total: u64,
+    /// The bytes that leave the node that sends most.
+    bytes_leaving_node: u64,
+    #[serde(flatten)]
+    speed: Option<ExchangeSpeed>,
+    /// The reason why there is no speed; else the notes of the plan.
+    note: Option<String>,
+}
+
+/// The speed of a reshape.
+#[derive(Clone, Copy, Debug, Serialize)]
+struct ExchangeSpeed {
+    #[serde(flatten)]
+    times: Times,
+    /// The part of the exchange, without loads and stores; null if they are not separate.
+    exchange_ms: Option<f64>,
+    gb_s_per_rank: f64,
+    gb_s_per_node: f64,
+}
+
+/// The report of the benchmark; the keys are part of the contract.
+#[derive(Debug, Serialize)]
+pub struct ExchangeReport {
+    ranks: usize,
+    nodes: usize,
+    threads: usize,
+    transport: &'static str,
+    precision: &'static str,
+    /// The reshapes of the transform.
+    reshapes: Vec<ReshapeTimes>,
+    /// All-to-all exchanges of several sizes.
+    sizes: Vec<ReshapeTimes>,
+}
+
+/// Options of the benchmark.
+pub struct ExchangeBench {
+    /// The transform whose reshapes are timed.
+    pub problem: Problem,
+    /// The precision of its elements.
+    pub precision: Precision,
+    /// The choice; one exchange alone is timed if it names one.
+    pub choice: Choice,
+    /// Number of repetitions; `None`: about 0.2 seconds' worth.
+    pub repeat: Option<usize>,
+}
+
+impl ExchangeBench {
+    /// Times all exchanges. Needs at least two ranks. Collective.
+    ///
+    /// # Errors
+    /// Those of the library; wrong data after an exchange.
+    pub fn run(&self, comm: &Comm) -> Outcome<ExchangeReport> {
+        match self.precision {
+            Precision::F32 => measure::<f32>(comm, self),
+            Precision::F64 => measure::<f64>(comm, self),
+        }
+    }
+
+    fn exchanges(&self) -> impl Iterator<Item = &'static str> {
+        let names = EXCHANGES.iter().map(|entry| entry.name);
+        names.filter(|name| self.choice.exchange.as_deref().is_none_or(|chosen| chosen == *name))
+    }
+}
+
+fn measure<T: Real>(comm: &Comm, options: &ExchangeBench) -> Outcome<ExchangeReport> {
+    let recipe = draft::<T>(comm, &options.problem, options.choice.clone())?.recipe().clone();
+    let mut report = ExchangeReport {
+        ranks: comm.size(),
+        nodes: comm.node_count(),
+        threads: comm.threads(),
+        transport: comm.transport_name(),
+        precision: recipe.precision.name(),
+        reshapes: Vec::new(),
+        sizes: Vec::new(),
+    };
+    for problem in reshapes(&options.problem, &recipe) {
+        for exchange in options.exchanges() {
+            report.reshapes.push(reshape_times::<T>(comm, options, &problem, exchange, None)?);
+        }
+    }
+    let element = 2 * size_of::<T>();
+    for size in SIZES {
+        if size * comm.size() > LONGEST {
+            continue;
+        }
+        let shape = [comm.size(), comm.size(), size / element];
+        let problem = Problem::c2c(shape).axes(&[]).input(LayoutSpec::slabs(0)).output(LayoutSpec::slabs(1));
+        for exchange in options.exchanges() {
+            let what = format!("{} per pair", bytes(size as u64));
+            report.sizes.push(reshape_times::<T>(comm, options, &problem, exchange, Some(what))?);
+        }
+    }
+    Ok(report)
+}
+
+/// The reshapes of a recipe in which something leaves its rank, each as a problem of its own.
+fn reshapes(problem: &Problem, recipe: &Recipe) -> Vec<Problem> {
+    let local = recipe.traffic().into_iter().map(|step| step.local);
+    let steps = recipe.steps.iter().zip(local).filter(|(_, local)| !local);
+    let alone = |(step, _): (&Step, bool)| match step {
+        Step::Reshape { from, to } => Some(
+            problem
+                .clone()
+                .axes(&[])
+                .input(LayoutSpec::boxes(from.boxes().to_vec()).order(from.order()))
+                .output(LayoutSpec::boxes(to.boxes().to_vec()).order(to.order())),
+        ),
+        _ => None,
+    };
+    steps.filter_map(alone).collect()
+}
+
+/// Times one reshape under one exchange. Collective.
+fn reshape_times<T: Real>(
+    comm: &Comm,
+    options: &ExchangeBench,
+    problem: &Problem,
+    exchange: &'static str,
+    what: Option<String>,
+) -> Outcome<ReshapeTimes> {
+    let choice = Choice { exchange: Some(exchange.into()), ..options.choice.clone() };
+    let mut result = ReshapeTimes {
+        what: what.unwrap_or_default(),
+        exchange,
+        bytes_per_pair: 0,
+        bytes_total: 0,
+        bytes_leaving_node: 0,
+        speed: None,
+        note: None,
+    };
+    let draft = match Planner::new(problem).choice(choice).draft::<T>(comm) {
+        Ok(draft) => draft,
+        // Not possible on these nodes, or too little shared memory: the same on every rank.
+        Err(error @ (Error::Choice(_) | Error::Memory { .. })) => {
+            result.note = Some(error.to_string());
+            return Ok(result);
+        }
+        Err(error) => return agree(comm, Err(error.into())),
+    };
+    describe(&mut result, draft.recipe(), comm);
+    let elements = local_volumes(comm, draft.recipe()).iter().sum::<usize>();
+    check_memory(comm, draft.memory().total() + elements * 2 * size_of::<T>())?;
+    let mut plan = draft.build()?;
+    result.note = Some(plan.notes().join("; ")).filter(|notes| !notes.is_empty());
+    let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?)));
+    let (mut input, mut output) = agree_result(comm, arrays)?;
+    let noise = Noise::new(plan.recipe().shape, 1);
+    noise.fill(&mut input);
+
+    plan.forward(&input, &mut output)?;
+    let (layout, batch) = (plan.output_layout(), plan.recipe().batch);
+    let view = View::of_spectrum(&output, plan.output_box(), layout.order(), batch);
+    let distance = comm.sum(&[view.distance(&noise, comm.threads()).0])?[0];
+    if distance != 0.0 {
+        let text = format!("exchange {exchange} delivered wrong data ({})", result.what);
+        return agree(comm, Err(Failure::wrong(text)));
+    }
+    let name = plan.recipe().traffic().into_iter().find(|step| !step.local).map(|step| step.name);
+    let once = timed(comm, || plan.forward(&input, &mut output))?;
+    let repeat = options.repeat.unwrap_or_else(|| (WANTED_SECONDS / once).ceil().clamp(5.0, 500.0) as usize);
+    let (mut seconds, mut alone) = (Vec::with_capacity(repeat), Vec::with_capacity(repeat));
+    for _ in 0..repeat {
+        seconds.push(timed(comm, || plan.forward(&input, &mut output))?);
+        let step = plan.profile().into_iter().find(|step| Some(&step.name) == name.as_ref());
+        alone.push(step.map_or(0.0, |step| step.ms));
+    }
+    let alone = median(&comm.max(&alone)?);
+    let (total, typical) = (result.bytes_total as f64 / 1e9, median(&seconds));
+    result.speed = Some(ExchangeSpeed {
+        times: Times::new(&seconds),
+        exchange_ms: (alone > 0.0).then_some(alone),
+        gb_s_per_rank: total / comm.size() as f64 / typical,
+        gb_s_per_node: total / comm.node_count() as f64 / typical,
+    });
+    Ok(result)
+}
+
+/// Names the reshape and counts its bytes.
+fn describe(result: &mut ReshapeTimes, recipe: &Recipe, comm: &Comm) {
+    let element = (2 * recipe.precision.bytes() * recipe.batch) as u64;
+    let (from, to, nodes) = (recipe.input.boxes(), recipe.output.boxes(), comm.nodes());
+    let mut leaving = vec![0; comm.node_count()];
+    for (source, own) in from.iter().enumerate() {
+        for (target, theirs) in to.iter().enumerate().filter(|&(target, _)| target != source) {
+            let bytes = own.intersect(theirs).volume() as u64 * element;
+            result.bytes_total += bytes;
+            result.bytes_per_pair = result.bytes_per_pair.max(bytes);
+            if nodes[source] != nodes[target] {
+                leaving[nodes[source]] += bytes;
+            }
+        }
+    }
+    result.bytes_leaving_node = leaving.into_iter().max().unwrap_or(0);
+    if result.what.is_empty() {
+        result.what = format!("{} to {}", recipe.input.grid_text(), recipe.output.grid_text());
+    }
+}
+
+impl ExchangeReport {
+    /// Tables of the reshapes and sizes, and the notes.
+    pub fn text(&self) -> String {
+        let mut out = format!(
+            "{} on {} ({}), {} each: bytes received from other ranks, median time\n",
+            plural(self.ranks, "rank"),
+            plural(self.nodes, "node"),
+            self.transport,
+            plural(self.threads, "thread"),
+        );
+        for (title, list) in [("reshapes of the transform", &self.reshapes), ("all to all", &self.sizes)] {
+            if list.is_empty() {
+                continue;
+            }
+            out += &format!("\n{title}\n");
+            out += &columns(
+                &["", "exchange", "per pair", "ms", "exchange ms", "GB/s per rank", "GB/s per node"],
+                &list.iter().map(row).collect::<Vec<_>>(),
+            );
+        }
+        let all = self.sizes.iter().chain(&self.reshapes);
+        let mut notes: Vec<_> =
+            all.filter_map(|result| Some((result.exchange, result.note.as_ref()?))).collect();
+        notes.sort_unstable();
+        notes.dedup();
+        notes.iter().for_each(|(exchange, note)| out += &format!("\nnote: {exchange}: {note}\n"));
+        out
+    }
+
+    /// Bandwidth of a node against the bytes of a pair, with a line for each exchange, as SVG.
+    pub fn svg(&self) -> String {
+        let mut chart = Chart::new(
+            format!("{} ranks on {} nodes ({})", self.ranks, self.nodes, self.transport),
+            "bytes from each rank to each other",
+            "GB/s per node",
+        );
+        let mut names = distinct(self.sizes.iter().map(|result| result.exchange.to_string()));
+        names.sort_unstable();
+        for name in names {
+            let points = self.sizes.iter().filter(|result| result.exchange == name);
+            let point =
+                |result: &ReshapeTimes| Some((result.bytes_per_pair as f64, result.speed?.gb_s_per_node));
+            chart.line(&name, points.filter_map(point).collect());
+        }
+        chart.svg(|size| bytes(size as u64))
+    }
+}
+
+fn row(result: &ReshapeTimes) -> Vec<String> {
+    let ReshapeTimes { what, exchange, bytes_per_pair, speed, .. } = result;
+    let mut row = vec![what.clone(), exchange.to_string(), bytes(*bytes_per_pair)];
+    match speed {
+        Some(speed) => row.extend([
+            digits(speed.times.median_ms),
+            speed.exchange_ms.map_or(String::new(), digits),
+            digits(speed.gb_s_per_rank),
+            digits(speed.gb_s_per_node),
+        ]),
+        None => row.extend(std::iter::repeat_n("-".to_string(), 4)),
+    }
+    row
+}

@@ -1,0 +1,11 @@
+//! Benchmarks on GPUs.
+
+mod cufft;
+mod device;
+mod operator;
+mod timing;
+mod transform;
+
+pub use device::{copy_speed, of_rank};
+pub use operator::operator_bench;
+pub use transform::contest;

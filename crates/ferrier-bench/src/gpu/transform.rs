@@ -1,0 +1,305 @@
+//! The timed part of a contest on a GPU, by events of the GPU.
+
+use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
+use ferrier::cuda::{DeviceArray, Event, Plan};
+use ferrier::{Array, Choice, Comm, Device, Order, Planner, Precision, Real, StepTime};
+use num_complex::Complex;
+
+use super::cufft::{CufftInput, CufftPeer};
+use super::device::of_rank;
+use super::timing;
+use crate::agree::agree_result;
+use crate::contest::{CandidateResult, ContestOptions, ContestResult, join_steps, references};
+use crate::failure::Outcome;
+use crate::noise::Noise;
+use crate::peers::PeerProblem;
+use crate::reference::{References, relative_error};
+use crate::scalars::{scalars_mut, widened};
+use crate::view::View;
+
+/// Shorter transforms are timed several in a row.
+const SHORT_MS: f64 = 1.0;
+/// About the time of all timed repetitions.
+const WANTED_SECONDS: f64 = 0.5;
+
+/// Scalars that codecs encode at a time.
+const CHUNK: usize = 4096;
+
+/// A plan on a GPU with its arrays.
+struct GpuCandidate<T: Real> {
+    plan: Plan<T>,
+    input: DeviceArray<T>,
+    /// The spectrum and the result of the backward transform.
+    apart: Option<[DeviceArray<T>; 2]>,
+    events: [Event; 2],
+}
+
+impl<T: Real> GpuCandidate<T> {
+    fn new(plan: Plan<T>, in_place: bool) -> ferrier::Result<Self> {
+        let (input, apart) = match in_place {
+            true => (plan.make_in_place()?, None),
+            false => (plan.make_input()?, Some([plan.make_output()?, plan.make_input()?])),
+        };
+        let events = [Event::new(plan.gpu())?, Event::new(plan.gpu())?];
+        Ok(GpuCandidate { plan, input, apart, events })
+    }
+
+    fn forward(&mut self) -> ferrier::Result<()> {
+        forward(&mut self.plan, &mut self.input, &mut self.apart)
+    }
+
+    fn backward(&mut self) -> ferrier::Result<()> {
+        backward(&mut self.plan, &mut self.input, &mut self.apart)
+    }
+
+    fn spectrum(&self) -> &DeviceArray<T> {
+        self.apart.as_ref().map_or(&self.input, |[spectrum, _]| spectrum)
+    }
+
+    fn back(&self) -> &DeviceArray<T> {
+        self.apart.as_ref().map_or(&self.input, |[_, back]| back)
+    }
+
+    /// Seconds of one of `count` transforms, on the slowest rank. Collective.
+    fn timed(&mut self, comm: &Comm, count: usize, direction: Direction<T>) -> ferrier::Result<f64> {
+        let GpuCandidate { plan, input, apart, events } = self;
+        let seconds = timing::timed(comm, plan, events, |plan| {
+            (0..count).try_for_each(|_| direction(plan, input, apart))
+        })?;
+        Ok(seconds / count as f64)
+    }
+
+    /// The value of array `b` at an index of the spectrum, if this rank holds it.
+    fn at(&self, order: Order, b: usize, index: [usize; 3]) -> Option<Complex<f64>> {
+        let own = self.plan.output_box();
+        if !own.contains(index) {
+            return None;
+        }
+        let strides = order.strides(own.shape());
+        let offset: usize = (0..3).map(|a| (index[a] - own.lo[a]) * strides[a]).sum();
+        let mut value = [T::default(); 2];
+        self.spectrum().download_part(2 * (b * own.volume() + offset), &mut value).ok()?;
+        Some(widened(Complex::new(value[0], value[1])))
+    }
+}
+
+/// A transform of a candidate's arrays.
+type Direction<T> =
+    fn(&mut Plan<T>, &mut DeviceArray<T>, &mut Option<[DeviceArray<T>; 2]>) -> ferrier::Result<()>;
+
+fn forward<T: Real>(
+    plan: &mut Plan<T>,
+    input: &mut DeviceArray<T>,
+    apart: &mut Option<[DeviceArray<T>; 2]>,
+) -> ferrier::Result<()> {
+    match apart {
+        Some([spectrum, _]) => plan.forward(&*input, spectrum),
+        None => plan.forward_in_place(input),
+    }
+}
+
+fn backward<T: Real>(
+    plan: &mut Plan<T>,
+    input: &mut DeviceArray<T>,
+    apart: &mut Option<[DeviceArray<T>; 2]>,
+) -> ferrier::Result<()> {
+    match apart {
+        Some([spectrum, back]) => plan.backward(&*spectrum, back),
+        None => plan.backward_in_place(input),
+    }
+}
+
+/// Plans, warms up and times one choice on each rank's GPU. Collective.
+///
+/// # Errors
+/// Those of the library, and of cuFFT if it is compared.
+pub fn contest(
+    comm: &Comm,
+    options: &ContestOptions<'_>,
+    choice: &Choice,
+    device: Device,
+) -> Outcome<ContestResult> {
+    match options.peer_problem.precision {
+        Precision::F32 => measure::<f32>(comm, options, choice, device),
+        Precision::F64 => measure::<f64>(comm, options, choice, device),
+    }
+}
+
+fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
+    comm: &Comm,
+    options: &ContestOptions<'_>,
+    choice: &Choice,
+    device: Device,
+) -> Outcome<ContestResult> {
+    let problem = &options.peer_problem;
+    let noise = Noise::new(problem.shape, 1);
+    options.say(comm, "planning".into());
+    let gpu = of_rank(device, comm)?;
+    let draft = Planner::new(&options.problem).choice(choice.clone()).device(&gpu).draft::<T>(comm);
+    let plan = agree_result(comm, draft)?.build()?;
+    let mut candidate = agree_result(comm, GpuCandidate::new(plan, options.in_place))?;
+    let host =
+        if options.in_place { candidate.plan.make_host_in_place() } else { candidate.plan.make_host_input() };
+    let mut host = agree_result(comm, host)?;
+    fill(&mut host, &noise, problem.batch, comm.threads());
+    candidate.input.upload(&host)?;
+    let references = references(comm, options, &host)?;
+    let mut result = warm_up(comm, &mut candidate, &references)?;
+    let mut peer = match comm.rank() {
+        0 if !options.peers.is_empty() => {
+            options.say(comm, "planning cufft".into());
+            // The input of one rank out of place, in C order, is the peer's input too.
+            let c_order = candidate.plan.recipe().input.order() == Order::C;
+            let mut peer = match comm.size() == 1 && !options.in_place && c_order {
+                true => CufftPeer::new(&gpu, problem, CufftInput::Device(&candidate.input))?,
+                false => CufftPeer::new(&gpu, problem, CufftInput::Host(&whole::<T>(problem, &noise)))?,
+            };
+            peer.check(&references)?;
+            Some(peer)
+        }
+        _ => None,
+    };
+    comm.barrier()?;
+    let once = candidate.timed(comm, 1, forward)?;
+    let pair = once + candidate.timed(comm, 1, backward)?;
+    let repeat = options.repeat.unwrap_or_else(|| (WANTED_SECONDS / pair).ceil().clamp(7.0, 60.0) as usize);
+    let several = (SHORT_MS / 1e3 / once).ceil().clamp(1.0, 20.0) as usize;
+    let in_place = several.min(repeatable::<T>(problem.shape));
+    let own = if options.in_place { in_place } else { several };
+    for repetition in 0..repeat {
+        options.say(comm, format!("repetition {} of {repeat}", repetition + 1));
+        // Once untimed, as for the peer.
+        candidate.timed(comm, 1, forward)?;
+        candidate.timed(comm, 1, backward)?;
+        result.forward.push(candidate.timed(comm, own, forward)?);
+        result.backward.push(candidate.timed(comm, own, backward)?);
+        peer.iter_mut().try_for_each(|peer| peer.run([several, in_place]))?;
+        comm.barrier()?;
+    }
+    // From new input: in place, the errors of all repetitions have added up.
+    candidate.input.upload(&host)?;
+    candidate.forward()?;
+    candidate.backward()?;
+    candidate.back().download(&mut host)?;
+    let (distance, norm) = View::of_input(&host, problem.batch).distance(&noise, comm.threads());
+    let sums = comm.sum(&[distance, norm])?;
+    result.error_l2 = if options.whole { (sums[0] / sums[1]).sqrt() } else { f64::NAN };
+    result.steps = steps(comm, &mut candidate)?;
+    Ok(ContestResult {
+        candidates: vec![result],
+        nodes: comm.node_count(),
+        threads: comm.threads(),
+        transport: comm.transport_name().into(),
+        peers: peer.iter().map(CufftPeer::faster).collect(),
+        gpu: Some(gpu.name().into()),
+    })
+}
+
+/// How often a transform can repeat in place before values, which grow by the root of their
+/// number each time, overflow.
+fn repeatable<T: Real>(shape: [usize; 3]) -> usize {
+    let range: f64 = match T::PRECISION {
+        Precision::F32 => 110.0,
+        Precision::F64 => 1000.0,
+    };
+    let growth = 0.5 * shape.iter().map(|&n| (n as f64).log2()).sum::<f64>();
+    (range / growth.max(1.0)).max(1.0) as usize
+}
+
+/// Runs both directions untimed and measures the error of the spectrum. Collective.
+fn warm_up<T: Real>(
+    comm: &Comm,
+    candidate: &mut GpuCandidate<T>,
+    references: &References,
+) -> Outcome<CandidateResult> {
+    candidate.forward()?;
+    candidate.plan.synchronize()?;
+    let order = candidate.plan.output_layout().order();
+    let error_forward = relative_error(Some(comm), references, |b, index| candidate.at(order, b, index))?;
+    candidate.backward()?;
+    let recipe = candidate.plan.recipe();
+    // Each reshape of both directions may lose as much; a halved spectrum has half the norm.
+    let reshapes = recipe.reshapes() as f64;
+    let codec =
+        ferrier::codec::codec::<f64>(recipe.codec()).ok().filter(|_| recipe.codec() != ferrier::codec::RAW);
+    let bound = codec.and_then(|codec| codec.bound(CHUNK));
+    Ok(CandidateResult {
+        memory: comm.max(&[candidate.plan.memory().total() as f64])?[0] as u64,
+        wire: recipe.wire_bytes(),
+        exchange: recipe.exchange().into(),
+        kernel: recipe.kernel().into(),
+        codec: recipe.codec().into(),
+        overlap: recipe.overlap.clone(),
+        error_forward,
+        bounds: bound.map(|bound| [2.0 * reshapes * bound, 4.0 * reshapes * bound]),
+        ..CandidateResult::default()
+    })
+}
+
+/// Each step of a forward transform: the slowest rank's time, all ranks' bytes. Collective.
+fn steps<T: Real>(comm: &Comm, candidate: &mut GpuCandidate<T>) -> Outcome<Vec<StepTime>> {
+    candidate.plan.time_steps()?;
+    let mut own = Vec::new();
+    for _ in 0..3 {
+        candidate.forward()?;
+        own = candidate.plan.profile()?;
+    }
+    Ok(join_steps(comm, &own)?)
+}
+
+/// Fills an array, by all threads if its planes are contiguous.
+fn fill<T: Real>(array: &mut Array<T>, noise: &Noise, batch: usize, threads: usize) {
+    let View { width, lo, hi, strides, array: apart, .. } = View::of_input(array, batch);
+    let (planes, plane) = (hi[0] - lo[0], strides[0] * width);
+    let in_planes = planes > 1 && strides[0] >= strides[1] && strides[1] >= strides[2];
+    if !in_planes || (batch > 1 && apart != planes * strides[0]) {
+        return noise.fill(array);
+    }
+    let scalars = if width == 1 { array.real_mut() } else { scalars_mut(array.complex_mut()) };
+    let mut chunks: Vec<(usize, &mut [T])> = scalars.chunks_mut(plane).enumerate().collect();
+    let share = chunks.len().div_ceil(threads.max(1));
+    std::thread::scope(|scope| {
+        for part in chunks.chunks_mut(share) {
+            scope.spawn(move || {
+                for (number, plane) in part {
+                    let (b, i) = (*number / planes, *number % planes);
+                    for j in 0..hi[1] - lo[1] {
+                        for k in 0..hi[2] - lo[2] {
+                            let value = noise.at(b, [lo[0] + i, lo[1] + j, lo[2] + k]);
+                            let at = (j * strides[1] + k * strides[2]) * width;
+                            plane[at] = T::rounded(value.re);
+                            if width == 2 {
+                                plane[at + 1] = T::rounded(value.im);
+                            }
+                        }
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// The whole input in C order, filled by all cores.
+fn whole<T: Real>(problem: &PeerProblem, noise: &Noise) -> Vec<T> {
+    let [n0, n1, n2] = problem.shape;
+    let width = if problem.real { 1 } else { 2 };
+    let mut scalars = vec![T::default(); problem.batch * n0 * n1 * n2 * width];
+    let mut rows: Vec<(usize, &mut [T])> = scalars.chunks_mut(n1 * n2 * width).enumerate().collect();
+    let share = rows.len().div_ceil(ferrier::machine::cores());
+    std::thread::scope(|scope| {
+        for part in rows.chunks_mut(share) {
+            scope.spawn(move || {
+                for (number, plane) in part {
+                    for (at, value) in plane.chunks_mut(width).enumerate() {
+                        let got = noise.at(*number / n0, [*number % n0, at / n2, at % n2]);
+                        value[0] = T::rounded(got.re);
+                        if let Some(im) = value.get_mut(1) {
+                            *im = T::rounded(got.im);
+                        }
+                    }
+                }
+            });
+        }
+    });
+    scalars
+}

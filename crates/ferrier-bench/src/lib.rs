@@ -1,0 +1,33 @@
+//! Benchmarks of Ferrier, as the command `ferrier` runs them.
+//!
+//! - [`contest`]: transforms, in turn with other libraries ([`peers`]) or with other tiles.
+//! - [`exchange_bench`]: exchanges alone. [`operator_bench`]: operators on the spectrum.
+//! - [`codec_speed`], [`accuracy`]: codecs alone, and errors of transforms with codecs.
+//! - [`charts`]: line charts, histograms and timelines as SVG, traces as JSON.
+//!
+//! Each benchmark takes a plain struct of options and returns a report. A report serialises to
+//! JSON and has a `text` for terminals. Functions that take a [`Comm`](ferrier::Comm) are
+//! collective: every rank calls them with the same options.
+
+pub mod accuracy;
+pub mod agree;
+pub mod charts;
+pub mod codec_speed;
+pub mod contest;
+pub mod exchange_bench;
+pub mod failure;
+#[cfg(feature = "cuda")]
+pub mod gpu;
+pub mod memory;
+pub mod noise;
+pub mod operator_bench;
+pub mod peers;
+pub mod reference;
+pub mod scalars;
+pub mod table;
+pub mod test_function;
+mod threads;
+pub mod tiling;
+pub mod timing;
+pub mod view;
+pub mod wisdom_text;

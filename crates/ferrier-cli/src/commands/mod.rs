@@ -1,0 +1,15 @@
+//! One module for each subcommand, with its arguments.
+
+pub mod accuracy;
+pub mod bench;
+mod choice_text;
+pub mod convolve;
+pub mod info;
+pub mod plan;
+mod shared_output;
+pub mod solve;
+pub mod spectrum;
+mod sphere_box;
+pub mod transform;
+pub mod tune;
+pub mod wisdom;

@@ -1,0 +1,217 @@
+//! `ferrier plan`: the steps of a plan, its messages and its memory.
+
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use clap::Args;
+use ferrier::wisdom::Known;
+use ferrier::{Choice, Comm, Device, MachineSpeeds, Planner, Precision, Problem, Real, Recipe, StepTraffic};
+use ferrier_bench::agree::agree_result;
+use ferrier_bench::table::{bytes, columns, digits, pairs, plural};
+use ferrier_bench::tiling::{is_tiled, overlap_text, with_messages};
+use ferrier_bench::wisdom_text::wisdom_line;
+use serde::Serialize;
+
+use crate::arguments::problem::ProblemArgs;
+use crate::arguments::setup;
+use crate::drafted::Drafted;
+use crate::failure::{Outcome, fail};
+use crate::session::Session;
+use crate::{cuda, print};
+
+/// `ferrier plan`.
+#[derive(Args, Debug)]
+pub struct PlanArgs {
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    /// Wisdom file [default: FERRIER_WISDOM, else the user's file]
+    #[arg(long, value_name = "FILE")]
+    pub wisdom: Option<PathBuf>,
+    /// Write the recipe as JSON, to stdout without FILE
+    #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "-")]
+    pub json: Option<PathBuf>,
+}
+
+/// The report of the command; the keys are part of the contract.
+#[derive(Serialize)]
+struct PlanReport<'a> {
+    shape: &'a [usize],
+    ranks: usize,
+    nodes: usize,
+    in_layout: String,
+    out_layout: String,
+    memory_bytes_per_rank: u64,
+    wire_bytes: u64,
+    /// The most messages from one node to another in a step.
+    messages_per_node_pair: u64,
+    /// The same for each step.
+    messages_between_nodes: &'a [u64],
+    traffic: Vec<StepTraffic>,
+    /// Time of planning without allocation.
+    planning_ms: f64,
+    /// The wisdom that the plan was made from; null if there was none.
+    wisdom: Option<&'a Known>,
+    /// The measured speeds that the planner used; null if it used defaults.
+    speeds: Option<MachineSpeeds>,
+    notes: &'a [String],
+    recipe: &'a Recipe,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input.
+pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
+    let common = &args.problem.common;
+    let prepare = || {
+        let ranks = session.size(common)?;
+        let (problem, _) = setup::problem(&args.problem, ranks)?;
+        Ok((problem, setup::choice(common, &args.problem.shape)?))
+    };
+    let (problem, choice) = session.agree(prepare())?;
+    session.first(|| print::check(args.json.as_deref()))?;
+    let drafted = match Precision::from(args.problem.precision) {
+        Precision::F32 => session
+            .run(common, |comm| draft::<f32>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
+        Precision::F64 => session
+            .run(common, |comm| draft::<f64>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
+    }?;
+    session.first(|| match (drafted.first(), args.json.as_deref()) {
+        (None, _) => fail("no rank returned a result"),
+        (Some(drafted), Some(path)) => {
+            let between = drafted.between_nodes();
+            print::json(path, &assemble(&args.problem, drafted, &between))
+        }
+        (Some(drafted), None) => {
+            let planned = format!("planned in {} ms\n", digits(drafted.planning_ms));
+            print::say(
+                &(text(&args.problem, drafted)
+                    + &planned
+                    + &wisdom_line(drafted.wisdom.as_ref())
+                    + &speeds_line(drafted.speeds)),
+            )
+        }
+    })
+}
+
+/// The measured speeds that the planner used.
+fn speeds_line(speeds: Option<MachineSpeeds>) -> String {
+    speeds.map_or(String::new(), |MachineSpeeds { latency_s, wire_bytes_s, memory_bytes_s, .. }| {
+        format!(
+            "estimated from measured speeds: {} us per message, {} GB/s between ranks, {} GB/s copy\n",
+            digits(latency_s * 1e6),
+            digits(wire_bytes_s / 1e9),
+            digits(memory_bytes_s / 1e9)
+        )
+    })
+}
+
+/// A draft on this rank. Collective.
+fn draft<T: Real>(
+    comm: &Comm,
+    problem: &Problem,
+    choice: &Choice,
+    wisdom: Option<&Path>,
+    device: Device,
+) -> Outcome<Drafted> {
+    if device != Device::Cpu {
+        return cuda::draft::<T>(comm, problem, choice, device);
+    }
+    let planner = Planner::new(problem).choice(with_messages(comm, choice)?);
+    let planner = match wisdom {
+        Some(file) => planner.wisdom(file),
+        None => planner,
+    };
+    let start = Instant::now();
+    let draft = planner.draft::<T>(comm);
+    let draft = agree_result(comm, draft)?;
+    let planning_ms = start.elapsed().as_secs_f64() * 1e3;
+    Ok(Drafted {
+        recipe: draft.recipe().clone(),
+        memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
+        nodes: comm.nodes().to_vec(),
+        notes: draft.notes().to_vec(),
+        wisdom: draft.wisdom().cloned(),
+        speeds: draft.speeds(),
+        planning_ms,
+    })
+}
+
+fn assemble<'a>(args: &'a ProblemArgs, drafted: &'a Drafted, between: &'a [u64]) -> PlanReport<'a> {
+    let recipe = &drafted.recipe;
+    PlanReport {
+        shape: args.shape.lengths(),
+        ranks: drafted.nodes.len(),
+        nodes: drafted.node_count(),
+        in_layout: args.in_layout.to_string(),
+        out_layout: args.out_layout.to_string(),
+        memory_bytes_per_rank: drafted.memory,
+        wire_bytes: recipe.wire_bytes(),
+        messages_per_node_pair: between.iter().copied().max().unwrap_or(0),
+        messages_between_nodes: between,
+        traffic: recipe.traffic(),
+        notes: &drafted.notes,
+        wisdom: drafted.wisdom.as_ref(),
+        speeds: drafted.speeds,
+        planning_ms: drafted.planning_ms,
+        recipe,
+    }
+}
+
+fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
+    let Drafted { recipe, nodes, .. } = drafted;
+    let several = drafted.node_count() > 1;
+    let kind = recipe.kind_text();
+    let batch = if args.batch == 1 { String::new() } else { format!(", batch {}", args.batch) };
+    let codec = match recipe.codec() {
+        ferrier::codec::RAW => String::new(),
+        name => format!(", codec {name} {}", recipe.compress.name()),
+    };
+    let mut out = format!(
+        "{} {kind} {}{batch}{}, {}{}: exchange {}{codec}, kernel {}, {} in, {} out\n",
+        args.shape,
+        recipe.precision.name(),
+        recipe.modes_text(),
+        plural(nodes.len(), "rank"),
+        if several { format!(" on {} nodes", drafted.node_count()) } else { String::new() },
+        recipe.exchange(),
+        recipe.kernel(),
+        args.in_layout,
+        args.out_layout,
+    );
+    if args.shape.ndim() < 3 {
+        let missing = 3 - args.shape.ndim();
+        out += &format!("(steps have three axes: axis 0 of the shape is axis {missing} of the steps)\n");
+    }
+    out += &print::notes(&drafted.notes);
+    let row = |(step, between): (&StepTraffic, &u64)| {
+        let mut row = vec![
+            bytes(step.bytes_max),
+            step.messages_max.to_string(),
+            bytes(step.bytes_total),
+            step.messages_total.to_string(),
+        ];
+        if several {
+            row.push(between.to_string());
+        }
+        if step.local {
+            row.fill(String::new());
+        }
+        row.insert(0, step.name.clone());
+        row
+    };
+    let steps: Vec<_> = recipe.traffic().iter().zip(&drafted.between_nodes()).map(row).collect();
+    out.push('\n');
+    let heads =
+        ["step", "a rank sends, at most", "messages", "all ranks send", "messages", "from node to node"];
+    out += &columns(if several { &heads } else { &heads[..5] }, &steps);
+    out.push('\n');
+    let mut rows = vec![
+        ("between ranks, one forward", bytes(recipe.wire_bytes())),
+        ("memory of a rank, at most", bytes(drafted.memory)),
+    ];
+    if is_tiled(&recipe.overlap) {
+        rows.push(("tiles", overlap_text(&recipe.overlap, args.shape.ndim())));
+    }
+    out + &pairs(&rows)
+}

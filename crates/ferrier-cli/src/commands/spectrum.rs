@@ -1,0 +1,155 @@
+//! `ferrier spectrum`: the power spectrum of a file.
+
+use std::f64::consts::TAU;
+use std::fs::File;
+use std::path::PathBuf;
+
+use clap::Args;
+use ferrier::spectral::{Shell, WaveNumbers, power_spectrum};
+use ferrier::{Choice, Comm, LayoutSpec, Order, Precision, Problem, Real};
+use ferrier_bench::agree::{agree, agree_result, draft};
+use ferrier_bench::charts::chart::Chart;
+use ferrier_bench::memory::{check_memory, local_volumes};
+use ferrier_bench::table::{columns, digits};
+
+use crate::arguments::common::ExecutionArgs;
+use crate::arguments::setup;
+use crate::arguments::shape::UserShape;
+use crate::failure::{Outcome, fail, io_failure};
+use crate::files::npy::Header;
+use crate::files::npy_box::{self, FileBox, io_error};
+use crate::print;
+use crate::session::Session;
+
+/// `ferrier spectrum`.
+#[derive(Args, Debug)]
+pub struct SpectrumArgs {
+    /// The array: .npy, 1 to 3 axes, float32/64 or complex64/128, C or Fortran order
+    #[arg(value_name = "IN.npy")]
+    pub input: PathBuf,
+    /// Length of the box along each axis, such as 1,1,2 [default: 2 pi each, so that wave numbers are integers]
+    #[arg(long, value_name = "L,..", value_delimiter = ',')]
+    pub lengths: Vec<f64>,
+    /// Write the shells as CSV; `-` is stdout, which then has no other output
+    #[arg(long, value_name = "FILE|-")]
+    pub csv: Option<PathBuf>,
+    /// Draw power against wave number
+    #[arg(long, value_name = "FILE")]
+    pub svg: Option<PathBuf>,
+    /// Number of ranks, as threads of this process; under mpiexec the processes are the ranks [default: 1]
+    #[arg(long, value_name = "R")]
+    pub ranks: Option<usize>,
+    #[command(flatten)]
+    pub execution: ExecutionArgs,
+}
+
+/// The spectrum of a file, the same on all ranks.
+struct SpectrumTask<'a> {
+    args: &'a SpectrumArgs,
+    input: File,
+    header: Header,
+    problem: Problem,
+    lengths: [f64; 3],
+    choice: Choice,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input; a file that cannot be read or written.
+pub fn run(args: &SpectrumArgs, session: &Session) -> Outcome {
+    let common = args.execution.common(args.ranks);
+    let task = session.agree(prepare(args, session))?;
+    session.first(|| {
+        print::check(args.csv.as_deref())?;
+        print::check(args.svg.as_deref())
+    })?;
+    let all = match task.header.dtype.precision {
+        Precision::F32 => session.run(&common, |comm| rank::<f32>(comm, &task)),
+        Precision::F64 => session.run(&common, |comm| rank::<f64>(comm, &task)),
+    }?;
+    session.first(|| {
+        let Some(shells) = all.first() else { return fail("no rank returned a result") };
+        if let Some(path) = &args.svg {
+            print::write(path, &svg(args, shells))?;
+        }
+        if let Some(path) = &args.csv {
+            print::write(path, &csv(shells))?;
+        }
+        if print::is_stdout(args.csv.as_deref()) { Ok(()) } else { print::say(&table(shells)) }
+    })
+}
+
+fn prepare<'a>(args: &'a SpectrumArgs, session: &Session) -> Outcome<SpectrumTask<'a>> {
+    let common = args.execution.common(args.ranks);
+    session.size(&common)?;
+    let input = File::open(&args.input).map_err(|error| io_failure("read", &args.input, &error))?;
+    let header = Header::read(&input, &args.input)?;
+    let shape = UserShape::new(&header.shape)?;
+    let mut lengths = [TAU; 3];
+    if !args.lengths.is_empty() {
+        if args.lengths.len() != shape.ndim() {
+            let (got, axes) = (args.lengths.len(), shape.ndim());
+            return fail(format!("--lengths has {got} numbers, but the array ({shape}) has {axes} axes"));
+        }
+        if let Some(length) = args.lengths.iter().find(|&&length| !(length > 0.0 && length.is_finite())) {
+            return fail(format!("--lengths: sides must be positive, got {length}"));
+        }
+        lengths[3 - shape.ndim()..].copy_from_slice(&args.lengths);
+    }
+    let problem = match header.dtype.complex {
+        true => Problem::c2c(shape.shape()),
+        false => Problem::r2c(shape.shape()),
+    };
+    let (slowest, order) = if header.fortran { (2, Order::F) } else { (3 - shape.ndim(), Order::C) };
+    let axes: Vec<usize> = (3 - shape.ndim()..3).collect();
+    let problem = problem
+        .axes(&axes)
+        .input(LayoutSpec::slabs(slowest).order(order))
+        .output(LayoutSpec::unconstrained());
+    Ok(SpectrumTask { args, input, header, problem, lengths, choice: setup::choice(&common, &shape)? })
+}
+
+/// Reads a rank's box, transforms and sums. Collective.
+fn rank<T: Real>(comm: &Comm, task: &SpectrumTask<'_>) -> Outcome<Vec<Shell>> {
+    let draft = draft::<T>(comm, &task.problem, task.choice.clone())?;
+    let elements = local_volumes(comm, draft.recipe()).iter().sum::<usize>();
+    check_memory(comm, draft.memory().total() + elements * 2 * size_of::<T>())?;
+    let mut plan = draft.build()?;
+    let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?)));
+    let (mut field, mut spectrum) = agree_result(comm, arrays)?;
+    let part = FileBox::new(plan.input_layout(), plan.input_box());
+    let read = npy_box::read(&task.input, &task.header, &part, (&mut field).into(), &|_| {});
+    agree(comm, read.map_err(|error| io_error("read", &task.args.input, &error)))?;
+    plan.forward(&field, &mut spectrum)?;
+    let waves = WaveNumbers::new(plan.recipe(), task.lengths)?;
+    Ok(power_spectrum(comm, &plan, &waves, &spectrum)?)
+}
+
+fn csv(shells: &[Shell]) -> String {
+    let row = |shell: &Shell| format!("{},{},{:e},{:e}\n", shell.k, shell.modes, shell.power, shell.mean());
+    shells.iter().map(row).fold("k,modes,power,mean\n".into(), |text, row| text + &row)
+}
+
+fn table(shells: &[Shell]) -> String {
+    let row = |shell: &Shell| {
+        vec![
+            digits(shell.k),
+            shell.modes.to_string(),
+            format!("{:.6e}", shell.power),
+            format!("{:.6e}", shell.mean()),
+        ]
+    };
+    let rows: Vec<Vec<String>> = shells.iter().map(row).collect();
+    columns(&["k", "modes", "power", "per mode"], &rows)
+}
+
+fn svg(args: &SpectrumArgs, shells: &[Shell]) -> String {
+    let name = args.input.file_name().unwrap_or_default().to_string_lossy();
+    let mut chart = Chart::new(format!("{name}: power spectrum"), "wave number", "power in a shell");
+    chart.line("power", shells.iter().map(|shell| (shell.k, shell.power)).collect());
+    // Labels for shells of powers of two: all would not fit.
+    let unit = shells.get(1).map_or(1.0, |shell| shell.k);
+    let named = |k: f64| ((k / unit).round() as usize).is_power_of_two();
+    chart.svg(|k| if named(k) { digits(k) } else { String::new() })
+}

@@ -1,0 +1,51 @@
+//! `ferrier transform`: one file into another.
+
+pub mod args;
+mod rank;
+mod task;
+
+use ferrier::Precision;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use super::shared_output::open_output;
+use crate::failure::Outcome;
+use crate::session::Session;
+use args::TransformArgs;
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input; a file that cannot be read or written. OUT then keeps its contents.
+pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
+    let task = session.agree(task::prepare(args, session))?;
+    let output = open_output(&args.output, &task.head, task.out_bytes(), session)?;
+    let bar = if session.is_first() {
+        let processes = session.launched().map_or(1, |launched| launched.comm().size() as u64);
+        progress_bar((task.in_bytes() + task.out_bytes()) / processes)
+    } else {
+        ProgressBar::hidden()
+    };
+    let done = match task.header.dtype.precision {
+        Precision::F32 => {
+            session.run(&args.common, |comm| rank::run::<f32>(comm, &task, output.file(), &bar))
+        }
+        Precision::F64 => {
+            session.run(&args.common, |comm| rank::run::<f64>(comm, &task, output.file(), &bar))
+        }
+    };
+    bar.finish_and_clear();
+    done?;
+    // All parts are on disk.
+    session.agree(output.commit())
+}
+
+fn progress_bar(bytes: u64) -> ProgressBar {
+    // indicatif draws nothing where stderr is not a terminal.
+    let bar = ProgressBar::new(bytes);
+    if let Ok(style) =
+        ProgressStyle::with_template("{msg:12} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
+    {
+        bar.set_style(style);
+    }
+    bar
+}

@@ -1,0 +1,357 @@
+//! `ferrier tune`: search for the fastest choice and store it as wisdom.
+
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use ferrier::tune::{self, Limits, METHODS, Options, Progress, Trial, Verdict};
+use ferrier::wisdom::{Entry, Wisdom};
+use ferrier::{Choice, Comm, LayoutSpec, Planner, Precision, Problem, Real};
+use ferrier_bench::charts::spread::Spread;
+use ferrier_bench::memory::{check_memory, local_volumes};
+use ferrier_bench::table::{columns, digits, left_columns, pairs};
+use ferrier_bench::tiling::with_messages;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+
+use super::choice_text::choice_text;
+use crate::arguments::duration::duration;
+use crate::arguments::help::table;
+use crate::arguments::problem::ProblemArgs;
+use crate::arguments::setup;
+use crate::failure::{Failure, Outcome, fail};
+use crate::print;
+use crate::session::Session;
+
+/// The effort of a search.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum EffortName {
+    /// Some seconds, at most 60 trials.
+    Measure,
+    /// A minute, or what --budget says.
+    Patient,
+}
+
+/// `ferrier tune`.
+#[derive(Args, Debug)]
+pub struct TuneArgs {
+    #[command(flatten)]
+    pub problem: ProblemArgs,
+    /// Tune calls that apply an operator between a forward and a backward transform, as in
+    /// `bench --apply`
+    #[arg(long)]
+    pub apply: bool,
+    /// Effort of the search
+    #[arg(long, value_enum, default_value_t = EffortName::Measure)]
+    pub effort: EffortName,
+    /// Time of the search, such as 60s, 5m or 500ms [default: 10s, patient: 60s]
+    #[arg(long, value_name = "TIME", value_parser = duration)]
+    pub budget: Option<Duration>,
+    /// The most choices to run [default: 60; patient: no limit]
+    #[arg(long, value_name = "N")]
+    pub trials: Option<usize>,
+    #[arg(long, value_name = "NAME", default_value = METHODS[0].name, help = table("How to search", METHODS.iter().map(|m| (m.name, m.summary))))]
+    pub method: String,
+    /// Wisdom file to store the result in [default: FERRIER_WISDOM, else the user's file]
+    #[arg(long, value_name = "FILE")]
+    pub wisdom: Option<PathBuf>,
+    /// List all tried choices and their verdicts
+    #[arg(long)]
+    pub explain: bool,
+    /// Instead of searching, run N random choices and print a histogram of their times
+    #[arg(long, value_name = "N", conflicts_with_all = ["method", "trials", "cross"])]
+    pub random: Option<usize>,
+    /// Draw the histogram of --random
+    #[arg(long, value_name = "FILE", requires = "random")]
+    pub svg: Option<PathBuf>,
+    /// Compare with the entries of this wisdom file for the problem, from any machine
+    #[arg(long, value_name = "FILE")]
+    pub cross: Option<PathBuf>,
+    /// Seed of random searches
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// Write the result as JSON; `-` is stdout, which then has no other output
+    #[arg(long, value_name = "FILE|-")]
+    pub json: Option<PathBuf>,
+}
+
+/// An entry of another wisdom file for the problem.
+#[derive(Debug, Serialize)]
+struct Cross {
+    cpu: String,
+    transport: String,
+    choice: Choice,
+    /// Times of the own and the other choice, run in turn here; null if the other cannot run here.
+    own_ms: Option<f64>,
+    their_ms: Option<f64>,
+}
+
+/// The report of the command; the keys are part of the contract.
+#[derive(Serialize)]
+struct TuneReport<'a> {
+    default_ms: f64,
+    best_ms: f64,
+    speed_up: f64,
+    trials: usize,
+    seconds: f64,
+    method: &'a str,
+    choice: &'a Choice,
+    wisdom: Option<&'a Path>,
+    tried: &'a [Trial],
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cross: Vec<Cross>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    random: Option<&'a Spread>,
+}
+
+/// The search, the same on all ranks.
+struct TuneTask<'a> {
+    problem: &'a Problem,
+    choice: &'a Choice,
+    options: Options,
+    /// The wisdom file; `None`: the user's.
+    wisdom: Option<&'a Path>,
+    store: bool,
+    foreign: Option<&'a Wisdom>,
+    bar: &'a ProgressBar,
+}
+
+/// The result, on rank 0.
+struct Done {
+    outcome: tune::Outcome,
+    /// The wisdom file that was written, or the error.
+    written: Result<Option<PathBuf>, ferrier::Error>,
+    foreign: Vec<Entry>,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Bad input; a file that cannot be written to.
+pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
+    let common = &args.problem.common;
+    let prepare = || {
+        setup::cpu_only(common, "tuning")?;
+        let (mut problem, _) = setup::problem(&args.problem, session.size(common)?)?;
+        if args.apply {
+            problem = problem.output(LayoutSpec::unconstrained()).operators(true);
+            problem.check()?;
+        }
+        let foreign = args.cross.as_deref().map(read_foreign).transpose()?;
+        Ok((problem, setup::choice(common, &args.problem.shape)?, options(args)?, foreign))
+    };
+    let (problem, choice, options, foreign) = session.agree(prepare())?;
+    session.first(|| {
+        print::check(args.json.as_deref())?;
+        print::check(args.svg.as_deref())
+    })?;
+    let bar = progress_bar();
+    let task = TuneTask {
+        problem: &problem,
+        choice: &choice,
+        options,
+        wisdom: args.wisdom.as_deref(),
+        store: args.random.is_none(),
+        foreign: foreign.as_ref(),
+        bar: &bar,
+    };
+    let done = match Precision::from(args.problem.precision) {
+        Precision::F32 => session.run(common, |comm| work::<f32>(comm, &task)),
+        Precision::F64 => session.run(common, |comm| work::<f64>(comm, &task)),
+    };
+    bar.finish_and_clear();
+    let done = done?.into_iter().flatten().next();
+    session.first(|| done.map_or_else(|| fail("no rank returned a result"), |done| print_result(args, done)))
+}
+
+fn options(args: &TuneArgs) -> Outcome<Options> {
+    tune::find(&args.method)?;
+    let patient = args.effort == EffortName::Patient;
+    let seconds = args.budget.map_or(if patient { 60.0 } else { 10.0 }, |time| time.as_secs_f64());
+    let trials = args.trials.unwrap_or(if patient { usize::MAX } else { 60 });
+    if trials == 0 || args.random == Some(0) {
+        return fail("at least 1 choice must be tried, got 0");
+    }
+    let limits = Limits { seconds, trials, ..Limits::default() };
+    let mut options = Options::default().method(&args.method).limits(limits).seed(args.seed);
+    if let Some(count) = args.random {
+        options.method = "random".into();
+        // All choices are timed completely; the default is not one of the N.
+        options.limits.patience = f64::INFINITY;
+        options.limits.trials = count.saturating_add(1);
+        options.limits.seconds = args.budget.map_or(f64::INFINITY, |time| time.as_secs_f64());
+    }
+    Ok(options)
+}
+
+fn read_foreign(path: &Path) -> Outcome<Wisdom> {
+    if !path.exists() {
+        return fail(format!("--cross {}: there is no such file", path.display()));
+    }
+    Ok(Wisdom::read(path)?)
+}
+
+/// A bar on a terminal, nothing elsewhere. Without a ticking thread, which would disturb the
+/// timings.
+fn progress_bar() -> ProgressBar {
+    if !std::io::stderr().is_terminal() {
+        return ProgressBar::hidden();
+    }
+    let bar = ProgressBar::new(1000);
+    if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
+        bar.set_style(style);
+    }
+    bar
+}
+
+/// Tunes and stores the result. Collective.
+fn work<T: Real>(comm: &Comm, task: &TuneTask<'_>) -> Outcome<Option<Done>> {
+    let choice = with_messages(comm, task.choice)?;
+    let draft = Planner::new(task.problem).choice(choice.clone()).without_wisdom().draft::<T>(comm)?;
+    let recipe = draft.recipe();
+    let scalars = local_volumes(comm, recipe).iter().sum::<usize>() * 2 * recipe.batch;
+    // Two plans exist at a time.
+    check_memory(comm, 2 * draft.memory().total() + scalars * size_of::<T>())?;
+    drop(draft);
+    let mut options = task.options.clone();
+    let mut foreign = Vec::new();
+    if let Some(wisdom) = task.foreign {
+        let (problem, _) = ferrier::wisdom::keys::<T>(comm, task.problem, &choice)?;
+        foreign = wisdom.entries().filter(|entry| entry.problem == problem).cloned().collect();
+        options.rivals = foreign.iter().map(|entry: &Entry| entry.choice.clone()).collect();
+    }
+    let limits = options.limits;
+    let mut watch = |progress: &Progress<'_>| {
+        let done = (progress.seconds / limits.seconds).max(progress.trials as f64 / limits.trials as f64);
+        task.bar.set_position((1000.0 * done.min(1.0)) as u64);
+        task.bar.set_message(format!(
+            "{} tried in {:.0} s, best {} ms ({})",
+            progress.trials,
+            progress.seconds,
+            digits(progress.best.seconds * 1e3),
+            progress.best.text
+        ));
+    };
+    let outcome = tune::tune::<T>(comm, task.problem, &choice, &options, &mut watch)?;
+    let written = match task.store {
+        true => ferrier::wisdom::learn::<T>(comm, task.problem, &choice, &outcome, task.wisdom),
+        false => Ok(None),
+    };
+    Ok((comm.rank() == 0).then_some(Done { outcome, written, foreign }))
+}
+
+/// Prints and writes the result.
+fn print_result(args: &TuneArgs, done: Done) -> Outcome {
+    let Done { outcome, written, foreign } = done;
+    let spread = args.random.map(|_| Spread::new(&outcome));
+    let written = written.unwrap_or_else(|error| {
+        print::complain(&Failure::new(format!("warning: {error}; the result is not stored")));
+        None
+    });
+    let cross = foreign.into_iter().zip(&outcome.rivals).map(|(entry, times)| Cross {
+        cpu: entry.machine.cpu,
+        transport: entry.machine.transport,
+        choice: entry.choice,
+        own_ms: times.map(|times| times[0]),
+        their_ms: times.map(|times| times[1]),
+    });
+    let cross: Vec<Cross> = cross.collect();
+    if let (Some(path), Some(spread)) = (&args.svg, &spread) {
+        print::write(path, &spread.svg(&args.problem.shape.to_string()))?;
+    }
+    let said = text(args, &outcome, written.as_deref(), &cross, spread.as_ref());
+    let report = TuneReport {
+        default_ms: outcome.default_ms,
+        best_ms: outcome.best_ms,
+        speed_up: outcome.speed_up(),
+        trials: outcome.measured,
+        seconds: outcome.seconds,
+        method: &outcome.method,
+        choice: &outcome.choice,
+        wisdom: written.as_deref(),
+        tried: &outcome.trials,
+        cross,
+        random: spread.as_ref(),
+    };
+    print::report(args.json.as_deref(), &report, &said)
+}
+
+fn text(
+    args: &TuneArgs,
+    outcome: &tune::Outcome,
+    written: Option<&Path>,
+    cross: &[Cross],
+    spread: Option<&Spread>,
+) -> String {
+    let mut out = String::new();
+    if args.explain {
+        out += &explained(outcome);
+        out.push('\n');
+    }
+    if let Some(spread) = spread {
+        return out + &spread.text();
+    }
+    out += &columns(
+        &["", "ms", "speed-up"],
+        &[
+            vec!["default".into(), digits(outcome.default_ms), digits(1.0)],
+            vec!["best".into(), digits(outcome.best_ms), digits(outcome.speed_up())],
+        ],
+    );
+    out.push('\n');
+    let mut rows = vec![
+        ("trials", format!("{} ({})", outcome.measured, outcome.method)),
+        ("seconds", digits(outcome.seconds)),
+        ("choice", choice_text(&outcome.choice)),
+    ];
+    if let Some(path) = written {
+        rows.push(("stored in", path.display().to_string()));
+    }
+    out += &pairs(&rows);
+    if args.cross.is_some() {
+        out.push('\n');
+        out += &crossed(cross);
+    }
+    out
+}
+
+/// The tried choices, fastest first, and their verdicts.
+fn explained(outcome: &tune::Outcome) -> String {
+    let mut trials: Vec<_> = outcome.trials.iter().collect();
+    trials.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
+    let rows: Vec<_> = trials
+        .into_iter()
+        .map(|trial| {
+            let ms = if trial.seconds.is_finite() { digits(trial.seconds * 1e3) } else { "-".into() };
+            vec![trial.text.clone(), ms, verdict(&trial.verdict)]
+        })
+        .collect();
+    left_columns(&["tried", "ms", "verdict"], &rows)
+}
+
+fn verdict(verdict: &Verdict) -> String {
+    match verdict {
+        Verdict::Default => "the default, where the search starts".into(),
+        Verdict::Improved => "the best so far when it ran".into(),
+        Verdict::Slower => "not faster than the best so far".into(),
+        Verdict::Stopped => "stopped: far slower than the best so far".into(),
+        Verdict::Unconfirmed => "not faster when run in turn with the best".into(),
+        Verdict::Infeasible(reason) => format!("not run: {reason}"),
+    }
+}
+
+fn crossed(cross: &[Cross]) -> String {
+    if cross.is_empty() {
+        return "the other file has no entry for this problem\n".into();
+    }
+    let row = |cross: &Cross| {
+        let who = format!("{} ({})", cross.cpu, cross.transport);
+        match (cross.own_ms, cross.their_ms) {
+            (Some(own), Some(theirs)) => vec![who, digits(theirs), digits(own), digits(theirs / own)],
+            _ => vec![who, "cannot run here".into(), String::new(), String::new()],
+        }
+    };
+    let rows: Vec<_> = cross.iter().map(row).collect();
+    columns(&["wisdom of", "its choice, ms", "own choice, ms", "ratio"], &rows)
+}

@@ -1,0 +1,98 @@
+//! Commands on GPUs.
+
+use ferrier::cuda::{self, CudaPlanner};
+use ferrier::{Choice, Comm, Device, Planner, Problem, Real};
+use ferrier_bench::agree::agree_result;
+use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
+use ferrier_bench::gpu;
+use ferrier_bench::table::bytes;
+
+use crate::arguments::common::CommonArgs;
+use crate::drafted::Drafted;
+use crate::failure::{Outcome, fail};
+use crate::session::Session;
+
+pub use ferrier::cuda::CudaInfo as Info;
+pub use ferrier_bench::gpu::operator_bench;
+
+/// The GPUs and libraries of this machine.
+pub fn info() -> Option<Info> {
+    Some(cuda::info())
+}
+
+/// The same on one line.
+pub fn text(info: &Info) -> String {
+    if let Some(missing) = &info.missing {
+        // Only the first missing library; the JSON has all of them.
+        return missing.split("; no CUDA").next().unwrap_or_default().into();
+    }
+    let version = |version: &Option<String>| version.clone().unwrap_or("unknown".into());
+    let gpus: Vec<String> = info
+        .gpus
+        .iter()
+        .map(|gpu| {
+            format!(
+                "{} (GPU {}, {}, capability {}, {} multiprocessors)",
+                gpu.name,
+                gpu.index,
+                bytes(gpu.memory_bytes as u64),
+                gpu.capability,
+                gpu.multiprocessors
+            )
+        })
+        .collect();
+    let gpus = if gpus.is_empty() { "no GPU".into() } else { gpus.join(", ") };
+    format!(
+        "{gpus}; driver for CUDA {}, cuFFT {}, NVRTC {}",
+        version(&info.driver),
+        version(&info.cufft),
+        version(&info.nvrtc)
+    )
+}
+
+/// A planner for this rank's GPU. Collective.
+///
+/// # Errors
+/// There is no GPU, or a library of CUDA is missing.
+pub fn planner(problem: &Problem, choice: &Choice, device: Device, comm: &Comm) -> Outcome<CudaPlanner> {
+    Ok(Planner::new(problem).choice(choice.clone()).device(&gpu::of_rank(device, comm)?))
+}
+
+/// `ferrier plan`: a draft on this rank's GPU. Collective.
+///
+/// # Errors
+/// Those of the library.
+pub fn draft<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, device: Device) -> Outcome<Drafted> {
+    let start = std::time::Instant::now();
+    let draft = agree_result(comm, planner(problem, choice, device, comm)?.draft::<T>(comm))?;
+    Ok(Drafted {
+        recipe: draft.recipe().clone(),
+        memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
+        nodes: comm.nodes().to_vec(),
+        notes: vec![format!("memory is that of {:?}", draft.gpu())],
+        wisdom: None,
+        speeds: None,
+        planning_ms: start.elapsed().as_secs_f64() * 1e3,
+    })
+}
+
+/// `ferrier bench`: the measurements, and the GPU's copy speed: the better of before and after.
+///
+/// # Errors
+/// Those of the library; options that are for the CPU.
+pub fn contest(
+    common: &CommonArgs,
+    options: &ContestOptions<'_>,
+    comparison: &Comparison,
+    device: Device,
+    session: &Session,
+) -> Outcome<(Vec<ContestResult>, f64)> {
+    let Comparison::One(choice) = comparison else {
+        return fail(format!("--device {device}: sweeps and variants are for the CPU"));
+    };
+    let copy = || session.run(common, |comm| gpu::copy_speed(comm, device));
+    let before = copy()?;
+    let results = session.run(common, |comm| gpu::contest(comm, options, choice, device))?;
+    let best = before.into_iter().chain(copy()?).fold(0.0, f64::max);
+    Ok((results, best))
+}

@@ -1,0 +1,288 @@
+//! Files that appear complete or not at all.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use super::{pending, signals};
+use crate::failure::{Failure, Outcome, fail, io_failure, io_text};
+
+/// A file that gets its name in [`commit`](Output::commit) and is gone
+/// otherwise, whatever ends the process. One at a time.
+#[derive(Debug)]
+pub struct Output {
+    file: Temporary,
+    target: PathBuf,
+}
+
+/// An unfinished file. The process that made it names or removes it.
+#[derive(Debug)]
+enum Temporary {
+    Nameless(File),
+    Hidden(NamedTempFile),
+    Joined(File),
+}
+
+/// When a file gets a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Naming {
+    /// In the end, where the file system can do that.
+    Late,
+    /// At once, a hidden one beside the target: other machines find it by that.
+    Early,
+}
+
+impl Output {
+    /// Opens a file that shall become `path`.
+    ///
+    /// # Errors
+    /// The folder does not exist or cannot be written to; `path` is there but
+    /// is no regular file, or one that may not be written.
+    pub fn create(path: &Path, naming: Naming) -> Outcome<Self> {
+        let target = resolve(path);
+        let mode = mode_of(path, &target)?;
+        if target.file_name().is_none() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
+            return fail(format!("cannot write {}: it is the name of a folder", path.display()));
+        }
+        let folder = folder_of(&target);
+        if !folder.is_dir() {
+            return fail(format!("cannot write {}: there is no folder {}", path.display(), folder.display()));
+        }
+        pending::sweep(folder);
+        let file = make(folder, mode.unwrap_or(0o666), naming).map_err(|error| {
+            // tempfile adds its own file's name to the message; the user knows the folder.
+            let cause = error.raw_os_error().map(io::Error::from_raw_os_error);
+            Failure::new(format!(
+                "cannot write {}: no file can be made in {}: {}",
+                path.display(),
+                folder.display(),
+                io_text(&cause.unwrap_or(error))
+            ))
+        })?;
+        let output = Output { file, target };
+        if let Some(mode) = mode {
+            // The umask has cut what the old file allowed. Best effort: a file
+            // with narrower permissions is still a right file.
+            let _ = output.file().set_permissions(Permissions::from_mode(mode));
+        }
+        Ok(output)
+    }
+
+    /// What another process needs to open this file too.
+    ///
+    /// # Errors
+    /// The system does not say what the file is.
+    pub fn invitation(&self) -> Outcome<Vec<u8>> {
+        let (path, [device, number]) = match &self.file {
+            Temporary::Hidden(temp) => (temp.path().to_path_buf(), [0; 2]),
+            Temporary::Nameless(file) | Temporary::Joined(file) => {
+                pending::place(file).map_err(|error| io_failure("write", &self.target, &error))?
+            }
+        };
+        Ok([format!("{device} {number} ").as_bytes(), path.as_os_str().as_bytes()].concat())
+    }
+
+    /// Opens the file that another process has made to become `path`.
+    /// Committing it does nothing: that is the other's to do.
+    ///
+    /// # Errors
+    /// It is not there, or may not be written.
+    pub fn join(invitation: &[u8], path: &Path) -> Outcome<Self> {
+        let mut words = invitation.splitn(3, |&byte| byte == b' ');
+        let mut number = || std::str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
+        let identity = [number().unwrap_or(0), number().unwrap_or(0)];
+        let place = Path::new(OsStr::from_bytes(words.next().unwrap_or_default()));
+        let hidden = identity == [0; 2];
+        let opened = OpenOptions::new().write(true).open(place).and_then(|file| {
+            // A process of this number need not be the one that was meant: containers count for themselves.
+            let meant = hidden || pending::identity(&file)? == identity;
+            if meant { Ok(file) } else { Err(io::Error::other("it is another file")) }
+        });
+        let file = opened.map_err(|error| {
+            Failure::new(format!(
+                "cannot write {}: {}, which the first process has made, cannot be opened (is its folder on a file \
+                 system that all hosts share?): {}",
+                path.display(),
+                place.display(),
+                io_text(&error)
+            ))
+        })?;
+        if hidden {
+            signals::share(place);
+        }
+        Ok(Output { file: Temporary::Joined(file), target: path.into() })
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        match &self.file {
+            Temporary::Hidden(temp) => temp.as_file(),
+            Temporary::Nameless(file) | Temporary::Joined(file) => file,
+        }
+    }
+
+    /// Takes `bytes` of disk now, so that a full one is found before the work
+    /// is done and not after it.
+    ///
+    /// # Errors
+    /// The disk is full, or such a file is not allowed.
+    pub fn reserve(&self, bytes: u64) -> Outcome {
+        let no_room = |error: io::Error| {
+            Failure::new(format!(
+                "cannot write {}: no room for {bytes} bytes: {}",
+                self.target.display(),
+                io_text(&error)
+            ))
+        };
+        let Ok(length) = libc::off_t::try_from(bytes) else {
+            return Err(no_room(io::ErrorKind::FileTooLarge.into()));
+        };
+        // Sets the length too: what is not written later would read as zeros.
+        self.file().set_len(bytes).map_err(no_room)?;
+        #[cfg(target_os = "linux")]
+        loop {
+            // SAFETY: a plain call on an open descriptor.
+            let status = unsafe { libc::fallocate(self.file().as_raw_fd(), 0, 0, length) };
+            let error = io::Error::last_os_error();
+            match error.raw_os_error() {
+                _ if status == 0 => break,
+                Some(libc::EINTR) => continue,
+                // A file system that cannot promise: the writes will tell.
+                Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => break,
+                _ => return Err(no_room(error)),
+            }
+        }
+        #[cfg(not(target_os = "linux"))]
+        let _ = length;
+        Ok(())
+    }
+
+    /// Gives the file its name, once its contents are on disk.
+    ///
+    /// # Errors
+    /// The disk refuses; the target is then as it was.
+    pub fn commit(self) -> Outcome {
+        let Output { file, target } = self;
+        let named = match file {
+            Temporary::Joined(_) => {
+                signals::forget();
+                return Ok(());
+            }
+            Temporary::Hidden(temp) => {
+                temp.as_file().sync_all().and_then(|()| temp.persist(&target).map(drop).map_err(|e| e.error))
+            }
+            Temporary::Nameless(file) => file.sync_all().and_then(|()| name(&file, &target)),
+        };
+        signals::forget();
+        named.map_err(|error| io_failure("write", &target, &error))?;
+        // The name itself reaches the disk with the folder; best effort,
+        // since some file systems cannot sync a folder.
+        let _ = File::open(folder_of(&target)).and_then(|folder| folder.sync_all());
+        Ok(())
+    }
+}
+
+/// The permissions of what is there; `None` where nothing is.
+fn mode_of(path: &Path, target: &Path) -> Outcome<Option<u32>> {
+    match fs::metadata(target) {
+        Ok(there) if there.is_dir() => fail(format!("cannot write {}: it is a folder", path.display())),
+        Ok(there) if !there.is_file() => {
+            fail(format!("cannot write {}: it is not a regular file", path.display()))
+        }
+        Ok(there) => {
+            // Renaming over a file needs no leave of the file; ask for it all the same.
+            let opened = OpenOptions::new().write(true).open(target);
+            opened.map_err(|error| io_failure("write", path, &error))?;
+            Ok(Some(there.permissions().mode() & 0o777))
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(io_failure("write", path, &error)),
+    }
+}
+
+fn folder_of(target: &Path) -> &Path {
+    match target.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    }
+}
+
+/// A file in `folder`, locked. The mode is cut by the umask.
+fn make(folder: &Path, mode: u32, naming: Naming) -> io::Result<Temporary> {
+    if naming == Naming::Late
+        && let Some(file) = pending::nameless(folder, mode)?
+    {
+        pending::lock(&file);
+        return Ok(Temporary::Nameless(file));
+    }
+    loop {
+        let make = || pending::named().permissions(Permissions::from_mode(mode)).tempfile_in(folder);
+        let temp = signals::guarded(make, |temp| temp.path())?;
+        // Another process may have taken it for one that was left behind.
+        if pending::lock(temp.as_file()) && temp.path().exists() {
+            return Ok(Temporary::Hidden(temp));
+        }
+        signals::forget();
+    }
+}
+
+/// Gives a nameless file the target's name, in place of what has it.
+fn name(file: &File, target: &Path) -> io::Result<()> {
+    match pending::link(file, target) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        outcome => return outcome,
+    }
+    // Only a file with a name can take another's place.
+    let link = || pending::named().make_in(folder_of(target), |name| pending::link(file, name));
+    let linked = signals::guarded(link, |linked| linked.path())?;
+    linked.persist(target).map(drop).map_err(|error| error.error)
+}
+
+/// Could [`write_text`] write there? Asked before long work, not after it.
+///
+/// # Errors
+/// Those of [`write_text`].
+pub fn check_text(path: &Path) -> Outcome {
+    if is_special(path) { Ok(()) } else { Output::create(path, Naming::Late).map(|_| ()) }
+}
+
+/// A device or a pipe: to be written to, not to be replaced.
+fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
+}
+
+/// Writes `text` to `path`: whole or not at all where that is a file,
+/// straight where it is a device or a pipe.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write_text(path: &Path, text: &str) -> Outcome {
+    use std::io::Write;
+    if is_special(path) {
+        return fs::write(path, text).map_err(|error| io_failure("write", path, &error));
+    }
+    let output = Output::create(path, Naming::Late)?;
+    let mut file = output.file();
+    file.write_all(text.as_bytes()).map_err(|error| io_failure("write", path, &error))?;
+    output.commit()
+}
+
+/// The file behind a chain of symbolic links, so that a rename replaces the
+/// file and not the link.
+fn resolve(path: &Path) -> PathBuf {
+    let mut path = path.to_path_buf();
+    for _ in 0..40 {
+        match fs::read_link(&path) {
+            Ok(next) if next.is_absolute() => path = next,
+            Ok(next) => path = path.parent().unwrap_or(Path::new("")).join(next),
+            Err(_) => break,
+        }
+    }
+    path
+}

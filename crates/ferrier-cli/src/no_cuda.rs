@@ -1,0 +1,63 @@
+//! Commands on GPUs, in a build without CUDA: all fail.
+
+use ferrier::{Choice, Comm, Device, Problem};
+use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
+use ferrier_bench::operator_bench::{OperatorBench, OperatorReport};
+use serde::Serialize;
+
+use crate::arguments::common::CommonArgs;
+use crate::drafted::Drafted;
+use crate::failure::{Outcome, fail};
+use crate::session::Session;
+
+/// Stands for the information about CUDA.
+#[derive(Debug, Serialize)]
+pub struct Info {}
+
+/// `None`.
+pub fn info() -> Option<Info> {
+    None
+}
+
+/// Empty.
+pub fn text(_: &Info) -> String {
+    String::new()
+}
+
+/// Fails.
+///
+/// # Errors
+/// Always.
+pub fn contest(
+    _: &CommonArgs,
+    _: &ContestOptions<'_>,
+    _: &Comparison,
+    device: Device,
+    _: &Session,
+) -> Outcome<(Vec<ContestResult>, f64)> {
+    refuse(device)
+}
+
+/// Fails.
+///
+/// # Errors
+/// Always.
+pub fn draft<T>(_: &Comm, _: &Problem, _: &Choice, device: Device) -> Outcome<Drafted> {
+    refuse(device)
+}
+
+/// Fails.
+///
+/// # Errors
+/// Always.
+pub fn operator_bench(_: &Comm, bench: &OperatorBench) -> Outcome<OperatorReport> {
+    refuse(bench.device)
+}
+
+/// Fails.
+///
+/// # Errors
+/// Always.
+pub fn refuse<T>(device: Device) -> Outcome<T> {
+    fail(format!("--device {device}: this program was built without the feature `cuda`"))
+}

@@ -1,0 +1,78 @@
+//! Output on stdout, on stderr and as JSON.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::failure::{Failure, Outcome, io_text};
+use crate::files::output;
+
+/// Prints to stdout. A closed pipe (`| head -1`) is not a failure.
+///
+/// # Errors
+/// stdout cannot be written for another reason, such as a full disk.
+pub fn say(text: &str) -> Outcome {
+    let mut stdout = io::stdout().lock();
+    let newline = if text.ends_with('\n') { "" } else { "\n" };
+    let written = stdout
+        .write_all(text.as_bytes())
+        .and_then(|()| stdout.write_all(newline.as_bytes()))
+        .and_then(|()| stdout.flush());
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format!("cannot write to stdout: {}", io_text(&error))))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Prints a failure to stderr, on one line.
+pub fn complain(failure: &Failure) {
+    let _ = writeln!(io::stderr().lock(), "ferrier: {}", failure.line());
+}
+
+/// Is this `-`, which means stdout?
+pub fn is_stdout(path: Option<&Path>) -> bool {
+    path.is_some_and(|path| path.as_os_str() == "-")
+}
+
+/// Checks that a file can be written; `-` is stdout. Called before long work.
+///
+/// # Errors
+/// It cannot be written.
+pub fn check(path: Option<&Path>) -> Outcome {
+    path.filter(|path| path.as_os_str() != "-").map_or(Ok(()), output::check_text)
+}
+
+/// Writes text to a file, or to stdout if the path is `-`.
+///
+/// # Errors
+/// It cannot be written; a file then keeps its contents.
+pub fn write(path: &Path, text: &str) -> Outcome {
+    if is_stdout(Some(path)) { say(text) } else { output::write_text(path, text) }
+}
+
+/// Writes `value` as JSON to a file, or to stdout if the path is `-`.
+///
+/// # Errors
+/// As [`write`].
+pub fn json(path: &Path, value: &impl Serialize) -> Outcome {
+    let text = serde_json::to_string_pretty(value)
+        .map_err(|error| Failure::new(format!("cannot write JSON: {error}")))?;
+    write(path, &(text + "\n"))
+}
+
+/// Writes a report as JSON if a path is given, and prints its text unless the JSON is on stdout.
+///
+/// # Errors
+/// As [`write`].
+pub fn report(path: Option<&Path>, report: &impl Serialize, text: &str) -> Outcome {
+    path.map_or(Ok(()), |path| json(path, report))?;
+    if is_stdout(path) { Ok(()) } else { say(text) }
+}
+
+/// The notes of a plan, one on each line.
+pub fn notes(notes: &[String]) -> String {
+    notes.iter().map(|note| format!("note: {note}\n")).collect()
+}

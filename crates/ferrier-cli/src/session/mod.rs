@@ -1,0 +1,230 @@
+//! The ranks of a run: threads of this process, or the processes of an MPI launch. Also which
+//! process prints, and how errors end a run.
+//!
+//! Under MPI a failure is either *agreed* (every rank has the same one: the first prints it and
+//! all exit) or one rank's own, while others may be waiting for it: that rank prints it and
+//! aborts the job.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::process::ExitCode;
+
+use ferrier::Comm;
+use ferrier_bench::agree::{agree, agree_on};
+
+use crate::arguments::common::CommonArgs;
+use crate::arguments::setup;
+use crate::failure::{Failure, Outcome, fail};
+use crate::files::signals;
+use crate::print;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+pub mod launched;
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
+#[path = "no_launch.rs"]
+pub mod launched;
+
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+pub mod mpi_info;
+#[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
+#[path = "no_mpi_info.rs"]
+pub mod mpi_info;
+
+use launched::Launched;
+
+/// The ranks of this run.
+pub struct Session {
+    launched: Option<Launched>,
+}
+
+impl Session {
+    /// Joins the other processes of the MPI launch, if there is one. Collective.
+    ///
+    /// # Errors
+    /// The MPI library of the launch is not found or does not start.
+    pub fn start() -> Outcome<Session> {
+        Ok(Session { launched: Launched::start()? })
+    }
+
+    /// The MPI launch, if there is one.
+    pub fn launched(&self) -> Option<&Launched> {
+        self.launched.as_ref()
+    }
+
+    fn comm(&self) -> Option<&Comm> {
+        self.launched.as_ref().map(Launched::comm)
+    }
+
+    /// Is this the process that prints?
+    pub fn is_first(&self) -> bool {
+        self.comm().is_none_or(|comm| comm.rank() == 0)
+    }
+
+    /// The number of ranks.
+    ///
+    /// # Errors
+    /// `--ranks` under MPI, where the launcher decides; too many ranks or threads.
+    pub fn size(&self, common: &CommonArgs) -> Outcome<usize> {
+        setup::check_group(common)?;
+        if let (Some(_), Some(wire)) = (self.comm(), common.wire) {
+            return fail(format!("--wire {wire} is for in-process ranks, not for MPI"));
+        }
+        match (self.comm(), common.ranks) {
+            (None, ranks) => Ok(ranks.unwrap_or(1)),
+            (Some(comm), None) => Ok(comm.size()),
+            (Some(comm), Some(ranks)) => fail(format!(
+                "--ranks {ranks}: under MPI the launcher decides the number of ranks (here {}); leave --ranks out, \
+                 or set FERRIER_MPI=off to run without MPI",
+                comm.size()
+            )),
+        }
+    }
+
+    /// Threads of each rank.
+    pub fn threads(&self, common: &CommonArgs, ranks: usize) -> usize {
+        let default = self.comm().map_or_else(|| (ferrier::machine::cores() / ranks).max(1), Comm::threads);
+        common.threads.unwrap_or(default)
+    }
+
+    /// Runs `work` on every rank; returns the results of this process's ranks.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub fn run<R: Send>(
+        &self,
+        common: &CommonArgs,
+        work: impl Fn(&Comm) -> Outcome<R> + Send + Sync,
+    ) -> Outcome<Vec<R>> {
+        if let Some(comm) = self.comm() {
+            let comm = comm.clone().with_threads(self.threads(common, comm.size()));
+            return Ok(vec![work(&comm)?]);
+        }
+        let ranks = ferrier::ranks(common.ranks.unwrap_or(1));
+        let ranks = match common.threads {
+            Some(threads) => ranks.threads(threads),
+            None => ranks,
+        };
+        let ranks = match common.wire {
+            Some(wire) => ranks.wire(wire),
+            None => ranks,
+        };
+        Ok(ranks.run(|comm| work(&comm).map_err(Failure::into_error))?)
+    }
+
+    /// Checks that all processes have the same arguments: otherwise they would wait for each
+    /// other for ever. Only the input of `transform` may differ. Collective over processes.
+    ///
+    /// # Errors
+    /// They differ; the same on every process.
+    pub fn check_arguments(&self) -> Outcome {
+        let Some(comm) = self.comm() else { return Ok(()) };
+        let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+        let own = arguments.join(OsStr::from_bytes(b"\0"));
+        let all = comm.all_gather(own.as_bytes())?;
+        let Some(odd) = all.iter().position(|other| !same_arguments(&all[0], other)) else { return Ok(()) };
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).replace('\0', " ");
+        let message = format!(
+            "all ranks must be started with the same arguments: rank {odd} has `{}`, rank 0 `{}`",
+            text(&all[odd]),
+            text(&all[0])
+        );
+        Err(Failure { agreed: true, ..Failure::new(message) })
+    }
+
+    /// The same outcome on every process. Collective over processes.
+    ///
+    /// # Errors
+    /// The failure of the lowest rank that has one.
+    pub fn agree<T>(&self, outcome: Outcome<T>) -> Outcome<T> {
+        match self.comm() {
+            Some(comm) => agree(comm, outcome),
+            None => outcome,
+        }
+    }
+
+    /// Runs `work` on the first process only (printing, writing a report). Collective over processes.
+    ///
+    /// # Errors
+    /// Its failure, on every process.
+    pub fn first(&self, work: impl FnOnce() -> Outcome) -> Outcome {
+        self.of_first(|| work().map(Some)).map(drop)
+    }
+
+    /// The result of `work` on the first process, `None` on the others. Collective over processes.
+    ///
+    /// # Errors
+    /// Its failure, on every process.
+    pub fn of_first<T>(&self, work: impl FnOnce() -> Outcome<Option<T>>) -> Outcome<Option<T>> {
+        let outcome = if self.is_first() { work() } else { Ok(None) };
+        match self.comm() {
+            Some(comm) => agree_on(comm, outcome, false),
+            None => outcome,
+        }
+    }
+
+    /// The first process's text, on every process. Collective over processes.
+    ///
+    /// # Errors
+    /// MPI fails.
+    pub fn broadcast(&self, text: &[u8]) -> Outcome<Vec<u8>> {
+        match self.comm() {
+            Some(comm) => Ok(comm.all_gather(if comm.rank() == 0 { text } else { &[] })?.swap_remove(0)),
+            None => Ok(text.to_vec()),
+        }
+    }
+
+    /// Prints the failure once, and returns the exit code.
+    pub fn end(self, outcome: Outcome) -> ExitCode {
+        let Err(failure) = outcome else { return ExitCode::SUCCESS };
+        let code = ExitCode::from(failure.code);
+        let Some(launched) = &self.launched else {
+            print::complain(&failure);
+            return code;
+        };
+        let comm = launched.comm();
+        if comm.size() > 1 && !failure.agreed {
+            signals::clean();
+            let (rank, size) = (comm.rank(), comm.size());
+            print::complain(&Failure {
+                message: format!("rank {rank} of {size}: {}", failure.message),
+                ..failure
+            });
+            launched.abort(i32::from(failure.code));
+        }
+        if comm.rank() == 0 {
+            print::complain(&failure);
+        }
+        // Launchers end the job when the first process exits with a failure: wait until it is printed.
+        let _ = comm.barrier();
+        code
+    }
+}
+
+/// Are two lists of arguments, separated by zeros, the same except the input of `transform`?
+fn same_arguments(one: &[u8], other: &[u8]) -> bool {
+    let arguments = |text| <[u8]>::split(text, |&byte| byte == 0).enumerate();
+    let input = |number: usize| number == 1 && one.starts_with(b"transform\0");
+    let mut pairs = arguments(one).zip(arguments(other));
+    arguments(one).count() == arguments(other).count()
+        && pairs.all(|((number, a), (_, b))| {
+            a == b || input(number) && !a.starts_with(b"-") && !b.starts_with(b"-")
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::same_arguments;
+
+    #[test]
+    fn only_the_input_of_transform_may_differ() {
+        let same = |one: &str, other: &str| {
+            same_arguments(one.replace(' ', "\0").as_bytes(), other.replace(' ', "\0").as_bytes())
+        };
+        assert!(same("", "") && same("plan 8", "plan 8"));
+        assert!(!same("plan 8", "plan 9") && !same("plan 8", "bench 8") && !same("plan 8", "plan 8 --json"));
+        assert!(same("transform a.npy out.npy --real", "transform b.npy out.npy --real"));
+        assert!(!same("transform a.npy out.npy", "transform a.npy elsewhere.npy"));
+        assert!(!same("transform --real a.npy out.npy", "transform a.npy --real out.npy"));
+        assert!(!same("plan a.npy", "transform a.npy"));
+    }
+}

@@ -1,0 +1,34 @@
+//! Without MPI: `ferrier-mpi` supports 64-bit little-endian Linux only.
+
+use ferrier::Comm;
+use ferrier_bench::peers::MpiLaunch;
+
+use crate::failure::Outcome;
+
+/// Processes of a launch: there are none.
+pub enum Launched {}
+
+impl Launched {
+    /// There is no launcher here.
+    ///
+    /// # Errors
+    /// None.
+    pub fn start() -> Outcome<Option<Launched>> {
+        Ok(None)
+    }
+
+    /// All processes of the launch.
+    pub fn comm(&self) -> &Comm {
+        match *self {}
+    }
+
+    /// The library and the communicator, for peers.
+    pub fn for_peers(&self) -> MpiLaunch<'_> {
+        match *self {}
+    }
+
+    /// Ends all processes.
+    pub fn abort(&self, _code: i32) -> ! {
+        match *self {}
+    }
+}
