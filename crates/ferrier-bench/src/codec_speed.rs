@@ -7,7 +7,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use ferrier::codec::{Codec, Norm, Number, RAW, codec};
+use ferrier::codec::RAW;
+use ferrier_codec::{Codec, Norm, Scalar, codec};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome, fail};
@@ -90,7 +91,7 @@ pub fn run(names: Option<&[&str]>, scalars: usize) -> Outcome<CodecReport> {
 }
 
 /// Sums of uniform values: nearly normally distributed, as spectra of noise are.
-fn values<T: Number>() -> Vec<T> {
+fn values<T: Scalar>() -> Vec<T> {
     let mut counter = 0;
     let mut uniform = || {
         counter += 1;
@@ -100,7 +101,7 @@ fn values<T: Number>() -> Vec<T> {
 }
 
 /// A codec beside `raw`, with data and buffers.
-struct CodecTimer<'a, T: Number> {
+struct CodecTimer<'a, T: Scalar> {
     codec: &'a dyn Codec<T>,
     /// `raw`, which copies.
     plain: Box<dyn Codec<T>>,
@@ -115,7 +116,7 @@ struct CodecTimer<'a, T: Number> {
     scratch: Vec<u64>,
 }
 
-impl<'a, T: Number> CodecTimer<'a, T> {
+impl<'a, T: Scalar> CodecTimer<'a, T> {
     fn new(codec: &'a dyn Codec<T>, scalars: usize, buffer: &'a mut Vec<u8>) -> Outcome<Self> {
         let space = codec.max_bytes(CHUNK).max(CHUNK * T::BYTES);
         let bytes = scalars / CHUNK * space;
@@ -128,7 +129,7 @@ impl<'a, T: Number> CodecTimer<'a, T> {
         }
         Ok(CodecTimer {
             codec,
-            plain: ferrier::codec::codec::<T>(RAW).map_err(Failure::new)?,
+            plain: ferrier_codec::codec::<T>(RAW).map_err(Failure::new)?,
             values: values(),
             back: vec![T::default(); CHUNK],
             buffer: &mut buffer[..bytes],
@@ -183,7 +184,7 @@ fn seconds(work: impl FnOnce()) -> f64 {
     start.elapsed().as_secs_f64()
 }
 
-fn measure<T: Number>(name: &str, scalars: usize, buffer: &mut Vec<u8>) -> Outcome<CodecTimes> {
+fn measure<T: Scalar>(name: &str, scalars: usize, buffer: &mut Vec<u8>) -> Outcome<CodecTimes> {
     let codec = codec::<T>(name).map_err(Failure::new)?;
     let mut timer = CodecTimer::new(&*codec, scalars, buffer)?;
     let all = scalars / CHUNK;

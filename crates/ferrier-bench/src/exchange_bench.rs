@@ -151,7 +151,7 @@ fn reshape_times<T: Real>(
     exchange: &'static str,
     what: Option<String>,
 ) -> Outcome<ReshapeTimes> {
-    let choice = Choice { exchange: Some(exchange.into()), ..options.choice.clone() };
+    let choice = options.choice.clone().exchange(exchange);
     let mut result = ReshapeTimes {
         what: what.unwrap_or_default(),
         exchange,

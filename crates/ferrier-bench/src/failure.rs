@@ -43,7 +43,7 @@ impl Failure {
     /// library returns before it starts to work are the same on every rank.
     pub fn is_communication(&self) -> bool {
         use ferrier::Error::{RankLeft, RankPanicked, Transport};
-        matches!(self.error, Some(Transport(_) | RankLeft { .. } | RankPanicked { .. }))
+        matches!(self.error, Some(Transport { .. } | RankLeft { .. } | RankPanicked { .. }))
     }
 
     /// The message on one line, whatever file names or libraries put in it.

@@ -84,7 +84,7 @@ impl<T: Real> AccuracyRun<T> {
         codec: &str,
         change: impl Fn(f64) -> f64,
     ) -> Outcome<Self> {
-        let choice = Choice { codec: Some(codec.into()), ..options.choice.clone() };
+        let choice = options.choice.clone().codec(codec);
         let draft = draft::<T>(comm, &options.problem, choice)?;
         let volumes = local_volumes(comm, draft.recipe());
         // Up to three runs exist at once.

@@ -42,7 +42,7 @@ impl Comparison {
             Comparison::Sweep(given, _, overlaps) => {
                 let mut all = ContestResult::default();
                 for overlap in overlaps {
-                    let choice = Choice { overlap: Some(overlap.clone()), ..given.clone() };
+                    let choice = given.clone().overlap(overlap.clone());
                     let mut one = measure::<T>(comm, options, &[choice])?;
                     one.candidates.splice(0..0, all.candidates);
                     all = one;

@@ -91,16 +91,16 @@ pub fn choices<T: Real>(
     let mut list = Vec::new();
     for entry in entries {
         // As in the literature: a sixteenth of the axis, two tiles in flight.
-        let tiling = |after| Tiling { tile: (longest / 16).max(1), after, ..Tiling::default() };
+        let tiling = |after| Tiling::new((longest / 16).max(1)).after(after);
         let tiling = entry.after.map_or(Tiling::default(), tiling);
-        let start = Choice { overlap: Some(Overlap::uniform(tiling)), ..given.clone() };
+        let start = given.clone().overlap(Overlap::uniform(tiling));
         let start = with_messages(comm, &start)?;
         if entry.knobs.is_empty() {
             list.push(start);
             continue;
         }
         let limits = Limits { seconds, ..Limits::default() };
-        let tuning = Options { limits, only: entry.knobs.to_vec(), ..Options::default() };
+        let tuning = Options::default().limits(limits).only(entry.knobs.to_vec());
         let mut watch = |progress: &Progress<'_>| {
             let best = digits(progress.best.seconds * 1e3);
             options.say(comm, format!("tuning {}: {} tried, best {best} ms", entry.name, progress.trials));

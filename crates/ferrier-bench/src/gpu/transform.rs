@@ -221,7 +221,7 @@ fn warm_up<T: Real>(
     // Each reshape of both directions may lose as much; a halved spectrum has half the norm.
     let reshapes = recipe.reshapes() as f64;
     let codec =
-        ferrier::codec::codec::<f64>(recipe.codec()).ok().filter(|_| recipe.codec() != ferrier::codec::RAW);
+        ferrier_codec::codec::<f64>(recipe.codec()).ok().filter(|_| recipe.codec() != ferrier::codec::RAW);
     let bound = codec.and_then(|codec| codec.bound(CHUNK));
     Ok(CandidateResult {
         memory: comm.max(&[candidate.plan.memory().total() as f64])?[0] as u64,

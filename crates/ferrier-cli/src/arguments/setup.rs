@@ -54,7 +54,7 @@ pub fn cpu_only(common: &CommonArgs, what: &str) -> Outcome {
 /// # Errors
 /// Unknown names; lists of tiles, and tiles that do not fit the array.
 pub fn choice(common: &CommonArgs, shape: &UserShape) -> Outcome<Choice> {
-    Ok(Choice { overlap: common.tiling.overlap(shape)?, ..named(common)? })
+    Ok(named(common)?.overlap(common.tiling.overlap(shape)?))
 }
 
 /// As [`choice`], without tiles.
@@ -75,7 +75,9 @@ pub fn named(common: &CommonArgs) -> Outcome<Choice> {
     let compress = common.compress.map(Into::into);
     let (exchange, kernel, codec) = (common.exchange.clone(), common.kernel.clone(), common.codec.clone());
     let (progress, block) = (common.tiling.progress.map(Into::into), common.tiling.block);
-    Ok(Choice { exchange, kernel, codec, compress, progress, block, ..Choice::default() })
+    let mut choice = Choice::new().compress(compress).progress(progress).block(block);
+    (choice.exchange, choice.kernel, choice.codec) = (exchange, kernel, codec);
+    Ok(choice)
 }
 
 /// The problem with the tolerance of the options, if there is one.

@@ -64,7 +64,7 @@ impl TilingArgs {
         for &cut in &cuts {
             for polls in or(&self.polls, usual.polls) {
                 for window in or(&self.window, usual.window) {
-                    let tiling = |&tile: &usize| Tiling { cut, tile, window, polls, after: true };
+                    let tiling = |&tile: &usize| Tiling::new(tile).cut(cut).window(window).polls(polls);
                     all.extend(self.tiles.iter().map(tiling));
                 }
             }
@@ -74,7 +74,7 @@ impl TilingArgs {
 
     /// The overlap with these tiles and the given number of arrays at once.
     pub fn with_tiling(&self, tiling: Tiling) -> Overlap {
-        Overlap { arrays: self.arrays.unwrap_or(0), ..Overlap::uniform(tiling) }
+        Overlap::uniform(tiling).arrays(self.arrays.unwrap_or(0))
     }
 
     /// The overlap, if the options ask for one.

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
-use ferrier::{Problem, codec};
+use ferrier::Problem;
 use ferrier_bench::accuracy::{AccuracyOptions, AccuracyReport, Data, Field};
 
 use crate::arguments::common::ExecutionArgs;
@@ -128,7 +128,7 @@ fn prepare<'a>(
         );
     }
     for name in &args.codecs {
-        codec::codec::<f64>(name).map_err(Failure::new)?;
+        ferrier_codec::codec::<f64>(name).map_err(Failure::new)?;
     }
     let list: Vec<Option<usize>> = match (&args.ranks[..], session.launched()) {
         ([], Some(_)) => vec![None],

@@ -38,7 +38,7 @@ impl SphereBox {
     }
 
     /// The box with these columns, zero elsewhere.
-    pub fn from_columns<T: Real>(&self, columns: &Array<T>) -> Vec<Complex<T>> {
+    pub fn fill_box<T: Real>(&self, columns: &Array<T>) -> Vec<Complex<T>> {
         let planes = columns.complex().chunks_exact(self.columns.len());
         let mut all = vec![Complex::new(T::zero(), T::zero()); planes.len() * self.plane()];
         for (plane, values) in all.chunks_exact_mut(self.plane()).zip(planes) {

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ferrier::{Choice, Device, machine};
+use ferrier::{Device, machine};
 use ferrier_bench::charts::{timeline, trace};
 use ferrier_bench::contest::{
     BenchReport, Comparison, ContestOptions, ContestResult, Labels, find_variant, title,
@@ -175,7 +175,7 @@ fn comparison(args: &BenchArgs) -> Outcome<Comparison> {
         }
         [] | [_] => {
             let overlap = common.tiling.overlap(&args.problem.shape)?;
-            Ok(Comparison::One(Choice { overlap, ..choice }))
+            Ok(Comparison::One(choice.overlap(overlap)))
         }
         _ if !args.against.is_empty() => fail("a sweep over --tiles excludes --against"),
         _ => {

@@ -144,7 +144,7 @@ fn write<T: Real>(
         }
         Some(sphere) => {
             let part = sphere_part(sphere, own_box(from));
-            let mut all = sphere.from_columns(from);
+            let mut all = sphere.fill_box(from);
             npy_box::write(output, &task.out_header, &part, Elements::Complex(&mut all), &progress)
         }
     };
