@@ -1,6 +1,6 @@
 //! The bits of the result do not depend on what must not matter.
 
-mod common;
+use crate::common;
 
 use common::{Local, MODES, Mode, Number, choice, exchanges, kernels, plan_of, source};
 use ferrier::{Choice, Decomposition, Plan, Planner, Problem, Progress, Result, Wire, Workspace};

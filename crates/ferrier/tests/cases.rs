@@ -2,7 +2,7 @@
 //! ranks, forward against the oracle and back, arrays of the plan, slices of
 //! the user and in place, everything dirtied before each call.
 
-mod common;
+use crate::common;
 
 use common::{MODES, Oracle, Run, any_choice, exchanges, kernels, nodes, thin};
 use ferrier_test::cases::cases;

@@ -1,7 +1,7 @@
 //! Encoded messages: what is lossless changes no bit, whatever carries it;
 //! what is lossy stays inside its certificate, and that inside the tolerance.
 
-mod common;
+use crate::common;
 
 use common::{MODES, Mode, Number, Oracle, Part, Run, any_choice, any_overlap, kernels, plan_of};
 use ferrier::Choice;

@@ -1,7 +1,7 @@
 //! Every error of the library: what it says, that every rank hears of it,
 //! and that nobody hangs or reads what is gone.
 
-mod common;
+use crate::common;
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! Long 1-D transforms over ranks: against the oracle, and at 2^24 points by
 //! what must hold of every Fourier transform.
 
-mod common;
+use crate::common;
 
 use common::{Number, choice, exchanges, from_f64, kernels, plan_of, to_f64};
 use ferrier::{Array, Error, LayoutSpec, Plan, Problem, Result};

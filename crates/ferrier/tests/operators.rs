@@ -1,7 +1,7 @@
 //! Operators: a trip there and back is forward, the operator and backward, to
 //! the last bit, whatever the layouts, ranks, exchange, tiles and arrays.
 
-mod common;
+use crate::common;
 
 use common::{Number, choice, exchanges, from_f64, kernels, plan_of};
 use ferrier::{

@@ -1,7 +1,7 @@
 //! Random problems against the oracle, and large ones against what must hold
 //! of every Fourier transform.
 
-mod common;
+use crate::common;
 
 use common::{Local, MODES, Number, Oracle, Run, choice, exchanges, from_f64, kernels, plan_of, to_f64};
 use ferrier::{LayoutSpec, Order, Problem, Result};

@@ -1,7 +1,7 @@
 //! Golden recipes: the planner is a pure function, so what it makes of a
 //! problem is kept in `tests/golden/` and compared.
 //!
-//! `FERRIER_BLESS=1 cargo test -p ferrier --test recipes` rewrites the files;
+//! `FERRIER_BLESS=1 cargo test -p ferrier --test transforms recipes` rewrites the files;
 //! read the difference before you commit it.
 
 use std::collections::HashSet;

@@ -1,7 +1,7 @@
 //! Operators of the module `spectral` against formulas and direct sums, on
 //! ranks, in random layouts.
 
-mod common;
+use crate::common;
 
 use std::f64::consts::TAU;
 

@@ -1,7 +1,7 @@
 //! The error of a transform is at most what its certificate says, and that at
 //! most what was allowed: for any data, layout, exchange and tolerance.
 
-mod common;
+use crate::common;
 
 use common::{Number, any_overlap, from_f64, plan_of, to_f64};
 use ferrier::{Certificate, Choice, Error, Keep, LayoutSpec, Plan, Problem, Result, Scale};

@@ -1,7 +1,6 @@
 //! The tuner on real transforms; the searches on made-up costs are in [`searches`].
 
-#[path = "../common/mod.rs"]
-mod common;
+use crate::common;
 mod landscapes;
 mod searches;
 

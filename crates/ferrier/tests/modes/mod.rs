@@ -2,8 +2,7 @@
 //! kept, points that are not filled, held against the oracle's whole arrays
 //! with modes dropped and zeros added.
 
-#[path = "../common/mod.rs"]
-mod common;
+use crate::common;
 mod setup;
 
 use common::{MODES, any_choice, choice, exchanges, kernels, plan_of};

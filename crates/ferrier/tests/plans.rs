@@ -1,0 +1,5 @@
+//! Plans on every kind of problem, and the errors of plans: AddressSanitizer runs this file.
+
+mod cases;
+mod common;
+mod errors;

@@ -1,0 +1,6 @@
+//! Tuning and wisdom.
+
+mod common;
+mod tune;
+mod wisdom;
+mod wisdom_compat;
