@@ -1,22 +1,22 @@
-//! Calls that every rank of a communicator makes together.
+//! Collective calls.
 
 use std::ffi::c_void;
 
 use crate::comm::Comm;
 use crate::data::{Number, Op, Plain, Predefined, received_at, sent_from};
 use crate::error::{Error, Result};
-use crate::exchange::{AllToAllV, Part};
+use crate::exchange::{AllToAllV, Segment};
 use crate::ffi::{Aint, Count, Int};
-use crate::mpi::Counting;
+use crate::library::Counting;
 
 impl Comm {
-    /// Returns when every rank has come here. Collective.
+    /// Returns when every rank has called it. Collective.
     ///
     /// # Errors
     /// Those of MPI.
     pub fn barrier(&self) -> Result<()> {
-        let mpi = self.inner();
-        let _gate = mpi.enter()?;
+        let mpi = self.library();
+        let _guard = mpi.enter()?;
         // SAFETY: a valid communicator.
         mpi.check("MPI_Barrier", unsafe { (mpi.calls().barrier)(self.raw()) })
     }
@@ -26,18 +26,18 @@ impl Comm {
     /// # Errors
     /// Those of MPI.
     pub fn broadcast<T: Plain>(&self, data: &mut [T], root: usize) -> Result<()> {
-        let (mpi, root) = (self.inner(), self.peer(root)?);
+        let (mpi, root) = (self.library(), self.peer(root)?);
         let (start, length, byte) =
             (received_at(data.as_mut_ptr(), data.len()), size_of_val(data), mpi.h.byte);
         match mpi.counting() {
             Counting::Wide(wide) => {
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 // SAFETY: `length` bytes at `start` are ours for the call; handles are valid.
                 let code = unsafe { (wide.bcast)(start.cast(), length as Count, byte, root, self.raw()) };
                 mpi.check("MPI_Bcast_c", code)
             }
             Counting::Split(limit) => (0..length).step_by(limit).try_for_each(|at| {
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 let count = limit.min(length - at) as Int;
                 // SAFETY: the piece lies inside the data; handles are valid.
                 let code =
@@ -53,11 +53,11 @@ impl Comm {
     /// # Errors
     /// Those of MPI.
     pub fn all_reduce<T: Number>(&self, data: &mut [T], op: Op) -> Result<()> {
-        let mpi = self.inner();
+        let mpi = self.library();
         let (kind, op, in_place) = (T::datatype(&Predefined(&mpi.h)), op.handle(&mpi.h), mpi.in_place());
         match mpi.counting() {
             Counting::Wide(wide) => {
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 let start: *mut c_void = received_at(data.as_mut_ptr(), data.len()).cast();
                 // SAFETY: the data is ours for the call and of that type; handles are valid.
                 let code =
@@ -65,7 +65,7 @@ impl Comm {
                 mpi.check("MPI_Allreduce_c", code)
             }
             Counting::Split(limit) => data.chunks_mut(limit).try_for_each(|piece| {
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 let start: *mut c_void = piece.as_mut_ptr().cast();
                 // SAFETY: as above.
                 let code = unsafe {
@@ -86,18 +86,18 @@ impl Comm {
             let (came, expected) = (all.len(), mine.len() * self.size());
             return Err(Error::Argument(format!("all_gather into {came} values, {expected} expected")));
         }
-        let mpi = self.inner();
+        let mpi = self.library();
         let (bytes, byte) = (size_of_val(mine), mpi.h.byte);
         let (from, to) = (sent_from(mine).cast(), received_at(all.as_mut_ptr(), all.len()).cast());
         match mpi.counting() {
             Counting::Wide(wide) => {
-                let (_gate, count) = (mpi.enter()?, bytes as Count);
+                let (_guard, count) = (mpi.enter()?, bytes as Count);
                 // SAFETY: both are as long as the counts say; handles are valid.
                 let code = unsafe { (wide.allgather)(from, count, byte, to, count, byte, self.raw()) };
                 mpi.check("MPI_Allgather_c", code)
             }
             Counting::Split(limit) if bytes <= limit => {
-                let (_gate, count) = (mpi.enter()?, bytes as Int);
+                let (_guard, count) = (mpi.enter()?, bytes as Int);
                 // SAFETY: as above.
                 let code = unsafe { (mpi.calls().allgather)(from, count, byte, to, count, byte, self.raw()) };
                 mpi.check("MPI_Allgather", code)
@@ -124,12 +124,12 @@ impl Comm {
             counts.iter().scan(0, |end, &count| Some(std::mem::replace(end, *end + count as Aint))).collect();
         let total: usize = lengths.iter().sum::<u64>() as usize;
         let mut all = vec![0_u8; total];
-        let mpi = self.inner();
+        let mpi = self.library();
         let (byte, from, to) =
             (mpi.h.byte, sent_from(mine).cast(), received_at(all.as_mut_ptr(), total).cast());
         match mpi.counting() {
             Counting::Wide(wide) => {
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 // SAFETY: the buffers are as long as the counts say; handles are valid.
                 let code = unsafe {
                     let (counts, places) = (counts.as_ptr(), places.as_ptr());
@@ -140,7 +140,7 @@ impl Comm {
             Counting::Split(limit) if total <= limit => {
                 let counts: Vec<Int> = counts.iter().map(|&count| count as Int).collect();
                 let places: Vec<Int> = places.iter().map(|&place| place as Int).collect();
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 // SAFETY: as above.
                 let code = unsafe {
                     let (counts, places) = (counts.as_ptr(), places.as_ptr());
@@ -178,7 +178,7 @@ impl Comm {
     /// [`Error::Argument`] where buffers differ in length or cannot be cut into
     /// as many blocks as there are ranks; those of MPI.
     pub fn all_to_all<T: Plain>(&self, send: &[T], recv: &mut [T]) -> Result<()> {
-        let (size, mpi) = (self.size(), self.inner());
+        let (size, mpi) = (self.size(), self.library());
         if send.len() != recv.len() || !send.len().is_multiple_of(size) {
             let (sent, received) = (send.len(), recv.len());
             return Err(Error::Argument(format!(
@@ -190,29 +190,29 @@ impl Comm {
             (sent_from(send).cast::<c_void>(), received_at(recv.as_mut_ptr(), recv.len()).cast::<c_void>());
         match mpi.counting() {
             Counting::Wide(wide) => {
-                let (_gate, count) = (mpi.enter()?, block as Count);
+                let (_guard, count) = (mpi.enter()?, block as Count);
                 // SAFETY: both are `size` blocks long; handles are valid.
                 let code = unsafe { (wide.alltoall)(from, count, byte, to, count, byte, self.raw()) };
                 mpi.check("MPI_Alltoall_c", code)
             }
             Counting::Split(limit) if block <= limit => {
-                let (_gate, count) = (mpi.enter()?, block as Int);
+                let (_guard, count) = (mpi.enter()?, block as Int);
                 // SAFETY: as above.
                 let code = unsafe { (mpi.calls().alltoall)(from, count, byte, to, count, byte, self.raw()) };
                 mpi.check("MPI_Alltoall", code)
             }
             Counting::Split(_) => {
-                let parts: Vec<Part> =
-                    (0..size).map(|peer| Part { peer, at: peer * block, len: block }).collect();
-                // SAFETY: plain numbers are bytes, and any bytes are numbers.
+                let segment = |peer| Segment { peer, offset: peer * block, len: block };
+                let segments: Vec<Segment> = (0..size).map(segment).collect();
+                // SAFETY: `Plain` types have no padding, and any bytes are valid values.
                 let (send, recv) = unsafe {
                     (
                         std::slice::from_raw_parts(from.cast::<u8>(), size_of_val(send)),
                         std::slice::from_raw_parts_mut(to.cast::<u8>(), size_of_val(recv)),
                     )
                 };
-                // Nothing to agree upon: blocks are as long everywhere. (`new` would come back here.)
-                AllToAllV::local(&self.duplicate()?, &parts, &parts, 1)?.run(send, recv)
+                // All blocks have the same length, so nothing needs to be checked. (`new` calls this function.)
+                AllToAllV::local(&self.duplicate()?, &segments, &segments, 1)?.run(send, recv)
             }
         }
     }

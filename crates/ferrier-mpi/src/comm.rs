@@ -7,32 +7,32 @@ use std::sync::atomic::Ordering;
 use crate::abi::Handle;
 use crate::error::{Error, Result};
 use crate::ffi::Int;
-use crate::mpi::{Inner, Mpi};
+use crate::library::Library;
 
-/// A group of ranks that talk among themselves. Clones are handles on the
+/// A group of ranks that communicate with each other. Clones are handles on the
 /// same communicator; the last one frees it.
 ///
-/// Errors on it return (its error handler is set so).
+/// Its error handler is set to return errors.
 #[derive(Clone)]
 pub struct Comm {
-    shared: Arc<Shared>,
+    shared: Arc<CommHandle>,
 }
 
-struct Shared {
-    mpi: Arc<Inner>,
+struct CommHandle {
+    mpi: Arc<Library>,
     raw: Handle,
     rank: usize,
     size: usize,
-    /// To be freed: everything but `MPI_COMM_WORLD`.
+    /// To be freed on drop: all but `MPI_COMM_WORLD`.
     owned: bool,
 }
 
 impl Comm {
-    pub(crate) fn world(mpi: &Arc<Inner>) -> Result<Comm> {
+    pub(crate) fn world(mpi: &Arc<Library>) -> Result<Comm> {
         if mpi.ours() { Comm::wrap(mpi, mpi.h.world, false) } else { Comm::duplicate_of(mpi, mpi.h.world) }
     }
 
-    pub(crate) fn duplicate_of(mpi: &Arc<Inner>, raw: Handle) -> Result<Comm> {
+    pub(crate) fn duplicate_of(mpi: &Arc<Library>, raw: Handle) -> Result<Comm> {
         let made = Comm::made_by(mpi, "MPI_Comm_dup", |new| {
             // SAFETY: `raw` is a valid communicator, the out-parameter is valid.
             unsafe { (mpi.calls().comm_dup)(raw, new) }
@@ -42,13 +42,13 @@ impl Comm {
 
     /// A communicator that a call makes; `None` where this rank is not in it.
     fn made_by(
-        mpi: &Arc<Inner>,
+        mpi: &Arc<Library>,
         call: &'static str,
         make: impl FnOnce(*mut Handle) -> Int,
     ) -> Result<Option<Comm>> {
         let mut raw = 0;
         {
-            let _gate = mpi.enter()?;
+            let _guard = mpi.enter()?;
             mpi.check(call, make(&mut raw))?;
         }
         raw &= mpi.handle_mask();
@@ -59,12 +59,12 @@ impl Comm {
         Comm::wrap(mpi, raw, true).map(Some)
     }
 
-    fn wrap(mpi: &Arc<Inner>, raw: Handle, owned: bool) -> Result<Comm> {
-        // First the owner, so that an error below frees it.
-        let mut shared = Shared { mpi: mpi.clone(), raw, rank: 0, size: 0, owned };
+    fn wrap(mpi: &Arc<Library>, raw: Handle, owned: bool) -> Result<Comm> {
+        // Constructed first, so that an error below frees the communicator.
+        let mut shared = CommHandle { mpi: mpi.clone(), raw, rank: 0, size: 0, owned };
         let (mut rank, mut size) = (0, 0);
         {
-            let _gate = mpi.enter()?;
+            let _guard = mpi.enter()?;
             mpi.return_errors(raw)?;
             // SAFETY: a valid communicator and out-parameters.
             mpi.check("MPI_Comm_rank", unsafe { (mpi.calls().comm_rank)(raw, &mut rank) })?;
@@ -86,18 +86,13 @@ impl Comm {
         self.shared.size
     }
 
-    /// The library it belongs to.
-    pub fn mpi(&self) -> Mpi {
-        Mpi::of(&self.shared.mpi)
-    }
-
     /// Its raw handle, for code that calls MPI itself. Valid while a clone of
     /// this communicator lives.
     pub fn raw(&self) -> Handle {
         self.shared.raw
     }
 
-    /// The same ranks; messages of one can never match those of the other.
+    /// The same ranks; messages of one never match those of the other.
     /// Collective.
     ///
     /// # Errors
@@ -137,24 +132,24 @@ impl Comm {
             // SAFETY: a valid communicator and out-parameter; a null info is allowed.
             unsafe { (mpi.calls().comm_split_type)(self.shared.raw, kind, 0, mpi.h.info_null, new) }
         })?;
-        made.ok_or_else(|| Error::Argument("MPI put this rank into no node".into()))
+        made.ok_or_else(|| Error::Argument("MPI_Comm_split_type left this rank out".into()))
     }
 
-    /// Ends all processes of the launch with `code`; does not return where
-    /// MPI obeys, ends at least this process where it does not.
+    /// Ends all processes of the launch with exit code `code`; at least this one,
+    /// where `MPI_Abort` returns.
     pub fn abort(&self, code: i32) -> ! {
         let mpi = &self.shared.mpi;
-        // World, not this one: MPICH 4 does not end the other ranks of a duplicate.
+        // The world, not this communicator: MPICH 4 does not end the other ranks of a duplicate.
         // SAFETY: a valid communicator; this call may be made from any thread that MPI allows.
         unsafe { (mpi.calls().abort)(mpi.h.world, code) };
         std::process::exit(if code == 0 { 1 } else { code })
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
+    pub(crate) fn library(&self) -> &Arc<Library> {
         &self.shared.mpi
     }
 
-    /// A rank of this communicator as MPI counts.
+    /// A rank of this communicator in MPI's type.
     pub(crate) fn peer(&self, rank: usize) -> Result<Int> {
         if rank < self.size() {
             Ok(rank as Int)
@@ -170,16 +165,16 @@ impl fmt::Debug for Comm {
     }
 }
 
-impl Drop for Shared {
+impl Drop for CommHandle {
     fn drop(&mut self) {
         if !self.owned {
             return;
         }
-        // Where it must not be called any more, MPI has freed it or the job is over.
-        if let Ok(_gate) = self.mpi.enter() {
+        // An error means that MPI is finalized and has freed it, or the job ends.
+        if let Ok(_guard) = self.mpi.enter() {
             let mut raw = self.raw;
-            // SAFETY: ours, and the last handle on it. Pending messages keep it
-            // alive inside MPI.
+            // SAFETY: an owned communicator, and this is the last handle on it. Pending
+            // messages keep it alive inside MPI.
             unsafe { (self.mpi.calls().comm_free)(&mut raw) };
             self.mpi.communicators.fetch_sub(1, Ordering::Relaxed);
         }

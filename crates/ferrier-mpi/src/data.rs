@@ -1,16 +1,15 @@
-//! What can be sent, and what can be added up.
+//! Types that can be sent, and reductions.
 
 use std::sync::atomic::AtomicU8;
 
 use crate::abi::Handle;
-use crate::mpi::Handles;
+use crate::library::Handles;
 
 mod sealed {
     pub trait Sealed {}
 }
 
-/// Numbers that travel as they lie in memory. Messages are bytes to MPI: all
-/// ranks are machines of one kind.
+/// Numbers that are sent as bytes: all ranks must have the same architecture.
 pub trait Plain: sealed::Sealed + Copy + Send + Sync + 'static {}
 
 /// Numbers that MPI can reduce.
@@ -19,7 +18,7 @@ pub trait Number: Plain {
     fn datatype(handles: &Predefined<'_>) -> Handle;
 }
 
-/// Handles of types, not nameable outside.
+/// Handles of types; cannot be named outside of this crate.
 #[doc(hidden)]
 pub struct Predefined<'a>(pub(crate) &'a Handles);
 
@@ -60,17 +59,16 @@ macro_rules! number {
 }
 number!(i32 => int32, i64 => int64, u64 => uint64, f32 => float, f64 => double);
 
-/// Where bytes to be sent begin. The pointer of an empty slice is no address,
-/// but it may be one that means something to MPI: 1 is `MPI_IN_PLACE` of Open
-/// MPI and of the standard ABI. Empty slices begin in places of their own, one
-/// to send from and one to receive into.
+/// The address of bytes to send. The dangling pointer of an empty slice may be a
+/// special value of MPI: 1 is `MPI_IN_PLACE` of Open MPI and of the standard ABI.
+/// Empty slices get valid addresses instead, one for sends and one for receives.
 pub(crate) fn sent_from<T>(data: &[T]) -> *const u8 {
-    if data.is_empty() { NOWHERE[0].as_ptr() } else { data.as_ptr().cast() }
+    if data.is_empty() { EMPTY[0].as_ptr() } else { data.as_ptr().cast() }
 }
 
-/// Where bytes to be received begin; see [`sent_from`].
+/// The address of bytes to receive; see [`sent_from`].
 pub(crate) fn received_at<T>(start: *mut T, length: usize) -> *mut u8 {
-    if length == 0 { NOWHERE[64].as_ptr() } else { start.cast() }
+    if length == 0 { EMPTY[64].as_ptr() } else { start.cast() }
 }
 
-static NOWHERE: [AtomicU8; 128] = [const { AtomicU8::new(0) }; 128];
+static EMPTY: [AtomicU8; 128] = [const { AtomicU8::new(0) }; 128];

@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use crate::find::Searched;
-use crate::mpi::Level;
+use crate::level::Level;
+use crate::searched::Searched;
 
 /// `Result` with this crate's [`Error`].
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// What can go wrong.
+/// The errors of this crate.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -29,22 +29,22 @@ pub enum Error {
     #[error("started by {launcher}, but its MPI library was not found; set FERRIER_MPI to its path, \
              or to `off` to run without MPI. Searched:{}", list(.searched))]
     NotFound {
-        /// Who started this process.
+        /// The launcher.
         launcher: String,
-        /// Where was looked.
+        /// The places searched.
         searched: Vec<Searched>,
     },
 
-    /// `FERRIER_MPI` names something that is not there.
+    /// `FERRIER_MPI` names no usable library.
     #[error("FERRIER_MPI is `{value}`: {why}")]
     Override {
-        /// What it was set to.
+        /// Its value.
         value: String,
         /// What is wrong with it.
         why: String,
     },
 
-    /// The library is there, but cannot be loaded or lacks a call.
+    /// The library exists, but cannot be loaded or lacks a call.
     #[error("{}: {why}", .path.display())]
     Load {
         /// The library.
@@ -53,7 +53,7 @@ pub enum Error {
         why: String,
     },
 
-    /// MPI has been finalized, by us or by the program around us.
+    /// MPI has been finalized, by this crate or by the host program.
     #[error("MPI has been finalized")]
     Finalized,
 
@@ -62,14 +62,14 @@ pub enum Error {
     InUse(String),
 
     /// A call from a thread that the thread level does not allow.
-    #[error("MPI call from another thread than the one that initialised it; thread level is {level:?}")]
+    #[error("MPI was called from another thread than the one that initialised it; the thread level is {level:?}")]
     WrongThread {
         /// The level that MPI granted.
         level: Level,
     },
 
     /// Another library was loaded before: a process has one MPI.
-    #[error("{} is loaded already, {} cannot be", .loaded.display(), .asked.display())]
+    #[error("{} is loaded already; {} cannot be loaded, too", .loaded.display(), .asked.display())]
     SecondLibrary {
         /// The one in use.
         loaded: PathBuf,
@@ -77,25 +77,25 @@ pub enum Error {
         asked: PathBuf,
     },
 
-    /// A call that this library, or this case, does not have.
-    #[error("no {call}: {why}")]
+    /// A call that this library does not have, or not for this case.
+    #[error("{call} is not available: {why}")]
     Missing {
         /// The call.
         call: &'static str,
-        /// What is in the way.
+        /// The reason.
         why: &'static str,
     },
 
-    /// Arguments that no call could have: what was expected and what came.
+    /// Invalid arguments: what was expected and what was given.
     #[error("{0}")]
     Argument(String),
 
-    /// Less shared memory than a window needs: writing to it would kill the process.
+    /// Too little shared memory for a window: writing to it would end the process.
     #[error("a shared window of {needed} bytes does not fit into /dev/shm, which has {free} bytes left")]
     SharedMemory {
         /// Bytes of all ranks together.
         needed: u64,
-        /// What is left.
+        /// Bytes left.
         free: u64,
     },
 }

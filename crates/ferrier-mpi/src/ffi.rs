@@ -1,4 +1,4 @@
-//! The calls of MPI, looked up by name.
+//! The functions of MPI, looked up by name.
 //!
 //! Handles are passed as `usize` under every ABI. Where `mpi.h` has a 32-bit
 //! handle (MPICH), the callee reads the low half of the register or of the
@@ -43,7 +43,7 @@ macro_rules! table {
 }
 
 table! {
-    /// What every MPI since 3.1 has.
+    /// Calls of every MPI since 3.1.
     Calls {
         initialized = "MPI_Initialized" (IntOut);
         finalized = "MPI_Finalized" (IntOut);
@@ -146,14 +146,13 @@ pub(crate) type AlltoallvInit = unsafe extern "C" fn(
 /// `MPI_Comm_f2c` or `MPI_Comm_fromint`.
 pub(crate) type CommOfInt = unsafe extern "C" fn(Int) -> Handle;
 
-/// `MPIX_Query_cuda_support` (Open MPI, MPICH): takes calls pointers into GPUs' memory?
+/// `MPIX_Query_cuda_support` (Open MPI, MPICH): do calls take pointers to GPU memory?
 pub(crate) type CudaSupport = unsafe extern "C" fn() -> Int;
 
 /// `MPIX_GPU_query_support` (MPICH): the same for a kind of GPUs.
 pub(crate) type GpuSupport = unsafe extern "C" fn(Int, IntOut) -> Int;
 
-/// A loaded library. It stays in the process for good: no MPI survives
-/// being unloaded.
+/// A loaded library. It is never unloaded: no MPI supports that.
 pub(crate) struct Loaded {
     library: Library,
     pub calls: Calls,

@@ -2,8 +2,8 @@
 //! every library with the standard ABI of MPI 5 (MPICH 5).
 //!
 //! Nothing is linked and no `mpi.h` is needed to build. A program started by
-//! an `mpiexec` finds the library that belongs to it ([`find()`]); a program
-//! started alone is told that there is none, and can go on without.
+//! an `mpiexec` finds the library that belongs to it ([`find()`]); for a program
+//! started without a launcher, [`Mpi::init`] returns `None`.
 //!
 //! ```
 //! use ferrier_mpi::{Level, Mpi, Op};
@@ -21,18 +21,18 @@
 //! # Ok(()) }
 //! ```
 //!
-//! # What holds everywhere
-//! - Errors come back as [`Error`], with MPI's own text: error handlers are
-//!   set to return on every communicator and window.
-//! - Counts are 64-bit. Libraries without 64-bit calls get long messages in
-//!   pieces.
-//! - A buffer lives while MPI uses it: operations that do not block are
-//!   started in a [`Scope`], which ends when they are complete.
-//! - Nothing is called after finalize: that happens when the last [`Mpi`],
-//!   [`Comm`], [`Window`] is gone. All of them can be counted ([`Mpi::live`]).
-//! - Threads are held to the level that was asked for ([`Level`]).
+//! # Guarantees
+//! - Errors are returned as [`Error`], with MPI's own text: the error handlers of
+//!   all communicators and windows are set to return.
+//! - Counts are 64-bit. For libraries without 64-bit calls, long messages are
+//!   split.
+//! - A buffer lives while MPI uses it: operations that do not block are started
+//!   in a [`Scope`], which ends when they are complete.
+//! - MPI is finalized when the last [`Mpi`], [`Comm`] and [`Window`] are dropped;
+//!   [`Mpi::live`] counts them. No call follows.
+//! - Calls from threads that the [`Level`] does not allow return an error.
 //!
-//! Ranks that panic leave the others waiting; [`Comm::abort`] ends them all.
+//! The other ranks wait for a rank that panics; [`Comm::abort`] ends them all.
 
 pub mod abi;
 mod collective;
@@ -42,22 +42,29 @@ mod error;
 mod exchange;
 mod ffi;
 mod find;
-mod flight;
+mod level;
+mod library;
 mod mpi;
 mod p2p;
 mod persistent;
 mod request;
+mod request_set;
+mod searched;
+mod status;
+mod table;
 mod window;
 
 pub use abi::{Abi, Family, Handle};
 pub use comm::Comm;
 pub use data::{Number, Op, Plain};
 pub use error::{Error, Result};
-pub use exchange::{AllToAllV, Part, Way};
-pub use find::{Found, Searched, Surroundings, find, find_in};
-pub use flight::RequestSet;
-pub use mpi::{Level, Live, Mpi};
-pub use p2p::{Received, Source};
+pub use exchange::{Algorithm, AllToAllV, Lengths, Segment};
+pub use find::{Found, Surroundings, find, find_in};
+pub use level::Level;
+pub use mpi::{Live, Mpi};
 pub use persistent::Persistent;
 pub use request::{Complete, Request, Scope, wait_any};
+pub use request_set::RequestSet;
+pub use searched::Searched;
+pub use status::{Received, Source};
 pub use window::{Puts, Window};

@@ -4,78 +4,15 @@
 //! and a last one that is shorter (maybe empty), so that the receiver knows
 //! the end without knowing the length. MPI keeps their order.
 
-use std::ffi::c_void;
 use std::ops::Range;
 
-use crate::abi::Abi;
 use crate::comm::Comm;
 use crate::data::{Plain, received_at, sent_from};
 use crate::error::Result;
 use crate::ffi::{Count, Int};
-use crate::mpi::{Counting, Inner};
-use crate::request::Table;
-
-/// Where a message may come from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Source {
-    /// This rank.
-    Rank(usize),
-    /// Any rank.
-    Any,
-}
-
-impl From<usize> for Source {
-    fn from(rank: usize) -> Source {
-        Source::Rank(rank)
-    }
-}
-
-/// What came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Received {
-    /// Its length in bytes.
-    pub bytes: usize,
-    /// Who sent it.
-    pub source: usize,
-    /// Its tag.
-    pub tag: i32,
-}
-
-/// Room for an `MPI_Status` of any ABI.
-#[repr(C, align(8))]
-pub(crate) struct Status([u8; 64]);
-
-impl Status {
-    pub fn new() -> Status {
-        Status([0; 64])
-    }
-
-    pub fn out(&mut self) -> *mut c_void {
-        self.0.as_mut_ptr().cast()
-    }
-
-    fn field(&self, at: usize) -> Int {
-        let mut bytes = [0; 4];
-        bytes.copy_from_slice(&self.0[at..at + 4]);
-        Int::from_ne_bytes(bytes)
-    }
-
-    /// To be called inside [`Inner::enter`].
-    pub fn received(&self, mpi: &Inner) -> Result<Received> {
-        let abi: &Abi = mpi.abi;
-        let mut bytes: Count = 0;
-        // SAFETY: a status that MPI filled; the out-parameter is valid.
-        let code = unsafe { (mpi.calls().get_elements_x)(self.0.as_ptr().cast(), mpi.h.byte, &mut bytes) };
-        mpi.check("MPI_Get_elements_x", code)?;
-        // Of a cancelled receive nothing is defined.
-        let natural = |value: Int| usize::try_from(value).unwrap_or(0);
-        Ok(Received {
-            bytes: usize::try_from(bytes).unwrap_or(0),
-            source: natural(self.field(abi.status_source)),
-            tag: self.field(abi.status_tag),
-        })
-    }
-}
+use crate::library::Counting;
+use crate::status::{Received, Source, Status};
+use crate::table::Table;
 
 /// The pieces of a message: full ones and a last that is not full.
 fn pieces(length: usize, limit: usize) -> impl Iterator<Item = Range<usize>> {
@@ -88,17 +25,17 @@ impl Comm {
     /// # Errors
     /// Those of MPI.
     pub fn send<T: Plain>(&self, data: &[T], to: usize, tag: i32) -> Result<()> {
-        let (mpi, to) = (self.inner(), self.peer(to)?);
+        let (mpi, to) = (self.library(), self.peer(to)?);
         let (start, length, byte, comm) = (sent_from(data), size_of_val(data), mpi.h.byte, self.raw());
         match mpi.counting() {
             Counting::Wide(wide) => {
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 // SAFETY: `length` bytes at `start` live for the call; handles are valid.
                 let code = unsafe { (wide.send)(start.cast(), length as Count, byte, to, tag, comm) };
                 mpi.check("MPI_Send_c", code)
             }
             Counting::Split(limit) => pieces(length, limit).try_for_each(|piece| {
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 // SAFETY: the piece lies inside the data; handles are valid.
                 let code = unsafe {
                     (mpi.calls().send)(start.add(piece.start).cast(), piece.len() as Int, byte, to, tag, comm)
@@ -113,14 +50,14 @@ impl Comm {
     /// # Errors
     /// Those of MPI: a longer message among them.
     pub fn receive<T: Plain>(&self, data: &mut [T], from: impl Into<Source>, tag: i32) -> Result<Received> {
-        let mpi = self.inner();
+        let mpi = self.library();
         let mut from = self.source(from.into())?;
         let (start, length, byte, comm) =
             (received_at(data.as_mut_ptr(), data.len()), size_of_val(data), mpi.h.byte, self.raw());
         let mut status = Status::new();
         let limit = match mpi.counting() {
             Counting::Wide(wide) => {
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 // SAFETY: `length` bytes at `start` are ours for the call; handles are valid.
                 let code = unsafe {
                     (wide.recv)(start.cast(), length as Count, byte, from, tag, comm, status.out())
@@ -132,7 +69,7 @@ impl Comm {
         };
         let mut sum: Option<Received> = None;
         for piece in pieces(length, limit) {
-            let _gate = mpi.enter()?;
+            let _guard = mpi.enter()?;
             // SAFETY: the piece lies inside the data; handles are valid.
             let code = unsafe {
                 let start = start.add(piece.start).cast();
@@ -140,7 +77,7 @@ impl Comm {
             };
             mpi.check("MPI_Recv", code)?;
             let got = status.received(mpi)?;
-            // The rest comes from whoever sent the first piece.
+            // The other pieces come from the sender of the first.
             from = got.source as Int;
             sum = Some(sum.map_or(got, |sum| Received { bytes: sum.bytes + got.bytes, ..sum }));
             if got.bytes < limit {
@@ -150,14 +87,14 @@ impl Comm {
         Ok(sum.expect("a message has at least one piece"))
     }
 
-    /// Lets MPI work on what is in flight, puts of other ranks into windows
+    /// Makes progress on all operations in flight, puts of other ranks into windows
     /// included. Not collective.
     ///
     /// # Errors
     /// Those of MPI.
     pub fn progress(&self) -> Result<()> {
-        let mpi = self.inner();
-        let _gate = mpi.enter()?;
+        let mpi = self.library();
+        let _guard = mpi.enter()?;
         let mut flag = 0;
         // SAFETY: a valid communicator and out-parameters; whether a message is there does not matter.
         let code = unsafe {
@@ -169,16 +106,16 @@ impl Comm {
     pub(crate) fn source(&self, source: Source) -> Result<Int> {
         match source {
             Source::Rank(rank) => self.peer(rank),
-            Source::Any => Ok(self.inner().abi.any_source),
+            Source::Any => Ok(self.library().abi.any_source),
         }
     }
 }
 
-/// Starts to send `length` bytes of at most `most`, which is what the receiver
-/// asks for: a message that may be too long goes in as many pieces as it expects.
+/// Starts to send `length` bytes of at most `most`, for which the receiver is
+/// prepared: the message goes in as many pieces as it expects.
 ///
 /// # Safety
-/// The bytes live and stay as they are until the operations are complete.
+/// The bytes live and do not change until the operations are complete.
 pub(crate) unsafe fn start_send(
     table: &Table,
     comm: &Comm,
@@ -186,30 +123,30 @@ pub(crate) unsafe fn start_send(
     [length, most]: [usize; 2],
     to: usize,
     tag: i32,
-    part: usize,
+    segment: usize,
 ) -> Result<()> {
-    let (mpi, to) = (comm.inner(), comm.peer(to)?);
+    let (mpi, to) = (comm.library(), comm.peer(to)?);
     let (byte, raw) = (mpi.h.byte, comm.raw());
     let mut handle = 0;
     match mpi.counting() {
         Counting::Wide(wide) => {
-            let _gate = mpi.enter()?;
-            // SAFETY: the caller keeps the bytes; handles are valid.
+            let _guard = mpi.enter()?;
+            // SAFETY: the contract of this function keeps the bytes; handles are valid.
             let code =
                 unsafe { (wide.isend)(start.cast(), length as Count, byte, to, tag, raw, &mut handle) };
             mpi.check("MPI_Isend_c", code)?;
-            table.push(handle, false, part);
+            table.push(handle, false, segment);
         }
         Counting::Split(limit) => {
             for piece in pieces(most, limit).map(|piece| piece.start.min(length)..piece.end.min(length)) {
-                let _gate = mpi.enter()?;
-                // SAFETY: the piece lies inside the bytes, which the caller keeps.
+                let _guard = mpi.enter()?;
+                // SAFETY: the piece lies inside the bytes, which the contract of this function keeps.
                 let code = unsafe {
                     let start = start.add(piece.start).cast();
                     (mpi.calls().isend)(start, piece.len() as Int, byte, to, tag, raw, &mut handle)
                 };
                 mpi.check("MPI_Isend", code)?;
-                table.push(handle, false, part);
+                table.push(handle, false, segment);
             }
         }
     }
@@ -219,7 +156,7 @@ pub(crate) unsafe fn start_send(
 /// Starts to receive `length` bytes.
 ///
 /// # Safety
-/// Nobody but MPI touches the bytes until the operations are complete.
+/// Only MPI accesses the bytes until the operations are complete.
 pub(crate) unsafe fn start_receive(
     table: &Table,
     comm: &Comm,
@@ -227,30 +164,30 @@ pub(crate) unsafe fn start_receive(
     length: usize,
     from: Source,
     tag: i32,
-    part: usize,
+    segment: usize,
 ) -> Result<()> {
-    let (mpi, from) = (comm.inner(), comm.source(from)?);
+    let (mpi, from) = (comm.library(), comm.source(from)?);
     let (byte, raw) = (mpi.h.byte, comm.raw());
     let mut handle = 0;
     match mpi.counting() {
         Counting::Wide(wide) => {
-            let _gate = mpi.enter()?;
-            // SAFETY: the caller keeps the bytes for MPI; handles are valid.
+            let _guard = mpi.enter()?;
+            // SAFETY: the contract of this function reserves the bytes for MPI; handles are valid.
             let code =
                 unsafe { (wide.irecv)(start.cast(), length as Count, byte, from, tag, raw, &mut handle) };
             mpi.check("MPI_Irecv_c", code)?;
-            table.push(handle, true, part);
+            table.push(handle, true, segment);
         }
         Counting::Split(limit) => {
             for piece in pieces(length, limit) {
-                let _gate = mpi.enter()?;
-                // SAFETY: the piece lies inside the bytes, which the caller keeps for MPI.
+                let _guard = mpi.enter()?;
+                // SAFETY: the piece lies inside the bytes, which the contract of this function reserves for MPI.
                 let code = unsafe {
                     let start = start.add(piece.start).cast();
                     (mpi.calls().irecv)(start, piece.len() as Int, byte, from, tag, raw, &mut handle)
                 };
                 mpi.check("MPI_Irecv", code)?;
-                table.push(handle, true, part);
+                table.push(handle, true, segment);
             }
         }
     }

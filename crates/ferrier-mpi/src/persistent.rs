@@ -1,4 +1,4 @@
-//! Exchanges that MPI itself prepares (`MPI_Alltoallv_init`).
+//! Persistent collectives (`MPI_Alltoallv_init`).
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -9,7 +9,7 @@ use crate::data::received_at;
 use crate::error::{Error, Result};
 use crate::exchange::AllToAllV;
 use crate::ffi::Int;
-use crate::mpi::Counting;
+use crate::library::Counting;
 
 /// A prepared exchange bound to its buffers. It owns them, so that they live
 /// as long as MPI may use them.
@@ -53,7 +53,7 @@ impl Persistent {
     /// [`Error::Missing`] where the library has no such call
     /// ([`Mpi::has_persistent`](crate::Mpi::has_persistent)) or the exchange
     /// goes by messages; [`Error::Argument`] where a buffer is too short for the
-    /// parts; those of MPI.
+    /// segments; those of MPI.
     pub fn new(exchange: AllToAllV, send: Vec<u8>, recv: Vec<u8>) -> Result<Persistent> {
         Persistent::bind(exchange, Buffer::own(send), Buffer::own(recv))
     }
@@ -64,8 +64,8 @@ impl Persistent {
     /// As [`Persistent::new`].
     ///
     /// # Safety
-    /// Both buffers outlive the result, and while it is active nobody writes
-    /// to `send` or touches `recv`.
+    /// Both buffers outlive the result. While it is active, nothing writes to
+    /// `send` or accesses `recv`.
     pub unsafe fn with_memory(
         exchange: AllToAllV,
         send: NonNull<[u8]>,
@@ -79,7 +79,7 @@ impl Persistent {
         const CALL: &str = "MPI_Alltoallv_init";
         exchange.check(send.length, recv.length)?;
         let comm = exchange.comm().clone();
-        let mpi = comm.inner();
+        let mpi = comm.library();
         let (byte, raw, info) = (mpi.h.byte, comm.raw(), mpi.h.info_null);
         let (from, to): (*const c_void, *mut c_void) = (
             received_at(send.start.as_ptr(), send.length).cast(),
@@ -88,8 +88,8 @@ impl Persistent {
         let mut request = 0;
         let code = match (exchange.narrow(), exchange.wide(), mpi.counting(), mpi.alltoallv_init()) {
             (Some(n), _, _, Some(init)) => {
-                let _gate = mpi.enter()?;
-                // SAFETY: parts lie inside the buffers; lists and buffers live in `self`.
+                let _guard = mpi.enter()?;
+                // SAFETY: segments lie inside the buffers; lists and buffers live in `self`.
                 unsafe {
                     let (send, send_at) = (n.send.as_ptr(), n.send_at.as_ptr());
                     let (recv, recv_at) = (n.recv.as_ptr(), n.recv_at.as_ptr());
@@ -97,7 +97,7 @@ impl Persistent {
                 }
             }
             (_, Some(w), Counting::Wide(wide), _) => {
-                let _gate = mpi.enter()?;
+                let _guard = mpi.enter()?;
                 // SAFETY: as above.
                 unsafe {
                     let (send, send_at) = (w.send.as_ptr(), w.send_at.as_ptr());
@@ -133,8 +133,8 @@ impl Persistent {
     /// [`Error::Argument`] where it is started already; those of MPI.
     pub fn start(&mut self) -> Result<()> {
         self.idle("started")?;
-        let mpi = self.exchange.comm().inner();
-        let _gate = mpi.enter()?;
+        let mpi = self.exchange.comm().library();
+        let _guard = mpi.enter()?;
         // SAFETY: a persistent request that is not active.
         let code = unsafe { (mpi.calls().start)(&mut self.request) };
         self.active = true;
@@ -161,8 +161,8 @@ impl Persistent {
         if !self.active {
             return Ok(true);
         }
-        let mpi = self.exchange.comm().inner();
-        let _gate = mpi.enter()?;
+        let mpi = self.exchange.comm().library();
+        let _guard = mpi.enter()?;
         let mut flag: Int = 1;
         let (call, code) = if wait {
             // SAFETY: an active request; a status to ignore.
@@ -176,23 +176,23 @@ impl Persistent {
         Ok(!self.active)
     }
 
-    /// What is sent.
+    /// The send buffer.
     ///
     /// # Errors
     /// [`Error::Argument`] while it is active.
     pub fn send_buffer(&mut self) -> Result<&mut [u8]> {
         self.idle("in use")?;
-        // SAFETY: not active, so nobody else touches it.
+        // SAFETY: not active, so MPI does not access it; `self` is borrowed.
         Ok(unsafe { NonNull::slice_from_raw_parts(self.send.start, self.send.length).as_mut() })
     }
 
-    /// What was received.
+    /// The receive buffer.
     ///
     /// # Errors
     /// [`Error::Argument`] while it is active.
     pub fn received(&self) -> Result<&[u8]> {
         self.idle("in use")?;
-        // SAFETY: not active, so nobody else touches it.
+        // SAFETY: not active, so MPI does not access it; `self` is borrowed.
         Ok(unsafe { NonNull::slice_from_raw_parts(self.recv.start, self.recv.length).as_ref() })
     }
 
@@ -204,14 +204,14 @@ impl Persistent {
 impl Drop for Persistent {
     fn drop(&mut self) {
         let waited = self.wait();
-        let mpi = self.exchange.comm().inner();
+        let mpi = self.exchange.comm().library();
         match mpi.enter() {
-            Ok(_gate) if waited.is_ok() => {
+            Ok(_guard) if waited.is_ok() => {
                 // SAFETY: a persistent request that is not active.
                 unsafe { (mpi.calls().request_free)(&mut self.request) };
                 mpi.requests.fetch_sub(1, Ordering::Relaxed);
             }
-            // MPI may still use the buffers: let them be.
+            // MPI may still use the buffers: leak them.
             _ => (self.send.owned, self.recv.owned) = (false, false),
         }
     }

@@ -12,21 +12,21 @@ use crate::comm::Comm;
 use crate::data::{Op, Plain, sent_from};
 use crate::error::{Error, Result};
 use crate::ffi::{Aint, Count, Int};
-use crate::mpi::{Counting, Inner};
+use crate::library::{Counting, Library};
 
-/// A window: on each rank some bytes that the others can put into and, where
-/// it is shared, read and write directly.
+/// A window: bytes on each rank that the others can put into and, where it is
+/// shared, read and write directly.
 ///
-/// The memory is zero at first. Since others write to it at any time, no
-/// reference to it is ever made: it is copied to and from, or reached by
-/// pointer. Making and dropping a window are collective. (Dropped while a
-/// panic unwinds it is leaked: the others will not come.)
+/// The memory is zero at first. Since others write to it at any time, there are
+/// no references to it: it is copied to and from, or accessed by pointer.
+/// Allocating and dropping a window are collective. (Dropped while a panic
+/// unwinds, it is leaked: the other ranks would not take part.)
 pub struct Window {
     comm: Comm,
     raw: Handle,
-    /// Where each rank's bytes lie here (own ones, and all where it is
-    /// shared) and how many they are.
-    places: Vec<(Option<NonNull<u8>>, usize)>,
+    /// The address of each rank's bytes in this process (its own, and all of a
+    /// shared window) and their number.
+    ranges: Vec<(Option<NonNull<u8>>, usize)>,
     locked: Cell<bool>,
 }
 
@@ -52,13 +52,13 @@ impl Window {
     /// windows over TCP by default.
     pub fn allocate(comm: &Comm, bytes: usize) -> Result<Window> {
         let sizes = gather_sizes(comm, bytes)?;
-        let call = comm.inner().calls().win_allocate;
+        let call = comm.library().calls().win_allocate;
         // MPICH 4.0 lets the parts of ranks of one node overlap by some bytes
         // where lengths are not multiples of 16 (seen with a C program as well).
         let (raw, base) = make(comm, bytes.next_multiple_of(PAGE), "MPI_Win_allocate", call)?;
-        let mut places: Vec<_> = sizes.iter().map(|&size| (None, size)).collect();
-        places[comm.rank()].0 = NonNull::new(base);
-        Window::ready(comm, raw, places)
+        let mut ranges: Vec<_> = sizes.iter().map(|&size| (None, size)).collect();
+        ranges[comm.rank()].0 = NonNull::new(base);
+        Window::initialise(comm, raw, ranges)
     }
 
     /// `bytes` on this rank that all ranks of `comm` can read and write as
@@ -70,43 +70,43 @@ impl Window {
     pub fn allocate_shared(comm: &Comm, bytes: usize) -> Result<Window> {
         let sizes = gather_sizes(comm, bytes)?;
         let needed = sizes.iter().map(|&size| with_slack(size) as u64).sum();
-        // One rank looks: the others may have begun to allocate when they do.
+        // One rank reads it: others may have begun to allocate when they do.
         let mut free = [if comm.rank() == 0 { free_shared_memory() } else { 0 }];
         comm.broadcast(&mut free, 0)?;
         if needed > free[0] {
             return Err(Error::SharedMemory { needed, free: free[0] });
         }
-        let mpi = comm.inner();
+        let mpi = comm.library();
         let length = with_slack(bytes);
         let (raw, _) = make(comm, length, "MPI_Win_allocate_shared", mpi.calls().win_allocate_shared)?;
-        let mut places = Vec::with_capacity(sizes.len());
+        let mut ranges = Vec::with_capacity(sizes.len());
         for (rank, &size) in sizes.iter().enumerate() {
             let (mut length, mut unit, mut base): (Aint, Int, *mut c_void) = (0, 0, ptr::null_mut());
-            let _gate = mpi.enter()?;
+            let _guard = mpi.enter()?;
             // SAFETY: a valid window and out-parameters.
             let code = unsafe {
                 (mpi.calls().win_shared_query)(raw, rank as Int, &mut length, &mut unit, &mut base)
             };
             mpi.check("MPI_Win_shared_query", code)?;
             let base = base.cast::<u8>();
-            places.push((NonNull::new(base.wrapping_add(base.align_offset(PAGE))), size));
+            ranges.push((NonNull::new(base.wrapping_add(base.align_offset(PAGE))), size));
         }
-        Window::ready(comm, raw, places)
+        Window::initialise(comm, raw, ranges)
     }
 
-    fn ready(comm: &Comm, raw: Handle, places: Vec<(Option<NonNull<u8>>, usize)>) -> Result<Window> {
-        let mpi = comm.inner();
+    fn initialise(comm: &Comm, raw: Handle, ranges: Vec<(Option<NonNull<u8>>, usize)>) -> Result<Window> {
+        let mpi = comm.library();
         mpi.windows.fetch_add(1, Ordering::Relaxed);
-        let window = Window { comm: comm.clone(), raw, places, locked: Cell::new(false) };
+        let window = Window { comm: comm.clone(), raw, ranges, locked: Cell::new(false) };
         {
-            let _gate = mpi.enter()?;
+            let _guard = mpi.enter()?;
             // SAFETY: valid handles.
             let code = unsafe { (mpi.calls().win_set_errhandler)(raw, mpi.h.errors_return) };
             mpi.check("MPI_Win_set_errhandler", code)?;
         }
-        if let (Some(start), length) = window.places[comm.rank()] {
-            // SAFETY: our own part, that nobody knows of before the barrier. Its
-            // pages go to the node of this rank.
+        if let (Some(start), length) = window.ranges[comm.rank()] {
+            // SAFETY: this rank's own bytes; no other rank accesses them before the barrier. The
+            // first access places the pages near this rank.
             unsafe { start.as_ptr().write_bytes(0, length) };
         }
         comm.barrier()?;
@@ -120,19 +120,19 @@ impl Window {
 
     /// Bytes of a rank.
     pub fn len(&self, rank: usize) -> usize {
-        self.places.get(rank).map_or(0, |place| place.1)
+        self.ranges.get(rank).map_or(0, |range| range.1)
     }
 
     /// Whether no rank has bytes in it.
     pub fn is_empty(&self) -> bool {
-        self.places.iter().all(|place| place.1 == 0)
+        self.ranges.iter().all(|range| range.1 == 0)
     }
 
     /// Where the bytes of a rank lie in this process: own ones always, those
     /// of others in a shared window. Valid while the window lives; what other
     /// ranks do to it is for the caller to order ([`Window::sync`], barriers).
     pub fn pointer(&self, rank: usize) -> Option<NonNull<u8>> {
-        self.places.get(rank)?.0
+        self.ranges.get(rank)?.0
     }
 
     /// Copies out of a rank's bytes; of another rank only in a shared window.
@@ -140,7 +140,7 @@ impl Window {
     /// # Errors
     /// [`Error::Argument`] where they are not here or not as many.
     pub fn read<T: Plain>(&self, rank: usize, at: usize, into: &mut [T]) -> Result<()> {
-        let from = self.reach(rank, at, size_of_val(into))?;
+        let from = self.address(rank, at, size_of_val(into))?;
         // SAFETY: inside the window; any bytes are numbers.
         unsafe { into.as_mut_ptr().cast::<u8>().copy_from(from, size_of_val(into)) };
         Ok(())
@@ -151,7 +151,7 @@ impl Window {
     /// # Errors
     /// [`Error::Argument`] where they are not here or not as many.
     pub fn write<T: Plain>(&self, rank: usize, at: usize, from: &[T]) -> Result<()> {
-        let to = self.reach(rank, at, size_of_val(from))?;
+        let to = self.address(rank, at, size_of_val(from))?;
         // SAFETY: inside the window, to which there are no references.
         unsafe { to.copy_from(from.as_ptr().cast(), size_of_val(from)) };
         Ok(())
@@ -175,7 +175,7 @@ impl Window {
     }
 
     fn word(&self, rank: usize, at: usize) -> Result<&AtomicU64> {
-        let word = self.reach(rank, at, 8)?.cast::<u64>();
+        let word = self.address(rank, at, 8)?.cast::<u64>();
         if !word.is_aligned() {
             return Err(Error::Argument(format!("a word at {at}, which is not a multiple of 8")));
         }
@@ -183,9 +183,9 @@ impl Window {
         Ok(unsafe { AtomicU64::from_ptr(word) })
     }
 
-    fn reach(&self, rank: usize, at: usize, length: usize) -> Result<*mut u8> {
+    fn address(&self, rank: usize, at: usize, length: usize) -> Result<*mut u8> {
         self.inside(rank, at, length)?;
-        match self.places[rank].0 {
+        match self.ranges[rank].0 {
             // SAFETY: inside the window, as just checked.
             Some(start) => Ok(unsafe { start.as_ptr().add(at) }),
             None if length == 0 => Ok(NonNull::dangling().as_ptr()),
@@ -209,7 +209,7 @@ impl Window {
     /// [`Error::Argument`] where it is open; those of MPI.
     pub fn lock_all(&self) -> Result<()> {
         self.expect_locked(false)?;
-        let assert = self.mpi().abi.mode_nocheck; // nobody asks for exclusive locks
+        let assert = self.mpi().abi.mode_nocheck; // no rank takes exclusive locks
         self.call(
             "MPI_Win_lock_all",
             |calls| calls.win_lock_all,
@@ -255,7 +255,7 @@ impl Window {
         self.call("MPI_Win_flush_all", |calls| calls.win_flush_all, |flush| unsafe { flush(self.raw) })
     }
 
-    /// Makes what others put or stored visible here, and lets MPI work. Needs
+    /// Makes puts and stores of others visible here, and makes progress. Needs
     /// [`Window::lock_all`].
     ///
     /// # Errors
@@ -276,7 +276,7 @@ impl Window {
         let to = self.comm.peer(rank)?;
         // SAFETY: complete here before this returns.
         let started = unsafe { self.start_put(sent_from(data), size_of_val(data), rank, at) };
-        // Whatever came of it: a first piece may be on its way.
+        // Also after an error: a first piece may be in flight.
         self.call(
             "MPI_Win_flush_local",
             |calls| calls.win_flush_local,
@@ -342,7 +342,7 @@ impl Window {
     pub unsafe fn begin_put(&self, from: *const u8, length: usize, rank: usize, at: usize) -> Result<()> {
         self.expect_locked(true)?;
         self.comm.peer(rank)?;
-        // SAFETY: the caller's word.
+        // SAFETY: the contract of `begin_put`.
         unsafe { self.start_put(from, length, rank, at) }
     }
 
@@ -354,14 +354,14 @@ impl Window {
         let (byte, raw) = (mpi.h.byte, self.raw);
         match mpi.counting() {
             Counting::Wide(wide) => {
-                let (_gate, count) = (mpi.enter()?, length as Count);
-                // SAFETY: inside the window; the caller keeps the bytes.
+                let (_guard, count) = (mpi.enter()?, length as Count);
+                // SAFETY: inside the window; by this function's contract the bytes live until completion.
                 let code =
                     unsafe { (wide.put)(from.cast(), count, byte, rank, at as Aint, count, byte, raw) };
                 mpi.check("MPI_Put_c", code)
             }
             Counting::Split(limit) => (0..length).step_by(limit).try_for_each(|done| {
-                let (_gate, count) = (mpi.enter()?, limit.min(length - done) as Int);
+                let (_guard, count) = (mpi.enter()?, limit.min(length - done) as Int);
                 // SAFETY: as above.
                 let code = unsafe {
                     let from = from.add(done).cast();
@@ -387,12 +387,12 @@ impl Window {
         make: impl FnOnce(C) -> Int,
     ) -> Result<()> {
         let mpi = self.mpi();
-        let _gate = mpi.enter()?;
+        let _guard = mpi.enter()?;
         mpi.check(name, make(which(mpi.calls())))
     }
 
-    fn mpi(&self) -> &Arc<Inner> {
-        self.comm.inner()
+    fn mpi(&self) -> &Arc<Library> {
+        self.comm.library()
     }
 }
 
@@ -401,9 +401,9 @@ impl Drop for Window {
         if std::thread::panicking() || (self.locked.get() && self.unlock_all().is_err()) {
             return;
         }
-        if let Ok(_gate) = self.mpi().enter() {
+        if let Ok(_guard) = self.mpi().enter() {
             let mut raw = self.raw;
-            // SAFETY: ours, not locked, and no put is under way.
+            // SAFETY: an owned window, not locked, and no put is in flight.
             unsafe { (self.mpi().calls().win_free)(&mut raw) };
             self.mpi().windows.fetch_sub(1, Ordering::Relaxed);
         }
@@ -447,23 +447,23 @@ fn gather_sizes(comm: &Comm, bytes: usize) -> Result<Vec<usize>> {
     comm.all_gather(&[bytes], &mut sizes)?;
     match sizes.iter().try_fold(0_usize, |sum, &size| sum.checked_add(size)) {
         Some(sum) if sum < isize::MAX as usize / 2 => Ok(sizes),
-        _ => Err(Error::Argument("a window of more bytes than there are addresses".into())),
+        _ => Err(Error::Argument("a window larger than the address space".into())),
     }
 }
 
 type Allocate = unsafe extern "C" fn(Aint, Int, Handle, Handle, *mut *mut c_void, *mut Handle) -> Int;
 
 fn make(comm: &Comm, bytes: usize, name: &'static str, call: Allocate) -> Result<(Handle, *mut u8)> {
-    let mpi = comm.inner();
+    let mpi = comm.library();
     let (mut raw, mut base): (Handle, *mut c_void) = (0, ptr::null_mut());
     let made = {
-        let _gate = mpi.enter()?;
+        let _guard = mpi.enter()?;
         // SAFETY: valid handles and out-parameters; a null info is allowed.
         let code = unsafe { call(bytes as Aint, 1, mpi.h.info_null, comm.raw(), &mut base, &mut raw) };
         mpi.check(name, code)
     };
-    // A rank that failed would leave the others to wait for it later. A window
-    // that only some have is leaked: freeing it takes all of them.
+    // All ranks return an error where one fails, since the others would wait for it
+    // later. A window that only some ranks have is leaked: freeing it is collective.
     let mut failed = [i32::from(made.is_err())];
     comm.all_reduce(&mut failed, Op::Max)?;
     made?;
@@ -473,7 +473,7 @@ fn make(comm: &Comm, bytes: usize, name: &'static str, call: Allocate) -> Result
     Ok((raw, base.cast()))
 }
 
-/// What `/dev/shm` has left; no limit where that cannot be told.
+/// Bytes left in `/dev/shm`; no limit where that is unknown.
 fn free_shared_memory() -> u64 {
     // SAFETY: a plain structure of numbers, filled by the call; the path ends with a zero.
     unsafe {

@@ -42,7 +42,7 @@ pub mod ready;
 mod simple;
 pub mod solve;
 pub mod spectral;
-pub mod transport;
+mod transport;
 
 pub use design::{design, design_with};
 pub use device::Device;
@@ -60,10 +60,9 @@ pub use ferrier_plan::{
     Box3, Choice, Compress, Decomposition, Keep, Kind, Layout, LayoutSpec, MachineSpeeds, MemoryUse, Order,
     Overlap, Problem, Progress, Radii, Recipe, Scale, Step, StepTraffic, Tiling,
 };
-pub use machine::measure_speeds;
 pub use num_complex::Complex;
 pub use planner::tune::Effort;
-pub use planner::{Draft, Planner, tune, wisdom};
+pub use planner::{Draft, Planner, measure_speeds, tune, wisdom};
 pub use simple::{fft3, ifft3, irfft3, rfft3};
 pub use transport::{Comm, Ranks, Wire, ranks};
 

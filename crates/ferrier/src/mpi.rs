@@ -1,29 +1,33 @@
 //! Ranks that an `mpiexec` started. The library is found and loaded at run
 //! time; see the crate `ferrier-mpi`.
 //!
-//! The processes of a node share memory: arrays that a plan makes
-//! ([`Plan::make_input`](crate::Plan::make_input) and its relatives) are where
-//! neighbours reach them, any other array may cost a pass more. Variables of
-//! the environment: `FERRIER_SHARED_LIMIT` is the most bytes that one array,
-//! all its ranks on a node together, may share; `FERRIER_RING_CHUNK` the bytes
-//! that exchange `ring` puts at once (rank 0's counts); `FERRIER_MPI_THREADS`
-//! (`funneled`, `serialized`, `multiple`) how threads may call MPI: a progress
-//! thread ([`Progress::Thread`](crate::Progress)) needs at least the second.
+//! The processes of a node share memory. Arrays that a plan makes
+//! ([`Plan::make_input`](crate::Plan::make_input) and its relatives) lie in
+//! shared memory; other arrays may need an extra pass.
+//!
+//! Environment variables:
+//! - `FERRIER_SHARED_LIMIT`: the most bytes that one array may share, over all
+//!   ranks of a node.
+//! - `FERRIER_RING_CHUNK`: bytes per put of exchange `ring`; the value of rank 0
+//!   applies to all.
+//! - `FERRIER_MPI_THREADS` (`funneled`, `serialized`, `multiple`): which threads
+//!   may call MPI. A progress thread ([`Progress::Thread`](crate::Progress)) needs
+//!   at least `serialized`.
 
 pub use ferrier_mpi::{Found, find};
 use ferrier_mpi::{Level, Mpi};
 
-use crate::transport::mpi::{Member, wrapped};
+use crate::transport::mpi::{MpiRank, mpi_error};
 use crate::{Comm, Result};
 
-/// All processes of this launch, each with its share of the node's cores as
-/// threads; `None` where no `mpiexec` started this process. Collective.
+/// All processes of this launch; `None` where no `mpiexec` started this
+/// process. Each rank uses its share of the node's cores. Collective.
 ///
 /// MPI is initialised so that only the thread that calls this may use the
 /// result (`MPI_THREAD_FUNNELED`), unless `FERRIER_MPI_THREADS` says otherwise,
-/// and finalized when the last communicator and plan are gone. A rank that has
-/// to leave before the others, after an error of its own, says so
-/// ([`Comm::fail`]), or they wait for it.
+/// and finalized when the last communicator and plan are dropped. A rank that
+/// returns early after an error must call [`Comm::fail`]; otherwise the other
+/// ranks wait for it.
 ///
 /// ```
 /// # fn main() -> ferrier::Result<()> {
@@ -34,16 +38,17 @@ use crate::{Comm, Result};
 ///
 /// # Errors
 /// [`Error::Transport`](crate::Error::Transport) under a launcher whose library
-/// is not found or does not start; it says what was searched.
+/// is not found or does not initialise; the text lists the places searched.
 pub fn world() -> Result<Option<Comm>> {
-    let Some(mpi) = Mpi::init(level()?).map_err(wrapped)? else { return Ok(None) };
-    adopt(mpi.world().map_err(wrapped)?).map(Some)
+    let Some(mpi) = Mpi::init(level()?).map_err(mpi_error)? else { return Ok(None) };
+    adopt(mpi.world().map_err(mpi_error)?).map(Some)
 }
 
-/// How threads are to call MPI: what `FERRIER_MPI_THREADS` says, or one only.
+/// The thread level of `FERRIER_MPI_THREADS`; [`Level::Funneled`] where it is not
+/// set.
 ///
 /// # Errors
-/// It says something else.
+/// [`Error::Transport`](crate::Error::Transport) where it has another value.
 pub fn level() -> Result<Level> {
     match std::env::var("FERRIER_MPI_THREADS").as_deref() {
         Err(_) | Ok("" | "funneled") => Ok(Level::Funneled),
@@ -55,15 +60,15 @@ pub fn level() -> Result<Level> {
     }
 }
 
-/// A communicator of `ferrier-mpi`: one of its own making, or one adopted by
-/// raw handle ([`Mpi::adopt`]). Collective.
+/// Uses a communicator of `ferrier-mpi`, such as one adopted by raw handle
+/// ([`Mpi::adopt`]). Collective.
 ///
 /// # Errors
 /// [`Error::Transport`](crate::Error::Transport) with MPI's text.
 pub fn adopt(comm: ferrier_mpi::Comm) -> Result<Comm> {
-    let member = Member::new(comm.clone())?;
-    // As many on every rank, whatever nodes there are.
-    let mut least = [member.cores() as u64];
-    comm.all_reduce(&mut least, ferrier_mpi::Op::Min).map_err(wrapped)?;
-    Ok(Comm::new(std::sync::Arc::new(member), least[0] as usize))
+    let rank = MpiRank::new(comm.clone())?;
+    // The same number of threads on every rank.
+    let mut least = [rank.cores() as u64];
+    comm.all_reduce(&mut least, ferrier_mpi::Op::Min).map_err(mpi_error)?;
+    Ok(Comm::new(std::sync::Arc::new(rank), least[0] as usize))
 }

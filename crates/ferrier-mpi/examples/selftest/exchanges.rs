@@ -1,28 +1,28 @@
-//! All-to-all with parts of any length.
+//! All-to-all with segments of any length.
 
-use ferrier_mpi::{AllToAllV, Comm, Error, Part, Persistent, RequestSet, Result, Way};
+use ferrier_mpi::{AllToAllV, Comm, Error, Segment, Persistent, RequestSet, Result, Algorithm};
 
-/// Bytes from one rank to another: some pairs have nothing to say.
+/// Bytes from one rank to another; 0 for some pairs.
 fn length(from: usize, to: usize, scale: usize) -> usize {
     if (from + 2 * to) % 4 == 3 { 0 } else { (from * 3 + to + 1) * scale }
 }
 
-/// Parts with gaps of three bytes between them; ranks with nothing to say are left out.
-fn parts(size: usize, length: impl Fn(usize) -> usize) -> (Vec<Part>, usize) {
-    let (mut parts, mut at) = (Vec::new(), 2);
+/// Segments with gaps of three bytes between them; some empty ones are left out.
+fn segments(size: usize, length: impl Fn(usize) -> usize) -> (Vec<Segment>, usize) {
+    let (mut segments, mut offset) = (Vec::new(), 2);
     for peer in 0..size {
         let len = length(peer);
         if len > 0 || peer % 2 == 0 {
-            parts.push(Part { peer, at, len });
+            segments.push(Segment { peer, offset, len });
         }
-        at += len + 3;
+        offset += len + 3;
     }
-    (parts, at)
+    (segments, offset)
 }
 
 struct Case {
-    sent: Vec<Part>,
-    received: Vec<Part>,
+    sent: Vec<Segment>,
+    received: Vec<Segment>,
     send: Vec<u8>,
     recv: Vec<u8>,
     rank: usize,
@@ -31,12 +31,12 @@ struct Case {
 impl Case {
     fn new(comm: &Comm, scale: usize) -> Case {
         let (rank, size) = (comm.rank(), comm.size());
-        let (sent, out) = parts(size, |to| length(rank, to, scale));
-        let (received, into) = parts(size, |from| length(from, rank, scale));
+        let (sent, out) = segments(size, |to| length(rank, to, scale));
+        let (received, into) = segments(size, |from| length(from, rank, scale));
         let mut send = vec![0; out];
-        for part in &sent {
-            for i in 0..part.len {
-                send[part.at + i] = super::value(rank, part.peer, i);
+        for segment in &sent {
+            for i in 0..segment.len {
+                send[segment.offset + i] = super::value(rank, segment.peer, i);
             }
         }
         Case { sent, received, send, recv: vec![0xcc; into], rank }
@@ -44,78 +44,78 @@ impl Case {
 
     fn check(&self, recv: &[u8]) {
         let mut expected = vec![0xcc; recv.len()];
-        for part in &self.received {
-            for i in 0..part.len {
-                expected[part.at + i] = super::value(part.peer, self.rank, i);
+        for segment in &self.received {
+            for i in 0..segment.len {
+                expected[segment.offset + i] = super::value(segment.peer, self.rank, i);
             }
         }
-        assert!(recv == expected, "an exchange gave other bytes");
+        assert!(recv == expected, "an exchange received wrong bytes");
     }
 }
 
 pub fn all(world: &Comm) -> Result<()> {
     for scale in [0, 1, 9, 5000] {
         single(world, scale)?;
-        for way in [Way::Collective, Way::Messages] {
-            prepared(world, scale, way)?;
+        for algorithm in [Algorithm::Collective, Algorithm::Messages] {
+            prepared(world, scale, algorithm)?;
         }
         persistent(world, scale)?;
-        flights(world, scale)?;
+        request_sets(world, scale)?;
     }
     equal(world)?;
     disagreements(world)
 }
 
-/// Many in flight, by collectives and by messages, ended in another order on every rank.
-fn flights(world: &Comm, scale: usize) -> Result<()> {
+/// Many in flight, by collectives and by messages; each rank waits in another order.
+fn request_sets(world: &Comm, scale: usize) -> Result<()> {
     const COUNT: usize = 6;
     let mut cases: Vec<Case> = (0..COUNT).map(|number| Case::new(world, scale * (1 + number % 3))).collect();
     let own = world.duplicate()?;
-    let mut flights = Vec::new();
+    let mut request_sets = Vec::new();
     for (number, case) in cases.iter().enumerate() {
         let (sent, received) = (&case.sent, &case.received);
-        flights.push(RequestSet::new(match number % 2 {
-            0 => AllToAllV::new(&own, sent, received, Way::Collective)?,
+        request_sets.push(RequestSet::new(match number % 2 {
+            0 => AllToAllV::new(&own, sent, received, Algorithm::Collective)?,
             _ => AllToAllV::local(&own, sent, received, number as i32)?,
         }));
     }
-    // Long messages may be cut into thousands: then a round takes seconds.
+    // Long messages may be split into thousands of pieces: then a round takes seconds.
     for round in 0..if scale < 1000 { 20 } else { 4 } {
-        for (flight, case) in flights.iter_mut().zip(&mut cases) {
+        for (set, case) in request_sets.iter_mut().zip(&mut cases) {
             case.recv.fill(0xcc);
-            // SAFETY: the buffers are those of the parts, and left alone until the flight is over.
-            unsafe { flight.start(case.send.as_ptr(), case.recv.as_mut_ptr())? };
+            // SAFETY: the buffers hold the segments, and are not accessed until completion.
+            unsafe { set.start(case.send.as_ptr(), case.recv.as_mut_ptr(), None)? };
             // SAFETY: as above.
-            let again = unsafe { flight.start(case.send.as_ptr(), case.recv.as_mut_ptr()) };
-            assert!(!flight.in_flight() || matches!(again, Err(Error::Argument(_))));
+            let again = unsafe { set.start(case.send.as_ptr(), case.recv.as_mut_ptr(), None) };
+            assert!(!set.in_flight() || matches!(again, Err(Error::Argument(_))));
         }
         for i in 0..COUNT {
             let number = (i * [1, 5][world.rank() % 2] + round * world.rank()) % COUNT;
             if round % 2 == 0 {
-                flights[number].wait()?;
+                request_sets[number].wait()?;
             }
-            while !flights[number].test()? {
+            while !request_sets[number].test()? {
                 std::thread::yield_now();
             }
-            assert!(!flights[number].in_flight());
+            assert!(!request_sets[number].in_flight());
             cases[number].check(&cases[number].recv);
         }
     }
-    for (flight, case) in flights.iter_mut().zip(&mut cases) {
+    for (set, case) in request_sets.iter_mut().zip(&mut cases) {
         case.recv.fill(0xcc);
         // SAFETY: as above.
-        unsafe { flight.run(case.send.as_ptr(), case.recv.as_mut_ptr())? };
+        unsafe { set.run(case.send.as_ptr(), case.recv.as_mut_ptr())? };
         case.check(&case.recv);
     }
     Ok(())
 }
 
-/// Blocks of one length, for everybody.
+/// Blocks of one length, for every rank.
 fn equal(world: &Comm) -> Result<()> {
     let (rank, size) = (world.rank(), world.size());
     for block in [0, 3, 70_000] {
-        let parts: Vec<Part> = (0..size).map(|peer| Part { peer, at: peer * block, len: block }).collect();
-        let mut flight = RequestSet::new(AllToAllV::new(world, &parts, &parts, Way::Equal)?);
+        let segments: Vec<Segment> = (0..size).map(|peer| Segment { peer, offset: peer * block, len: block }).collect();
+        let mut set = RequestSet::new(AllToAllV::new(world, &segments, &segments, Algorithm::Equal)?);
         let fill = |of: fn(usize, usize, usize) -> u8| -> Vec<u8> {
             (0..size * block).map(|at| of(rank, at / block, at % block)).collect()
         };
@@ -123,19 +123,19 @@ fn equal(world: &Comm) -> Result<()> {
         for blocking in [false, true] {
             let mut recv = vec![0xcc; size * block];
             match blocking {
-                // SAFETY: both hold a block for every rank, and are left alone until it is over.
-                true => unsafe { flight.run(send.as_ptr(), recv.as_mut_ptr())? },
+                // SAFETY: both hold a block for every rank, and are not accessed until completion.
+                true => unsafe { set.run(send.as_ptr(), recv.as_mut_ptr())? },
                 // SAFETY: as above.
-                false => unsafe { flight.start(send.as_ptr(), recv.as_mut_ptr())? },
+                false => unsafe { set.start(send.as_ptr(), recv.as_mut_ptr(), None)? },
             }
-            flight.wait()?;
-            assert!(recv == expected, "equal blocks of {block} bytes came out as others");
+            set.wait()?;
+            assert!(recv == expected, "equal blocks of {block} bytes: wrong bytes");
         }
     }
     // Not blocks of one length.
     if size > 1 {
-        let parts: Vec<Part> = (0..size).map(|peer| Part { peer, at: 9 * peer, len: 8 }).collect();
-        assert!(matches!(AllToAllV::new(world, &parts, &parts, Way::Equal), Err(Error::Argument(_))));
+        let segments: Vec<Segment> = (0..size).map(|peer| Segment { peer, offset: 9 * peer, len: 8 }).collect();
+        assert!(matches!(AllToAllV::new(world, &segments, &segments, Algorithm::Equal), Err(Error::Argument(_))));
     }
     Ok(())
 }
@@ -147,9 +147,9 @@ fn single(world: &Comm, scale: usize) -> Result<()> {
     Ok(())
 }
 
-fn prepared(world: &Comm, scale: usize, way: Way) -> Result<()> {
+fn prepared(world: &Comm, scale: usize, algorithm: Algorithm) -> Result<()> {
     let mut case = Case::new(world, scale);
-    let exchange = AllToAllV::new(world, &case.sent, &case.received, way)?;
+    let exchange = AllToAllV::new(world, &case.sent, &case.received, algorithm)?;
     for _ in 0..3 {
         case.recv.fill(0xcc);
         exchange.run(&case.send, &mut case.recv)?;
@@ -167,24 +167,24 @@ fn prepared(world: &Comm, scale: usize, way: Way) -> Result<()> {
         Ok(())
     })?;
     case.check(&case.recv);
-    // Part by part, each once.
+    // Segment by segment, each once.
     case.recv.fill(0xcc);
     let rank = world.rank();
-    let mut came = vec![0; world.size()];
+    let mut arrivals = vec![0; world.size()];
     world.scope(|scope| {
         let mut request = scope.all_to_allv(&exchange, &case.send, &mut case.recv)?;
         while let Some((from, bytes)) = request.next_arrival()? {
-            came[from] += 1;
+            arrivals[from] += 1;
             assert!(bytes.iter().enumerate().all(|(i, &byte)| byte == super::value(from, rank, i)));
             assert_eq!(bytes.len(), length(from, rank, scale));
         }
         Ok(())
     })?;
-    assert!(case.received.iter().all(|part| came[part.peer] == 1));
-    assert_eq!(came.iter().sum::<usize>(), case.received.len());
+    assert!(case.received.iter().all(|segment| arrivals[segment.peer] == 1));
+    assert_eq!(arrivals.iter().sum::<usize>(), case.received.len());
     case.check(&case.recv);
-    // Started and left alone: the scope ends it.
-    if exchange.arrives_in_parts() {
+    // Started and forgotten: the scope ends it.
+    if exchange.is_point_to_point() {
         // (Receives of messages are cancelled by that; so not here.)
         return Ok(());
     }
@@ -201,8 +201,8 @@ fn prepared(world: &Comm, scale: usize, way: Way) -> Result<()> {
 
 fn persistent(world: &Comm, scale: usize) -> Result<()> {
     let case = Case::new(world, scale);
-    let exchange = AllToAllV::new(world, &case.sent, &case.received, Way::Collective)?;
-    if exchange.arrives_in_parts() || !world.mpi().has_persistent() {
+    let exchange = AllToAllV::new(world, &case.sent, &case.received, Algorithm::Collective)?;
+    if exchange.is_point_to_point() || !world.mpi().has_persistent() {
         let refused = Persistent::new(exchange, case.send.clone(), case.recv.clone());
         assert!(matches!(refused, Err(Error::Missing { .. })));
         return Ok(());
@@ -228,20 +228,20 @@ fn persistent(world: &Comm, scale: usize) -> Result<()> {
     Ok(())
 }
 
-/// What one rank gets wrong is an error on every rank.
+/// Invalid arguments of one rank are an error on every rank.
 fn disagreements(world: &Comm) -> Result<()> {
     let last = world.rank() + 1 == world.size();
-    let good = [Part { peer: world.rank(), at: 0, len: 4 }];
-    let short = [Part { peer: world.rank(), at: 0, len: 3 }];
-    let outside = [Part { peer: world.size(), at: 0, len: 4 }];
+    let good = [Segment { peer: world.rank(), offset: 0, len: 4 }];
+    let short = [Segment { peer: world.rank(), offset: 0, len: 3 }];
+    let outside = [Segment { peer: world.size(), offset: 0, len: 4 }];
     for bad in [&short, &outside] {
         let sent = if last { bad } else { &good };
-        let refused = AllToAllV::new(world, sent, &good, Way::Collective);
+        let refused = AllToAllV::new(world, sent, &good, Algorithm::Collective);
         assert!(matches!(refused, Err(Error::Argument(_))));
     }
     if world.size() > 1 {
-        let way = if last { Way::Messages } else { Way::Collective };
-        assert!(matches!(AllToAllV::new(world, &good, &good, way), Err(Error::Argument(_))));
+        let algorithm = if last { Algorithm::Messages } else { Algorithm::Collective };
+        assert!(matches!(AllToAllV::new(world, &good, &good, algorithm), Err(Error::Argument(_))));
     }
     Ok(())
 }

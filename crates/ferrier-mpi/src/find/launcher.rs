@@ -1,23 +1,23 @@
-//! Who started this process.
+//! The launcher of this process.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Surroundings;
+use super::surroundings::Surroundings;
 use crate::abi::Family;
 
-/// A launcher, as far as the surroundings tell.
+/// A launcher, as far as it can be determined.
 pub(super) struct Launcher {
-    /// For people.
+    /// For users.
     pub name: String,
-    /// Whose library it needs, where that is known.
+    /// The library family it needs, where known.
     pub family: Option<Family>,
     /// Its executable, where a parent process is one.
     pub executable: Option<PathBuf>,
 }
 
-/// How many generations of parents are looked at. Launchers sit within two
-/// (a proxy and the shell of a wrapper script); a few more cost nothing.
+/// How many generations of parent processes are inspected. Launchers are within
+/// two (a proxy and the shell of a wrapper script); a few more cost nothing.
 const GENERATIONS: usize = 8;
 
 /// Executables of the parents of this process, the nearest first. Those that
@@ -40,7 +40,7 @@ pub(super) fn ancestors() -> Vec<PathBuf> {
 
 fn parent_of(process: u32) -> Option<u32> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // "pid (name) state parent ...": the name may hold anything, parentheses too.
+    // "pid (name) state parent ...": the name may contain anything, parentheses too.
     let after = &stat[stat.rfind(')')? + 1..];
     after.split_whitespace().nth(1)?.parse().ok()
 }
@@ -68,9 +68,9 @@ fn is_mpiexec(name: &str) -> bool {
     name.starts_with("mpiexec") || name.starts_with("mpirun")
 }
 
-/// The launcher of this process, if there is one. Variables decide whether;
-/// the nearest parent that is a launcher decides which, since variables of an
-/// outer launcher are inherited by what runs under an inner one.
+/// The launcher of this process, if there is one. Variables decide whether; the
+/// nearest parent that is a launcher decides which, since a process under an
+/// inner launcher inherits the variables of an outer one.
 pub(super) fn launcher(around: &Surroundings) -> Option<Launcher> {
     let open_mpi = around.get("OMPI_COMM_WORLD_SIZE").is_some() || around.get("PRTE_LAUNCHED").is_some();
     let pmi = ["PMI_RANK", "PMI_FD", "PMI_PORT", "PMI_ID"].iter().any(|name| around.get(name).is_some());
@@ -88,7 +88,7 @@ pub(super) fn launcher(around: &Surroundings) -> Option<Launcher> {
     let parent = around.ancestors.iter().find_map(|path| Some((path, launches(path)?)));
     let in_slurm = around.get("SLURM_JOB_ID").is_some() && !open_mpi;
     Some(match parent {
-        // Slurm and renamed launchers start anything: the variables say what, if anything does.
+        // Slurm and renamed launchers start any family: only the variables can tell.
         Some((path, family)) => Launcher {
             name: path.display().to_string(),
             family: family.or(if in_slurm { None } else { by_variables }),
@@ -101,7 +101,7 @@ pub(super) fn launcher(around: &Surroundings) -> Option<Launcher> {
                 Some(_) => "a PMI launcher (PMI_*)".into(),
                 None => "a PMIx launcher (PMIX_*)".into(),
             },
-            // PMI under Slurm may be anybody's; elsewhere it is MPICH's own.
+            // PMI under Slurm may be of any family; elsewhere it is MPICH's.
             family: if in_slurm { None } else { by_variables },
             executable: None,
         },

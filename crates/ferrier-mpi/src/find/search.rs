@@ -1,12 +1,13 @@
-//! Where libraries lie and what they speak.
+//! Where libraries are, and which binary interface they have.
 
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use super::launcher::Launcher;
-use super::{Searched, Surroundings};
+use super::surroundings::Surroundings;
 use crate::abi::Family;
+use crate::searched::Searched;
 
 /// Folders below a prefix that may hold a library.
 const BELOW: [&str; 10] = [
@@ -22,7 +23,7 @@ const BELOW: [&str; 10] = [
     "lib/aarch64-linux-gnu/openmpi/lib",
 ];
 
-/// Names, the best first. `libmpi.so` can be anybody's: the file is looked into.
+/// Names, the best first. `libmpi.so` can be of any family: the file is inspected.
 const NAMES: [&str; 7] = [
     "libmpi_abi.so.1",
     "libmpi_abi.so",
@@ -40,7 +41,7 @@ pub(super) fn system_folders() -> Vec<PathBuf> {
         .collect()
 }
 
-/// Folders to look into and why, in order, each once.
+/// Folders to search and why, in order, each once.
 pub(super) fn folders(around: &Surroundings, launcher: &Launcher) -> Vec<(PathBuf, String)> {
     let mut folders: Vec<(PathBuf, String)> = Vec::new();
     let mut add = |folder: PathBuf, why: &str| {
@@ -121,7 +122,7 @@ fn serves(family: Family, wanted: Option<Family>) -> bool {
     }
 }
 
-/// What a library of this name speaks, if the name says.
+/// The family of a library, if its name tells.
 pub(super) fn family_of_name(name: &str) -> Option<Family> {
     if name.starts_with("libmpi_abi.so") {
         Some(Family::Standard)
@@ -134,9 +135,8 @@ pub(super) fn family_of_name(name: &str) -> Option<Family> {
     }
 }
 
-/// What a library speaks, told from its name, else from the names in its
-/// table of symbols. Nothing is loaded: a wrong MPI in the process could not
-/// be taken out again.
+/// The family of a library, by its name, else by the names in its symbol table.
+/// Loads nothing: a wrong MPI could not be unloaded again.
 ///
 /// # Errors
 /// Why it cannot be used.

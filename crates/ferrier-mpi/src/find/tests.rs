@@ -1,8 +1,11 @@
-use super::*;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-/// A folder of its own that goes away.
+use super::{Surroundings, find_in};
+use crate::abi::Family;
+use crate::error::Error;
+
+/// A temporary folder, removed on drop.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -39,9 +42,9 @@ fn around(variables: &[(&str, &str)], ancestors: &[&Path]) -> Surroundings {
 }
 
 #[test]
-fn alone_is_none() {
+fn none_without_a_launcher() {
     assert_eq!(find_in(&around(&[("PATH", "/usr/bin")], &[])), Ok(None));
-    // A launcher far above us that set nothing did not start us.
+    // A launcher among the ancestors that set no variable did not start this process.
     assert_eq!(find_in(&around(&[], &[Path::new("/usr/bin/mpiexec.hydra")])), Ok(None));
 }
 
@@ -55,7 +58,7 @@ fn one_slurm_task_is_alone_many_are_not() {
 }
 
 #[test]
-fn the_launchers_place_decides() {
+fn the_path_of_the_launcher_decides() {
     let scratch = Scratch::new("place");
     let launcher = scratch.0.join("five/bin/hydra_pmi_proxy");
     let library = scratch.file("five/lib/libmpi_abi.so.1", ELF);
@@ -85,7 +88,7 @@ fn the_nearest_launcher_wins() {
 }
 
 #[test]
-fn another_family_and_linker_scripts_are_passed_over() {
+fn other_families_and_linker_scripts_are_skipped() {
     let scratch = Scratch::new("over");
     let launcher = scratch.0.join("bin/mpiexec.hydra");
     scratch.file("lib/libmpi.so", ELF_OPEN);
@@ -94,9 +97,9 @@ fn another_family_and_linker_scripts_are_passed_over() {
     let found =
         find_in(&around(&[("PMI_RANK", "0")], &[&launcher])).expect("found").expect("under a launcher");
     assert_eq!((found.path, found.family), (library, Family::Mpich));
-    let told: Vec<String> = found.searched.iter().map(ToString::to_string).collect();
-    assert!(told.iter().any(|line| line.contains("this is Open MPI")), "{told:?}");
-    assert!(told.iter().any(|line| line.contains("linker script")), "{told:?}");
+    let lines: Vec<String> = found.searched.iter().map(ToString::to_string).collect();
+    assert!(lines.iter().any(|line| line.contains("this is Open MPI")), "{lines:?}");
+    assert!(lines.iter().any(|line| line.contains("linker script")), "{lines:?}");
 }
 
 #[test]
@@ -112,7 +115,7 @@ fn opal_prefix_comes_first() {
 }
 
 #[test]
-fn not_found_says_where_was_looked() {
+fn not_found_lists_the_places_searched() {
     let scratch = Scratch::new("missing");
     let launcher = scratch.0.join("bin/orterun");
     let error = find_in(&around(&[("OMPI_COMM_WORLD_SIZE", "2")], &[&launcher])).expect_err("no library");

@@ -1,28 +1,33 @@
-//! Exchange `all_to_all`: one collective per reshape, every part padded to
-//! the longest, which some networks and libraries do much faster. Parts whose
-//! lengths only their senders know go as messages.
+//! Exchange `all_to_all`: one collective per reshape, with all segments padded
+//! to one length, which some networks and libraries do much faster. Segments
+//! of variable length go as point-to-point messages.
 
-use super::progress_set::Hull;
-use super::{BufferLayout, Groups, RemoteBuffers, Volumes, labels, point_to_point};
+use ferrier_plan::messages::{BufferLayout, RemoteBuffers, Volumes};
+
+use super::groups::{Groups, labels, single_transfer};
+use super::point_to_point;
+use super::progress_set::ExchangeSpec;
 use crate::Result;
-use crate::transport::{Call, Part};
+use crate::transport::{Segment, TransferKind};
 
-pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
+pub(super) fn specify(groups: &mut Groups, volumes: &Volumes) -> Result<ExchangeSpec> {
+    const NAME: &str = "all_to_all";
     if volumes.vary() {
-        return point_to_point::hull(groups, volumes);
+        return point_to_point::specify_instead_of(NAME, groups, volumes);
     }
-    let (group, ranks) = groups.talkers(volumes)?;
-    // Parts are loaded and stored as vectors: keep them aligned.
+    let (group, ranks) = groups.connected(volumes)?;
+    // Segments are loaded and stored as vectors: keep them aligned.
     let block = volumes.largest.next_multiple_of(64);
     let at = ranks.iter().map(|number| number.unwrap_or(0) * block).collect();
-    let places = BufferLayout { offsets: at, len: block * group.size() };
-    let parts: Vec<Part> =
-        (0..group.size()).map(|peer| Part { peer, at: peer * block, len: block }).collect();
-    let loans = || {
+    let layout = BufferLayout { offsets: at, len: block * group.size() };
+    let segment = |peer| Segment { peer, offset: peer * block, len: block };
+    let segments: Vec<Segment> = (0..group.size()).map(segment).collect();
+    let remote = || {
         let labels = labels(&volumes.pairs);
         let size = |label: &usize| labels.iter().filter(|other| *other == label).count();
         let lens = labels.iter().map(|label| block * size(label)).collect();
         RemoteBuffers { offsets: vec![block * group.rank(); labels.len()], lens }
     };
-    Hull::of_parts(&group, volumes, Call::AllToAll, (places.clone(), places), (&parts, &parts), loans)
+    let (layouts, lists) = ((layout.clone(), layout), (&segments[..], &segments[..]));
+    single_transfer((NAME, TransferKind::AllToAll), group.transport(), volumes, layouts, lists, remote)
 }

@@ -1,25 +1,37 @@
-//! Exchange `point_to_point`: a message to each peer, taken in order of
-//! arrival. Ranks that do not talk do not wait for each other.
+//! Exchange `point_to_point`: a message to each peer, received in order of
+//! arrival. Ranks that exchange no bytes do not wait for each other.
 
-use super::progress_set::{Hull, Measured};
-use super::{Groups, Volumes, packed, packed_remote, parts};
+use ferrier_plan::messages::{Volumes, packed, packed_remote};
+
+use super::groups::{Groups, segments, single_transfer};
+use super::progress_set::ExchangeSpec;
 use crate::Result;
-use crate::transport::{Call, Part};
+use crate::transport::{Segment, TransferKind};
 
-pub(super) fn hull(groups: &mut Groups, volumes: &Volumes) -> Result<Hull> {
-    let comm = groups.whole();
+pub(super) fn specify(groups: &mut Groups, volumes: &Volumes) -> Result<ExchangeSpec> {
+    let comm = &groups.all;
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
-    // Each rank begins with its next neighbour, so that nobody is everybody's first.
-    let in_turn = |mut parts: Vec<Part>| -> Vec<Part> {
+    // Each rank begins with the next one, so that not all send to the same rank first.
+    let in_order = |mut segments: Vec<Segment>| -> Vec<Segment> {
         let (size, rank) = (comm.size(), comm.rank());
-        parts.sort_unstable_by_key(|part| (part.peer + size - rank) % size);
-        parts
+        segments.sort_unstable_by_key(|segment| (segment.peer + size - rank) % size);
+        segments
     };
-    let (sent, received) = (in_turn(parts(&send, &volumes.to)), in_turn(parts(&recv, &volumes.from)));
-    if volumes.vary() {
-        let flight = comm.transport().flight(Call::Messages, &sent, &received)?;
-        return Ok(Hull::new(send, recv, Box::new(Measured(flight))));
-    }
-    let loans = || packed_remote(volumes, comm.rank());
-    Hull::of_parts(comm, volumes, Call::Messages, (send, recv), (&sent, &received), loans)
+    let (sent, received) =
+        (in_order(segments(&send, &volumes.to)), in_order(segments(&recv, &volumes.from)));
+    let (layouts, lists) = ((send, recv), (&sent[..], &received[..]));
+    let remote = || packed_remote(volumes, comm.rank());
+    let kind = ("point_to_point", TransferKind::Messages);
+    let spec = single_transfer(kind, comm.transport(), volumes, layouts, lists, remote)?;
+    Ok(ExchangeSpec { needs_coder: volumes.vary(), ..spec })
+}
+
+/// In place of a collective `name`, whose receivers would have to know the lengths.
+pub(super) fn specify_instead_of(
+    name: &str,
+    groups: &mut Groups,
+    volumes: &Volumes,
+) -> Result<ExchangeSpec> {
+    let note = Some(format!("{name}: the codec has variable length; using point-to-point messages"));
+    Ok(ExchangeSpec { note, ..specify(groups, volumes)? })
 }

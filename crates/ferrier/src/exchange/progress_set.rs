@@ -1,280 +1,278 @@
-//! The movers of a plan: several may be in flight at once, and who waits for
-//! one looks after all, so that ranks may wait in different orders.
+//! The exchanges of a plan. Several may be in flight at once. Waiting for one
+//! makes progress on all, so that ranks may wait in different orders.
 
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::{BufferLayout, Coder, Exchange, ExchangeBuffers, RemoteBuffers, Volumes};
-use crate::transport::{Call, Part, Transfer, Transport, WakeHint};
-use crate::{Comm, Error, Result};
+use ferrier_plan::messages::{BufferLayout, ExchangeBuffers};
 
-/// What a member does to move bytes; see [`Exchange`] for what holds for the buffers.
-pub(super) trait Craft: Send + Sync {
+use super::coder::Coder;
+use crate::transport::{Transfer, Transport, WakeHint, already_in_flight};
+use crate::{Error, Result};
+
+/// An exchange of several steps; see [`Exchange`] for the contract of the buffers.
+pub(super) trait Protocol: Send + Sync {
     /// See [`Exchange::open`].
     fn open(&self) -> Result<()> {
         Ok(())
     }
-    /// Starts.
+    /// Starts. `coder` is there where [`ExchangeSpec::needs_coder`] is set.
     ///
     /// # Safety
     /// As [`Exchange::start`].
     unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()>;
-    /// Makes progress without waiting; whether all is done. Where it returns
-    /// an error, nothing of it touches the buffers any more.
+    /// Makes progress without waiting; whether it is complete. After an error it does not access the buffers
+    /// any more.
     fn advance(&self) -> Result<bool>;
-    /// What the next advance would find.
-    fn news(&self) -> WakeHint;
-    /// May wait for the next step, where nothing else is in flight.
-    fn settle(&self) -> Result<()> {
+    /// When the next `advance` is worthwhile.
+    fn wake_hint(&self) -> WakeHint;
+    /// May block until the next step, since no other exchange is in flight.
+    fn wait_exclusive(&self) -> Result<()> {
         Ok(())
     }
-    /// Starts and waits, if it can do better than those two.
-    ///
-    /// # Safety
-    /// As [`Exchange::start`].
-    unsafe fn run(&self, _send: *const u8, _recv: *mut u8) -> Option<Result<()>> {
-        None
-    }
 }
 
-impl Craft for Box<dyn Transfer> {
-    unsafe fn start(&self, send: *const u8, recv: *mut u8, _: Option<&Arc<dyn Coder>>) -> Result<()> {
-        // SAFETY: the caller's word.
-        unsafe { (**self).start(send, recv) }
-    }
-
-    fn advance(&self) -> Result<bool> {
-        self.test()
-    }
-
-    fn news(&self) -> WakeHint {
-        (**self).news()
-    }
-
-    fn settle(&self) -> Result<()> {
-        self.wait()
-    }
-
-    unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Option<Result<()>> {
-        // SAFETY: the caller's word.
-        Some(unsafe { (**self).run(send, recv) })
-    }
+/// What moves the bytes.
+pub(super) enum Operation {
+    /// One transfer of the transport.
+    Transfer(Box<dyn Transfer>),
+    /// Several steps.
+    Protocol(Box<dyn Protocol>),
 }
 
-/// A flight whose parts are as long as they were encoded.
-pub(super) struct Measured(pub Box<dyn Transfer>);
-
-impl Craft for Measured {
-    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
-        let Some(coder) = coder else {
-            return Err(Error::transport("an exchange of encoded parts was started without its coder"));
-        };
-        // SAFETY: the caller's word.
-        unsafe { self.0.start_measured(send, recv, &|peer| coder.len(peer)) }
-    }
-
-    fn advance(&self) -> Result<bool> {
-        self.0.test()
-    }
-
-    fn news(&self) -> WakeHint {
-        self.0.news()
-    }
-
-    fn settle(&self) -> Result<()> {
-        self.0.wait()
-    }
-}
-
-/// A mover to be.
-pub(super) struct Hull {
+/// Specification of an exchange.
+pub(super) struct ExchangeSpec {
     pub buffers: ExchangeBuffers,
+    /// Bytes of the window that all exchanges of the plan share.
     pub window: usize,
     pub note: Option<String>,
-    pub craft: Box<dyn Craft>,
+    /// Does the operation need the coder: for the lengths of segments, or to encode and decode?
+    pub needs_coder: bool,
+    pub operation: Operation,
 }
 
-impl Hull {
-    /// One that moves these parts by this call or, where they can be loaded
-    /// where they are, only tells of them.
-    pub fn of_parts(
-        group: &Comm,
-        volumes: &Volumes,
-        call: Call,
-        (send, recv): (BufferLayout, BufferLayout),
-        (sent, received): (&[Part], &[Part]),
-        loans: impl FnOnce() -> RemoteBuffers,
-    ) -> Result<Hull> {
-        let transport = group.transport();
-        // What is encoded is decoded out of a buffer of this rank's.
-        let loan = match volumes.encoded.is_some() || volumes.via_host {
-            false => transport.loan(sent, received)?,
-            true => None,
-        };
-        Ok(match loan {
-            Some(flight) => {
-                let nowhere = BufferLayout { offsets: vec![0; recv.offsets.len()], len: 0 };
-                let mut hull = Hull::new(send, nowhere, Box::new(flight));
-                hull.buffers.remote = Some(loans());
-                hull
-            }
-            None => Hull::new(send, recv, Box::new(transport.flight(call, sent, received)?)),
-        })
-    }
-
-    pub fn new(send: BufferLayout, recv: BufferLayout, craft: Box<dyn Craft>) -> Hull {
+impl ExchangeSpec {
+    pub fn new(send: BufferLayout, recv: BufferLayout, operation: Operation) -> ExchangeSpec {
         let buffers = ExchangeBuffers { send, recv, sharing: None, remote: None, encodes: false };
-        Hull { buffers, window: 0, note: None, craft }
+        ExchangeSpec { buffers, window: 0, note: None, needs_coder: false, operation }
     }
 }
 
-struct Fleet {
+struct ProgressSet {
     transport: Arc<dyn Transport>,
-    ships: Vec<Afloat>,
+    entries: Vec<Entry>,
 }
 
-struct Afloat {
-    hull: Hull,
-    aloft: AtomicBool,
-    /// A progress thread tests as well: not while a start or another test is under way, lest it
-    /// take the end of the last flight for that of the next.
-    turn: Mutex<()>,
-    /// What went wrong in the air: told in every test until the next start.
+/// An exchange and its state.
+struct Entry {
+    spec: ExchangeSpec,
+    in_flight: AtomicBool,
+    /// Held by starts and tests. A progress thread tests as well: during a start it would take the completion of
+    /// the last run for that of the next.
+    access: Mutex<()>,
+    /// The error of the last run: returned by every test until the next start.
     failure: Mutex<Option<Error>>,
 }
 
-impl Afloat {
+impl Entry {
     fn failure(&self) -> MutexGuard<'_, Option<Error>> {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    fn access(&self) -> MutexGuard<'_, ()> {
+        self.access.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// It is over.
-    fn land(&self, outcome: &Result<()>) {
-        *self.failure() = outcome.as_ref().err().cloned();
-        self.aloft.store(false, SeqCst);
-    }
-
-    fn test(&self) -> Result<bool> {
-        if !self.aloft.load(SeqCst) {
-            return self.failure().clone().map_or(Ok(true), Err);
-        }
-        let _turn = self.turn();
-        if !self.aloft.load(SeqCst) {
-            return self.failure().clone().map_or(Ok(true), Err);
-        }
-        let outcome = self.hull.craft.advance();
-        match &outcome {
-            Ok(false) => {}
-            Ok(true) => self.land(&Ok(())),
-            Err(error) => self.land(&Err(error.clone())),
-        }
-        outcome
-    }
-}
-
-/// One of a fleet.
-struct Ship {
-    fleet: Arc<Fleet>,
-    number: usize,
-}
-
-/// Movers that look after each other. Rests are those of `transport`.
-pub(super) fn fleet(transport: &Arc<dyn Transport>, hulls: Vec<Hull>) -> Vec<Box<dyn Exchange>> {
-    let ready = |hull| Afloat {
-        hull,
-        aloft: AtomicBool::new(false),
-        turn: Mutex::default(),
-        failure: Mutex::default(),
-    };
-    let ships = hulls.into_iter().map(ready).collect();
-    let fleet = Arc::new(Fleet { transport: transport.clone(), ships });
-    let ship = |number| -> Box<dyn Exchange> { Box::new(Ship { fleet: fleet.clone(), number }) };
-    (0..fleet.ships.len()).map(ship).collect()
-}
-
-impl Fleet {
-    fn aloft(&self) -> impl Iterator<Item = &Afloat> {
-        self.ships.iter().filter(|ship| ship.aloft.load(SeqCst))
-    }
-}
-
-impl Ship {
-    fn own(&self) -> &Afloat {
-        &self.fleet.ships[self.number]
-    }
-
-    fn take_off(&self) -> Result<()> {
-        match self.own().aloft.swap(true, SeqCst) {
-            true => Err(Error::transport("an exchange was started that is in flight")),
+    fn begin(&self) -> Result<()> {
+        match self.in_flight.swap(true, SeqCst) {
+            true => Err(already_in_flight()),
             false => {
-                *self.own().failure() = None;
+                *self.failure() = None;
                 Ok(())
             }
         }
     }
-}
 
-impl Exchange for Ship {
-    fn buffers(&self) -> &ExchangeBuffers {
-        &self.own().hull.buffers
+    fn complete(&self, outcome: &Result<()>) {
+        *self.failure() = outcome.as_ref().err().cloned();
+        self.in_flight.store(false, SeqCst);
     }
 
-    fn window(&self) -> usize {
-        self.own().hull.window
-    }
-
-    fn open(&self) -> Result<()> {
-        self.own().hull.craft.open()
-    }
-
-    fn note(&self) -> Option<&str> {
-        self.own().hull.note.as_deref()
-    }
-
-    unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
-        let _turn = self.own().turn();
-        self.take_off()?;
-        // SAFETY: the caller's word.
-        let started = unsafe { self.own().hull.craft.start(send, recv, coder) };
-        if started.is_err() {
-            self.own().land(&started);
-        }
-        started
+    fn last_outcome(&self) -> Result<bool> {
+        self.failure().clone().map_or(Ok(true), Err)
     }
 
     fn test(&self) -> Result<bool> {
-        let was_aloft = self.own().aloft.load(SeqCst);
-        let outcome = self.own().test();
-        if was_aloft && !self.own().aloft.load(SeqCst) {
-            // Its rank may be asleep in the wait for it, where this is a progress thread.
-            self.fleet.transport.nudge();
+        if !self.in_flight.load(SeqCst) {
+            return self.last_outcome();
+        }
+        let _access = self.access();
+        if !self.in_flight.load(SeqCst) {
+            return self.last_outcome();
+        }
+        let outcome = match &self.spec.operation {
+            Operation::Transfer(transfer) => transfer.test(),
+            Operation::Protocol(protocol) => protocol.advance(),
+        };
+        match &outcome {
+            Ok(false) => {}
+            Ok(true) => self.complete(&Ok(())),
+            Err(error) => self.complete(&Err(error.clone())),
         }
         outcome
     }
 
-    fn wait(&self) -> Result<()> {
-        let (fleet, own) = (&self.fleet, self.own());
+    fn wake_hint(&self) -> WakeHint {
+        match &self.spec.operation {
+            Operation::Transfer(transfer) => transfer.wake_hint(),
+            Operation::Protocol(protocol) => protocol.wake_hint(),
+        }
+    }
+
+    fn wait_exclusive(&self) -> Result<()> {
+        match &self.spec.operation {
+            Operation::Transfer(transfer) => transfer.wait(),
+            Operation::Protocol(protocol) => protocol.wait_exclusive(),
+        }
+    }
+}
+
+impl ProgressSet {
+    fn in_flight(&self) -> impl Iterator<Item = &Entry> {
+        self.entries.iter().filter(|entry| entry.in_flight.load(SeqCst))
+    }
+}
+
+/// One reshape, or a tile of one, ready to run. Made collectively when a plan is made. Several exchanges of a plan
+/// may be in flight at once; they are started in the same order on every rank, and waited for in any order. Each
+/// is started again only after it is complete.
+pub(crate) struct Exchange {
+    set: Arc<ProgressSet>,
+    number: usize,
+}
+
+/// Exchanges that progress together. `transport` parks waiting ranks.
+pub(super) fn exchanges(transport: &Arc<dyn Transport>, specs: Vec<ExchangeSpec>) -> Vec<Exchange> {
+    let entry = |spec| Entry {
+        spec,
+        in_flight: AtomicBool::new(false),
+        access: Mutex::default(),
+        failure: Mutex::default(),
+    };
+    let entries = specs.into_iter().map(entry).collect();
+    let set = Arc::new(ProgressSet { transport: transport.clone(), entries });
+    (0..set.entries.len()).map(|number| Exchange { set: set.clone(), number }).collect()
+}
+
+impl Exchange {
+    fn entry(&self) -> &Entry {
+        &self.set.entries[self.number]
+    }
+
+    /// Its buffers, as passes see them.
+    pub fn buffers(&self) -> &ExchangeBuffers {
+        &self.entry().spec.buffers
+    }
+
+    /// Bytes of the window that all exchanges of a plan share.
+    pub fn window(&self) -> usize {
+        self.entry().spec.window
+    }
+
+    /// How it differs from what was asked for: a sentence for users.
+    pub fn note(&self) -> Option<&str> {
+        self.entry().spec.note.as_deref()
+    }
+
+    /// Allocates the memory that it needs besides the two buffers. Collective; called once, before the first run.
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub fn open(&self) -> Result<()> {
+        match &self.entry().spec.operation {
+            Operation::Transfer(_) => Ok(()),
+            Operation::Protocol(protocol) => protocol.open(),
+        }
+    }
+
+    /// Starts to move the bytes. Does not wait for other ranks. Allocates nothing after the first time. `coder` is
+    /// there where segments are encoded.
+    ///
+    /// # Errors
+    /// Where a rank has failed, or it is in flight.
+    ///
+    /// # Safety
+    /// The memory at `send` and `recv` is as long as [`buffers`](Exchange::buffers) says and does not overlap. It
+    /// lives and nothing else accesses it until [`test`](Exchange::test) returns true or an error, or
+    /// [`wait`](Exchange::wait) returns.
+    pub unsafe fn start(
+        &self,
+        send: *const u8,
+        recv: *mut u8,
+        coder: Option<&Arc<dyn Coder>>,
+    ) -> Result<()> {
+        let entry = self.entry();
+        let _access = entry.access();
+        entry.begin()?;
+        let needed = entry.spec.needs_coder;
+        let started = match (&entry.spec.operation, coder.filter(|_| needed)) {
+            (_, None) if needed => {
+                Err(Error::transport("an exchange of encoded messages was started without its coder"))
+            }
+            // SAFETY: the contract of `start` is that of `Transfer::start`.
+            (Operation::Transfer(transfer), Some(coder)) => unsafe {
+                transfer.start(send, recv, Some(&|peer| coder.len(peer)))
+            },
+            // SAFETY: as above.
+            (Operation::Transfer(transfer), None) => unsafe { transfer.start(send, recv, None) },
+            // SAFETY: the contract of `start` is that of `Protocol::start`.
+            (Operation::Protocol(protocol), coder) => unsafe { protocol.start(send, recv, coder) },
+        };
+        if started.is_err() {
+            entry.complete(&started);
+        }
+        started
+    }
+
+    /// Makes progress; whether it is complete, or was not started.
+    ///
+    /// # Errors
+    /// Where a rank has failed or left; this exchange does not access the buffers any more.
+    pub fn test(&self) -> Result<bool> {
+        let entry = self.entry();
+        let was_in_flight = entry.in_flight.load(SeqCst);
+        let outcome = entry.test();
+        if was_in_flight && !entry.in_flight.load(SeqCst) {
+            // If this is a progress thread, the rank may be parked in the wait for this exchange.
+            self.set.transport.wake();
+        }
+        outcome
+    }
+
+    /// Returns when it is complete. Makes progress on all exchanges of the plan. After an error, others that are in
+    /// flight must still be waited for before their buffers are freed.
+    ///
+    /// # Errors
+    /// As [`test`](Exchange::test); an error that a test returned is returned again.
+    pub fn wait(&self) -> Result<()> {
+        let (set, own) = (&self.set, self.entry());
         while !own.test()? {
             let mut alone = true;
-            for other in fleet.aloft().filter(|other| !std::ptr::eq(*other, own)) {
+            for other in set.in_flight().filter(|other| !std::ptr::eq(*other, own)) {
                 alone = false;
-                // What goes wrong with it comes out in the wait for it.
+                // Its errors are returned by the wait for it.
                 let _ = other.test();
             }
             if alone {
-                let settled = own.hull.craft.settle();
-                if settled.is_err() {
-                    own.land(&settled);
+                let outcome = own.wait_exclusive();
+                if outcome.is_err() {
+                    own.complete(&outcome);
                 }
-                settled?;
+                outcome?;
             }
-            let soonest = || fleet.aloft().map(|ship| ship.hull.craft.news()).min();
-            // A progress thread may land it at any moment: what the others wait for may then be us.
-            fleet.transport.rest(&mut || match own.aloft.load(SeqCst) {
+            let soonest = || set.in_flight().map(Entry::wake_hint).min();
+            // A progress thread may complete it at any moment. The other exchanges may then wait for this rank.
+            set.transport.park(&mut || match own.in_flight.load(SeqCst) {
                 true => soonest().unwrap_or(WakeHint::Now),
                 false => WakeHint::Now,
             });
@@ -282,17 +280,26 @@ impl Exchange for Ship {
         Ok(())
     }
 
-    unsafe fn run(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
-        let turn = self.own().turn();
-        self.take_off()?;
-        // SAFETY: the caller's word.
-        let outcome = unsafe { self.own().hull.craft.run(send, recv) };
-        self.own().land(&Ok(()));
-        drop(turn);
-        match outcome {
-            Some(outcome) => outcome,
-            None => {
-                // SAFETY: the caller's word.
+    /// Starts and waits. All ranks call this, or all call [`start`](Exchange::start).
+    ///
+    /// # Errors
+    /// As [`start`](Exchange::start) and [`wait`](Exchange::wait).
+    ///
+    /// # Safety
+    /// As [`start`](Exchange::start), until it returns.
+    pub unsafe fn run(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
+        let entry = self.entry();
+        match &entry.spec.operation {
+            Operation::Transfer(transfer) if !entry.spec.needs_coder => {
+                let _access = entry.access();
+                entry.begin()?;
+                // SAFETY: the contract of `run` is that of `Transfer::run`.
+                let outcome = unsafe { transfer.run(send, recv) };
+                entry.complete(&Ok(()));
+                outcome
+            }
+            _ => {
+                // SAFETY: the contract of `run` covers the time until `wait` returns.
                 unsafe { self.start(send, recv, coder)? };
                 self.wait()
             }
@@ -303,13 +310,14 @@ impl Exchange for Ship {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Comm;
     use std::sync::atomic::AtomicUsize;
     use std::time::Duration;
 
-    /// Done when it is looked at so many times.
-    struct Looks(AtomicUsize);
+    /// Complete after so many calls of `advance`.
+    struct Countdown(AtomicUsize);
 
-    impl Craft for Looks {
+    impl Protocol for Countdown {
         unsafe fn start(&self, _: *const u8, _: *mut u8, _: Option<&Arc<dyn Coder>>) -> Result<()> {
             Ok(())
         }
@@ -320,32 +328,33 @@ mod tests {
             Ok(left == 0)
         }
 
-        fn news(&self) -> WakeHint {
+        fn wake_hint(&self) -> WakeHint {
             WakeHint::Nothing
         }
     }
 
-    /// A rank that rests in the wait for one goes on when a progress thread
-    /// has landed it, though another one, which may wait for this rank, still flies.
+    /// A rank that is parked in the wait for one exchange continues when a progress thread has completed it, though
+    /// another one, which may wait for this rank, is still in flight.
     #[test]
-    fn what_a_progress_thread_lands_is_not_waited_for() {
+    fn a_wait_ends_when_a_progress_thread_completes_the_exchange() {
         let _watchdog = ferrier_test::watchdog(20);
         let comm = Comm::one_rank();
-        let hull = |looks: usize| {
-            let nowhere = || BufferLayout { offsets: vec![0], len: 0 };
-            Hull::new(nowhere(), nowhere(), Box::new(Looks(AtomicUsize::new(looks))))
+        let spec = |calls: usize| {
+            let empty = || BufferLayout { offsets: vec![0], len: 0 };
+            let countdown = Box::new(Countdown(AtomicUsize::new(calls)));
+            ExchangeSpec::new(empty(), empty(), Operation::Protocol(countdown))
         };
-        let movers = fleet(comm.transport(), vec![hull(1), hull(usize::MAX)]);
-        for mover in &movers {
-            // SAFETY: nothing is moved.
-            unsafe { mover.start(std::ptr::null(), std::ptr::null_mut(), None).unwrap() };
+        let exchanges = exchanges(comm.transport(), vec![spec(1), spec(usize::MAX)]);
+        for exchange in &exchanges {
+            // SAFETY: no byte is moved.
+            unsafe { exchange.start(std::ptr::null(), std::ptr::null_mut(), None).unwrap() };
         }
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 std::thread::sleep(Duration::from_millis(50));
-                while !movers[0].test().unwrap() {}
+                while !exchanges[0].test().unwrap() {}
             });
-            movers[0].wait().unwrap();
+            exchanges[0].wait().unwrap();
         });
     }
 }

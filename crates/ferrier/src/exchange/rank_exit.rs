@@ -1,24 +1,23 @@
-//! Ranks that leave while others still look for what they sent.
+//! Ranks that exit while others still wait for their data.
 
 use crate::{Error, Result};
 
-/// Looks for what has come (true: that was all), then asks whether a rank left
-/// that is still waited for. Who puts into another's memory does not wait for
-/// it to take: a rank may have put its last and left since we looked. So
-/// whoever is gone is an error only if another look finds nothing of it.
-pub(super) fn look_and_ask<S>(
+/// Calls `test` (true: complete), then `check`, which returns [`Error::RankLeft`] where an awaited rank has exited.
+/// A rank that puts into another's memory does not wait until its data are taken: it may have put its last bytes and
+/// exited since the test. So the error is returned only if another test does not find the bytes.
+pub(super) fn test_then_check<S>(
     state: &mut S,
-    look: impl Fn(&mut S) -> Result<bool>,
-    ask: impl Fn(&S) -> Result<()>,
+    test: impl Fn(&mut S) -> Result<bool>,
+    check: impl Fn(&S) -> Result<()>,
 ) -> Result<bool> {
-    let mut gone = None;
+    let mut exited = None;
     loop {
-        if look(state)? {
+        if test(state)? {
             return Ok(true);
         }
-        match ask(state) {
+        match check(state) {
             Ok(()) => return Ok(false),
-            Err(Error::RankLeft { rank, .. }) if gone != Some(rank) => gone = Some(rank),
+            Err(Error::RankLeft { rank, .. }) if exited != Some(rank) => exited = Some(rank),
             Err(error) => return Err(error),
         }
     }
@@ -29,31 +28,31 @@ mod tests {
     use super::*;
     use std::cell::Cell;
 
-    /// Ranks put their parts, or do not, and leave, one at every question.
+    /// Ranks put their segments, or do not, and exit, one at every check.
     struct Ranks {
         put: Vec<Cell<bool>>,
-        gone: Vec<Cell<bool>>,
-        honest: Vec<bool>,
+        exited: Vec<Cell<bool>>,
+        puts: Vec<bool>,
         taken: Vec<bool>,
     }
 
     impl Ranks {
-        fn new(honest: &[bool]) -> Ranks {
-            let cells = || honest.iter().map(|_| Cell::new(false)).collect();
-            Ranks { put: cells(), gone: cells(), honest: honest.to_vec(), taken: vec![false; honest.len()] }
+        fn new(puts: &[bool]) -> Ranks {
+            let cells = || puts.iter().map(|_| Cell::new(false)).collect();
+            Ranks { put: cells(), exited: cells(), puts: puts.to_vec(), taken: vec![false; puts.len()] }
         }
 
-        fn look(&mut self) -> Result<bool> {
+        fn test(&mut self) -> Result<bool> {
             self.taken.iter_mut().zip(&self.put).for_each(|(taken, put)| *taken |= put.get());
             Ok(self.taken.iter().all(|taken| *taken))
         }
 
-        fn ask(&self) -> Result<()> {
-            if let Some(next) = self.gone.iter().position(|gone| !gone.get()) {
-                self.put[next].set(self.honest[next]);
-                self.gone[next].set(true);
+        fn check(&self) -> Result<()> {
+            if let Some(next) = self.exited.iter().position(|exited| !exited.get()) {
+                self.put[next].set(self.puts[next]);
+                self.exited[next].set(true);
             }
-            match (0..self.gone.len()).find(|&rank| self.gone[rank].get() && !self.taken[rank]) {
+            match (0..self.exited.len()).find(|&rank| self.exited[rank].get() && !self.taken[rank]) {
                 Some(rank) => Err(Error::RankLeft { rank, waiting: 9, message: "it returned".into() }),
                 None => Ok(()),
             }
@@ -61,19 +60,19 @@ mod tests {
     }
 
     #[test]
-    fn who_put_its_last_between_a_look_and_the_question_may_go() {
+    fn a_rank_may_exit_after_its_last_put() {
         for ranks in 1..4 {
-            let done = look_and_ask(&mut Ranks::new(&vec![true; ranks]), Ranks::look, Ranks::ask);
+            let done = test_then_check(&mut Ranks::new(&vec![true; ranks]), Ranks::test, Ranks::check);
             assert!(done.unwrap(), "{ranks} ranks");
         }
     }
 
     #[test]
-    fn who_leaves_others_alone_is_named() {
-        for deserter in 0..3 {
-            let honest: Vec<bool> = (0..3).map(|rank| rank != deserter).collect();
-            let error = look_and_ask(&mut Ranks::new(&honest), Ranks::look, Ranks::ask).unwrap_err();
-            assert!(matches!(error, Error::RankLeft { rank, .. } if rank == deserter), "{error}");
+    fn a_rank_that_exits_early_is_named() {
+        for early in 0..3 {
+            let puts: Vec<bool> = (0..3).map(|rank| rank != early).collect();
+            let error = test_then_check(&mut Ranks::new(&puts), Ranks::test, Ranks::check).unwrap_err();
+            assert!(matches!(error, Error::RankLeft { rank, .. } if rank == early), "{error}");
         }
     }
 }

@@ -1,12 +1,15 @@
-//! Movers of every member, many in flight at once.
+//! All exchanges, many in flight at once.
 
 use super::*;
+use crate::transport::Comm;
+use crate::Result;
+use ferrier_plan::messages::{EncodedChunks, Volumes};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const RANKS: usize = 4;
 const TILES: usize = 6;
 
-/// Parts of no, few and many bytes; some tiles are empty.
+/// Segments of no, few and many bytes; some tiles are empty.
 fn length(from: usize, to: usize, tile: usize) -> usize {
     match (from + 2 * to + tile) % 4 {
         _ if from == to || tile == 4 => 0,
@@ -36,15 +39,13 @@ fn value(from: usize, to: usize, at: usize, tile: usize, round: usize) -> u8 {
     (from * 61 + to * 17 + at * 3 + tile * 29 + round * 101) as u8
 }
 
-/// Buffers of a rank and, where a node is shared, of its neighbours.
-struct Buffers(Vec<[Vec<u8>; 2]>);
-
-/// A rank's movers with buffers; what `hierarchical` shares is reached through addresses.
+/// A rank's exchanges with buffers. Buffers that `hierarchical` shares are accessed by address.
 struct Rank<'a> {
     comm: &'a Comm,
     volumes: Vec<Volumes>,
-    movers: Vec<Box<dyn Exchange>>,
-    buffers: Buffers,
+    exchanges: Vec<Exchange>,
+    /// Send and receive buffer of each tile.
+    buffers: Vec<[Vec<u8>; 2]>,
     /// Addresses of send and receive buffers of every rank and tile.
     all: Vec<Vec<[usize; 2]>>,
 }
@@ -52,12 +53,12 @@ struct Rank<'a> {
 impl Rank<'_> {
     fn new<'a>(comm: &'a Comm, name: &str) -> Result<Rank<'a>> {
         let volumes = tiles(comm.rank());
-        let Some(make) = find(name)?.make else { panic!("{name} has no movers") };
-        let movers = make(comm, &volumes)?;
-        movers.iter().try_for_each(|mover| mover.open())?;
-        let buffers: Vec<[Vec<u8>; 2]> = movers
+        let Some(make) = find(name)?.make else { panic!("{name} sends no messages") };
+        let exchanges = make(comm, &volumes)?;
+        exchanges.iter().try_for_each(Exchange::open)?;
+        let buffers: Vec<[Vec<u8>; 2]> = exchanges
             .iter()
-            .map(|mover| [vec![0; mover.buffers().send.len], vec![0; mover.buffers().recv.len]])
+            .map(|exchange| [vec![0; exchange.buffers().send.len], vec![0; exchange.buffers().recv.len]])
             .collect();
         let own: Vec<u8> =
             buffers.iter().flatten().flat_map(|buffer| (buffer.as_ptr() as usize).to_le_bytes()).collect();
@@ -65,23 +66,22 @@ impl Rank<'_> {
         let all = comm.all_gather(&own)?;
         let all =
             all.iter().map(|list| list.chunks(16).map(|two| [word(&two[..8]), word(&two[8..])]).collect());
-        Ok(Rank { comm, volumes, movers, buffers: Buffers(buffers), all: all.collect() })
+        Ok(Rank { comm, volumes, exchanges, buffers, all: all.collect() })
     }
 
-    /// Where the part for, or from, a rank lies: `None` where it does not travel.
+    /// The address of the segment for (side 0) or from (side 1) a rank; `None` where it is not sent.
     fn place(&self, tile: usize, peer: usize, side: usize) -> Option<*mut u8> {
-        let mover = &self.movers[tile];
-        if let (Some(loans), 1) = (mover.buffers().remote.as_ref(), side) {
-            return Some((self.all[peer][tile][0] + loans.offsets[peer]) as *mut u8);
+        let exchange = &self.exchanges[tile];
+        if let (Some(remote), 1) = (exchange.buffers().remote.as_ref(), side) {
+            return Some((self.all[peer][tile][0] + remote.offsets[peer]) as *mut u8);
         }
-        let owner = match mover.buffers().sharing.as_ref() {
+        let owner = match exchange.buffers().sharing.as_ref() {
             Some(sharing) if sharing.nodes[peer] == sharing.nodes[self.comm.rank()] => return None,
             Some(sharing) if side == 0 => sharing.outbox[peer],
             Some(sharing) => sharing.inbox[peer],
             None => self.comm.rank(),
         };
-        let at =
-            if side == 0 { mover.buffers().send.offsets[peer] } else { mover.buffers().recv.offsets[peer] };
+        let at = if side == 0 { exchange.buffers().send.offsets[peer] } else { exchange.buffers().recv.offsets[peer] };
         Some((self.all[owner][tile][side] + at) as *mut u8)
     }
 
@@ -90,13 +90,13 @@ impl Rank<'_> {
         for (to, &len) in self.volumes[tile].to.iter().enumerate() {
             let Some(place) = self.place(tile, to, 0) else { continue };
             for at in 0..len {
-                // SAFETY: a place of our own in a buffer that lives; nobody reads it before all have started.
+                // SAFETY: this rank's segment of a buffer that lives; no rank reads it before all have started.
                 unsafe { place.add(at).write(value(rank, to, at, tile, round)) };
             }
         }
-        let [send, recv] = &self.buffers.0[tile];
-        // SAFETY: as long as the mover says, and left alone until it is done.
-        unsafe { self.movers[tile].start(send.as_ptr(), recv.as_ptr().cast_mut(), None) }
+        let [send, recv] = &self.buffers[tile];
+        // SAFETY: as long as the exchange says, and not accessed until completion.
+        unsafe { self.exchanges[tile].start(send.as_ptr(), recv.as_ptr().cast_mut(), None) }
     }
 
     fn check(&self, tile: usize, round: usize) {
@@ -104,7 +104,7 @@ impl Rank<'_> {
         for (from, &len) in self.volumes[tile].from.iter().enumerate() {
             let Some(place) = self.place(tile, from, 1) else { continue };
             for at in 0..len {
-                // SAFETY: the mover is done, and nobody writes before all have started again.
+                // SAFETY: the exchange is complete, and no rank writes before all have started again.
                 let byte = unsafe { place.add(at).read() };
                 assert_eq!(byte, value(from, rank, at, tile, round), "rank {rank}, tile {tile}, {round}");
             }
@@ -112,29 +112,29 @@ impl Rank<'_> {
     }
 }
 
-const MEMBERS: [&str; 5] = ["all_to_allv", "all_to_all", "point_to_point", "ring", "hierarchical"];
+const NAMES: [&str; 5] = ["all_to_allv", "all_to_all", "point_to_point", "ring", "hierarchical"];
 
-/// All tiles in the air, waited for in an order of each rank's own, by tests or by waits.
+/// All tiles are in flight; each rank waits for them in its own order, by tests or by waits.
 #[test]
-fn many_are_in_flight_and_end_in_any_order() {
+fn many_exchanges_complete_in_any_order() {
     let _watchdog = ferrier_test::watchdog(180);
     for nodes in [1, 2, 4] {
-        for name in MEMBERS {
+        for name in NAMES {
             let outcome = crate::ranks(RANKS).nodes(nodes).run(|comm| {
                 let rank = Rank::new(&comm, name)?;
                 for round in 0..200 {
                     (0..TILES).try_for_each(|tile| rank.start(tile, round))?;
                     for i in 0..TILES {
                         let tile = (i * [1, 5, 5, 1][comm.rank()] + round * comm.rank()) % TILES;
-                        while round % 3 == 0 && !rank.movers[tile].test()? {
-                            // Tests of one alone need not move the others.
-                            rank.movers.iter().try_for_each(|mover| mover.test().map(drop))?;
+                        while round % 3 == 0 && !rank.exchanges[tile].test()? {
+                            // Tests of one make no progress on the others.
+                            rank.exchanges.iter().try_for_each(|exchange| exchange.test().map(drop))?;
                             std::thread::yield_now();
                         }
-                        rank.movers[tile].wait()?;
+                        rank.exchanges[tile].wait()?;
                         rank.check(tile, round);
                     }
-                    // Neighbours' buffers are read above, and written to by the next start.
+                    // Neighbours' buffers are read above, and written before the next start.
                     comm.barrier()?;
                 }
                 Ok(())
@@ -144,11 +144,11 @@ fn many_are_in_flight_and_end_in_any_order() {
     }
 }
 
-/// A window of two, as in a pipeline: the next starts when the last but one is done.
+/// Two in flight, as in a pipeline: the next one starts when the last but one is complete.
 #[test]
-fn each_is_started_again_a_thousand_times() {
+fn exchanges_can_be_started_a_thousand_times() {
     let _watchdog = ferrier_test::watchdog(180);
-    for name in MEMBERS {
+    for name in NAMES {
         let outcome = crate::ranks(RANKS).nodes(2).run(|comm| {
             let rank = Rank::new(&comm, name)?;
             for step in 0..6 * 1000 {
@@ -156,82 +156,82 @@ fn each_is_started_again_a_thousand_times() {
                 rank.start(tile, round)?;
                 if step > 0 {
                     let (tile, round) = ((step - 1) % TILES, (step - 1) / TILES);
-                    rank.movers[tile].wait()?;
+                    rank.exchanges[tile].wait()?;
                     rank.check(tile, round);
                 }
             }
-            rank.movers[TILES - 1].wait()
+            rank.exchanges[TILES - 1].wait()
         });
         outcome.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
 #[test]
-fn what_flies_is_not_started_again() {
+fn an_exchange_in_flight_cannot_be_started() {
     let _watchdog = ferrier_test::watchdog(180);
-    for name in MEMBERS {
+    for name in NAMES {
         let outcome = crate::ranks(RANKS).nodes(4).run(|comm| {
             let rank = Rank::new(&comm, name)?;
             rank.start(0, 0)?;
             let again = rank.start(0, 0);
             assert!(again.is_err_and(|error| error.to_string().contains("in flight")));
-            rank.movers[0].wait()?;
+            rank.exchanges[0].wait()?;
             rank.check(0, 0);
-            assert!(rank.movers[0].test()?, "nothing is in flight");
+            assert!(rank.exchanges[0].test()?, "nothing is in flight");
             comm.barrier()
         });
         outcome.unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 
-/// A rank panics, or leaves, with tiles in the air: the others get an error in
-/// the wait, whatever they hid in tests before, and wait in vain for nobody.
+/// A rank panics, or exits, with tiles in flight: the others get an error from `wait`, also where a test returned it
+/// before, and no rank waits forever.
 #[test]
-fn a_rank_that_goes_is_told_to_all() {
+fn all_ranks_get_an_error_when_one_exits() {
     let _watchdog = ferrier_test::watchdog(180);
     for panics in [true, false] {
-        for name in MEMBERS {
-            let told = AtomicUsize::new(0);
+        for name in NAMES {
+            let errors = AtomicUsize::new(0);
             let work = |comm: &Comm| -> Result<()> {
                 let rank = Rank::new(comm, name)?;
                 rank.start(0, 0)?;
                 if comm.rank() == 2 {
                     assert!(!panics, "planned");
-                    // Without a wait: its movers go with it.
+                    // Without a wait: drops its exchanges in flight.
                     return Ok(());
                 }
-                // What a start or a test says of a failed group is said again by the wait.
+                // An error of a start or a test is returned again by the wait.
                 (1..TILES).try_for_each(|tile| rank.start(tile, 0)).ok();
-                rank.movers.iter().for_each(|mover| drop(mover.test()));
-                let outcomes: Vec<_> = rank.movers.iter().map(|mover| mover.wait()).collect();
+                rank.exchanges.iter().for_each(|exchange| drop(exchange.test()));
+                let outcomes: Vec<_> = rank.exchanges.iter().map(|exchange| exchange.wait()).collect();
                 outcomes.into_iter().collect()
             };
             let outcome = crate::ranks(RANKS).nodes(4).run(|comm| {
                 work(&comm).inspect_err(|_| {
-                    told.fetch_add(1, Ordering::SeqCst);
+                    errors.fetch_add(1, Ordering::SeqCst);
                 })
             });
             let error = outcome.expect_err("a rank is gone").to_string();
             assert!(error.contains(if panics { "planned" } else { "rank 2" }), "{name}: {error}");
-            assert_eq!(told.into_inner(), RANKS - 1, "{name}, {panics}");
+            assert_eq!(errors.into_inner(), RANKS - 1, "{name}, {panics}");
         }
     }
 }
 
-/// Over a wire the bytes are the same, and come no sooner than the link allows.
+/// Over a simulated network the bytes are the same, and arrive no sooner than the links allow.
 #[test]
-fn a_wire_takes_its_time() {
+fn a_wire_delays_messages() {
     let _watchdog = ferrier_test::watchdog(180);
     let wire = crate::Wire { gbit_per_s: 0.001, latency_us: 3000.0 };
-    for name in MEMBERS {
+    for name in NAMES {
         let outcome = crate::ranks(RANKS).wire(wire).run(|comm| {
             assert_eq!(comm.node_count(), RANKS);
             let rank = Rank::new(&comm, name)?;
-            // Nobody sends before all have read their clocks.
+            // No rank sends before all have read their clocks.
             let start = std::time::Instant::now();
             comm.barrier()?;
             (0..TILES).try_for_each(|tile| rank.start(tile, 0))?;
-            (0..TILES).try_for_each(|tile| rank.movers[tile].wait())?;
+            (0..TILES).try_for_each(|tile| rank.exchanges[tile].wait())?;
             let passed = start.elapsed().as_secs_f64();
             (0..TILES).for_each(|tile| rank.check(tile, 0));
             let sums = |of: fn(&Volumes) -> &Vec<usize>| rank.volumes.iter().flat_map(of).sum::<usize>();
@@ -244,19 +244,69 @@ fn a_wire_takes_its_time() {
     }
 }
 
-/// Inside a node nothing goes over the wire.
+/// Messages inside a node do not use the simulated network.
 #[test]
-fn neighbours_need_no_wire() {
+fn messages_inside_a_node_use_no_wire() {
     let _watchdog = ferrier_test::watchdog(180);
     let wire = crate::Wire { gbit_per_s: 1e-9, latency_us: 1e9 };
     let outcome = crate::ranks(RANKS).wire(wire).nodes(1).run(|comm| {
         let rank = Rank::new(&comm, "all_to_allv")?;
         rank.start(1, 0)?;
-        rank.movers[1].wait()?;
+        rank.exchanges[1].wait()?;
         rank.check(1, 0);
         comm.barrier()
     });
     outcome.unwrap();
     let wrong = crate::Wire { gbit_per_s: 0.0, latency_us: 1.0 };
     assert!(crate::ranks(2).wire(wrong).run(|_| Ok(())).is_err());
+}
+
+/// Tiles of one chunk each, encoded with variable length.
+fn variable_tiles(rank: usize) -> Vec<Volumes> {
+    let coded = |volumes: Volumes| {
+        let chunks = volumes.pairs.iter().map(|row| row.iter().map(|&len| usize::from(len > 0)).collect());
+        Volumes { encoded: Some(EncodedChunks { slot: volumes.largest.max(1), varies: true, chunks: chunks.collect() }), ..volumes }
+    };
+    tiles(rank).into_iter().map(coded).collect()
+}
+
+#[test]
+fn substitutions_are_noted_once() {
+    let outcome = crate::ranks(RANKS).nodes(2).run(|comm| {
+        for name in NAMES {
+            let Some(make) = find(name)?.make else { panic!("{name} sends no messages") };
+            assert!(notes(&make(&comm, &tiles(comm.rank()))?).is_empty(), "{name} does what was asked for");
+            let noted = notes(&make(&comm, &variable_tiles(comm.rank()))?);
+            match name {
+                "all_to_all" | "all_to_allv" => {
+                    let text =
+                        format!("{name}: the codec has variable length; using point-to-point messages");
+                    assert_eq!(noted, [text]);
+                }
+                _ => assert!(noted.is_empty(), "{name}: {noted:?}"),
+            }
+        }
+        Ok(())
+    });
+    outcome.unwrap();
+}
+
+#[test]
+fn an_exchange_of_variable_length_needs_a_coder() {
+    let outcome = crate::ranks(2).run(|comm| {
+        let pairs = vec![vec![0, 64], vec![64, 0]];
+        let encoded = Some(EncodedChunks { slot: 64, varies: true, chunks: vec![vec![0, 1], vec![1, 0]] });
+        let (to, from) = (pairs[comm.rank()].clone(), pairs[comm.rank()].clone());
+        let volumes = Volumes { to, from, largest: 64, pairs, reshape: 0, encoded, via_host: false };
+        for name in ["point_to_point", "ring"] {
+            let Some(make) = find(name)?.make else { panic!("{name} sends no messages") };
+            let exchanges = make(&comm, std::slice::from_ref(&volumes))?;
+            exchanges.iter().try_for_each(Exchange::open)?;
+            // SAFETY: nothing is started without a coder.
+            let started = unsafe { exchanges[0].start(std::ptr::null(), std::ptr::null_mut(), None) };
+            assert!(started.is_err_and(|error| error.to_string().contains("without its coder")), "{name}");
+        }
+        comm.barrier()
+    });
+    outcome.unwrap();
 }

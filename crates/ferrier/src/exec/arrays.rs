@@ -54,7 +54,7 @@ impl<T: Real> Plan<T> {
 
     fn buffer(&self, numbers: usize, lendable: bool, what: &'static str) -> Result<Buffer<T>> {
         match lendable {
-            true => Buffer::lendable(&**self.comm.transport(), numbers, what),
+            true => shared_buffer(&**self.comm.transport(), numbers, what),
             false => Buffer::new(numbers, what),
         }
     }

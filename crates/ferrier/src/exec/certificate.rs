@@ -9,7 +9,7 @@ use super::cpu::bind::Variant;
 use crate::codec::CodecInstance;
 use crate::machine::SendPtr;
 use crate::machine::pool::Pool;
-use crate::transport::{Call, Part, Transfer};
+use crate::transport::{Segment, Transfer, TransferKind};
 use crate::{Comm, Error, Kind, Real, Result};
 use ferrier_codec::{Loss, Norm};
 use ferrier_plan::geometry::Geometry;
@@ -80,7 +80,7 @@ const PIECE: usize = 1 << 14;
 /// What is needed to add up losses and norms over ranks without allocating.
 pub(crate) struct Ledger<T> {
     norm: fn(&[T]) -> Norm,
-    flight: Option<Box<dyn Transfer>>,
+    transfer: Option<Box<dyn Transfer>>,
     /// Bytes of a rank's entry.
     entry: usize,
     send: Vec<u8>,
@@ -102,15 +102,16 @@ impl<T: Real> Ledger<T> {
         let entry = (2 * reshapes + 4) * size_of::<f64>();
         let ranks = comm.size();
         let at = packed(&vec![entry; ranks]).offsets;
-        let parts: Vec<Part> = (0..ranks).map(|peer| Part { peer, at: at[peer], len: entry }).collect();
-        let flight = match ranks {
+        let segment = |peer| Segment { peer, offset: at[peer], len: entry };
+        let segments: Vec<Segment> = (0..ranks).map(segment).collect();
+        let transfer = match ranks {
             1 => None,
-            _ => Some(comm.transport().flight(Call::AllToAll, &parts, &parts)?),
+            _ => Some(comm.transport().transfer(TransferKind::AllToAll, &segments, &segments)?),
         };
         let pieces = variants.iter().map(|variant| Pieces::new(&variant.output, recipe.batch).count());
         let pieces = (0..pieces.max().unwrap_or(0)).map(|_| Default::default()).collect();
         let [send, recv] = [0, 1].map(|_| vec![0; entry * ranks]);
-        Ok(Ledger { norm: coat.norm, flight, entry, send, recv, pieces, next: AtomicUsize::new(0) })
+        Ok(Ledger { norm: coat.norm, transfer, entry, send, recv, pieces, next: AtomicUsize::new(0) })
     }
 
     /// The norm of this rank's part of an array, on all threads.
@@ -141,7 +142,7 @@ impl<T: Real> Ledger<T> {
 
     /// Adds up losses and norms of all ranks, in their order: the same on every rank.
     fn add_up(&mut self, losses: &mut [Loss], norm: Norm) -> Result<Norm> {
-        let Some(flight) = &self.flight else { return Ok(norm) };
+        let Some(transfer) = &self.transfer else { return Ok(norm) };
         let numbers = losses.iter().flat_map(|loss| loss.to_array()).chain(norm.to_array());
         let (first, _) = self.send.split_at_mut(self.entry);
         for (place, number) in first.as_chunks_mut::<8>().0.iter_mut().zip(numbers) {
@@ -150,8 +151,8 @@ impl<T: Real> Ledger<T> {
         for copy in 1..self.send.len() / self.entry {
             self.send.copy_within(..self.entry, copy * self.entry);
         }
-        // SAFETY: as long as the flight's parts, and ours alone until it returns.
-        unsafe { flight.run(self.send.as_ptr(), self.recv.as_mut_ptr())? };
+        // SAFETY: the buffers hold all segments, and are borrowed here until `run` returns.
+        unsafe { transfer.run(self.send.as_ptr(), self.recv.as_mut_ptr())? };
         losses.fill(Loss::NONE);
         let mut norm = Norm::ZERO;
         for entry in self.recv.chunks_exact(self.entry) {

@@ -440,14 +440,14 @@ impl<T: Real> Plan<T> {
             };
         }
         let transport = self.comm.transport().clone();
-        let outcome = transport.lend(self.to_lend(which, own), &mut self.lent).and_then(|reached| {
+        let outcome = transport.expose(self.to_lend(which, own), &mut self.lent).and_then(|reached| {
             self.lent[rank] = own;
             self.last = if reached { which } else { self.private[which] };
             // SAFETY: the caller's word, on every rank; all have come here.
             unsafe { self.run_passes(self.last, work, operator) }
         });
         // What was lent may be freed by its owner only after this.
-        let given = transport.give_back();
+        let given = transport.unexpose();
         outcome.and(given)?;
         // SAFETY: the caller's word.
         unsafe { self.certify(output, operator.is_some()) }

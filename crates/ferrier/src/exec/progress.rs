@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::cpu::bind::Exchanges;
-use crate::transport::{Bell, BusyThreads};
+use crate::machine::waiting::{BusyThreads, Condition};
 use crate::{Error, Result};
 
 /// None.
@@ -24,7 +24,7 @@ struct Watch {
     /// Whose are in the air.
     which: AtomicUsize,
     stop: AtomicBool,
-    bell: Bell,
+    condition: Condition,
 }
 
 /// The thread of a plan.
@@ -39,7 +39,7 @@ impl ProgressThread {
     /// Where the thread cannot be started.
     pub fn new(movers: Vec<Exchanges>) -> Result<ProgressThread> {
         let (which, stop) = (AtomicUsize::new(IDLE), AtomicBool::new(false));
-        let watch = Arc::new(Watch { movers, which, stop, bell: Bell::default() });
+        let watch = Arc::new(Watch { movers, which, stop, condition: Condition::default() });
         let own = watch.clone();
         let thread = std::thread::Builder::new().name("ferrier progress".into()).spawn(move || own.run());
         let thread = thread.map_err(|error| {
@@ -51,7 +51,7 @@ impl ProgressThread {
     /// Looks after a transform of this kind for as long as the answer lives.
     pub fn during(&self, which: usize) -> Shift<'_> {
         self.watch.which.store(which, SeqCst);
-        self.watch.bell.ring();
+        self.watch.condition.notify_all();
         Shift(&self.watch)
     }
 }
@@ -68,7 +68,7 @@ impl Drop for Shift<'_> {
 impl Drop for ProgressThread {
     fn drop(&mut self) {
         self.watch.stop.store(true, SeqCst);
-        self.watch.bell.ring();
+        self.watch.condition.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -78,7 +78,7 @@ impl Drop for ProgressThread {
 impl Watch {
     fn run(&self) {
         loop {
-            let which = self.bell.wait_until(|| {
+            let which = self.condition.wait_until(|| {
                 let which = self.which.load(SeqCst);
                 (which != IDLE || self.stop.load(SeqCst)).then_some(which)
             });

@@ -98,7 +98,7 @@ impl<T: Real> Plan<T> {
                 // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
                 let mut run = || unsafe { variant.passes[bound].run(&self.pool, hands, &care, operator) };
                 match self.shared {
-                    true => transport.touching(&mut run),
+                    true => transport.with_access(&mut run),
                     false => {
                         run();
                         Ok(())
@@ -118,7 +118,7 @@ impl<T: Real> Plan<T> {
                     }
                 };
                 match self.shared {
-                    true => transport.touching(&mut run)?,
+                    true => transport.with_access(&mut run)?,
                     false => run(),
                 }
                 outcome

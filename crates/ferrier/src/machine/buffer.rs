@@ -1,9 +1,9 @@
 //! Memory that a plan owns: aligned, in huge pages where it is large.
 
 use std::alloc::{Layout as Request, alloc, dealloc};
+use std::any::Any;
 use std::ptr::NonNull;
 
-use crate::transport::{Shared, Transport};
 use crate::{Error, Real, Result};
 
 /// Below this, huge pages cost more than they bring.
@@ -11,12 +11,26 @@ const HUGE_FROM: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 const CACHE_LINE: usize = 64;
 
+/// Memory that the ranks of a node share, zero at first.
+pub(crate) struct SharedMemory {
+    start: NonNull<u8>,
+    /// Its destructor releases the memory.
+    _owner: Box<dyn Any + Send + Sync>,
+}
+
+impl SharedMemory {
+    /// `owner` keeps the memory at `start` mapped while it lives.
+    pub fn new(start: NonNull<u8>, owner: Box<dyn Any + Send + Sync>) -> SharedMemory {
+        SharedMemory { start, _owner: owner }
+    }
+}
+
 /// A block of numbers, zero at first, aligned to a cache line or a huge page.
 pub(crate) struct Buffer<T> {
     start: NonNull<T>,
     len: usize,
     /// Where the memory is not this process's alone.
-    shared: Option<Shared>,
+    shared: Option<SharedMemory>,
 }
 
 // SAFETY: a Buffer owns its memory as a Vec does.
@@ -74,14 +88,21 @@ impl<T: Real> Buffer<T> {
         Ok(Buffer { start: start.cast(), len, shared: None })
     }
 
-    /// A block of `len` zeros that can be lent to the ranks of this node.
-    /// Collective.
-    pub fn lendable(transport: &dyn Transport, len: usize, what: &'static str) -> Result<Buffer<T>> {
+    /// A block of `len` zeros in the memory that `allocate` returns for its bytes; private memory where that is
+    /// `None`.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] and those of `allocate`.
+    pub fn shared(
+        len: usize,
+        what: &'static str,
+        allocate: impl FnOnce(usize) -> Result<Option<SharedMemory>>,
+    ) -> Result<Buffer<T>> {
         let bytes = len.saturating_mul(size_of::<T>());
         if bytes > isize::MAX as usize / 2 {
             return Err(Error::Memory { bytes, what });
         }
-        match transport.shared(bytes.next_multiple_of(CACHE_LINE), what)? {
+        match allocate(bytes.next_multiple_of(CACHE_LINE))? {
             Some(shared) => Ok(Buffer { start: shared.start.cast(), len, shared: Some(shared) }),
             None => Buffer::new(len, what),
         }

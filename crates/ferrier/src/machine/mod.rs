@@ -3,7 +3,7 @@
 pub(crate) mod buffer;
 pub(crate) mod memory_limit;
 pub(crate) mod pool;
-mod speeds;
+pub(crate) mod waiting;
 
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -13,7 +13,6 @@ use serde::Serialize;
 use crate::Result;
 use crate::machine::buffer::Buffer;
 use crate::machine::pool::Pool;
-pub use speeds::measure_speeds;
 
 /// Cores that this process may use.
 pub fn cores() -> usize {

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::transport::{Bell, BusyThreads};
+use crate::machine::waiting::{BusyThreads, Condition};
 use crate::{Error, Result};
 
 type Job = *const (dyn Fn(usize) + Sync);
@@ -25,7 +25,7 @@ struct Shared {
     /// Is the next round far off?
     resting: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    bell: Bell,
+    condition: Condition,
 }
 
 #[derive(Clone, Copy)]
@@ -53,7 +53,7 @@ impl Pool {
             stop: AtomicBool::new(false),
             resting: AtomicBool::new(false),
             panic: Mutex::new(None),
-            bell: Bell::default(),
+            condition: Condition::default(),
         });
         let busy = Mutex::new(Some(BusyThreads::new(threads.max(1) - 1)));
         let mut pool = Pool { shared, workers: Vec::new(), busy };
@@ -93,9 +93,9 @@ impl Pool {
         *lock(&shared.job) = Some(JobPtr(erased));
         shared.running.store(self.workers.len(), SeqCst);
         shared.round.fetch_add(1, SeqCst);
-        shared.bell.ring();
+        shared.condition.notify_all();
         let own = catch_unwind(AssertUnwindSafe(|| job(0)));
-        shared.bell.wait_until(|| (shared.running.load(SeqCst) == 0).then_some(()));
+        shared.condition.wait_until(|| (shared.running.load(SeqCst) == 0).then_some(()));
         let theirs = lock(&shared.panic).take();
         if let Some(payload) = own.err().or(theirs) {
             resume_unwind(payload);
@@ -108,14 +108,14 @@ impl Pool {
     pub fn rest(&self) {
         self.shared.resting.store(true, SeqCst);
         drop(lock(&self.busy).take());
-        self.shared.bell.ring();
+        self.shared.condition.notify_all();
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.stop.store(true, SeqCst);
-        self.shared.bell.ring();
+        self.shared.condition.notify_all();
         for worker in self.workers.drain(..) {
             let _ = worker.join();
         }
@@ -125,7 +125,7 @@ impl Drop for Pool {
 fn work(shared: &Shared, index: usize) {
     let mut done = 0;
     loop {
-        let stop = shared.bell.wait_for(|| {
+        let stop = shared.condition.wait_for(|| {
             if shared.stop.load(SeqCst) {
                 return Ok(true);
             }
@@ -144,7 +144,7 @@ fn work(shared: &Shared, index: usize) {
             lock(&shared.panic).get_or_insert(payload);
         }
         if shared.running.fetch_sub(1, SeqCst) == 1 {
-            shared.bell.ring();
+            shared.condition.notify_all();
         }
     }
 }

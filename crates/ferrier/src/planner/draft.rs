@@ -94,11 +94,11 @@ impl Planner {
         let shares = comm.size() > 1
             && exchange::find(&recipe.exchange)?.mechanism.on_nodes(comm.node_count()).shares();
         // Where sharing memory was not asked for, it may fail.
-        let spare = shares && !own.transport().lends_all() && self.choice.exchange.is_none();
+        let spare = shares && !own.transport().exposes_all_memory() && self.choice.exchange.is_none();
         let online = self.effort == Effort::Online && decision.wisdom.is_none();
         let apprentice = online.then(|| OnlineTuner::new::<T>(comm, &problem, &self.choice, &self.source));
         let other = spare.then(|| Other { comm: comm.clone(), planner: self });
-        match if shares { own.transport().share() } else { Ok(()) } {
+        match if shares { own.transport().enable_sharing() } else { Ok(()) } {
             Ok(()) => Ok(Draft { other, apprentice, ..Draft::new(&own, recipe, &decision, tolerance)? }),
             Err(error) => match other {
                 Some(other) => other.draft(&recipe, &error),
@@ -248,7 +248,7 @@ impl<T: Real> Draft<T> {
             variants.push(bind(trip, plan)?);
         }
         let mut private: Vec<usize> = (0..trips.len()).collect();
-        if matches!(mechanism, Mechanism::SharedMemory) && comm.size() > 1 && !comm.transport().lends_all() {
+        if matches!(mechanism, Mechanism::SharedMemory) && comm.size() > 1 && !comm.transport().exposes_all_memory() {
             for (i, trip) in trips.iter().enumerate() {
                 let own = plan(trip, false);
                 if own != plans[i] {
@@ -280,7 +280,7 @@ impl<T: Real> Draft<T> {
             lookout = false;
             notes.push("passes look after what flies, not a thread: parts are encoded on the way".into());
         }
-        if let (true, Err(error)) = (lookout, comm.transport().may_watch()) {
+        if let (true, Err(error)) = (lookout, comm.transport().allows_progress_thread()) {
             lookout = false;
             notes.push(format!("passes look after what flies, not a thread: {error}"));
         }
@@ -357,7 +357,7 @@ impl<T: Real> Draft<T> {
         let (transport, what) = (self.comm.transport(), "the buffers of a plan");
         let numbers = self.memory.workspace() / size_of::<T>();
         match self.comm.size() > 1 && self.mechanism.shares() {
-            true => self.told(Buffer::lendable(&**transport, numbers, what)),
+            true => self.told(shared_buffer(&**transport, numbers, what)),
             false => Buffer::new(numbers, what).inspect_err(|error| transport.fail(&error.to_string())),
         }
     }
@@ -366,7 +366,7 @@ impl<T: Real> Draft<T> {
     /// others must be told.
     fn told<R>(&self, outcome: Result<R>) -> Result<R> {
         outcome.inspect_err(|error| {
-            if self.comm.transport().lends_all() {
+            if self.comm.transport().exposes_all_memory() {
                 self.comm.transport().fail(&error.to_string());
             }
         })

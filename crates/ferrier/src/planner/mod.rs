@@ -4,6 +4,7 @@ mod agree;
 mod draft;
 mod effort;
 mod online_tuner;
+mod speeds;
 pub mod tune;
 pub mod wisdom;
 
@@ -12,3 +13,4 @@ pub(crate) use agree::{agree, default_exchange, encodes_in_nodes, threads};
 pub(crate) use agree::{agree_on, compare};
 pub use draft::{Draft, Planner};
 pub(crate) use online_tuner::OnlineTuner;
+pub use speeds::measure_speeds;

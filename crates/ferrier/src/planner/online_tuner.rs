@@ -86,7 +86,7 @@ impl OnlineTuner {
 impl<T: Real> Draft<T> {
     /// As [`build`](Self::build); `None`, on every rank, where one has too little memory and that can be told.
     pub(crate) fn build_if_it_fits(self) -> Result<Option<Plan<T>>> {
-        if !self.comm.transport().lends_all() {
+        if !self.comm.transport().exposes_all_memory() {
             return self.build().map(Some);
         }
         let work = Buffer::new(self.memory.workspace() / size_of::<T>(), "the buffers of a plan");

@@ -1,92 +1,100 @@
-//! Exchanges that fly while their rank does something else.
+//! Transfers: segments that move between ranks while a rank computes.
 
 use std::time::Instant;
 
-use crate::Result;
+use crate::{Error, Result};
 
-/// By which call of MPI an exchange goes, where it goes by MPI.
+/// A segment of a buffer that goes to, or comes from, another rank; in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    /// A collective of parts of one length, one for every rank.
+pub(crate) struct Segment {
+    /// The other rank.
+    pub peer: usize,
+    /// Where the segment begins.
+    pub offset: usize,
+    /// Its length.
+    pub len: usize,
+}
+
+/// Which call of MPI moves the segments; other transports ignore it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum TransferKind {
+    /// A collective of segments of one length, one for every rank.
     AllToAll,
-    /// A collective of parts of any length.
+    /// A collective of segments of any length.
     AllToAllV,
-    /// Messages, pair by pair.
+    /// Point-to-point messages.
     Messages,
 }
 
-/// When it is worth looking again; what comes first is the least.
+/// When the next test of a transfer is worthwhile; the earliest compares least.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum WakeHint {
-    /// There is something to do.
+pub(crate) enum WakeHint {
+    /// At once: there is work to do, or nothing is in flight.
     Now,
-    /// Something will have come by then.
+    /// At this time.
     At(Instant),
-    /// When another rank has done something.
+    /// After another rank has acted.
     Nothing,
 }
 
-/// An exchange of parts, ready to be started over and over. Several may be in
-/// flight at once; those that are collectives are started in one order on
-/// every rank.
-pub trait Transfer: Send + Sync {
-    /// Starts it. Does not wait for others.
+/// Bytes that are sent to each rank.
+pub(crate) type Lengths<'a> = &'a dyn Fn(usize) -> usize;
+
+/// A prepared transfer of segments that can be started again and again. Several may be in flight at once; those
+/// that are collectives must be started in the same order on every rank.
+pub(crate) trait Transfer: Send + Sync {
+    /// Starts it. Does not wait for other ranks. With `lengths`, segments are shorter than prepared: only
+    /// transfers by [`TransferKind::Messages`] can do that, since receivers do not know the lengths.
     ///
     /// # Errors
     /// Where a rank has failed, or it is in flight.
     ///
     /// # Safety
-    /// The parts lie inside memory at `send` and `recv`, which lives and is
-    /// not touched by others until [`test`](Flight::test) says true or an
-    /// error, or [`wait`](Flight::wait) returns.
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()>;
-    /// Starts it with parts that are shorter than they may be: so many bytes
-    /// go to each rank. For [`Call::Messages`] only, where senders alone know.
+    /// The segments lie inside memory at `send` and `recv`. That memory lives and nothing else accesses it until
+    /// [`test`](Transfer::test) returns true or an error, or [`wait`](Transfer::wait) returns.
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, lengths: Option<Lengths<'_>>) -> Result<()>;
+    /// Makes progress; whether it is complete (or was not started).
     ///
     /// # Errors
-    /// As [`start`](Flight::start), and where a part is longer than it may be.
-    ///
-    /// # Safety
-    /// As [`start`](Flight::start).
-    unsafe fn start_measured(
-        &self,
-        send: *const u8,
-        recv: *mut u8,
-        len: &dyn Fn(usize) -> usize,
-    ) -> Result<()>;
-    /// Makes progress; whether all has come and gone, or nothing was started.
-    ///
-    /// # Errors
-    /// Where a rank has failed or left. Then it is over as well.
+    /// Where a rank has failed or left. Then it is no longer in flight.
     fn test(&self) -> Result<bool>;
-    /// What the next test would find.
-    fn news(&self) -> WakeHint;
-    /// Returns when all has come and gone. Makes no progress on other flights.
+    /// When the next test is worthwhile.
+    fn wake_hint(&self) -> WakeHint;
+    /// Returns when it is complete. Makes no progress on other transfers.
     ///
     /// # Errors
-    /// As [`test`](Flight::test).
+    /// As [`test`](Transfer::test).
     fn wait(&self) -> Result<()>;
-    /// Starts it and waits: on every rank, or on none.
+    /// Starts it and waits, with prepared lengths. All ranks call this, or all call [`start`](Transfer::start).
     ///
     /// # Errors
-    /// As [`start`](Flight::start) and [`test`](Flight::test).
+    /// As [`start`](Transfer::start) and [`test`](Transfer::test).
     ///
     /// # Safety
-    /// As [`start`](Flight::start).
+    /// As [`start`](Transfer::start), until it returns.
     unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
-        // SAFETY: the caller's word.
-        unsafe { self.start(send, recv)? };
+        // SAFETY: the contract of `run` covers the time until `wait` returns.
+        unsafe { self.start(send, recv, None)? };
         self.wait()
+    }
+    /// Where it differs from the kind that was asked for: why, for users.
+    fn substitution(&self) -> Option<&'static str> {
+        None
     }
 }
 
 /// Counters that the ranks of a node share. They only grow.
-pub trait NodeCounters: Send + Sync {
-    /// Counts one more.
+pub(crate) trait NodeCounters: Send + Sync {
+    /// Adds one.
     fn add(&self, counter: usize);
-    /// Whether a counter has come so far.
+    /// Whether a counter has reached `count`.
     ///
     /// # Errors
     /// Where it has not, and a rank has failed or one of the node has left.
     fn reached(&self, counter: usize, count: u64) -> Result<bool>;
+}
+
+/// The error of a start before the last one is complete.
+pub(crate) fn already_in_flight() -> Error {
+    Error::transport("an exchange was started while it is in flight")
 }

@@ -1,97 +1,101 @@
-//! The ring by messages, a step at a time: where there are no windows.
+//! The ring by messages, step by step: for transports without windows.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::super::progress_set::{Craft, Hull};
-use super::super::{Coder, Volumes, packed, parts};
-use super::step;
-use crate::transport::{Call, Transfer, WakeHint};
-use crate::{Comm, Result};
+use ferrier_plan::messages::{Volumes, packed};
 
-/// What is sent and received in one step after the other.
+use super::steps::step;
+use crate::Result;
+use crate::exchange::coder::Coder;
+use crate::exchange::groups::segments;
+use crate::exchange::progress_set::{ExchangeSpec, Operation, Protocol};
+use crate::transport::{Comm, Segment, Transfer, TransferKind, WakeHint};
+
+/// One transfer for each step.
 struct TwoSided {
     steps: Vec<Box<dyn Transfer>>,
-    /// Are parts as long as they were encoded?
-    varies: bool,
-    state: Mutex<Steps>,
+    run: Mutex<TwoSidedRun>,
 }
 
-struct Steps {
-    now: usize,
+struct TwoSidedRun {
+    /// The step in flight.
+    step: usize,
     send: *const u8,
     recv: *mut u8,
     coder: Option<Arc<dyn Coder>>,
 }
 
-// SAFETY: the pointers are used as the caller of `start` allows, by whoever holds the steps.
-unsafe impl Send for Steps {}
+// SAFETY: the pointers are used only under the lock and until completion, as the contract of `start` allows.
+unsafe impl Send for TwoSidedRun {}
 
-pub(super) fn two_sided(comm: &Comm, volumes: &Volumes) -> Result<Hull> {
+pub(super) fn specify(comm: &Comm, volumes: &Volumes) -> Result<ExchangeSpec> {
     let (nodes, rank) = (comm.nodes(), comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
-    let (sent, received) = (parts(&send, &volumes.to), parts(&recv, &volumes.from));
-    let last = nodes.iter().max().map_or(1, |last| last + 1);
+    let (sent, received) = (segments(&send, &volumes.to), segments(&recv, &volumes.from));
     let mut steps = Vec::new();
-    for now in 1..=last {
-        let to = sent.iter().filter(|part| step(nodes, rank, part.peer) == now).copied().collect::<Vec<_>>();
-        let from =
-            received.iter().filter(|part| step(nodes, part.peer, rank) == now).copied().collect::<Vec<_>>();
-        steps.push(comm.transport().flight(Call::Messages, &to, &from)?);
+    for now in 1..=comm.node_count() {
+        let to: Vec<Segment> =
+            sent.iter().filter(|segment| step(nodes, rank, segment.peer) == now).copied().collect();
+        let from: Vec<Segment> =
+            received.iter().filter(|segment| step(nodes, segment.peer, rank) == now).copied().collect();
+        steps.push(comm.transport().transfer(TransferKind::Messages, &to, &from)?);
     }
-    let state = Mutex::new(Steps { now: 0, send: std::ptr::null(), recv: std::ptr::null_mut(), coder: None });
+    let run = TwoSidedRun { step: 0, send: std::ptr::null(), recv: std::ptr::null_mut(), coder: None };
+    let protocol = Box::new(TwoSided { steps, run: Mutex::new(run) });
     let library = comm.transport().version();
-    let note =
-        Some(format!("ring goes by two-sided messages: {library} makes no windows between these ranks"));
-    Ok(Hull { note, ..Hull::new(send, recv, Box::new(TwoSided { steps, varies: volumes.vary(), state })) })
+    let note = Some(format!("ring: {library} has no windows between these ranks; using two-sided messages"));
+    let needs_coder = volumes.vary();
+    Ok(ExchangeSpec { note, needs_coder, ..ExchangeSpec::new(send, recv, Operation::Protocol(protocol)) })
 }
 
 impl TwoSided {
-    fn steps(&self) -> MutexGuard<'_, Steps> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    fn run(&self) -> MutexGuard<'_, TwoSidedRun> {
+        self.run.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Starts the step that it has come to.
+    /// Starts the next step.
     ///
     /// # Safety
-    /// As [`Craft::start`].
-    unsafe fn step(&self, Steps { now, send, recv, coder }: &Steps) -> Result<()> {
-        match coder.as_ref().filter(|_| self.varies) {
-            // SAFETY: the caller's word.
-            None => unsafe { (*self.steps[*now]).start(*send, *recv) },
-            // SAFETY: the caller's word.
-            Some(coder) => unsafe { self.steps[*now].start_measured(*send, *recv, &|peer| coder.len(peer)) },
+    /// The buffers of the run fulfil the contract of [`Protocol::start`].
+    unsafe fn start_step(&self, TwoSidedRun { step, send, recv, coder }: &TwoSidedRun) -> Result<()> {
+        let transfer = &self.steps[*step];
+        match coder {
+            // SAFETY: `Protocol::start`'s contract covers all steps.
+            None => unsafe { transfer.start(*send, *recv, None) },
+            // SAFETY: as above.
+            Some(coder) => unsafe { transfer.start(*send, *recv, Some(&|peer| coder.len(peer))) },
         }
     }
 }
 
-impl Craft for TwoSided {
+impl Protocol for TwoSided {
     unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
-        let mut steps = self.steps();
-        *steps = Steps { now: 0, send, recv, coder: coder.cloned() };
-        // SAFETY: the caller's word.
-        unsafe { self.step(&steps) }
+        let mut run = self.run();
+        *run = TwoSidedRun { step: 0, send, recv, coder: coder.cloned() };
+        // SAFETY: this function has the same contract.
+        unsafe { self.start_step(&run) }
     }
 
     fn advance(&self) -> Result<bool> {
-        let mut steps = self.steps();
-        while self.steps[steps.now].test()? {
-            if steps.now + 1 == self.steps.len() {
+        let mut run = self.run();
+        while self.steps[run.step].test()? {
+            if run.step + 1 == self.steps.len() {
                 return Ok(true);
             }
-            steps.now += 1;
-            // SAFETY: the caller of `start` keeps the buffers until the last step is done.
-            unsafe { self.step(&steps)? };
+            run.step += 1;
+            // SAFETY: `start`'s contract: the buffers live until the last step is complete.
+            unsafe { self.start_step(&run)? };
         }
         Ok(false)
     }
 
-    fn news(&self) -> WakeHint {
-        let now = self.steps().now;
-        self.steps[now].news()
+    fn wake_hint(&self) -> WakeHint {
+        let step = self.run().step;
+        self.steps[step].wake_hint()
     }
 
-    fn settle(&self) -> Result<()> {
-        let now = self.steps().now;
-        self.steps[now].wait()
+    fn wait_exclusive(&self) -> Result<()> {
+        let step = self.run().step;
+        self.steps[step].wait()
     }
 }

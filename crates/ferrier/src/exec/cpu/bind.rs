@@ -8,13 +8,13 @@ use super::line_op::{FusedLineOp, LineOp};
 use super::pass::BoundPass;
 use super::twiddle::Twiddle;
 use crate::codec::CodecInstance;
-use crate::exchange::{Coder, Exchange, Member, Volumes};
+use crate::exchange::{Coder, Exchange, ExchangeEntry};
 use crate::exec::certificate::gains;
 use crate::{Comm, Real, Recipe, Result};
 use ferrier_kernel::{Lines, LinesSpec};
 use ferrier_plan::geometry::{Geometry, width};
 use ferrier_plan::lowering::{MemoryPolicy, RankContext, WorkspaceLayout, padded_rows, volumes};
-use ferrier_plan::messages::Encoding;
+use ferrier_plan::messages::{Encoding, Volumes};
 use ferrier_plan::order::{self, Action, BufferCycle, PassPart};
 use ferrier_plan::recipe::{self, Distribution};
 use ferrier_plan::schedule::{AxisTransform, Direction, End, OpPosition, PointwiseOp, Reshape, Schedule};
@@ -68,7 +68,7 @@ pub(crate) struct Variant<T> {
     pub passes: Vec<BoundPass<T>>,
     pub steps: Vec<Step>,
     pub areas: WorkspaceLayout,
-    pub movers: Arc<Vec<Box<dyn Exchange>>>,
+    pub movers: Arc<Vec<Exchange>>,
     /// Name of each reshape, and the bytes this rank takes from others in it.
     pub reshapes: Vec<(String, u64)>,
     /// The bytes that this rank takes from others, by mover.
@@ -145,7 +145,7 @@ impl<T: Real> Tables<T> {
     }
 }
 
-pub(crate) type Exchanges = Arc<Vec<Box<dyn Exchange>>>;
+pub(crate) type Exchanges = Arc<Vec<Exchange>>;
 
 /// What parts are encoded with, if they are.
 pub(crate) struct WireCodec<T> {
@@ -159,7 +159,7 @@ pub(crate) fn movers(
     comm: &Comm,
     recipe: &Recipe,
     ways: &[(&Schedule, &[Tiles])],
-    member: &Member,
+    member: &ExchangeEntry,
     (packing, staged): (Option<&Encoding>, bool),
 ) -> Result<Vec<Exchanges>> {
     let sends = member.sends_messages(comm.node_count());
@@ -192,7 +192,7 @@ pub(crate) fn movers(
 }
 
 /// Do ranks load what was sent where its sender stored it?
-pub(crate) fn lends(movers: &[Box<dyn Exchange>]) -> bool {
+pub(crate) fn lends(movers: &[Exchange]) -> bool {
     movers.iter().any(|mover| mover.buffers().remote.is_some())
 }
 

@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::codec::CodecInstance;
-use crate::exchange::{Coder, LENGTH_BYTES};
+use crate::exchange::Coder;
 use crate::machine::pool::Pool;
 use crate::{Error, Real, Result};
 use ferrier_codec::{Codec, Loss};
-use ferrier_plan::messages::{CHUNK_SCALARS, EncodedSegment, Encoding};
+use ferrier_plan::messages::{CHUNK_SCALARS, EncodedSegment, Encoding, LENGTH_BYTES};
 
 /// How messages are encoded with this codec; those inside a node are left alone where `nodes` is `Some`.
 pub(crate) fn encoding<T: Real>(coat: &CodecInstance<T>, nodes: Option<Vec<usize>>) -> Encoding {

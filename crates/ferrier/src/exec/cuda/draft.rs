@@ -116,7 +116,7 @@ impl CudaPlanner {
         let own = comm.duplicate()?;
         let mechanism = exchange::find(&recipe.exchange)?.mechanism.on_nodes(comm.node_count());
         if comm.size() > 1 && mechanism.shares() {
-            own.transport().share()?;
+            own.transport().enable_sharing()?;
         }
         let aware = aware && recipe.exchange == AWARE;
         let staged = !aware && !matches!(mechanism, Mechanism::SharedMemory);

@@ -27,7 +27,7 @@ impl<T: Real> Plan<T> {
         let transport = self.comm.transport().clone();
         // What was enqueued before comes before what neighbours do to our arrays.
         self.mark()?;
-        let outcome = transport.lend(own, &mut self.lent).and_then(|_| {
+        let outcome = transport.expose(own, &mut self.lent).and_then(|_| {
             self.wait_for_peers()?;
             // SAFETY: the caller's word, on every rank; all have come here.
             unsafe { self.run_steps(which, own) }?;
@@ -37,7 +37,7 @@ impl<T: Real> Plan<T> {
         if let Err(error) = &outcome {
             transport.fail(&error.to_string());
         }
-        let given = transport.give_back();
+        let given = transport.unexpose();
         outcome.and(given)?;
         self.wait_for_peers()
     }
@@ -103,7 +103,7 @@ impl<T: Real> Plan<T> {
                     };
                 };
                 match self.shared {
-                    true => self.comm.transport().touching(&mut run)?,
+                    true => self.comm.transport().with_access(&mut run)?,
                     false => run(),
                 }
                 outcome

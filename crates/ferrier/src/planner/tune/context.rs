@@ -1,6 +1,6 @@
 //! What a search for a choice depends on.
 
-use crate::exchange::{EXCHANGES, Member};
+use crate::exchange::{EXCHANGES, ExchangeEntry};
 use crate::{Choice, Comm, Problem, Tiling};
 use ferrier_plan::messages::Mechanism;
 
@@ -26,7 +26,7 @@ impl<'a> TuneContext<'a> {
     pub fn new(comm: &Comm, problem: &'a Problem, given: &Choice) -> Self {
         let encodes = crate::planner::encodes_in_nodes(comm, problem, given);
         // Exchanges through shared memory cannot encode.
-        let fits = |member: &Member| {
+        let fits = |member: &ExchangeEntry| {
             let shares = member.mechanism.on_nodes(comm.node_count()).shares();
             works(member, comm) && !(encodes && shares)
         };
@@ -46,13 +46,13 @@ impl<'a> TuneContext<'a> {
             exchanges,
             nodes,
             tiling: sends.then(|| tiling.unwrap_or_default()),
-            progress_thread: comm.transport().may_watch().is_ok(),
+            progress_thread: comm.transport().allows_progress_thread().is_ok(),
         }
     }
 }
 
 /// Can the ranks of `comm` use this exchange? Shared memory needs a single node.
-pub(crate) fn works(exchange: &Member, comm: &Comm) -> bool {
+pub(crate) fn works(exchange: &ExchangeEntry, comm: &Comm) -> bool {
     let nodes = comm.node_count();
     nodes == 1 || !matches!(exchange.mechanism.on_nodes(nodes), Mechanism::SharedMemory)
 }

@@ -207,7 +207,7 @@ impl<T: Real> Lab<T> {
     fn new(comm: &Comm, problem: &Problem) -> Self {
         // Values that grew or shrank from run to run would end as infinities or, worse, denormals.
         let problem = problem.clone().scale_forward(Scale::Unscaled).scale_backward(Scale::Full);
-        let shared = comm.transport().lends_all();
+        let shared = comm.transport().exposes_all_memory();
         let work = Workspace::new(0).ok();
         let common = work.filter(|_| shared).map(|work| Common { arrays: None, work, bytes: 0 });
         Lab { comm: comm.clone(), problem, common, kept: Vec::new() }

@@ -1,24 +1,24 @@
 //! Memory that several processes map: an anonymous file (`memfd`) that one
-//! of them makes and the others open through `/proc`.
+//! process creates and the others open through `/proc`.
 //!
-//! It needs no room in `/dev/shm`, is gone when the last process has unmapped
-//! it, whatever became of them, and unmapping takes nobody's help.
+//! It uses no space of `/dev/shm`. The system frees it when the last process
+//! has unmapped it or ended; unmapping is not collective.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd};
 use std::ptr::NonNull;
 
-/// Parts of ranks begin on a page, large ones on a huge page.
+/// Parts of ranks are aligned to pages, large ones to huge pages.
 pub(super) const PAGE: usize = 4096;
 pub(super) const HUGE_PAGE: usize = 2 << 20;
 
-/// Of Linux 6.1; not every C library knows it.
+/// Since Linux 6.1; not every C library defines it.
 const MADV_COLLAPSE: libc::c_int = 25;
 
-/// A file without a name, as long as asked for.
+/// An anonymous file of this length.
 pub(super) fn create(bytes: usize) -> io::Result<File> {
-    // SAFETY: the name ends with a zero; a new descriptor belongs to nobody else.
+    // SAFETY: the name ends with a zero; the new descriptor has no other owner.
     let file = unsafe {
         let descriptor = libc::memfd_create(c"ferrier".as_ptr(), libc::MFD_CLOEXEC);
         if descriptor < 0 {
@@ -30,12 +30,12 @@ pub(super) fn create(bytes: usize) -> io::Result<File> {
     Ok(file)
 }
 
-/// The file that another process of this machine has open under a number.
+/// The file that another process of this machine has open as this descriptor.
 pub(super) fn open(process: u64, descriptor: u64) -> io::Result<File> {
     File::options().read(true).write(true).open(format!("/proc/{process}/fd/{descriptor}"))
 }
 
-/// A mapped file. Others write to it: it is reached by pointer only.
+/// A mapped file. Other processes write to it, so it is accessed by pointer only.
 pub(super) struct Mapping {
     start: NonNull<u8>,
     bytes: usize,
@@ -43,7 +43,7 @@ pub(super) struct Mapping {
 
 // SAFETY: an address range that stays mapped as long as this lives.
 unsafe impl Send for Mapping {}
-// SAFETY: as above; who uses the pointers orders the accesses.
+// SAFETY: as above; users of the pointer synchronise their accesses.
 unsafe impl Sync for Mapping {}
 
 impl Mapping {
@@ -51,26 +51,25 @@ impl Mapping {
     pub fn new(file: &File, bytes: usize) -> io::Result<Mapping> {
         let length = file.metadata()?.len();
         if length < bytes as u64 {
-            return Err(io::Error::other(format!("a file of {length} bytes instead of {bytes}")));
+            return Err(io::Error::other(format!("the shared file has {length} bytes instead of {bytes}")));
         }
         let (none, shared) =
             (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE, libc::MAP_SHARED);
         let failed = |address: *mut libc::c_void| address == libc::MAP_FAILED;
-        // SAFETY: a fresh range is reserved, the file is put inside it, and what
-        // is left of it on both sides is given back.
+        // SAFETY: reserves a new range, maps the file inside it, and unmaps the rest of the range on both sides.
         unsafe {
-            let room = bytes + HUGE_PAGE;
-            let reserved = libc::mmap(std::ptr::null_mut(), room, libc::PROT_NONE, none, -1, 0);
+            let reservation = bytes + HUGE_PAGE;
+            let reserved = libc::mmap(std::ptr::null_mut(), reservation, libc::PROT_NONE, none, -1, 0);
             if failed(reserved) {
                 return Err(io::Error::last_os_error());
             }
             let start = (reserved as usize).next_multiple_of(HUGE_PAGE);
-            let (before, end) = (start - reserved as usize, reserved as usize + room);
+            let (before, end) = (start - reserved as usize, reserved as usize + reservation);
             let access = libc::PROT_READ | libc::PROT_WRITE;
             let at = start as *mut libc::c_void;
             if failed(libc::mmap(at, bytes, access, shared | libc::MAP_FIXED, file.as_raw_fd(), 0)) {
                 let error = io::Error::last_os_error();
-                libc::munmap(reserved, room);
+                libc::munmap(reserved, reservation);
                 return Err(error);
             }
             if before > 0 {
@@ -86,24 +85,24 @@ impl Mapping {
         }
     }
 
-    /// Takes the pages of a part now, so that they lie near this process, and
-    /// memory that is not there is an error, not the end of the process.
+    /// Allocates the pages of a part now, so that they are local to this process,
+    /// and a lack of memory is an error instead of a signal.
     pub fn populate(&self, at: usize, bytes: usize) -> io::Result<()> {
         assert!(at + bytes <= self.bytes && at.is_multiple_of(PAGE), "a part of the mapping");
         if at.is_multiple_of(HUGE_PAGE) && huge_pages_allowed() {
             self.populate_huge(at, bytes - bytes % HUGE_PAGE)?;
         }
         self.advise(at, bytes, libc::MADV_POPULATE_WRITE).or_else(|error| match error.raw_os_error() {
-            // Linux before 5.14. Where the memory is there, the first touch will do.
+            // Linux before 5.14: pages are allocated at the first access.
             Some(libc::EINVAL) => Ok(()),
             _ => Err(error),
         })
     }
 
-    /// Takes huge pages, as far as there are any. Most systems give none to
-    /// shared files by themselves (`shmem_enabled` is `never`), but do when
-    /// asked to join the pages that are there (since Linux 6.1): one small page
-    /// of each is enough for that, the rest of it is zeros.
+    /// Allocates huge pages, as far as available. By default most systems use none
+    /// for shared files (`shmem_enabled` is `never`), but collapse allocated
+    /// pages on request (since Linux 6.1): one small page of each huge page is
+    /// enough for that.
     fn populate_huge(&self, at: usize, bytes: usize) -> io::Result<()> {
         for start in (at..at + bytes).step_by(HUGE_PAGE) {
             match self.advise(start, PAGE, libc::MADV_POPULATE_WRITE) {
@@ -111,7 +110,7 @@ impl Mapping {
                 outcome => outcome?,
             }
         }
-        // Refused where there are none, and then small pages do.
+        // Refused where no huge pages are available; small pages are used then.
         let _ = self.advise(at, bytes, MADV_COLLAPSE);
         Ok(())
     }
@@ -128,9 +127,9 @@ impl Mapping {
         }
     }
 
-    /// Gives the pages back while the range stays mapped: nobody needs them.
+    /// Frees the pages while the range stays mapped.
     pub fn discard(&self) {
-        // SAFETY: our range; who still maps it does not look at it any more.
+        // SAFETY: our range; processes that still map it do not access it any more.
         unsafe { libc::madvise(self.start.as_ptr().cast(), self.bytes, libc::MADV_REMOVE) };
     }
 
@@ -142,20 +141,20 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: our range, used by nobody any more.
+        // SAFETY: our range; `self` owned the last pointer to it.
         unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
     }
 }
 
-/// Those asked for by hand come even where the system is set to give none: that is respected.
+/// `MADV_COLLAPSE` ignores the system's setting; this respects it.
 fn huge_pages_allowed() -> bool {
     let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
     setting.is_ok_and(|text| !text.contains("[never]"))
 }
 
-/// Bytes that may still be shared.
+/// Bytes that can still be shared.
 pub(super) fn available() -> u64 {
-    // A limit that the user sets, such as to leave room for other programs.
+    // A limit set by the user, such as to leave memory for other programs.
     let limit = std::env::var("FERRIER_SHARED_LIMIT").ok().and_then(|text| text.parse().ok());
     crate::machine::memory_left().min(limit.unwrap_or(u64::MAX))
 }

@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use super::node_shared::{NodeShared, RegionRef};
 use crate::Result;
-use crate::transport::NodeCounters;
+use crate::transport::transfer::NodeCounters;
 
-/// In the part of the node's first rank, each on a line of its own.
+/// In the part of the node's first rank, each on a cache line of its own.
 pub(super) struct Counters {
-    held: RegionRef,
+    region: RegionRef,
     count: usize,
 }
 
@@ -17,15 +17,15 @@ const LINE: usize = 64;
 
 impl Counters {
     /// Collective over `comm`.
-    pub fn new(house: &Arc<NodeShared>, comm: &ferrier_mpi::Comm, count: usize) -> Result<Counters> {
-        let held = house.region(comm, count * LINE, "the counters of an exchange")?;
-        Ok(Counters { held, count })
+    pub fn new(node_shared: &Arc<NodeShared>, comm: &ferrier_mpi::Comm, count: usize) -> Result<Counters> {
+        let region = node_shared.region(comm, count * LINE, "the counters of an exchange")?;
+        Ok(Counters { region, count })
     }
 
     fn counter(&self, counter: usize) -> &AtomicU64 {
         assert!(counter < self.count, "counter {counter} of {}", self.count);
         // SAFETY: inside the part, aligned, zero at first, and only used as an atomic.
-        unsafe { AtomicU64::from_ptr(self.held.region.part(0).add(counter * LINE).cast().as_ptr()) }
+        unsafe { AtomicU64::from_ptr(self.region.part(0).add(counter * LINE).cast().as_ptr()) }
     }
 }
 
@@ -34,7 +34,7 @@ impl NodeCounters for Counters {
         self.counter(counter).fetch_add(1, SeqCst);
     }
 
-    /// A rank that fails ends the job.
+    /// Without errors: a rank that fails ends the job.
     fn reached(&self, counter: usize, count: u64) -> Result<bool> {
         Ok(self.counter(counter).load(SeqCst) >= count)
     }

@@ -1,5 +1,5 @@
-//! What all communicators over the same ranks have in common: which ranks
-//! share a node, and the memory they share there.
+//! State that a communicator shares with its duplicates: which ranks are on
+//! this node, and the memory that they share.
 
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -7,43 +7,47 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ferrier_mpi::{Comm, Op};
 
+use super::error::mpi_error;
 use super::mapping::{self, HUGE_PAGE, Mapping, PAGE};
-use super::wrapped;
-use crate::transport::{BusyThreads, number_nodes};
+use crate::machine::waiting::BusyThreads;
+use crate::transport::interface::number_nodes;
 use crate::{Error, Result};
 
-/// One for each communicator that was adopted, and all its duplicates.
-pub(crate) struct NodeShared {
+/// One for each adopted communicator and all its duplicates.
+pub(super) struct NodeShared {
     node: Comm,
     /// The node of each rank of the communicator.
     pub nodes: Vec<usize>,
     /// The ranks of this node.
-    pub near: Vec<usize>,
+    pub ranks: Vec<usize>,
     regions: Mutex<Regions>,
-    /// Windows whose owners are gone here, by number; see [`NodeShared::sweep`].
-    dropped: Mutex<Dropped>,
-    /// Whether this MPI makes windows over these ranks; asked once.
-    windows: OnceLock<bool>,
+    /// Windows that this rank has dropped; see [`NodeShared::free_deferred`].
+    deferred: Mutex<DeferredWindows>,
+    /// Whether this MPI supports windows over these ranks; determined once.
+    has_windows: OnceLock<bool>,
     /// Cores of the node that its ranks may use.
     pub cores: usize,
-    /// Spinning is a waste where ranks outnumber cores.
+    /// Prevents spinning where ranks outnumber cores.
     _busy: BusyThreads,
 }
 
 #[derive(Default)]
 struct Regions {
-    made: u64,
+    /// Regions created so far.
+    created: u64,
     all: Vec<Arc<Region>>,
 }
 
 #[derive(Default)]
-struct Dropped {
-    made: u64,
+struct DeferredWindows {
+    /// Windows created so far.
+    created: u64,
+    /// With their numbers.
     windows: Vec<(u64, ferrier_mpi::Window)>,
 }
 
-/// Memory of the ranks of a node, a part for each.
-pub(crate) struct Region {
+/// Memory of the ranks of a node, with a part for each.
+pub(super) struct Region {
     id: u64,
     mapping: Mapping,
     /// Where the part of each rank of the node begins, and its length.
@@ -51,29 +55,36 @@ pub(crate) struct Region {
 }
 
 impl Region {
-    /// How many ranks still hold it: the first word, which is in no part.
+    /// How many ranks still use it: the first word, which is in no part.
     fn holders(&self) -> &AtomicU64 {
         // SAFETY: aligned, inside the mapping, and only used as an atomic.
         unsafe { AtomicU64::from_ptr(self.mapping.start().as_ptr().cast()) }
     }
 
-    /// The second word: that all have mapped the same file.
+    /// The second word: shows that all ranks mapped the same file.
     fn mark(&self) -> &AtomicU64 {
         // SAFETY: as above.
         unsafe { AtomicU64::from_ptr(self.mapping.start().as_ptr().cast::<u64>().add(1)) }
     }
 
     /// The part of a rank, by its number on the node.
-    pub fn part(&self, rank: usize) -> NonNull<u8> {
-        // SAFETY: inside the mapping.
+    fn part(&self, rank: usize) -> NonNull<u8> {
+        // SAFETY: `spans` lie inside the mapping.
         unsafe { self.mapping.start().add(self.spans[rank].0) }
     }
 }
 
 /// A region that this rank uses.
-pub(crate) struct RegionRef {
-    house: Arc<NodeShared>,
-    pub region: Arc<Region>,
+pub(super) struct RegionRef {
+    node_shared: Arc<NodeShared>,
+    region: Arc<Region>,
+}
+
+impl RegionRef {
+    /// The part of a rank, by its number on the node.
+    pub fn part(&self, rank: usize) -> NonNull<u8> {
+        self.region.part(rank)
+    }
 }
 
 impl Drop for RegionRef {
@@ -81,31 +92,31 @@ impl Drop for RegionRef {
         if self.region.holders().fetch_sub(1, Ordering::SeqCst) == 1 {
             self.region.mapping.discard();
         }
-        // It stays mapped here while others hold it: they may lend their parts.
-        lock(&self.house.regions).all.retain(|region| region.holders().load(Ordering::SeqCst) > 0);
+        // It stays mapped here while others use it: they may expose their parts.
+        lock(&self.node_shared.regions).all.retain(|region| region.holders().load(Ordering::SeqCst) > 0);
     }
 }
 
-/// What came of a try to share memory; the worst of all ranks counts.
+/// Outcomes of creating a region; the worst of all ranks decides.
 const FINE: u64 = 0;
 const NO_MEMORY: u64 = 1;
-const OUT_OF_REACH: u64 = 2;
+const INACCESSIBLE: u64 = 2;
 
 impl NodeShared {
     /// Collective.
     pub fn new(comm: &Comm) -> Result<Arc<NodeShared>> {
-        let node = comm.split_node().map_err(wrapped)?;
+        let node = comm.split_node().map_err(mpi_error)?;
         let mut first = [comm.rank() as u64];
-        node.broadcast(&mut first, 0).map_err(wrapped)?;
+        node.broadcast(&mut first, 0).map_err(mpi_error)?;
         let mut names = vec![0; comm.size()];
-        comm.all_gather(&first, &mut names).map_err(wrapped)?;
+        comm.all_gather(&first, &mut names).map_err(mpi_error)?;
         let nodes = number_nodes(&names);
-        let near: Vec<usize> = (0..comm.size()).filter(|&rank| nodes[rank] == nodes[comm.rank()]).collect();
+        let ranks: Vec<usize> = (0..comm.size()).filter(|&rank| nodes[rank] == nodes[comm.rank()]).collect();
         let cores = super::cores::of_node(&node)?;
-        let crowded = near.len() > cores;
+        let crowded = ranks.len() > cores;
         let _busy = BusyThreads::new(if crowded { crate::machine::cores() } else { 0 });
-        let (regions, dropped, windows) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Ok(Arc::new(NodeShared { node, nodes, near, regions, dropped, windows, cores, _busy }))
+        let (regions, deferred, has_windows) = (Mutex::default(), Mutex::default(), OnceLock::new());
+        Ok(Arc::new(NodeShared { node, nodes, ranks, regions, deferred, has_windows, cores, _busy }))
     }
 
     /// This rank's number on its node.
@@ -113,11 +124,11 @@ impl NodeShared {
         self.node.rank()
     }
 
-    /// Memory for this rank and those of its node. Collective over `comm`,
-    /// which has the same ranks; an error is one on every rank.
+    /// Memory for this rank and the others of its node. Collective over `comm`,
+    /// which has the same ranks; an error is returned on every rank.
     pub fn region(self: &Arc<Self>, comm: &Comm, bytes: usize, what: &'static str) -> Result<RegionRef> {
-        let mut sizes = vec![0; self.near.len()];
-        self.node.all_gather(&[bytes as u64], &mut sizes).map_err(wrapped)?;
+        let mut sizes = vec![0; self.ranks.len()];
+        self.node.all_gather(&[bytes as u64], &mut sizes).map_err(mpi_error)?;
         let align = if sizes.iter().any(|&size| size >= 1 << 20) { HUGE_PAGE } else { PAGE };
         let mut end = align;
         let mut span = |size: &u64| {
@@ -128,74 +139,74 @@ impl NodeShared {
         let spans: Vec<_> = sizes.iter().map(&mut span).collect();
         let (made, outcome) = self.map(end, spans)?;
         let mut agreed = [outcome, end as u64];
-        comm.all_reduce(&mut agreed, Op::Max).map_err(wrapped)?;
+        comm.all_reduce(&mut agreed, Op::Max).map_err(mpi_error)?;
         match (made, agreed[0]) {
             (Some(region), FINE) => {
                 let region = Arc::new(region);
                 lock(&self.regions).all.push(region.clone());
-                Ok(RegionRef { house: self.clone(), region })
+                Ok(RegionRef { node_shared: self.clone(), region })
             }
             (_, NO_MEMORY) => Err(Error::Memory { bytes: agreed[1] as usize, what }),
             _ => Err(Error::transport(
-                "the ranks of a node cannot map each other's memory (/proc of the others is out of reach)",
-            )),
+                "the ranks of a node cannot map each other's memory (/proc of the other processes is not accessible)"
+                    )),
         }
     }
 
-    /// One rank of the node makes a file, all map it and take their pages.
+    /// The first rank of the node creates a file; all map it and populate their pages.
     fn map(&self, bytes: usize, spans: Vec<(usize, usize)>) -> Result<(Option<Region>, u64)> {
         let id = {
             let mut regions = lock(&self.regions);
-            regions.made += 1;
-            regions.made
+            regions.created += 1;
+            regions.created
         };
         let map = |file: &std::fs::File| Mapping::new(file, bytes).map_err(|_| NO_MEMORY);
         let region = |mapping| Region { id, mapping, spans: spans.clone() };
-        // Process, descriptor, mark, what went wrong.
-        let mut told = [0_u64; 4];
+        // Process, descriptor, mark, outcome.
+        let mut message = [0_u64; 4];
         let mut own = None;
         if self.own() == 0 {
             let enough = if mapping::available() < bytes as u64 { Err(NO_MEMORY) } else { Ok(()) };
             let made = enough.and_then(|()| {
                 let file = mapping::create(bytes).map_err(|_| NO_MEMORY)?;
                 let region = region(map(&file)?);
-                region.holders().store(self.near.len() as u64, Ordering::SeqCst);
+                region.holders().store(self.ranks.len() as u64, Ordering::SeqCst);
                 let mark = u64::from(std::process::id()) << 32 ^ region.mapping.start().as_ptr() as u64 ^ id;
                 region.mark().store(mark, Ordering::SeqCst);
                 let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
-                told = [std::process::id().into(), descriptor, mark, FINE];
+                message = [std::process::id().into(), descriptor, mark, FINE];
                 Ok((file, region))
             });
-            own = made.map_err(|code| told[3] = code).ok();
+            own = made.map_err(|code| message[3] = code).ok();
         }
-        self.node.broadcast(&mut told, 0).map_err(wrapped)?;
-        let [process, descriptor, mark, code] = told;
+        self.node.broadcast(&mut message, 0).map_err(mpi_error)?;
+        let [process, descriptor, mark, code] = message;
         if code != FINE {
             return Ok((None, code));
         }
         let opened = match own {
             Some(pair) => Ok(pair),
             None => mapping::open(process, descriptor)
-                .map_err(|_| OUT_OF_REACH)
+                .map_err(|_| INACCESSIBLE)
                 .and_then(|file| map(&file).map(|mapping| (file, region(mapping)))),
         };
         let checked = opened.and_then(|(file, region)| {
             let same = region.mark().load(Ordering::SeqCst) == mark;
-            if same { Ok((file, region)) } else { Err(OUT_OF_REACH) }
+            if same { Ok((file, region)) } else { Err(INACCESSIBLE) }
         });
         let filled = checked.and_then(|(file, region)| {
             let (at, length) = region.spans[self.own()];
             region.mapping.populate(at, length).map_err(|_| NO_MEMORY).map(|()| (file, region))
         });
-        // The file stays open until all have come here: they open it through our process.
-        self.node.barrier().map_err(wrapped)?;
+        // The file stays open until all ranks have opened it through this process.
+        self.node.barrier().map_err(mpi_error)?;
         Ok(match filled {
             Ok((_, region)) => (Some(region), FINE),
             Err(code) => (None, code),
         })
     }
 
-    /// In which region an address of this rank lies, and where in its part.
+    /// The region of an address of this rank, and the offset in its part.
     pub fn find(&self, address: usize) -> Option<(u64, usize)> {
         let regions = lock(&self.regions);
         regions.all.iter().find_map(|region| {
@@ -205,62 +216,62 @@ impl NodeShared {
         })
     }
 
-    /// The address here of what another rank of the node (by its number there)
-    /// found by [`NodeShared::find`].
-    pub fn reach(&self, (id, at): (u64, usize), rank: usize) -> Option<usize> {
+    /// The address in this process of an offset in the part of a rank of the node;
+    /// see [`NodeShared::find`].
+    pub fn address(&self, (id, offset): (u64, usize), rank: usize) -> Option<usize> {
         let regions = lock(&self.regions);
         let region = regions.all.iter().find(|region| region.id == id)?;
-        Some(region.part(rank).as_ptr() as usize + at)
+        Some(region.part(rank).as_ptr() as usize + offset)
     }
 
-    /// Does this MPI make windows over these ranks? Collective over `comm`.
+    /// Does this MPI support windows over these ranks? Collective over `comm`.
     pub fn has_windows(&self, comm: &Comm) -> Result<bool> {
-        if let Some(&known) = self.windows.get() {
+        if let Some(&known) = self.has_windows.get() {
             return Ok(known);
         }
-        // An error is one on every rank, unless the ranks do not talk any more.
+        // An error is returned on every rank, unless communication itself has failed.
         let made = ferrier_mpi::Window::allocate(comm, 64);
         let mut agreed = [i32::from(made.is_ok())];
         drop(made);
-        comm.all_reduce(&mut agreed, Op::Min).map_err(wrapped)?;
-        Ok(*self.windows.get_or_init(|| agreed[0] != 0))
+        comm.all_reduce(&mut agreed, Op::Min).map_err(mpi_error)?;
+        Ok(*self.has_windows.get_or_init(|| agreed[0] != 0))
     }
 
     /// A number for a window, the same on every rank.
     pub fn number_window(&self) -> u64 {
-        let mut dropped = lock(&self.dropped);
-        dropped.made += 1;
-        dropped.made
+        let mut deferred = lock(&self.deferred);
+        deferred.created += 1;
+        deferred.created
     }
 
-    /// Keeps a window that this rank needs no more: freeing it is collective,
+    /// Keeps a window that this rank has dropped: freeing it is collective,
     /// dropping a plan is not.
-    pub fn bury(&self, number: u64, window: ferrier_mpi::Window) {
-        lock(&self.dropped).windows.push((number, window));
+    pub fn defer_free(&self, number: u64, window: ferrier_mpi::Window) {
+        lock(&self.deferred).windows.push((number, window));
     }
 
-    /// Frees the windows that no rank needs any more. Collective over `comm`.
-    pub fn sweep(&self, comm: &Comm) -> Result<()> {
-        let mut dropped = lock(&self.dropped);
-        if dropped.made == 0 {
+    /// Frees the windows that all ranks have dropped. Collective over `comm`.
+    pub fn free_deferred(&self, comm: &Comm) -> Result<()> {
+        let mut deferred = lock(&self.deferred);
+        if deferred.created == 0 {
             return Ok(());
         }
-        dropped.windows.sort_unstable_by_key(|(number, _)| *number);
-        let mine: Vec<u8> = dropped.windows.iter().flat_map(|(number, _)| number.to_le_bytes()).collect();
-        let all = comm.all_gather_bytes(&mine).map_err(wrapped)?;
+        deferred.windows.sort_unstable_by_key(|(number, _)| *number);
+        let mine: Vec<u8> = deferred.windows.iter().flat_map(|(number, _)| number.to_le_bytes()).collect();
+        let all = comm.all_gather_bytes(&mine).map_err(mpi_error)?;
         let everywhere = |number: &u64| {
             all.iter().all(|list| list.chunks_exact(8).any(|other| other == number.to_le_bytes()))
         };
-        // In order of their numbers, on every rank.
-        dropped.windows.retain(|(number, _)| !everywhere(number));
+        // In order of number, the same on every rank.
+        deferred.windows.retain(|(number, _)| !everywhere(number));
         Ok(())
     }
 }
 
 impl Drop for NodeShared {
     fn drop(&mut self) {
-        // The last handle on these ranks: all ranks come here in the end.
-        let windows = &mut self.dropped.get_mut().unwrap_or_else(PoisonError::into_inner).windows;
+        // The last handle on these ranks; every rank drops its own, so freeing is collective.
+        let windows = &mut self.deferred.get_mut().unwrap_or_else(PoisonError::into_inner).windows;
         windows.sort_unstable_by_key(|(number, _)| *number);
         windows.drain(..).for_each(drop);
     }

@@ -1,54 +1,44 @@
-//! Flights of MPI: requests that MPI works on whenever it is called.
+//! Transfers of MPI: requests that MPI progresses whenever it is called.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use super::wrapped;
+use ferrier_mpi::RequestSet;
+
+use super::error::mpi_error;
 use crate::Result;
-use crate::transport::{Transfer, WakeHint};
+use crate::transport::transfer::{Lengths, Transfer, WakeHint};
 
-pub(super) struct Requests(Mutex<ferrier_mpi::RequestSet>);
-
-impl Requests {
-    pub fn new(exchange: ferrier_mpi::AllToAllV) -> Requests {
-        Requests(Mutex::new(ferrier_mpi::RequestSet::new(exchange)))
-    }
-
-    fn flight(&self) -> MutexGuard<'_, ferrier_mpi::RequestSet> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock(requests: &Mutex<RequestSet>) -> MutexGuard<'_, RequestSet> {
+    requests.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Transfer for Requests {
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
-        // SAFETY: the caller's word.
-        unsafe { self.flight().start(send, recv) }.map_err(wrapped)
-    }
-
-    unsafe fn start_measured(
-        &self,
-        send: *const u8,
-        recv: *mut u8,
-        len: &dyn Fn(usize) -> usize,
-    ) -> Result<()> {
-        // SAFETY: the caller's word.
-        unsafe { self.flight().start_measured(send, recv, len) }.map_err(wrapped)
+/// The lock admits a progress thread.
+impl Transfer for Mutex<RequestSet> {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, lengths: Option<Lengths<'_>>) -> Result<()> {
+        // SAFETY: `Transfer::start` and `RequestSet::start` have the same contract.
+        unsafe { lock(self).start(send, recv, lengths) }.map_err(mpi_error)
     }
 
     fn test(&self) -> Result<bool> {
-        self.flight().test().map_err(wrapped)
+        lock(self).test().map_err(mpi_error)
     }
 
-    /// Only MPI knows.
-    fn news(&self) -> WakeHint {
+    /// Only a call of MPI can tell.
+    fn wake_hint(&self) -> WakeHint {
         WakeHint::Now
     }
 
     fn wait(&self) -> Result<()> {
-        self.flight().wait().map_err(wrapped)
+        lock(self).wait().map_err(mpi_error)
     }
 
+    /// By the blocking calls of MPI.
     unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
-        // SAFETY: the caller's word.
-        unsafe { self.flight().run(send, recv) }.map_err(wrapped)
+        // SAFETY: `Transfer::run` and `RequestSet::run` have the same contract.
+        unsafe { lock(self).run(send, recv) }.map_err(mpi_error)
+    }
+
+    fn substitution(&self) -> Option<&'static str> {
+        lock(self).substitution()
     }
 }

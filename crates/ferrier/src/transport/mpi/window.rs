@@ -1,61 +1,65 @@
-//! Windows of MPI that ranks put into.
+//! Windows of MPI.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use super::error::mpi_error;
 use super::node_shared::NodeShared;
-use super::wrapped;
-use crate::Result;
-use crate::transport::{Put, WakeHint, Window};
+use crate::transport::transfer::WakeHint;
+use crate::transport::window::{Put, Window};
+use crate::{Error, Result};
 
-/// A window whose freeing waits until all ranks have dropped theirs.
-pub(super) struct Remote {
-    house: Arc<NodeShared>,
+/// A window that is freed when all ranks have dropped theirs.
+pub(super) struct MpiWindow {
+    node_shared: Arc<NodeShared>,
     number: u64,
     comm: ferrier_mpi::Comm,
-    /// Where the words of each rank begin: after its bytes.
+    /// Offset of the words of each rank: after its bytes.
     words: Vec<usize>,
     window: Mutex<Option<ferrier_mpi::Window>>,
 }
 
-impl Remote {
+impl MpiWindow {
     /// Collective over `comm`.
     pub fn new(
-        house: &Arc<NodeShared>,
+        node_shared: &Arc<NodeShared>,
         comm: &ferrier_mpi::Comm,
         bytes: usize,
         words: usize,
-    ) -> Result<Remote> {
+    ) -> Result<MpiWindow> {
         let own = bytes.next_multiple_of(64);
-        let window = ferrier_mpi::Window::allocate(comm, own + words * 8).map_err(wrapped)?;
-        let starts = (0..comm.size()).map(|rank| window.len(rank) - words * 8).collect();
-        window.lock_all().map_err(wrapped)?;
-        let number = house.number_window();
-        let (house, comm) = (house.clone(), comm.clone());
-        Ok(Remote { house, number, comm, words: starts, window: Mutex::new(Some(window)) })
+        let window = ferrier_mpi::Window::allocate(comm, own + words * 8).map_err(mpi_error)?;
+        let words = (0..comm.size()).map(|rank| window.len(rank) - words * 8).collect();
+        window.lock_all().map_err(mpi_error)?;
+        let number = node_shared.number_window();
+        let (node_shared, comm) = (node_shared.clone(), comm.clone());
+        Ok(MpiWindow { node_shared, number, comm, words, window: Mutex::new(Some(window)) })
     }
 
     fn with<R>(&self, work: impl FnOnce(&ferrier_mpi::Window) -> ferrier_mpi::Result<R>) -> Result<R> {
         let guard: MutexGuard<'_, _> = self.window.lock().unwrap_or_else(PoisonError::into_inner);
-        let window = guard.as_ref().ok_or_else(|| crate::Error::transport("a window that is gone"))?;
-        work(window).map_err(wrapped)
+        let window = guard.as_ref().ok_or_else(|| Error::transport("the window was freed"))?;
+        work(window).map_err(mpi_error)
     }
 }
 
-impl Window for Remote {
+impl Window for MpiWindow {
     unsafe fn put(&self, _lane: usize, puts: &[Put]) -> Result<()> {
         self.with(|window| {
-            // SAFETY: the caller keeps the bytes until `landed` has flushed.
-            puts.iter().try_for_each(|put| unsafe { window.begin_put(put.data, put.len, put.peer, put.at) })
+            let begin = |put: &Put| {
+                // SAFETY: by the contract of `put` the bytes live until `puts_complete`, which flushes.
+                unsafe { window.begin_put(put.data, put.len, put.peer, put.offset) }
+            };
+            puts.iter().try_for_each(begin)
         })
     }
 
-    /// There is no asking: MPI is waited for, which had the time until now.
-    fn landed(&self, _lane: usize) -> Result<bool> {
+    /// MPI has no test for puts: waits for them. They had time until now.
+    fn puts_complete(&self, _lane: usize) -> Result<bool> {
         self.with(ferrier_mpi::Window::flush_all).map(|()| true)
     }
 
-    /// Not while the rank has something else to do.
-    fn landing(&self, _lane: usize) -> WakeHint {
+    /// Not while the rank has other work.
+    fn wake_hint(&self, _lane: usize) -> WakeHint {
         WakeHint::Nothing
     }
 
@@ -68,24 +72,24 @@ impl Window for Remote {
 
     fn word(&self, word: usize) -> u64 {
         let own = self.comm.rank();
-        // The place is inside the window: it was checked when the window was made.
+        // No error is possible: the word is inside the window, and aligned.
         self.with(|window| window.load(own, self.words[own] + word * 8)).unwrap_or(0)
     }
 
-    fn take(&self, at: usize, into: &mut [u8]) -> Result<()> {
-        self.with(|window| window.read(self.comm.rank(), at, into))
+    fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
+        self.with(|window| window.read(self.comm.rank(), offset, into))
     }
 
-    fn check(&self, _owed: &dyn Fn(usize) -> bool) -> Result<()> {
+    fn check(&self, _awaited: &dyn Fn(usize) -> bool) -> Result<()> {
         self.with(ferrier_mpi::Window::sync)?;
-        self.comm.progress().map_err(wrapped)
+        self.comm.progress().map_err(mpi_error)
     }
 }
 
-impl Drop for Remote {
+impl Drop for MpiWindow {
     fn drop(&mut self) {
         if let Some(window) = self.window.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            self.house.bury(self.number, window);
+            self.node_shared.defer_free(self.number, window);
         }
     }
 }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use super::super::{NodeCounters, Transport};
-use super::group::Member;
+use super::world::ThreadRank;
 use crate::Result;
+use crate::transport::interface::Transport;
+use crate::transport::transfer::NodeCounters;
 
 pub(super) struct Counters {
-    pub member: Member,
+    pub rank: ThreadRank,
     /// Those of the first rank of the node.
     pub all: Arc<Vec<AtomicU64>>,
 }
@@ -16,7 +17,7 @@ pub(super) struct Counters {
 impl NodeCounters for Counters {
     fn add(&self, counter: usize) {
         self.all[counter].fetch_add(1, SeqCst);
-        self.member.ring();
+        self.rank.notify_all();
     }
 
     fn reached(&self, counter: usize, count: u64) -> Result<bool> {
@@ -24,10 +25,10 @@ impl NodeCounters for Counters {
         if reached() {
             return Ok(true);
         }
-        let nodes = self.member.nodes();
-        let near = |rank: usize| nodes[rank] == nodes[self.member.rank()];
-        match self.member.check(near) {
-            // It may have left just after it counted.
+        let nodes = self.rank.nodes();
+        let on_node = |rank: usize| nodes[rank] == nodes[self.rank.rank];
+        match self.rank.check(on_node) {
+            // It may have exited just after it counted.
             Err(error) if !reached() => Err(error),
             Err(_) => Ok(true),
             Ok(()) => Ok(false),

@@ -1,280 +1,269 @@
-//! Flights between ranks that are threads. A sender posts where its parts
-//! lie; each receiver copies its part when it looks and finds it; the sender
-//! is done when all of its parts were taken.
+//! Transfers between ranks that are threads. A sender posts the address of
+//! each segment in a mailbox; each receiver copies its segment when a test
+//! finds it posted; the sender is done when all of its segments were copied.
 //!
-//! A flight has a post for each pair of ranks, and a rank starts the next
-//! round only when all its posts of the last were taken: so a post is never
-//! written to before it was read.
+//! A transfer has a mailbox for each pair of ranks. A rank starts the next
+//! round only when all its segments of the last were copied, so a mailbox is
+//! never overwritten before it was read.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::super::{Part, Transfer, Transport, WakeHint};
-use super::group::{Member, lock};
+use super::world::{ThreadRank, lock};
+use crate::transport::interface::Transport;
+use crate::transport::transfer::{Lengths, Segment, Transfer, WakeHint, already_in_flight};
 use crate::{Error, Result};
 
-/// One rank's parts of a flight, and its posts, one for each part sent.
-pub(super) struct Side {
-    sent: Vec<Part>,
-    received: Vec<Part>,
-    posts: Vec<Post>,
+/// One rank's segments of a transfer, and a mailbox for each segment sent.
+pub(super) struct RankSegments {
+    sent: Vec<Segment>,
+    received: Vec<Segment>,
+    mailboxes: Vec<Mailbox>,
 }
 
 #[derive(Default)]
-struct Post {
-    /// Where the part lies in this round, and how long it is.
+struct Mailbox {
+    /// Address and length of the segment in this round.
     data: AtomicUsize,
     len: AtomicUsize,
-    /// The round it was posted in, and the one it was taken in.
+    /// The last rounds in which it was posted and copied.
     posted: AtomicU64,
-    taken: AtomicU64,
-    /// For the wire that it goes over, if any.
+    copied: AtomicU64,
+    /// For the simulated network between the two ranks, if any.
     ticket: Option<usize>,
 }
 
-impl Side {
-    pub fn new(member: &Member, sent: &[Part], received: &[Part]) -> Side {
-        let post = |part: &Part| {
-            let ticket = member.link_to(part.peer).map(|(links, ..)| links.ticket());
-            Post { ticket, ..Post::default() }
+impl RankSegments {
+    pub fn new(rank: &ThreadRank, sent: &[Segment], received: &[Segment]) -> RankSegments {
+        let mailbox = |segment: &Segment| {
+            let ticket = rank.link_to(segment.peer).map(|(links, ..)| links.ticket());
+            Mailbox { ticket, ..Mailbox::default() }
         };
-        let posts = sent.iter().map(post).collect();
-        Side { sent: sent.to_vec(), received: received.to_vec(), posts }
+        let mailboxes = sent.iter().map(mailbox).collect();
+        RankSegments { sent: sent.to_vec(), received: received.to_vec(), mailboxes }
     }
 
-    /// Bytes to a rank, if a part goes there.
+    /// Bytes to a rank; 0 without a segment.
     fn len_to(&self, rank: usize) -> usize {
-        self.sent.iter().find(|part| part.peer == rank).map_or(0, |part| part.len)
+        self.sent.iter().find(|segment| segment.peer == rank).map_or(0, |segment| segment.len)
     }
 
     fn len_from(&self, rank: usize) -> usize {
-        self.received.iter().find(|part| part.peer == rank).map_or(0, |part| part.len)
+        self.received.iter().find(|segment| segment.peer == rank).map_or(0, |segment| segment.len)
     }
 }
 
-/// A part that is to come, and where its post is.
-struct Arrival {
-    part: Part,
-    post: usize,
+/// A segment to receive, and the index of its mailbox at the sender.
+struct Expected {
+    segment: Segment,
+    mailbox: usize,
 }
 
-pub(super) struct Air {
-    member: Member,
-    sides: Vec<Arc<Side>>,
-    arrivals: Vec<Arrival>,
-    /// Are parts to be copied, or loaded where they are?
+pub(super) struct ThreadTransfer {
+    rank: ThreadRank,
+    /// Of all ranks of the group.
+    segments: Vec<Arc<RankSegments>>,
+    expected: Vec<Expected>,
+    /// Are segments copied, or loaded in the sender's buffer?
     copies: bool,
-    state: Mutex<State>,
+    round: Mutex<Round>,
 }
 
-struct State {
+/// The state of one start.
+struct Round {
     /// 0 before the first start.
-    round: u64,
-    aloft: bool,
-    /// Where parts go in this round.
+    number: u64,
+    in_flight: bool,
     recv: *mut u8,
-    /// Which arrivals have not come, and how many.
-    waiting: Vec<bool>,
+    /// Which expected segments are missing, and how many.
+    missing: Vec<bool>,
     left: usize,
 }
 
-// SAFETY: the pointer is used as the caller of `start` allows, by whoever holds the state.
-unsafe impl Send for State {}
+// SAFETY: the pointer is used only under the lock of the round and until completion, as `start`'s contract allows.
+unsafe impl Send for Round {}
 
-impl Air {
-    /// `sides` are those of all ranks of the member's group.
-    pub fn new(member: Member, sides: Vec<Arc<Side>>) -> Result<Air> {
-        let rank = member.rank();
-        let own = &sides[rank];
-        for (peer, side) in sides.iter().enumerate() {
+impl ThreadTransfer {
+    /// `segments` are those of all ranks of the group.
+    pub fn new(rank: ThreadRank, segments: Vec<Arc<RankSegments>>, copies: bool) -> Result<ThreadTransfer> {
+        let number = rank.rank;
+        let own = &segments[number];
+        for (peer, theirs) in segments.iter().enumerate() {
             for (from, to, sends, expects) in [
-                (peer, rank, side.len_to(rank), own.len_from(peer)),
-                (rank, peer, own.len_to(peer), side.len_from(rank)),
+                (peer, number, theirs.len_to(number), own.len_from(peer)),
+                (number, peer, own.len_to(peer), theirs.len_from(number)),
             ] {
                 if sends != expects {
                     return Err(Error::transport(format!(
-                        "rank {to} waits for {expects} bytes from rank {from}, which sends {sends}"
+                        "rank {to} expects {expects} bytes from rank {from}, which sends {sends}"
                     )));
                 }
             }
         }
-        let mut arrivals = Vec::new();
-        for part in own.received.iter().filter(|part| part.len > 0) {
-            let post = sides[part.peer].sent.iter().position(|sent| sent.peer == rank);
-            arrivals.extend(post.map(|post| Arrival { part: *part, post }));
+        let mut expected = Vec::new();
+        for segment in own.received.iter().filter(|segment| segment.len > 0) {
+            let mailbox = segments[segment.peer].sent.iter().position(|sent| sent.peer == number);
+            expected.extend(mailbox.map(|mailbox| Expected { segment: *segment, mailbox }));
         }
-        let waiting = vec![false; arrivals.len()];
-        let state = State { round: 0, aloft: false, recv: std::ptr::null_mut(), waiting, left: 0 };
-        Ok(Air { member, sides, arrivals, copies: true, state: Mutex::new(state) })
+        let missing = vec![false; expected.len()];
+        let round = Round { number: 0, in_flight: false, recv: std::ptr::null_mut(), missing, left: 0 };
+        Ok(ThreadTransfer { rank, segments, expected, copies, round: Mutex::new(round) })
     }
 
-    /// Leaves parts where they are.
-    pub fn in_place(mut self) -> Air {
-        self.copies = false;
-        self
+    fn own(&self) -> &RankSegments {
+        &self.segments[self.rank.rank]
     }
 
-    fn own(&self) -> &Side {
-        &self.sides[self.member.rank()]
+    fn mailbox(&self, expected: &Expected) -> &Mailbox {
+        &self.segments[expected.segment.peer].mailboxes[expected.mailbox]
     }
 
-    fn post(&self, arrival: &Arrival) -> &Post {
-        &self.sides[arrival.part.peer].posts[arrival.post]
-    }
-
-    /// Is this part there, or when will it be?
-    fn arrival(&self, state: &State, index: usize) -> WakeHint {
-        let post = self.post(&self.arrivals[index]);
-        if !state.waiting[index] || post.posted.load(SeqCst) != state.round {
+    /// When the expected segment can be copied.
+    fn arrival(&self, round: &Round, index: usize) -> WakeHint {
+        let mailbox = self.mailbox(&self.expected[index]);
+        if !round.missing[index] || mailbox.posted.load(SeqCst) != round.number {
             return WakeHint::Nothing;
         }
-        match (self.member.links(), post.ticket) {
-            (Some(links), Some(ticket)) => links.news(ticket, Instant::now()),
+        match (self.rank.links(), mailbox.ticket) {
+            (Some(links), Some(ticket)) => links.wake_hint(ticket, Instant::now()),
             _ => WakeHint::Now,
         }
     }
 
-    /// Posts that nobody took yet, with whom they are for.
-    fn untaken<'a>(&'a self, state: &'a State) -> impl Iterator<Item = usize> + 'a {
+    /// The receivers of segments that were not copied yet.
+    fn uncopied<'a>(&'a self, round: &'a Round) -> impl Iterator<Item = usize> + 'a {
         let own = self.own();
-        let open = |(part, post): &(&Part, &Post)| part.len > 0 && post.taken.load(SeqCst) != state.round;
-        own.sent.iter().zip(&own.posts).filter(open).map(|(part, _)| part.peer)
+        let open = |(segment, mailbox): &(&Segment, &Mailbox)| {
+            segment.len > 0 && mailbox.copied.load(SeqCst) != round.number
+        };
+        own.sent.iter().zip(&own.mailboxes).filter(open).map(|(segment, _)| segment.peer)
     }
 
-    fn is_done(&self, state: &State) -> bool {
-        state.left == 0 && self.untaken(state).next().is_none()
+    fn is_done(&self, round: &Round) -> bool {
+        round.left == 0 && self.uncopied(round).next().is_none()
     }
 
-    /// Does this rank still wait for that one?
-    fn is_owed(&self, state: &State, peer: usize) -> bool {
-        let waits = |(arrival, waiting): (&Arrival, &bool)| *waiting && arrival.part.peer == peer;
-        self.arrivals.iter().zip(&state.waiting).any(waits) || self.untaken(state).any(|other| other == peer)
+    /// Does this rank still wait for `peer`?
+    fn awaits(&self, round: &Round, peer: usize) -> bool {
+        let waits = |(expected, missing): (&Expected, &bool)| *missing && expected.segment.peer == peer;
+        self.expected.iter().zip(&round.missing).any(waits) || self.uncopied(round).any(|other| other == peer)
     }
 
-    fn take(&self, state: &mut State) -> Result<()> {
+    fn receive(&self, round: &mut Round) -> Result<()> {
         let mut any = false;
-        for (index, arrival) in self.arrivals.iter().enumerate() {
-            if self.arrival(state, index) != WakeHint::Now {
+        for (index, expected) in self.expected.iter().enumerate() {
+            if self.arrival(round, index) != WakeHint::Now {
                 continue;
             }
-            let (part, post) = (&arrival.part, self.post(arrival));
-            let data = post.data.load(SeqCst) as *const u8;
-            let len = post.len.load(SeqCst).min(part.len);
+            let (segment, mailbox) = (&expected.segment, self.mailbox(expected));
+            let data = mailbox.data.load(SeqCst) as *const u8;
+            let len = mailbox.len.load(SeqCst).min(segment.len);
             if self.copies {
-                self.member.touching(&mut || {
-                    // SAFETY: the sender keeps the part until it is taken or nobody is inside
-                    // `touching`; the receive buffer is this flight's until it is done.
-                    unsafe { state.recv.add(part.at).copy_from_nonoverlapping(data, len) };
+                self.rank.with_access(&mut || {
+                    // SAFETY: the sender keeps the segment until it is marked as copied or no rank is inside
+                    // `with_access`; by `start`'s contract nothing else accesses the receive buffer until
+                    // completion.
+                    unsafe { round.recv.add(segment.offset).copy_from_nonoverlapping(data, len) };
                 })?;
             }
-            post.taken.store(state.round, SeqCst);
-            (state.waiting[index], any) = (false, true);
-            state.left -= 1;
+            mailbox.copied.store(round.number, SeqCst);
+            (round.missing[index], any) = (false, true);
+            round.left -= 1;
         }
         if any {
-            self.member.ring();
+            self.rank.notify_all();
         }
         Ok(())
     }
 
-    fn advance(&self, state: &mut State) -> Result<bool> {
-        self.take(state)?;
-        if self.is_done(state) {
+    fn advance(&self, round: &mut Round) -> Result<bool> {
+        self.receive(round)?;
+        if self.is_done(round) {
             return Ok(true);
         }
-        let Err(error) = self.member.check(|peer| self.is_owed(state, peer)) else { return Ok(false) };
-        // It may have left just after the last part came or went.
-        match self.is_done(state) {
+        let Err(error) = self.rank.check(|peer| self.awaits(round, peer)) else { return Ok(false) };
+        // It may have exited just after the last segment was posted or copied.
+        match self.is_done(round) {
             true => Ok(true),
             false => Err(error),
         }
     }
 }
 
-impl Transfer for Air {
-    unsafe fn start(&self, send: *const u8, recv: *mut u8) -> Result<()> {
-        // SAFETY: the caller's word.
-        unsafe { self.start_measured(send, recv, &|_| usize::MAX) }
-    }
-
-    unsafe fn start_measured(
-        &self,
-        send: *const u8,
-        recv: *mut u8,
-        len: &dyn Fn(usize) -> usize,
-    ) -> Result<()> {
-        let mut state = lock(&self.state);
-        if state.aloft {
-            return Err(Error::transport("an exchange was started that is in flight"));
+impl Transfer for ThreadTransfer {
+    unsafe fn start(&self, send: *const u8, recv: *mut u8, lengths: Option<Lengths<'_>>) -> Result<()> {
+        let mut round = lock(&self.round);
+        if round.in_flight {
+            return Err(already_in_flight());
         }
-        self.member.check(|_| false)?;
-        state.round += 1;
-        (state.aloft, state.recv) = (true, recv);
-        state.waiting.fill(true);
-        state.left = self.arrivals.len();
-        let (own, rank) = (self.own(), self.member.rank());
-        // Each rank begins with the one after it, so that not all send to rank 0 at first.
-        let turn = own.sent.iter().position(|part| part.peer > rank).unwrap_or(0);
-        let pairs = || own.sent.iter().zip(&own.posts);
-        for (part, post) in pairs().skip(turn).chain(pairs().take(turn)) {
-            let len = len(part.peer).min(part.len);
-            post.data.store(send.wrapping_add(part.at) as usize, SeqCst);
-            post.len.store(len, SeqCst);
+        self.rank.check(|_| false)?;
+        round.number += 1;
+        (round.in_flight, round.recv) = (true, recv);
+        round.missing.fill(true);
+        round.left = self.expected.len();
+        let (own, rank) = (self.own(), self.rank.rank);
+        // Each rank begins with the next one, so that not all send to rank 0 first.
+        let first = own.sent.iter().position(|segment| segment.peer > rank).unwrap_or(0);
+        let pairs = || own.sent.iter().zip(&own.mailboxes);
+        for (segment, mailbox) in pairs().skip(first).chain(pairs().take(first)) {
+            let len = lengths.map_or(segment.len, |lengths| lengths(segment.peer).min(segment.len));
+            mailbox.data.store(send.wrapping_add(segment.offset) as usize, SeqCst);
+            mailbox.len.store(len, SeqCst);
             if let (Some(ticket), Some((links, from, to)), 1..) =
-                (post.ticket, self.member.link_to(part.peer), part.len)
+                (mailbox.ticket, self.rank.link_to(segment.peer), segment.len)
             {
                 links.send(ticket, from, to, len, Instant::now());
             }
-            post.posted.store(state.round, SeqCst);
+            mailbox.posted.store(round.number, SeqCst);
         }
-        self.member.ring();
+        self.rank.notify_all();
         Ok(())
     }
 
     fn test(&self) -> Result<bool> {
-        let mut state = lock(&self.state);
-        if !state.aloft {
+        let mut round = lock(&self.round);
+        if !round.in_flight {
             return Ok(true);
         }
-        let outcome = self.advance(&mut state);
+        let outcome = self.advance(&mut round);
         match &outcome {
-            Ok(done) => state.aloft = !done,
+            Ok(done) => round.in_flight = !done,
             Err(error) => {
-                self.member.fail_with(error);
-                // Nobody enters `touching` any more; wait for who is inside.
-                self.member.wait_until_outside();
-                state.aloft = false;
+                self.rank.fail_with(error);
+                // No rank enters `with_access` any more; wait for those inside.
+                self.rank.wait_for_accesses();
+                round.in_flight = false;
             }
         }
         outcome
     }
 
-    fn news(&self) -> WakeHint {
-        let state = lock(&self.state);
-        if !state.aloft {
+    fn wake_hint(&self) -> WakeHint {
+        let round = lock(&self.round);
+        if !round.in_flight {
             return WakeHint::Now;
         }
-        let over = self.is_done(&state) || self.member.check(|peer| self.is_owed(&state, peer)).is_err();
-        let soonest = (0..self.arrivals.len()).map(|index| self.arrival(&state, index)).min();
+        let over = self.is_done(&round) || self.rank.check(|peer| self.awaits(&round, peer)).is_err();
+        let soonest = (0..self.expected.len()).map(|index| self.arrival(&round, index)).min();
         if over { WakeHint::Now } else { soonest.unwrap_or(WakeHint::Nothing) }
     }
 
     fn wait(&self) -> Result<()> {
         while !self.test()? {
-            self.member.rest(&mut || self.news());
+            self.rank.park(&mut || self.wake_hint());
         }
         Ok(())
     }
 }
 
-impl Drop for Air {
+impl Drop for ThreadTransfer {
     fn drop(&mut self) {
-        let state = self.state.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
-        if state.aloft {
-            // What was posted is about to go.
-            self.member.fail("it left an exchange that was in flight");
-            self.member.wait_until_outside();
+        let round = self.round.get_mut().unwrap_or_else(|poisoned| poisoned.into_inner());
+        if round.in_flight {
+            // The posted memory is about to be freed.
+            self.rank.fail("it dropped an exchange that was in flight");
+            self.rank.wait_for_accesses();
         }
     }
 }

@@ -1,63 +1,66 @@
-//! Windows of ranks that are threads: memory that all of them hold, so that
-//! it outlives a rank that is gone.
+//! Windows of ranks that are threads. All ranks hold all memory, so that it
+//! outlives a rank that has exited.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use super::super::{Put, Transport, WakeHint, Window};
-use super::group::{Member, lock};
+use super::world::{ThreadRank, lock};
 use crate::machine::buffer::Buffer;
+use crate::transport::transfer::WakeHint;
+use crate::transport::window::{Put, Window};
 use crate::{Error, Result};
 
 /// One rank's bytes and words.
-pub(super) struct Memory {
+pub(super) struct WindowMemory {
     bytes: Buffer<f64>,
     words: Vec<AtomicU64>,
 }
 
-impl Memory {
-    pub fn new(bytes: usize, words: usize) -> Result<Arc<Memory>> {
+impl WindowMemory {
+    pub fn new(bytes: usize, words: usize) -> Result<Arc<WindowMemory>> {
         let bytes = Buffer::new(bytes.div_ceil(size_of::<f64>()), "the window of an exchange")?;
-        Ok(Arc::new(Memory { bytes, words: (0..words).map(|_| AtomicU64::new(0)).collect() }))
+        Ok(Arc::new(WindowMemory { bytes, words: (0..words).map(|_| AtomicU64::new(0)).collect() }))
     }
 
-    /// Where `len` bytes at `at` lie.
-    fn reach(&self, at: usize, len: usize) -> Result<*mut u8> {
+    /// The address of `len` bytes at `offset`.
+    fn address(&self, offset: usize, len: usize) -> Result<*mut u8> {
         let have = self.bytes.len() * size_of::<f64>();
-        if at.checked_add(len).is_none_or(|end| end > have) {
-            return Err(Error::transport(format!("{len} bytes at {at} of a window of {have}")));
+        if offset.checked_add(len).is_none_or(|end| end > have) {
+            return Err(Error::transport(format!(
+                "{len} bytes at offset {offset} exceed a window of {have} bytes"
+            )));
         }
-        Ok(self.bytes.as_ptr().cast::<u8>().wrapping_add(at))
+        Ok(self.bytes.as_ptr().cast::<u8>().wrapping_add(offset))
     }
 }
 
-/// All ranks' windows, as one of them sees them.
-pub(super) struct Memories {
-    member: Member,
-    all: Vec<Arc<Memory>>,
+/// The window of a group: one rank's handle.
+pub(super) struct ThreadWindow {
+    rank: ThreadRank,
+    memory: Vec<Arc<WindowMemory>>,
     lanes: Vec<Mutex<Lane>>,
 }
 
 /// Puts of a lane that need no allocation.
-const AT_ONCE: usize = 4;
+const PREPARED_PUTS: usize = 4;
 
-/// Tickets for the wire, if there is one, and how many of them are in use.
+/// Tickets of a lane for the simulated network, if there is one, and how many are in use.
 struct Lane {
     tickets: Vec<usize>,
     used: usize,
 }
 
-impl Memories {
-    pub fn new(member: Member, all: Vec<Arc<Memory>>, lanes: usize) -> Memories {
-        let tickets = || member.links().map(|links| (0..AT_ONCE).map(|_| links.ticket()).collect());
+impl ThreadWindow {
+    pub fn new(rank: ThreadRank, memory: Vec<Arc<WindowMemory>>, lanes: usize) -> ThreadWindow {
+        let tickets = || rank.links().map(|links| (0..PREPARED_PUTS).map(|_| links.ticket()).collect());
         let lane = |_| Mutex::new(Lane { tickets: tickets().unwrap_or_default(), used: 0 });
-        Memories { all, lanes: (0..lanes).map(lane).collect(), member }
+        ThreadWindow { memory, lanes: (0..lanes).map(lane).collect(), rank }
     }
 
-    /// Sends a put over the wire, if there is one between the two.
+    /// Accounts for a put over the simulated network, if there is one between the two ranks.
     fn send(&self, lane: &mut Lane, put: &Put) {
-        let Some((links, from, to)) = self.member.link_to(put.peer) else { return };
+        let Some((links, from, to)) = self.rank.link_to(put.peer) else { return };
         if lane.used == lane.tickets.len() {
             lane.tickets.push(links.ticket());
         }
@@ -66,51 +69,51 @@ impl Memories {
     }
 }
 
-impl Window for Memories {
-    /// The bytes are there at once, but their owner is not told before they have landed.
+impl Window for ThreadWindow {
+    /// Copies at once; the target is told only when the put is complete.
     unsafe fn put(&self, lane: usize, puts: &[Put]) -> Result<()> {
         let mut lane = lock(&self.lanes[lane]);
         lane.used = 0;
         for put in puts {
-            let target = self.all[put.peer].reach(put.at, put.len)?;
-            // SAFETY: inside the target's memory, which is held here. The exchange
-            // lets one rank at a time write there, and its owner read only when told.
+            let target = self.memory[put.peer].address(put.offset, put.len)?;
+            // SAFETY: inside the target's memory, which this window keeps alive. The exchange assigns every byte
+            // to one source at a time, and the target reads it only after a signal.
             unsafe { target.copy_from(put.data, put.len) };
             self.send(&mut lane, put);
         }
         Ok(())
     }
 
-    fn landed(&self, lane: usize) -> Result<bool> {
-        Ok(self.landing(lane) == WakeHint::Now)
+    fn puts_complete(&self, lane: usize) -> Result<bool> {
+        Ok(self.wake_hint(lane) == WakeHint::Now)
     }
 
-    fn landing(&self, lane: usize) -> WakeHint {
+    fn wake_hint(&self, lane: usize) -> WakeHint {
         let lane = lock(&self.lanes[lane]);
         let now = Instant::now();
-        let due =
-            |ticket: &usize| self.member.links().map_or(WakeHint::Now, |links| links.news(*ticket, now));
-        lane.tickets[..lane.used].iter().map(due).max().unwrap_or(WakeHint::Now)
+        let arrival =
+            |ticket: &usize| self.rank.links().map_or(WakeHint::Now, |links| links.wake_hint(*ticket, now));
+        lane.tickets[..lane.used].iter().map(arrival).max().unwrap_or(WakeHint::Now)
     }
 
     fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()> {
-        self.all[peer].words[word].store(value, Ordering::SeqCst);
-        self.member.ring();
+        self.memory[peer].words[word].store(value, Ordering::SeqCst);
+        self.rank.notify_all();
         Ok(())
     }
 
     fn word(&self, word: usize) -> u64 {
-        self.all[self.member.rank()].words[word].load(Ordering::SeqCst)
+        self.memory[self.rank.rank].words[word].load(Ordering::SeqCst)
     }
 
-    fn take(&self, at: usize, into: &mut [u8]) -> Result<()> {
-        let source = self.all[self.member.rank()].reach(at, into.len())?;
-        // SAFETY: inside our own memory; who put it there has told us that it is done.
+    fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
+        let source = self.memory[self.rank.rank].address(offset, into.len())?;
+        // SAFETY: inside this rank's memory; the source has signalled that the put is complete.
         unsafe { into.as_mut_ptr().copy_from(source, into.len()) };
         Ok(())
     }
 
-    fn check(&self, owed: &dyn Fn(usize) -> bool) -> Result<()> {
-        self.member.check(owed)
+    fn check(&self, awaited: &dyn Fn(usize) -> bool) -> Result<()> {
+        self.rank.check(awaited)
     }
 }

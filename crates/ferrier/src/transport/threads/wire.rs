@@ -1,14 +1,14 @@
-//! A wire between ranks that are threads: messages take the time that a link
-//! would take, which is counted, not spent.
+//! A simulated network between ranks that are threads: each message has the
+//! arrival time that it would have over a link; no thread is blocked for it.
 
 use std::str::FromStr;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use super::super::WakeHint;
+use crate::transport::transfer::WakeHint;
 use crate::{Error, Result};
 
-/// What a link between ranks is pretended to be; see [`Ranks::wire`](crate::Ranks::wire).
+/// A simulated link between nodes; see [`Ranks::wire`](crate::Ranks::wire).
 ///
 /// ```
 /// let wire: ferrier::Wire = "10gbit:5us".parse()?;
@@ -20,7 +20,7 @@ use crate::{Error, Result};
 pub struct Wire {
     /// Bandwidth of each rank's link, in each direction.
     pub gbit_per_s: f64,
-    /// From the last bit sent to the last bit received.
+    /// Time from the last bit sent to the last bit received.
     pub latency_us: f64,
 }
 
@@ -67,7 +67,7 @@ impl Wire {
         }
     }
 
-    /// How long the links are busy with so many bytes.
+    /// How long a link is busy with so many bytes.
     fn busy(&self, bytes: usize) -> Duration {
         Duration::try_from_secs_f64(bytes as f64 * 8e-9 / self.gbit_per_s).unwrap_or(Duration::MAX / 4)
     }
@@ -77,21 +77,21 @@ impl Wire {
     }
 }
 
-/// The links of all ranks.
+/// The simulated links of all ranks.
 pub(super) struct Links {
     wire: Wire,
-    /// The node of each rank: inside one, nothing goes over the wire.
+    /// The node of each rank: messages inside a node use no link.
     nodes: Vec<usize>,
-    state: Mutex<State>,
+    state: Mutex<LinkState>,
 }
 
-struct State {
+struct LinkState {
     /// When each rank's link is free, out and in.
     out: Vec<Instant>,
     into: Vec<Instant>,
-    /// In order of posting.
+    /// Messages that wait for a link, in order of posting.
     queue: Vec<Message>,
-    /// Of all tickets: when the message will have come, if that is known.
+    /// When the message of each ticket arrives, if that is known.
     tickets: Vec<Option<Instant>>,
 }
 
@@ -107,25 +107,25 @@ impl Links {
     pub fn new(wire: Wire, nodes: Vec<usize>) -> Links {
         let now = Instant::now();
         let free = vec![now; nodes.len()];
-        let state = State { out: free.clone(), into: free, queue: Vec::new(), tickets: Vec::new() };
+        let state = LinkState { out: free.clone(), into: free, queue: Vec::new(), tickets: Vec::new() };
         Links { wire, nodes, state: Mutex::new(state) }
     }
 
-    fn state(&self) -> MutexGuard<'_, State> {
+    fn state(&self) -> MutexGuard<'_, LinkState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the links are pretended to be.
+    /// Bandwidth and latency of the links.
     pub fn wire(&self) -> Wire {
         self.wire
     }
 
-    /// Does anything between these ranks go over the wire?
-    pub fn part(&self, from: usize, to: usize) -> bool {
+    /// Do messages between these ranks use links?
+    pub fn connect(&self, from: usize, to: usize) -> bool {
         self.nodes[from] != self.nodes[to]
     }
 
-    /// A ticket, for one message at a time; allocates, so that sending need not.
+    /// A ticket for one message at a time; allocates, so that sending need not.
     pub fn ticket(&self) -> usize {
         let mut state = self.state();
         state.tickets.push(None);
@@ -134,7 +134,7 @@ impl Links {
         state.tickets.len() - 1
     }
 
-    /// A message sets out.
+    /// Posts a message.
     pub fn send(&self, ticket: usize, from: usize, to: usize, bytes: usize, now: Instant) {
         let mut state = self.state();
         self.advance(&mut state, now);
@@ -143,14 +143,14 @@ impl Links {
         self.advance(&mut state, now);
     }
 
-    /// When it is worth asking for a message: `Now` when it has come.
-    pub fn news(&self, ticket: usize, now: Instant) -> WakeHint {
+    /// When a test for a message is worthwhile: `Now` when it has arrived.
+    pub fn wake_hint(&self, ticket: usize, now: Instant) -> WakeHint {
         let mut state = self.state();
         self.advance(&mut state, now);
         match state.tickets[ticket] {
             Some(due) if due <= now => WakeHint::Now,
             Some(due) => WakeHint::At(due),
-            // It waits for a link: look when the next one is free.
+            // It waits for a link: test when the next one is free.
             None => {
                 let free = state.out.iter().chain(&state.into).filter(|free| **free > now).min();
                 free.map_or(WakeHint::Now, |free| WakeHint::At(*free))
@@ -158,9 +158,9 @@ impl Links {
         }
     }
 
-    /// Lets messages set out that could by now: again and again the one that
-    /// can first, which among equals is the one that was posted first.
-    fn advance(&self, state: &mut State, now: Instant) {
+    /// Assigns links to messages that could start by now: repeatedly the one that
+    /// can start first, which among equals is the one that was posted first.
+    fn advance(&self, state: &mut LinkState, now: Instant) {
         loop {
             let start = |m: &Message| m.posted.max(state.out[m.from]).max(state.into[m.to]);
             let first = state.queue.iter().enumerate().min_by_key(|(at, message)| (start(message), *at));
@@ -192,14 +192,14 @@ mod tests {
 
     fn due(links: &Links, ticket: usize, from: Instant) -> f64 {
         let later = from + 1000 * MS;
-        links.news(ticket, later);
+        links.wake_hint(ticket, later);
         links.state().tickets[ticket].map_or(f64::NAN, |due| (due - from).as_secs_f64() * 1e3)
     }
 
     #[test]
     fn a_link_carries_one_stream_out_and_one_in() {
         let (links, t) = links(4);
-        // From one to three, one after the other; from another to the last of them, after that.
+        // One rank sends to three, one after the other; another rank sends to the last of them.
         for (ticket, (from, to)) in [(0, 1), (0, 2), (0, 3), (1, 3), (3, 0)].into_iter().enumerate() {
             links.send(ticket, from, to, 125, t);
         }
@@ -210,9 +210,9 @@ mod tests {
         }
     }
 
-    /// All to all in turn needs no more time than the bytes of one link.
+    /// An all-to-all takes no more time than the bytes of one link.
     #[test]
-    fn links_are_not_idle_while_there_is_something_to_send() {
+    fn links_are_not_idle_while_messages_wait() {
         let (links, t) = links(4);
         let pairs = (0..4).flat_map(|from| (1..4).map(move |far| (from, (from + far) % 4)));
         for (ticket, (from, to)) in pairs.enumerate() {
@@ -223,21 +223,21 @@ mod tests {
     }
 
     #[test]
-    fn it_has_come_when_its_time_has() {
+    fn a_message_arrives_at_its_time() {
         let (links, t) = links(2);
         links.send(0, 0, 1, 1250, t);
         links.send(1, 0, 1, 125, t + MS);
-        assert_eq!(links.news(1, t + 2 * MS), WakeHint::At(t + 10 * MS));
-        assert_eq!(links.news(0, t + 10 * MS), WakeHint::At(t + 10 * MS + MS / 2));
-        assert_eq!(links.news(0, t + 11 * MS), WakeHint::Now);
-        assert_eq!(links.news(1, t + 11 * MS), WakeHint::At(t + 11 * MS + MS / 2));
-        // The ticket again, on free links.
+        assert_eq!(links.wake_hint(1, t + 2 * MS), WakeHint::At(t + 10 * MS));
+        assert_eq!(links.wake_hint(0, t + 10 * MS), WakeHint::At(t + 10 * MS + MS / 2));
+        assert_eq!(links.wake_hint(0, t + 11 * MS), WakeHint::Now);
+        assert_eq!(links.wake_hint(1, t + 11 * MS), WakeHint::At(t + 11 * MS + MS / 2));
+        // Reuses the ticket, on free links.
         links.send(0, 0, 1, 0, t + 30 * MS);
-        assert_eq!(links.news(0, t + 30 * MS), WakeHint::At(t + 30 * MS + MS / 2));
+        assert_eq!(links.wake_hint(0, t + 30 * MS), WakeHint::At(t + 30 * MS + MS / 2));
     }
 
     #[test]
-    fn wires_are_read() {
+    fn wires_are_parsed() {
         let wire = |text: &str| text.parse::<Wire>().map(|wire| (wire.gbit_per_s, wire.latency_us));
         assert_eq!(wire("10gbit:5us").unwrap(), (10.0, 5.0));
         assert_eq!(wire("250mbit:1.5ms").unwrap(), (0.25, 1500.0));

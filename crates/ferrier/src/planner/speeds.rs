@@ -1,24 +1,24 @@
-//! What moving bytes costs: what the planner judges walks by.
+//! Measures what moving bytes costs, for the choice of a decomposition.
 
 use std::time::Instant;
 
 use crate::machine::copying;
-use crate::transport::{Call, Part};
+use crate::transport::{Segment, TransferKind};
 use crate::{Comm, MachineSpeeds, Result};
 use ferrier_plan::messages::packed;
 
-/// Bytes to each rank that are few, and in all that are many.
+/// Bytes to each rank in a small exchange, and to all ranks in a large one.
 const FEW: usize = 64;
 const MANY: usize = 4 << 20;
-/// Runs of either; the fastest counts, for others may use the machine too.
+/// Runs of either; the fastest counts, since other programs may use the machine.
 const RUNS: usize = 7;
-/// Numbers that a rank copies: more than its share of any cache.
+/// Scalars that a rank copies: more than its share of any cache.
 const COPIED: usize = 4 << 20;
 
 /// Measures how fast a rank moves bytes, in some hundredths of a second. Collective; the same on every rank.
 ///
 /// # Errors
-/// Where memory cannot be had, or ranks cannot talk.
+/// Too little memory, or a rank that has failed.
 pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
     let copy = copying(comm.threads(), COPIED, RUNS)?;
     let peers = (comm.size() - 1).max(1);
@@ -43,15 +43,16 @@ pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
 fn exchange(comm: &Comm, bytes: usize) -> Result<f64> {
     let ranks = comm.size();
     let at = packed(&vec![bytes; ranks]).offsets;
-    let parts: Vec<Part> = (0..ranks).map(|peer| Part { peer, at: at[peer], len: bytes }).collect();
-    let flight = comm.transport().flight(Call::AllToAll, &parts, &parts)?;
+    let segment = |peer| Segment { peer, offset: at[peer], len: bytes };
+    let segments: Vec<Segment> = (0..ranks).map(segment).collect();
+    let transfer = comm.transport().transfer(TransferKind::AllToAll, &segments, &segments)?;
     let (send, mut recv) = (vec![1_u8; bytes * ranks], vec![0_u8; bytes * ranks]);
     let mut best = f64::INFINITY;
     for _ in 0..RUNS {
         comm.barrier()?;
         let start = Instant::now();
-        // SAFETY: as long as the flight's parts, and ours alone until it returns.
-        unsafe { flight.run(send.as_ptr(), recv.as_mut_ptr())? };
+        // SAFETY: the buffers hold all segments, and are borrowed here until `run` returns.
+        unsafe { transfer.run(send.as_ptr(), recv.as_mut_ptr())? };
         best = best.min(start.elapsed().as_secs_f64());
     }
     Ok(best)
@@ -61,9 +62,9 @@ fn exchange(comm: &Comm, bytes: usize) -> Result<f64> {
 mod tests {
     use super::*;
 
-    /// A wire of a tenth of a gigabyte a second is what is measured, and alike on all ranks.
+    /// The bandwidth of a simulated network of 0.1 GB/s is measured, and the same on all ranks.
     #[test]
-    fn a_slow_wire_is_seen() {
+    fn a_slow_wire_is_measured() {
         let _watchdog = ferrier_test::watchdog(60);
         let wire = "800mbit:50us".parse().unwrap();
         let all = crate::ranks(3).wire(wire).run(|comm| measure_speeds(&comm)).unwrap();

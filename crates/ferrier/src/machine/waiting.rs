@@ -1,23 +1,23 @@
-//! How a thread waits: a short spin, then giving way, then sleeping.
+//! How a thread waits: it spins for a short time, then yields, then sleeps.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
-/// The longest sleep without a look.
-const NAP: Duration = Duration::from_millis(20);
-/// How late a sleeper may wake.
-const LATE: Duration = Duration::from_micros(120);
+/// The longest sleep between two checks.
+const LONGEST_SLEEP: Duration = Duration::from_millis(20);
+/// How late a timer may wake a sleeping thread.
+const TIMER_SLACK: Duration = Duration::from_micros(120);
 
-/// Rounds of spinning, some milliseconds: who transforms small arrays in turn with other work of his own should not wait
-/// for threads to wake, which takes as long as a transform of 64^3.
+/// Iterations of spinning, some milliseconds: a program that alternates small transforms with other work should not
+/// wait for threads to wake, which takes as long as a transform of 64^3.
 const SPINS: u32 = 80_000;
 
-/// Threads of this process that may be busy at once; above the number of
-/// cores spinning only takes time from the one that is waited for.
+/// Threads of this process that may be busy at once. Above the number of cores, spinning only takes time from the
+/// thread that is waited for.
 static BUSY: AtomicUsize = AtomicUsize::new(1);
 
-/// Counts threads that compute, for as long as it lives.
+/// Counts computing threads for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct BusyThreads(usize);
 
@@ -26,9 +26,7 @@ impl BusyThreads {
         BUSY.fetch_add(threads, Ordering::Relaxed);
         BusyThreads(threads)
     }
-}
 
-impl BusyThreads {
     /// Is there a core for each?
     pub fn fit() -> bool {
         BUSY.load(Ordering::Relaxed) <= crate::machine::cores()
@@ -41,7 +39,7 @@ impl Drop for BusyThreads {
     }
 }
 
-/// One wait: call [`pause`](Backoff::pause) until what is awaited is there.
+/// One wait: call [`pause`](Backoff::pause) until the awaited condition holds.
 pub(crate) struct Backoff {
     rounds: u32,
     spins: u32,
@@ -67,58 +65,58 @@ impl Backoff {
     }
 }
 
-/// Where threads sleep until somebody changes something.
+/// A condition variable that spins before it sleeps, and whose notifier may hold the locks of the state that
+/// waiting threads check.
 #[derive(Debug, Default)]
-pub(crate) struct Bell {
+pub(crate) struct Condition {
     sleepers: AtomicUsize,
-    /// How often it rang while somebody slept or was about to.
-    rings: AtomicUsize,
+    /// Notifications sent while a thread slept or was about to.
+    notifications: AtomicUsize,
     lock: Mutex<()>,
-    ring: Condvar,
+    condvar: Condvar,
 }
 
-impl Bell {
-    /// Wakes all sleepers. Call after the change is visible; locks of what
-    /// was changed may be held.
-    pub fn ring(&self) {
+impl Condition {
+    /// Wakes all sleeping threads. Call it after the change is visible; locks of the changed state may be held.
+    pub fn notify_all(&self) {
         // Ordered against the sleeper's increment: either it sees the change, or we see it sleeping.
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
-            self.rings.fetch_add(1, Ordering::SeqCst);
+            self.notifications.fetch_add(1, Ordering::SeqCst);
             drop(self.lock.lock().unwrap_or_else(|e| e.into_inner()));
-            self.ring.notify_all();
+            self.condvar.notify_all();
         }
     }
 
-    /// Waits until `done` says so.
+    /// Waits until `done` returns a value.
     pub fn wait_until<R>(&self, mut done: impl FnMut() -> Option<R>) -> R {
         self.wait_for(|| done().ok_or(None))
     }
 
-    /// Waits until `look` says so; where it does not, it may know of a time at
-    /// which it is worth asking again.
-    pub fn wait_for<R>(&self, mut look: impl FnMut() -> Result<R, Option<Instant>>) -> R {
+    /// Waits until `check` returns a value. Its error may be a time at which the next check is worthwhile.
+    pub fn wait_for<R>(&self, mut check: impl FnMut() -> Result<R, Option<Instant>>) -> R {
         let mut backoff = Backoff::new();
         loop {
-            let far = match look() {
+            let far = match check() {
                 Ok(result) => return result,
-                // A known time is slept away, but for what a timer may be late.
-                Err(time) => time.is_some_and(|time| time > Instant::now() + LATE),
+                // Sleeps until a known time, less what a timer may be late.
+                Err(time) => time.is_some_and(|time| time > Instant::now() + TIMER_SLACK),
             };
             if far || backoff.pause() {
                 self.sleepers.fetch_add(1, Ordering::SeqCst);
-                // Looked at without our lock: what is looked at may have one of its own, under which another
-                // thread rings.
-                let heard = self.rings.load(Ordering::SeqCst);
-                let result = look();
+                // Checked without our lock: the state may have a lock of its own, under which another thread
+                // notifies.
+                let seen = self.notifications.load(Ordering::SeqCst);
+                let result = check();
                 if let Err(time) = &result {
-                    // The time-out is a safety net; every change rings.
-                    let time = time.map(|time| time.saturating_duration_since(Instant::now() + LATE / 2));
-                    let patience = time.unwrap_or(NAP).min(NAP);
+                    // The time-out is a safety net; every change notifies.
+                    let time =
+                        time.map(|time| time.saturating_duration_since(Instant::now() + TIMER_SLACK / 2));
+                    let timeout = time.unwrap_or(LONGEST_SLEEP).min(LONGEST_SLEEP);
                     let guard = self.lock.lock().unwrap_or_else(|e| e.into_inner());
-                    // Who rings from now on needs the lock to wake us, which we give away asleep.
-                    if self.rings.load(Ordering::SeqCst) == heard {
-                        let _ = self.ring.wait_timeout(guard, patience);
+                    // From now on a notifier needs the lock, which `wait_timeout` releases.
+                    if self.notifications.load(Ordering::SeqCst) == seen {
+                        let _ = self.condvar.wait_timeout(guard, timeout);
                     }
                 }
                 self.sleepers.fetch_sub(1, Ordering::SeqCst);
@@ -134,24 +132,24 @@ impl Bell {
 mod tests {
     use super::*;
 
-    /// A progress thread rings with the lock of a flight in its hand, which its rank wants when it looks.
+    /// A progress thread notifies while it holds the lock of a transfer, which its rank takes in each check.
     #[test]
-    fn who_rings_may_hold_what_is_looked_at() {
+    fn the_notifier_may_hold_the_lock_of_the_checked_state() {
         let _watchdog = ferrier_test::watchdog(60);
-        let (bell, count, over) = (Bell::default(), Mutex::new(0), AtomicUsize::new(0));
+        let (condition, count, over) = (Condition::default(), Mutex::new(0), AtomicUsize::new(0));
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while over.load(Ordering::SeqCst) == 0 {
                     let mut count = count.lock().unwrap();
                     *count += 1;
-                    bell.ring();
+                    condition.notify_all();
                 }
             });
             for _ in 0..20_000 {
                 let wanted = *count.lock().unwrap() + 5;
                 // With a time that is far off it sleeps at once.
                 let later = || Err(Some(Instant::now() + Duration::from_secs(1)));
-                bell.wait_for(|| if *count.lock().unwrap() >= wanted { Ok(()) } else { later() });
+                condition.wait_for(|| if *count.lock().unwrap() >= wanted { Ok(()) } else { later() });
             }
             over.store(1, Ordering::SeqCst);
         });

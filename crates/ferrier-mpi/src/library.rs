@@ -1,0 +1,260 @@
+//! The loaded and initialised library.
+
+use std::ffi::{c_char, c_void};
+use std::ptr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard};
+use std::thread::ThreadId;
+
+use crate::abi::{Abi, Handle, LONGEST_STRING};
+use crate::error::{Error, Result};
+use crate::ffi::{AlltoallvInit, Calls, Int, Loaded, Wide};
+use crate::find::Found;
+use crate::level::Level;
+
+/// The initialised library.
+pub(crate) struct Library {
+    pub loaded: Loaded,
+    pub abi: &'static Abi,
+    pub h: Handles,
+    pub found: Found,
+    pub level: Level,
+    /// This crate called `MPI_Init_thread`, not the host program.
+    ours: bool,
+    thread: ThreadId,
+    /// Held during calls under [`Level::Serialized`].
+    call_lock: Mutex<()>,
+    pub communicators: AtomicUsize,
+    pub windows: AtomicUsize,
+    pub requests: AtomicUsize,
+    /// Largest count in one call; `usize::MAX` where 64-bit calls are used.
+    pub limit: AtomicUsize,
+}
+
+/// Predefined handles of the loaded library.
+pub(crate) struct Handles {
+    pub world: Handle,
+    pub own: Handle,
+    pub comm_null: Handle,
+    pub info_null: Handle,
+    pub errors_return: Handle,
+    pub byte: Handle,
+    pub int32: Handle,
+    pub int64: Handle,
+    pub uint64: Handle,
+    pub float: Handle,
+    pub double: Handle,
+    pub sum: Handle,
+    pub min: Handle,
+    pub max: Handle,
+}
+
+/// How counts are passed.
+pub(crate) enum Counting<'a> {
+    /// As 64 bits.
+    Wide(&'a Wide),
+    /// As 32 bits, in pieces of at most this count.
+    Split(usize),
+}
+
+impl Counting<'_> {
+    /// Can one call take this count?
+    pub fn takes(&self, count: usize) -> bool {
+        match self {
+            Counting::Wide(_) => true,
+            Counting::Split(limit) => count <= *limit,
+        }
+    }
+}
+
+impl Library {
+    pub fn initialise(found: Found, level: Level) -> Result<Library> {
+        let abi = Abi::of(found.family);
+        let loaded = Loaded::open(&found.path)?;
+        let handle = |predefined| {
+            let missing = || Error::Load { path: found.path.clone(), why: format!("has no {predefined:?}") };
+            loaded.handle(predefined).ok_or_else(missing)
+        };
+        let h = Handles {
+            world: handle(abi.comm_world)?,
+            own: handle(abi.comm_self)?,
+            comm_null: handle(abi.comm_null)?,
+            info_null: handle(abi.info_null)?,
+            errors_return: handle(abi.errors_return)?,
+            byte: handle(abi.byte)?,
+            int32: handle(abi.int32_t)?,
+            int64: handle(abi.int64_t)?,
+            uint64: handle(abi.uint64_t)?,
+            float: handle(abi.float)?,
+            double: handle(abi.double)?,
+            sum: handle(abi.sum)?,
+            min: handle(abi.min)?,
+            max: handle(abi.max)?,
+        };
+        let limit = if loaded.wide.is_some() { usize::MAX } else { i32::MAX as usize };
+        let mut library = Library {
+            loaded,
+            abi,
+            h,
+            found,
+            level,
+            ours: false,
+            thread: std::thread::current().id(),
+            call_lock: Mutex::new(()),
+            communicators: AtomicUsize::new(0),
+            windows: AtomicUsize::new(0),
+            requests: AtomicUsize::new(0),
+            limit: AtomicUsize::new(limit),
+        };
+        if library.finalized() {
+            return Err(Error::Finalized);
+        }
+        let requested = match level {
+            Level::Single => abi.thread_single,
+            Level::Funneled => abi.thread_funneled,
+            Level::Serialized => abi.thread_serialized,
+            Level::Multiple => abi.thread_multiple,
+        };
+        let calls = &library.loaded.calls;
+        let (mut initialized, mut granted) = (0, requested);
+        // SAFETY: may be called at any time; the out-parameter is valid.
+        let code = unsafe { (calls.initialized)(&mut initialized) };
+        library.check("MPI_Initialized", code)?;
+        if initialized != 0 {
+            // SAFETY: MPI is initialised; the out-parameter is valid.
+            let code = unsafe { (calls.query_thread)(&mut granted) };
+            library.check("MPI_Query_thread", code)?;
+        } else {
+            // SAFETY: not initialised and not finalized; MPI allows null for the arguments.
+            let code = unsafe { (calls.init_thread)(ptr::null_mut(), ptr::null_mut(), requested, &mut granted) };
+            library.check("MPI_Init_thread", code)?;
+            library.ours = true;
+            // Errors that belong to no communicator go to world's handler, since MPI 4 to self's.
+            library.return_errors(library.h.world)?;
+            library.return_errors(library.h.own)?;
+        }
+        library.level = match granted {
+            granted if granted >= abi.thread_multiple => Level::Multiple,
+            granted if granted >= abi.thread_serialized => Level::Serialized,
+            granted if granted >= abi.thread_funneled => Level::Funneled,
+            _ => Level::Single,
+        };
+        Ok(library)
+    }
+
+    pub fn calls(&self) -> &Calls {
+        &self.loaded.calls
+    }
+
+    pub fn alltoallv_init(&self) -> Option<AlltoallvInit> {
+        self.loaded.alltoallv_init
+    }
+
+    pub fn ours(&self) -> bool {
+        self.ours
+    }
+
+    pub fn counting(&self) -> Counting<'_> {
+        match (self.limit.load(Ordering::Relaxed), &self.loaded.wide) {
+            (usize::MAX, Some(wide)) => Counting::Wide(wide),
+            (limit, _) => Counting::Split(limit),
+        }
+    }
+
+    /// To be called before each call of MPI; the guard is held for its length.
+    ///
+    /// # Errors
+    /// Where the thread level does not allow the call, or MPI is finalized.
+    pub fn enter(&self) -> Result<Option<MutexGuard<'_, ()>>> {
+        if !self.ours && self.finalized() {
+            return Err(Error::Finalized);
+        }
+        match self.level {
+            Level::Multiple => Ok(None),
+            Level::Serialized => Ok(Some(self.call_lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))),
+            level if std::thread::current().id() != self.thread => Err(Error::WrongThread { level }),
+            _ => Ok(None),
+        }
+    }
+
+    /// A return code as a result, with MPI's text.
+    pub fn check(&self, call: &'static str, code: Int) -> Result<()> {
+        if code == 0 {
+            return Ok(());
+        }
+        let mut class = code;
+        // SAFETY: the out-parameter is valid; these two calls may be made with any code.
+        unsafe { (self.loaded.calls.error_class)(code, &mut class) };
+        let text = self.text(call, |text, length| {
+            // SAFETY: `text` is as long as any library writes.
+            unsafe { (self.loaded.calls.error_string)(code, text, length) };
+            0
+        })?;
+        Err(Error::Mpi { call, code, class, text: text.trim().replace('\n', " ") })
+    }
+
+    pub fn text(&self, call: &'static str, fill: impl FnOnce(*mut c_char, *mut Int) -> Int) -> Result<String> {
+        let mut text = vec![0_u8; LONGEST_STRING + 1];
+        let mut length = 0;
+        let code = fill(text.as_mut_ptr().cast(), &mut length);
+        if code != 0 {
+            return Err(Error::Mpi { call, code, class: code, text: String::new() });
+        }
+        text.truncate(usize::try_from(length).unwrap_or(0).min(LONGEST_STRING));
+        let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
+        Ok(String::from_utf8_lossy(&text[..end]).into_owned())
+    }
+
+    /// Makes errors on a communicator return instead of ending the job.
+    pub fn return_errors(&self, comm: Handle) -> Result<()> {
+        // SAFETY: both handles are valid.
+        let code = unsafe { (self.loaded.calls.comm_set_errhandler)(comm, self.h.errors_return) };
+        self.check("MPI_Comm_set_errhandler", code)
+    }
+
+    /// The bits of a handle that the library uses.
+    pub fn handle_mask(&self) -> usize {
+        if self.abi.sizeof_handle == 4 { u32::MAX as usize } else { usize::MAX }
+    }
+
+    /// `MPI_STATUS_IGNORE`.
+    pub fn status_ignore(&self) -> *mut c_void {
+        ptr::without_provenance_mut(self.abi.status_ignore)
+    }
+
+    /// `MPI_IN_PLACE`.
+    pub fn in_place(&self) -> *const c_void {
+        ptr::without_provenance(self.abi.in_place)
+    }
+
+    fn finalized(&self) -> bool {
+        let mut flag = 0;
+        // SAFETY: may be called at any time; the out-parameter is valid.
+        let code = unsafe { (self.loaded.calls.finalized)(&mut flag) };
+        code != 0 || flag != 0
+    }
+
+    pub fn finalize(&mut self) -> Result<()> {
+        if !self.ours || self.finalized() {
+            return Ok(());
+        }
+        {
+            let _guard = self.enter()?;
+            // SAFETY: initialised by us, not finalized, and no handle is left.
+            let code = unsafe { (self.loaded.calls.finalize)() };
+            self.check("MPI_Finalize", code)?;
+        }
+        self.ours = false;
+        Ok(())
+    }
+}
+
+impl Drop for Library {
+    fn drop(&mut self) {
+        // While a panic unwinds, finalizing would wait for the other ranks. The
+        // launcher ends the job when this process ends.
+        if !std::thread::panicking() {
+            let _ = self.finalize();
+        }
+    }
+}
