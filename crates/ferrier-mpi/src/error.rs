@@ -62,7 +62,9 @@ pub enum Error {
     InUse(String),
 
     /// A call from a thread that the thread level does not allow.
-    #[error("MPI was called from another thread than the one that initialised it; the thread level is {level:?}")]
+    #[error(
+        "MPI was called from another thread than the one that initialised it; the thread level is {level:?}"
+    )]
     WrongThread {
         /// The level that MPI granted.
         level: Level,

@@ -124,7 +124,12 @@ impl AllToAllV {
     /// # Errors
     /// [`Error::Argument`] on every rank where the segments of one are invalid, do
     /// not match those of its peers, or `algorithm` differs; those of MPI.
-    pub fn new(comm: &Comm, sent: &[Segment], received: &[Segment], algorithm: Algorithm) -> Result<AllToAllV> {
+    pub fn new(
+        comm: &Comm,
+        sent: &[Segment],
+        received: &[Segment],
+        algorithm: Algorithm,
+    ) -> Result<AllToAllV> {
         let size = comm.size();
         let mut problem = invalid(sent, size, false).or_else(|| invalid(received, size, true));
         if algorithm == Algorithm::Equal {
@@ -168,7 +173,13 @@ impl AllToAllV {
             (Algorithm::Equal, counting) if counting.takes(sent[0].len) => Method::Equal(sent[0].len),
             _ => Method::Messages(comm.duplicate()?, TAG),
         };
-        Ok(AllToAllV { comm: comm.clone(), algorithm, sent: sent.to_vec(), received: received.to_vec(), method })
+        Ok(AllToAllV {
+            comm: comm.clone(),
+            algorithm,
+            sent: sent.to_vec(),
+            received: received.to_vec(),
+            method,
+        })
     }
 
     /// Prepares an exchange by messages without communication. Not collective;
@@ -182,17 +193,24 @@ impl AllToAllV {
     /// # Errors
     /// [`Error::Argument`] where this rank's segments are invalid.
     pub fn local(comm: &Comm, sent: &[Segment], received: &[Segment], tag: i32) -> Result<AllToAllV> {
-        let own =
-            |list: &[Segment]| list.iter().find(|own| own.peer == comm.rank()).map_or(0, |own| own.len);
+        let own = |list: &[Segment]| list.iter().find(|own| own.peer == comm.rank()).map_or(0, |own| own.len);
         let problem = invalid(sent, comm.size(), false)
             .or_else(|| invalid(received, comm.size(), true))
-            .or_else(|| (own(sent) != own(received)).then(|| "the rank's own segments differ in length".into()))
+            .or_else(|| {
+                (own(sent) != own(received)).then(|| "the rank's own segments differ in length".into())
+            })
             .or_else(|| (!(0..=32767).contains(&tag)).then(|| format!("a tag of {tag}")));
         if let Some(problem) = problem {
             return Err(Error::Argument(format!("all_to_allv: {problem}")));
         }
         let (algorithm, method) = (Algorithm::Messages, Method::Messages(comm.clone(), tag));
-        Ok(AllToAllV { comm: comm.clone(), algorithm, sent: sent.to_vec(), received: received.to_vec(), method })
+        Ok(AllToAllV {
+            comm: comm.clone(),
+            algorithm,
+            sent: sent.to_vec(),
+            received: received.to_vec(),
+            method,
+        })
     }
 
     /// Runs it. Collective; by messages, over the ranks that have segments for each
@@ -369,7 +387,8 @@ impl AllToAllV {
         }
         // Each rank begins with the next one, so that not all send to rank 0 first.
         let first = self.sent.iter().position(|segment| segment.peer > rank).unwrap_or(0);
-        for segment in self.sent[first..].iter().chain(&self.sent[..first]).filter(|segment| segment.len > 0) {
+        for segment in self.sent[first..].iter().chain(&self.sent[..first]).filter(|segment| segment.len > 0)
+        {
             let (peer, most) = (segment.peer, segment.len);
             if peer != rank {
                 let length = [lengths.map_or(most, |lengths| lengths(peer).min(most)), most];
@@ -445,7 +464,13 @@ impl Comm {
     ///
     /// # Errors
     /// Those of [`AllToAllV::new`] and [`AllToAllV::run`].
-    pub fn all_to_allv(&self, send: &[u8], sent: &[Segment], recv: &mut [u8], received: &[Segment]) -> Result<()> {
+    pub fn all_to_allv(
+        &self,
+        send: &[u8],
+        sent: &[Segment],
+        recv: &mut [u8],
+        received: &[Segment],
+    ) -> Result<()> {
         AllToAllV::new(self, sent, received, Algorithm::Collective)?.run(send, recv)
     }
 }

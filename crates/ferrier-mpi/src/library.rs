@@ -126,7 +126,8 @@ impl Library {
             library.check("MPI_Query_thread", code)?;
         } else {
             // SAFETY: not initialised and not finalized; MPI allows null for the arguments.
-            let code = unsafe { (calls.init_thread)(ptr::null_mut(), ptr::null_mut(), requested, &mut granted) };
+            let code =
+                unsafe { (calls.init_thread)(ptr::null_mut(), ptr::null_mut(), requested, &mut granted) };
             library.check("MPI_Init_thread", code)?;
             library.ours = true;
             // Errors that belong to no communicator go to world's handler, since MPI 4 to self's.
@@ -171,7 +172,9 @@ impl Library {
         }
         match self.level {
             Level::Multiple => Ok(None),
-            Level::Serialized => Ok(Some(self.call_lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner()))),
+            Level::Serialized => {
+                Ok(Some(self.call_lock.lock().unwrap_or_else(|poisoned| poisoned.into_inner())))
+            }
             level if std::thread::current().id() != self.thread => Err(Error::WrongThread { level }),
             _ => Ok(None),
         }
@@ -193,7 +196,11 @@ impl Library {
         Err(Error::Mpi { call, code, class, text: text.trim().replace('\n', " ") })
     }
 
-    pub fn text(&self, call: &'static str, fill: impl FnOnce(*mut c_char, *mut Int) -> Int) -> Result<String> {
+    pub fn text(
+        &self,
+        call: &'static str,
+        fill: impl FnOnce(*mut c_char, *mut Int) -> Int,
+    ) -> Result<String> {
         let mut text = vec![0_u8; LONGEST_STRING + 1];
         let mut length = 0;
         let code = fill(text.as_mut_ptr().cast(), &mut length);

@@ -1,6 +1,6 @@
 //! All-to-all with segments of any length.
 
-use ferrier_mpi::{AllToAllV, Comm, Error, Segment, Persistent, RequestSet, Result, Algorithm};
+use ferrier_mpi::{Algorithm, AllToAllV, Comm, Error, Persistent, RequestSet, Result, Segment};
 
 /// Bytes from one rank to another; 0 for some pairs.
 fn length(from: usize, to: usize, scale: usize) -> usize {
@@ -114,7 +114,8 @@ fn request_sets(world: &Comm, scale: usize) -> Result<()> {
 fn equal(world: &Comm) -> Result<()> {
     let (rank, size) = (world.rank(), world.size());
     for block in [0, 3, 70_000] {
-        let segments: Vec<Segment> = (0..size).map(|peer| Segment { peer, offset: peer * block, len: block }).collect();
+        let segments: Vec<Segment> =
+            (0..size).map(|peer| Segment { peer, offset: peer * block, len: block }).collect();
         let mut set = RequestSet::new(AllToAllV::new(world, &segments, &segments, Algorithm::Equal)?);
         let fill = |of: fn(usize, usize, usize) -> u8| -> Vec<u8> {
             (0..size * block).map(|at| of(rank, at / block, at % block)).collect()
@@ -134,8 +135,12 @@ fn equal(world: &Comm) -> Result<()> {
     }
     // Not blocks of one length.
     if size > 1 {
-        let segments: Vec<Segment> = (0..size).map(|peer| Segment { peer, offset: 9 * peer, len: 8 }).collect();
-        assert!(matches!(AllToAllV::new(world, &segments, &segments, Algorithm::Equal), Err(Error::Argument(_))));
+        let segments: Vec<Segment> =
+            (0..size).map(|peer| Segment { peer, offset: 9 * peer, len: 8 }).collect();
+        assert!(matches!(
+            AllToAllV::new(world, &segments, &segments, Algorithm::Equal),
+            Err(Error::Argument(_))
+        ));
     }
     Ok(())
 }

@@ -21,8 +21,7 @@ pub(super) fn specify(groups: &mut Groups, volumes: &Volumes) -> Result<Exchange
         let renumber = |segment: Segment| ranks[segment.peer].map(|peer| Segment { peer, ..segment });
         segments.into_iter().filter_map(renumber).collect()
     };
-    let (sent, received) =
-        (in_group(segments(&send, &volumes.to)), in_group(segments(&recv, &volumes.from)));
+    let (sent, received) = (in_group(segments(&send, &volumes.to)), in_group(segments(&recv, &volumes.from)));
     let remote = || packed_remote(volumes, groups.all.rank());
     let (layouts, lists) = ((send, recv), (&sent[..], &received[..]));
     single_transfer((NAME, TransferKind::AllToAllV), group.transport(), volumes, layouts, lists, remote)

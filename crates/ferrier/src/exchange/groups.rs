@@ -5,8 +5,8 @@ use std::sync::Arc;
 use ferrier_plan::messages::{BufferLayout, RemoteBuffers, Volumes};
 
 use super::progress_set::{Exchange, ExchangeSpec, Operation, exchanges};
-use crate::transport::{Comm, Segment, TransferKind, Transport};
 use crate::Result;
+use crate::transport::{Comm, Segment, TransferKind, Transport};
 
 /// The groups in which the exchanges of a plan communicate: as few as possible, since MPI has a limited number of
 /// communicators.

@@ -17,8 +17,7 @@ pub(super) fn specify(groups: &mut Groups, volumes: &Volumes) -> Result<Exchange
         segments.sort_unstable_by_key(|segment| (segment.peer + size - rank) % size);
         segments
     };
-    let (sent, received) =
-        (in_order(segments(&send, &volumes.to)), in_order(segments(&recv, &volumes.from)));
+    let (sent, received) = (in_order(segments(&send, &volumes.to)), in_order(segments(&recv, &volumes.from)));
     let (layouts, lists) = ((send, recv), (&sent[..], &received[..]));
     let remote = || packed_remote(volumes, comm.rank());
     let kind = ("point_to_point", TransferKind::Messages);
@@ -27,11 +26,7 @@ pub(super) fn specify(groups: &mut Groups, volumes: &Volumes) -> Result<Exchange
 }
 
 /// In place of a collective `name`, whose receivers would have to know the lengths.
-pub(super) fn specify_instead_of(
-    name: &str,
-    groups: &mut Groups,
-    volumes: &Volumes,
-) -> Result<ExchangeSpec> {
+pub(super) fn specify_instead_of(name: &str, groups: &mut Groups, volumes: &Volumes) -> Result<ExchangeSpec> {
     let note = Some(format!("{name}: the codec has variable length; using point-to-point messages"));
     Ok(ExchangeSpec { note, ..specify(groups, volumes)? })
 }

@@ -205,12 +205,7 @@ impl Exchange {
     /// The memory at `send` and `recv` is as long as [`buffers`](Exchange::buffers) says and does not overlap. It
     /// lives and nothing else accesses it until [`test`](Exchange::test) returns true or an error, or
     /// [`wait`](Exchange::wait) returns.
-    pub unsafe fn start(
-        &self,
-        send: *const u8,
-        recv: *mut u8,
-        coder: Option<&Arc<dyn Coder>>,
-    ) -> Result<()> {
+    pub unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {
         let entry = self.entry();
         let _access = entry.access();
         entry.begin()?;

@@ -1,8 +1,8 @@
 //! All exchanges, many in flight at once.
 
 use super::*;
-use crate::transport::Comm;
 use crate::Result;
+use crate::transport::Comm;
 use ferrier_plan::messages::{EncodedChunks, Volumes};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -81,7 +81,11 @@ impl Rank<'_> {
             Some(sharing) => sharing.inbox[peer],
             None => self.comm.rank(),
         };
-        let at = if side == 0 { exchange.buffers().send.offsets[peer] } else { exchange.buffers().recv.offsets[peer] };
+        let at = if side == 0 {
+            exchange.buffers().send.offsets[peer]
+        } else {
+            exchange.buffers().recv.offsets[peer]
+        };
         Some((self.all[owner][tile][side] + at) as *mut u8)
     }
 
@@ -265,7 +269,14 @@ fn messages_inside_a_node_use_no_wire() {
 fn variable_tiles(rank: usize) -> Vec<Volumes> {
     let coded = |volumes: Volumes| {
         let chunks = volumes.pairs.iter().map(|row| row.iter().map(|&len| usize::from(len > 0)).collect());
-        Volumes { encoded: Some(EncodedChunks { slot: volumes.largest.max(1), varies: true, chunks: chunks.collect() }), ..volumes }
+        Volumes {
+            encoded: Some(EncodedChunks {
+                slot: volumes.largest.max(1),
+                varies: true,
+                chunks: chunks.collect(),
+            }),
+            ..volumes
+        }
     };
     tiles(rank).into_iter().map(coded).collect()
 }

@@ -3,6 +3,7 @@
 use super::cpu::bind::Step;
 use super::{Array, FORWARD, IN_PLACE, Memory, Plan, StepTime, Workspace};
 use crate::machine::buffer::Buffer;
+use crate::transport::shared_buffer;
 use crate::{Box3, Layout, Real, Recipe, Result};
 use ferrier_plan::geometry::Geometry;
 use ferrier_plan::messages::Mechanism;

@@ -15,6 +15,7 @@ use crate::machine::buffer::Buffer;
 use crate::machine::pool::Pool;
 use crate::planner::effort::Effort;
 use crate::planner::wisdom::{self, Known, Source};
+use crate::transport::shared_buffer;
 use crate::{
     Choice, Comm, Compress, Error, MachineSpeeds, MemoryUse, Problem, Progress, Real, Recipe, Result, Tiling,
     design_with,
@@ -248,7 +249,10 @@ impl<T: Real> Draft<T> {
             variants.push(bind(trip, plan)?);
         }
         let mut private: Vec<usize> = (0..trips.len()).collect();
-        if matches!(mechanism, Mechanism::SharedMemory) && comm.size() > 1 && !comm.transport().exposes_all_memory() {
+        if matches!(mechanism, Mechanism::SharedMemory)
+            && comm.size() > 1
+            && !comm.transport().exposes_all_memory()
+        {
             for (i, trip) in trips.iter().enumerate() {
                 let own = plan(trip, false);
                 if own != plans[i] {
@@ -268,13 +272,7 @@ impl<T: Real> Draft<T> {
         let lossy = wrapped.filter(|_| codec::is_lossy(&recipe.codec));
         let ledger = lossy.map(|wrapped| Ledger::new(comm, &recipe, &wrapped.coat, &variants)).transpose()?;
         let grounds = wrapped.map(|wrapped| wrapped.grounds.clone());
-        let mut notes: Vec<String> = movers
-            .iter()
-            .flat_map(|movers| movers.iter())
-            .filter_map(|mover| mover.note())
-            .map(String::from)
-            .collect();
-        notes.dedup();
+        let mut notes = exchange::notes(movers.iter().flat_map(|movers| movers.iter()));
         let mut lookout = decision.choice.progress == Some(Progress::Thread) && comm.size() > 1;
         if lookout && wrapped.is_some() {
             lookout = false;

@@ -68,6 +68,7 @@ pub(crate) trait Transport: Send + Sync {
     }
     /// May the segments of a transfer by [`TransferKind::Messages`] lie in the memory of a GPU? Others must be
     /// staged in main memory. The same answer on every rank. Collective.
+    #[cfg(feature = "cuda")]
     fn reaches_gpus(&self) -> Result<bool> {
         Ok(false)
     }

@@ -142,9 +142,8 @@ impl Hierarchical {
             (Stage::Sending, _) => {
                 for message in self.variable.iter().flat_map(|variable| &variable.incoming) {
                     // SAFETY: a range of this rank's receive buffer; no rank reads it before the counter below.
-                    let bytes = unsafe {
-                        std::slice::from_raw_parts_mut(run.recv.add(message.recv_at), message.len)
-                    };
+                    let bytes =
+                        unsafe { std::slice::from_raw_parts_mut(run.recv.add(message.recv_at), message.len) };
                     expand(bytes, &message.segments, &mut run.starts);
                 }
                 self.counters.add(self.completed());
@@ -176,7 +175,11 @@ impl Protocol for Hierarchical {
                 Err(error) => {
                     run.stage = Stage::Done;
                     // Ends the transfer, too: the group has failed.
-                    return Err(self.transfer.as_ref().and_then(|transfer| transfer.wait().err()).unwrap_or(error));
+                    return Err(self
+                        .transfer
+                        .as_ref()
+                        .and_then(|transfer| transfer.wait().err())
+                        .unwrap_or(error));
                 }
             }
             if run.stage == before || run.stage == Stage::Done {

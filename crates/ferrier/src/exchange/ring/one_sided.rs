@@ -199,11 +199,11 @@ fn specify(
     let (nodes, rank) = (ring.comm.nodes(), ring.comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
     let (slot, varies) = volumes.encoded.as_ref().map_or((0, false), |coded| (coded.slot, coded.varies));
-    let span = |from: usize, to: usize| match volumes.encoded.as_ref().map_or(0, |coded| coded.chunks[from][to])
-    {
-        0 => Span { len: volumes.pairs[from][to], packet: chunk, chunks: 0 },
-        chunks => Span { len: chunks * slot, packet: (chunk / slot).max(1) * slot, chunks },
-    };
+    let span =
+        |from: usize, to: usize| match volumes.encoded.as_ref().map_or(0, |coded| coded.chunks[from][to]) {
+            0 => Span { len: volumes.pairs[from][to], packet: chunk, chunks: 0 },
+            chunks => Span { len: chunks * slot, packet: (chunk / slot).max(1) * slot, chunks },
+        };
     let outgoing = |&peer: &usize| {
         let to = starts[peer] + window_layout(&column(volumes, peer)).offsets[rank];
         Outgoing { step: step(nodes, rank, peer), peer, from: send.offsets[peer], to, span: span(rank, peer) }
@@ -282,9 +282,16 @@ impl OneSided {
     }
 
     /// Copies bytes of a segment from the window to the receive buffer.
-    fn copy(&self, window: &dyn Window, recv: *mut u8, segment: &Incoming, bytes: Range<usize>) -> Result<()> {
+    fn copy(
+        &self,
+        window: &dyn Window,
+        recv: *mut u8,
+        segment: &Incoming,
+        bytes: Range<usize>,
+    ) -> Result<()> {
         // SAFETY: inside the receive buffer; by `start`'s contract nothing else accesses it until completion.
-        let into = unsafe { std::slice::from_raw_parts_mut(recv.add(segment.offset + bytes.start), bytes.len()) };
+        let into =
+            unsafe { std::slice::from_raw_parts_mut(recv.add(segment.offset + bytes.start), bytes.len()) };
         window.read(self.window_offsets[segment.peer] + bytes.start, into)
     }
 
@@ -517,14 +524,20 @@ mod tests {
                         (vec![0; exchange.buffers().send.len], vec![0; exchange.buffers().recv.len]);
                     for to in 0..4 {
                         let segment = &mut send[exchange.buffers().send.offsets[to]..][..volumes.to[to]];
-                        segment.iter_mut().enumerate().for_each(|(at, byte)| *byte = value(rank, to, at, round));
+                        segment
+                            .iter_mut()
+                            .enumerate()
+                            .for_each(|(at, byte)| *byte = value(rank, to, at, round));
                     }
                     // SAFETY: the buffers are as long as the exchange says, and live until `run` returns.
                     unsafe { exchange.run(send.as_ptr(), recv.as_mut_ptr(), None)? };
                     for from in 0..4 {
                         let segment = &recv[exchange.buffers().recv.offsets[from]..][..volumes.from[from]];
                         assert!(
-                            segment.iter().enumerate().all(|(at, &byte)| byte == value(from, rank, at, round))
+                            segment
+                                .iter()
+                                .enumerate()
+                                .all(|(at, &byte)| byte == value(from, rank, at, round))
                         );
                     }
                 }

@@ -148,8 +148,8 @@ impl NodeShared {
             }
             (_, NO_MEMORY) => Err(Error::Memory { bytes: agreed[1] as usize, what }),
             _ => Err(Error::transport(
-                "the ranks of a node cannot map each other's memory (/proc of the other processes is not accessible)"
-                    )),
+                "the ranks of a node cannot map each other's memory (/proc of the other processes is not accessible)",
+            )),
         }
     }
 

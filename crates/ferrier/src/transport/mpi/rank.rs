@@ -74,7 +74,8 @@ impl Transport for MpiRank {
         match self.comm.mpi().level() >= ferrier_mpi::Level::Serialized {
             true => Ok(()),
             false => Err(Error::transport(
-                "MPI may be called by one thread only (set FERRIER_MPI_THREADS=serialized)")),
+                "MPI may be called by one thread only (set FERRIER_MPI_THREADS=serialized)",
+            )),
         }
     }
 
@@ -148,6 +149,7 @@ impl Transport for MpiRank {
         Ok(Box::new(Mutex::new(RequestSet::new(exchange.map_err(mpi_error)?))))
     }
 
+    #[cfg(feature = "cuda")]
     fn reaches_gpus(&self) -> Result<bool> {
         let mut least = [u64::from(self.comm.mpi().reaches_gpus())];
         self.comm.all_reduce(&mut least, ferrier_mpi::Op::Min).map_err(mpi_error)?;

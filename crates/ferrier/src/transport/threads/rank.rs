@@ -76,12 +76,7 @@ impl Transport for ThreadRank {
         Ok(Arc::new(ThreadRank::new(&self.world, group, rank)))
     }
 
-    fn transfer(
-        &self,
-        _: TransferKind,
-        sent: &[Segment],
-        received: &[Segment],
-    ) -> Result<Box<dyn Transfer>> {
+    fn transfer(&self, _: TransferKind, sent: &[Segment], received: &[Segment]) -> Result<Box<dyn Transfer>> {
         self.prepare(sent, received, true)
     }
 

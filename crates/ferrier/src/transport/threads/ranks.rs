@@ -99,7 +99,9 @@ impl Ranks {
                 }
             }
             for handle in handles {
-                outcomes.push(handle.join().unwrap_or_else(|_| Err(Error::transport("the thread of a rank ended without a result"))));
+                outcomes.push(handle.join().unwrap_or_else(|_| {
+                    Err(Error::transport("the thread of a rank ended without a result"))
+                }));
             }
         });
         let cause =
@@ -118,16 +120,15 @@ fn run_rank<R>(
     work: &impl Fn(Comm) -> Result<R>,
 ) -> Result<R> {
     let comm = Comm::new(ThreadRank::of_world(world, rank), threads);
-    let outcome = catch_unwind(AssertUnwindSafe(|| work(comm))).unwrap_or_else(|payload| {
-        Err(Error::RankPanicked { rank, message: panic_text(&*payload) })
-    });
+    let outcome = catch_unwind(AssertUnwindSafe(|| work(comm)))
+        .unwrap_or_else(|payload| Err(Error::RankPanicked { rank, message: panic_text(&*payload) }));
     if let Err(error) = &outcome {
         world.fail(match error {
             Error::RankPanicked { .. } => error.clone(),
             other => Error::RankLeft { rank, waiting: rank, message: other.to_string() },
         });
     }
-    world.leave(rank);
+    world.exit(rank);
     outcome
 }
 
