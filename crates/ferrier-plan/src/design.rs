@@ -1,30 +1,32 @@
 //! From a problem and a choice to a recipe: a pure function.
 //!
-//! The planner walks from the input layout to the output layout, one axis at
-//! a time. An axis that every rank has whole is transformed where it lies;
-//! for any other one, all pencil and slab grids (and the output layout itself)
-//! are candidates for the layout to reshape to. The cheapest walk by predicted
-//! bytes, messages and imbalance wins.
+//! A dynamic program over the axes: for each order of the axes it extends partial recipes from the input layout to
+//! the output layout, one axis at a time. An axis that is not split is transformed in the current layout;
+//! otherwise all pencil and slab grids (and the output layout itself) are candidates for the layout to reshape to.
+//! Of partial recipes that end in the same layout the cheapest is kept. The cost is predicted from bytes,
+//! messages and imbalance.
 
-use crate::choice::RAW;
-use crate::error::Invalid;
-use crate::layout::{factor_pairs, grid_boxes};
+use crate::choice::{Choice, Compress, Decomposition, RAW};
+use crate::error::{Error, Invalid, Result};
+use crate::kind::{Kind, Scale};
+use crate::layout::{Box3, Layout, Order, factor_pairs, grid_boxes};
 use crate::modes::{Columns, transformed};
-use crate::{
-    Box3, Choice, Compress, Decomposition, Error, Kind, Layout, MachineSpeeds, Order, Precision, Problem,
-    Recipe, Result, Scale, Step,
-};
+use crate::problem::Problem;
+use crate::recipe::{Recipe, Step};
+use crate::speeds::MachineSpeeds;
+use ferrier_kernel::Precision;
 
-/// Pairs of ranks that are looked at to judge a reshape: all of 128 ranks, a sample of more.
-const PAIRS: usize = 1 << 14;
+/// Pairs of ranks that the cost of a reshape is computed from: all pairs of up to 128 ranks, a sample of more.
+const SAMPLED_PAIRS: usize = 1 << 14;
 
-/// The recipe for this problem on this many ranks, judged by these speeds. An output that is left to the planner
-/// lies where the default speeds put it, whatever they are.
+/// The cheapest recipe for this problem on this many ranks by these speeds. An output layout that is left to the
+/// planner does not depend on the speeds: it is the one of the default speeds.
 ///
-/// Names of exchange and kernel are taken as they are, empty ones where the choice has none; no codec is chosen.
+/// Names of exchange and kernel are copied from the choice, empty if it has none; no codec is chosen.
 ///
 /// # Errors
-/// Whatever is wrong with the problem, its layouts or the choice.
+/// Errors of [`Problem::check`] and [`Problem::layouts`]; [`Error::Choice`] for a number of ranks, a grid or an
+/// order of axes that does not fit the problem.
 pub fn design(
     problem: &Problem,
     choice: &Choice,
@@ -32,15 +34,15 @@ pub fn design(
     ranks: usize,
     speeds: &MachineSpeeds,
 ) -> Result<Recipe> {
-    let recipe = judged(problem, choice, precision, ranks, *speeds)?;
+    let recipe = cheapest(problem, choice, precision, ranks, *speeds)?;
     if problem.layouts(ranks)?.1.is_none() && *speeds != MachineSpeeds::default() {
-        let usual = judged(problem, choice, precision, ranks, MachineSpeeds::default())?;
-        return Ok(if usual.output == recipe.output { recipe } else { usual });
+        let default = cheapest(problem, choice, precision, ranks, MachineSpeeds::default())?;
+        return Ok(if default.output == recipe.output { recipe } else { default });
     }
     Ok(recipe)
 }
 
-fn judged(
+fn cheapest(
     problem: &Problem,
     choice: &Choice,
     precision: Precision,
@@ -64,9 +66,9 @@ fn judged(
         return Err(Error::Choice(Invalid::new("grid", message).expected(expected).got(format!("{p}x{q}"))));
     }
     let order = output.as_ref().map_or(problem.output.order, Layout::order);
-    let walker = Walker {
+    let search = RecipeSearch {
         problem,
-        path: choice.path,
+        decomposition: choice.path,
         grid: choice.grid,
         inner,
         order,
@@ -75,7 +77,7 @@ fn judged(
         output: output.as_ref(),
         columns: problem.sphere_columns(),
     };
-    let walk = walker.best(&input, choice.axes.as_deref())?;
+    let best = search.best(&input, choice.axes.as_deref())?;
     let recipe = Recipe {
         shape: problem.shape,
         kinds: problem.kinds(),
@@ -91,8 +93,8 @@ fn judged(
         operators: problem.operators,
         long: problem.long.then_some(problem.shape[1] * problem.shape[2]),
         input,
-        output: walk.layout,
-        steps: walk.steps,
+        output: best.layout,
+        steps: best.steps,
         exchange: choice.exchange.clone().unwrap_or_default(),
         codec: RAW.into(),
         compress: choice.compress.unwrap_or(Compress::BetweenRanks),
@@ -104,11 +106,13 @@ fn judged(
     Ok(recipe)
 }
 
-struct Walker<'a> {
+struct RecipeSearch<'a> {
     problem: &'a Problem,
-    path: Option<Decomposition>,
+    decomposition: Option<Decomposition>,
     grid: Option<[usize; 2]>,
+    /// Number of ranks that hold data between the first and the last reshape.
     inner: usize,
+    /// Memory order of the layouts between steps, and of the output.
     order: Order,
     precision: Precision,
     speeds: MachineSpeeds,
@@ -116,44 +120,50 @@ struct Walker<'a> {
     columns: Option<Columns>,
 }
 
-/// A walk so far: the steps, where they lead, what they cost.
+/// A partial recipe.
 #[derive(Clone)]
-struct Walk {
+struct PartialRecipe {
     steps: Vec<Step>,
+    /// The array after the steps.
     layout: Layout,
     real: bool,
+    /// Predicted seconds of the steps.
     cost: f64,
 }
 
-impl Walker<'_> {
-    fn best(&self, input: &Layout, forced: Option<&[usize]>) -> Result<Walk> {
+impl RecipeSearch<'_> {
+    fn best(&self, input: &Layout, forced: Option<&[usize]>) -> Result<PartialRecipe> {
         let orders = self.axis_orders(input, forced)?;
-        let start =
-            Walk { steps: Vec::new(), layout: input.clone(), real: self.problem.is_real(), cost: 0.0 };
-        let mut best: Option<Walk> = None;
+        let start = PartialRecipe {
+            steps: Vec::new(),
+            layout: input.clone(),
+            real: self.problem.is_real(),
+            cost: 0.0,
+        };
+        let mut best: Option<PartialRecipe> = None;
         for axes in orders {
-            let bound = best.as_ref().map_or(f64::INFINITY, |best: &Walk| best.cost);
-            for walk in self.walks(start.clone(), &axes, bound) {
-                // A clear gain is wanted: equal walks keep the order that suits memory best.
-                if best.as_ref().is_none_or(|best| walk.cost < best.cost * (1.0 - 1e-9)) {
-                    best = Some(walk);
+            let bound = best.as_ref().map_or(f64::INFINITY, |best: &PartialRecipe| best.cost);
+            for candidate in self.complete(start.clone(), &axes, bound) {
+                // Ties keep the first order, which transforms contiguous lines first.
+                if best.as_ref().is_none_or(|best| candidate.cost < best.cost * (1.0 - 1e-9)) {
+                    best = Some(candidate);
                 }
             }
         }
         Ok(best.expect("there is at least one order of the axes"))
     }
 
-    /// Orders to try, the one that takes the fastest axis in memory first
-    /// ahead. The halved axis of a real transform comes before complex ones in all.
+    /// Orders of the axes to try; the first one transforms the fastest axis in memory first. The halved axis of a
+    /// real transform comes before complex ones in all orders.
     fn axis_orders(&self, input: &Layout, forced: Option<&[usize]>) -> Result<Vec<Vec<usize>>> {
-        // A complex axis of one point is its own transform, but not that which makes columns.
+        // A complex axis of one point needs no transform, except the one that forms columns.
         let idle = |axis: usize| {
             let single = self.problem.shape[axis] == 1 && self.problem.kinds()[axis] == Kind::Complex;
             single && !(axis == 1 && self.columns.is_some())
         };
         let listed = &self.problem.axes;
         let legal = |axes: &[usize]| self.problem.is_legal_order(axes);
-        // The two factors of a long transform have their order.
+        // The order of the two factors of a long transform is fixed.
         let long = self.problem.long.then_some(&[1, 2][..]);
         if let Some(axes) = forced.or(long) {
             let fail =
@@ -209,50 +219,50 @@ impl Walker<'_> {
         Ok(all)
     }
 
-    /// The cheapest walk through `axes` for each layout it can end its last
-    /// transform in, then on to the output; none that costs more than `bound`.
-    fn walks(&self, start: Walk, axes: &[usize], bound: f64) -> Vec<Walk> {
-        let mut fronts = vec![start];
+    /// The cheapest recipe that transforms `axes` in this order, for each layout after the last transform; those
+    /// whose transforms cost more than `bound` are left out.
+    fn complete(&self, start: PartialRecipe, axes: &[usize], bound: f64) -> Vec<PartialRecipe> {
+        let mut partials = vec![start];
         for &axis in axes {
-            let mut next: Vec<Walk> = Vec::new();
-            for walk in &fronts {
-                for candidate in self.candidates(walk, axis) {
-                    let moved = self.transformed(self.reshaped(walk.clone(), &candidate), axis);
-                    if moved.cost > bound {
+            let mut next: Vec<PartialRecipe> = Vec::new();
+            for partial in &partials {
+                for layout in self.candidates(partial, axis) {
+                    let extended = self.transformed(self.reshaped(partial.clone(), &layout), axis);
+                    if extended.cost > bound {
                         continue;
                     }
-                    match next.iter_mut().find(|other| other.layout == moved.layout) {
-                        Some(other) if other.cost <= moved.cost => {}
-                        Some(other) => *other = moved,
-                        None => next.push(moved),
+                    match next.iter_mut().find(|other| other.layout == extended.layout) {
+                        Some(other) if other.cost <= extended.cost => {}
+                        Some(other) => *other = extended,
+                        None => next.push(extended),
                     }
                 }
             }
-            fronts = next;
+            partials = next;
         }
-        fronts
+        partials
             .into_iter()
-            .map(|walk| match self.output {
-                Some(output) => self.reshaped(walk, &output.clone()),
+            .map(|partial| match self.output {
+                Some(output) => self.reshaped(partial, &output.clone()),
                 None => {
-                    let local = walk.layout.clone().with_order(self.order);
-                    self.reshaped(walk, &local)
+                    let local = partial.layout.clone().with_order(self.order);
+                    self.reshaped(partial, &local)
                 }
             })
             .collect()
     }
 
     /// Layouts in which `axis` can be transformed next.
-    fn candidates(&self, walk: &Walk, axis: usize) -> Vec<Layout> {
-        if walk.layout.is_whole(axis) && self.inner_fits(&walk.layout) {
-            return vec![walk.layout.clone()];
+    fn candidates(&self, partial: &PartialRecipe, axis: usize) -> Vec<Layout> {
+        if partial.layout.is_whole(axis) && self.inner_fits(&partial.layout) {
+            return vec![partial.layout.clone()];
         }
-        let (shape, ranks) = (walk.layout.shape(), walk.layout.ranks());
+        let (shape, ranks) = (partial.layout.shape(), partial.layout.ranks());
         let others: Vec<usize> = (0..3).filter(|&a| a != axis).collect();
         let mut found = Vec::new();
         for (p, q) in factor_pairs(self.inner) {
             let is_slab = p == 1 || q == 1;
-            let allowed = match self.path {
+            let allowed = match self.decomposition {
                 None => true,
                 Some(Decomposition::Slab) => is_slab,
                 Some(Decomposition::Pencil) => !is_slab || factor_pairs(self.inner).count() <= 2,
@@ -262,17 +272,17 @@ impl Walker<'_> {
                 (grid[others[0]], grid[others[1]]) = (p, q);
                 let boxes = grid_boxes(shape, grid, ranks);
                 if !is_slab {
-                    // Rows and columns of ranks may change places: then a rank may keep more of what it has.
-                    let mut turned = boxes.clone();
-                    (0..p * q).for_each(|rank| turned[rank] = boxes[rank % p * q + rank / p]);
-                    found.push(Layout::trusted(shape, turned, self.order));
+                    // The grid in column-major order of ranks: more data may stay on its rank.
+                    let mut transposed = boxes.clone();
+                    (0..p * q).for_each(|rank| transposed[rank] = boxes[rank % p * q + rank / p]);
+                    found.push(Layout::trusted(shape, transposed, self.order));
                 }
                 found.push(Layout::trusted(shape, boxes, self.order));
             }
         }
-        let even = found.iter().map(Layout::largest).min().unwrap_or(0);
-        found.retain(|layout| layout.largest() <= 2 * even);
-        // The output itself, seen before this axis changes its length, the last one that does.
+        let smallest = found.iter().map(Layout::largest).min().unwrap_or(0);
+        found.retain(|layout| layout.largest() <= 2 * smallest);
+        // The output layout itself, if this axis is the last one whose length changes.
         if let Some(output) = self.output.filter(|output| output.is_whole(axis) && self.inner_fits(output)) {
             let before = output.with_axis(axis, shape[axis]);
             if before.shape() == shape {
@@ -282,38 +292,38 @@ impl Walker<'_> {
         found
     }
 
-    /// With fewer ranks inside than outside, layouts that use more are only for the ends.
+    /// Whether only inner ranks hold data; other layouts are for input and output only.
     fn inner_fits(&self, layout: &Layout) -> bool {
         layout.boxes()[self.inner..].iter().all(Box3::is_empty)
     }
 
-    fn transformed(&self, mut walk: Walk, axis: usize) -> Walk {
+    fn transformed(&self, mut partial: PartialRecipe, axis: usize) -> PartialRecipe {
         let kind = self.problem.kinds()[axis];
-        walk.steps.push(Step::Transform { axis, kind });
-        let before = self.bytes(walk.layout.largest(), walk.real);
-        walk.layout = transformed(&walk.layout, axis, &self.problem.modes(axis), self.columns.as_ref());
-        walk.real &= kind != Kind::Real;
-        // Half is read and half is written.
-        walk.cost +=
-            (before + self.bytes(walk.layout.largest(), walk.real)) / 2.0 / self.speeds.memory_bytes_s;
-        walk
+        partial.steps.push(Step::Transform { axis, kind });
+        let before = self.bytes(partial.layout.largest(), partial.real);
+        partial.layout = transformed(&partial.layout, axis, &self.problem.modes(axis), self.columns.as_ref());
+        partial.real &= kind != Kind::Real;
+        // The array before is read, the array after is written; the speed counts both.
+        partial.cost +=
+            (before + self.bytes(partial.layout.largest(), partial.real)) / 2.0 / self.speeds.memory_bytes_s;
+        partial
     }
 
-    fn reshaped(&self, mut walk: Walk, to: &Layout) -> Walk {
-        if walk.layout == *to {
-            return walk;
+    fn reshaped(&self, mut partial: PartialRecipe, to: &Layout) -> PartialRecipe {
+        if partial.layout == *to {
+            return partial;
         }
-        walk.cost += self.reshape_cost(&walk.layout, to, walk.real);
-        walk.steps.push(Step::Reshape { from: walk.layout, to: to.clone() });
-        walk.layout = to.clone();
-        walk
+        partial.cost += self.reshape_cost(&partial.layout, to, partial.real);
+        partial.steps.push(Step::Reshape { from: partial.layout, to: to.clone() });
+        partial.layout = to.clone();
+        partial
     }
 
     fn bytes(&self, elements: usize, real: bool) -> f64 {
         elements as f64 * (self.precision.bytes() * if real { 1 } else { 2 } * self.problem.batch) as f64
     }
 
-    /// Time of the busiest rank, sending or receiving.
+    /// Predicted seconds of the busiest rank, sending or receiving.
     fn reshape_cost(&self, from: &Layout, to: &Layout, real: bool) -> f64 {
         let one_way = |own: &Box3, rank: usize, theirs: &[Box3]| {
             let (mut volume, mut messages) = (0, 0);
@@ -335,10 +345,10 @@ impl Walker<'_> {
     }
 }
 
-/// Ranks to look at. An even stride would meet the same place of every row of
-/// a grid, so samples are spread by the golden ratio.
+/// The ranks that the cost of a reshape is computed from. A constant stride would select the same column in every
+/// row of a grid, so samples are spaced by the golden ratio.
 fn sample(ranks: usize) -> impl Iterator<Item = usize> {
-    let count = ranks.min((PAIRS / ranks).max(4));
+    let count = ranks.min((SAMPLED_PAIRS / ranks).max(4));
     let golden = (5f64.sqrt() - 1.0) / 2.0;
     (0..count).map(move |i| match count == ranks {
         true => i,

@@ -1,26 +1,27 @@
-//! Where the elements of an array lie in memory.
+//! Memory layout of arrays: strides and offsets, in scalars.
 
+use crate::choice::MemoryUse;
+use crate::layout::{Box3, Order};
 use crate::recipe::Distribution;
-use crate::{Box3, MemoryUse, Order};
 
-/// The memory of one rank's part of an array, in numbers (a complex element
-/// is two).
+/// The memory of one rank's box of an array, in scalars (a complex element is two).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
+    /// The box.
     pub part: Box3,
-    /// Numbers between neighbours on each axis.
+    /// Scalars between neighbouring elements of each axis.
     pub strides: [usize; 3],
-    /// Numbers of one array of a batch.
+    /// Scalars of one array of a batch, padding included.
     pub volume: usize,
 }
 
 impl Geometry {
-    /// Dense.
+    /// A dense array: no padding.
     pub fn dense(part: Box3, order: Order, real: bool) -> Geometry {
         Geometry::with_row(part, order, real, part.shape()[order.fastest()] * width(real))
     }
 
-    /// Rows (along the fastest axis) of `row` numbers each.
+    /// Rows (along the fastest axis) of `row` scalars each.
     fn with_row(part: Box3, order: Order, real: bool, row: usize) -> Geometry {
         let [slow, mid, fast] = order.axes();
         let shape = part.shape();
@@ -31,88 +32,96 @@ impl Geometry {
         Geometry { part, strides, volume: row * shape[mid] * shape[slow] }
     }
 
-    /// Real rows with room for their spectrum, as FFTW lays out real arrays
-    /// that are transformed in place.
+    /// Real rows padded to the size of their spectrum, as in FFTW's in-place real transforms.
     pub fn padded_real(part: Box3, order: Order) -> Geometry {
         Geometry::with_row(part, order, true, (part.shape()[order.fastest()] / 2 + 1) * 2)
     }
 
-    /// Strides that no cache maps to a handful of its sets: rows and planes
-    /// are never a multiple of 4 KiB apart. Rows begin with cache lines, or
-    /// (`packed_rows`, where they would not by themselves) follow each other in planes that do.
-    pub fn spread(part: Box3, order: Order, real: bool, number: usize, packed_rows: bool) -> Geometry {
+    /// A padded array without cache-set conflicts: the distance of rows and of planes is never a multiple of
+    /// 4 KiB. Rows are aligned to cache lines; with `packed_rows`, rows that are not multiples of a cache line are
+    /// not padded if their planes are. `scalar_bytes` is the size of a scalar.
+    pub fn padded(part: Box3, order: Order, real: bool, scalar_bytes: usize, packed_rows: bool) -> Geometry {
         let [slow, mid, fast] = order.axes();
         let shape = part.shape();
-        let line = 64 / number;
-        let page = 4096 / number;
-        let widen = |numbers: usize| {
-            let numbers = numbers.next_multiple_of(line);
-            if numbers.is_multiple_of(page) { numbers + line } else { numbers }
+        let line = 64 / scalar_bytes;
+        let page = 4096 / scalar_bytes;
+        let widen = |scalars: usize| {
+            let scalars = scalars.next_multiple_of(line);
+            if scalars.is_multiple_of(page) { scalars + line } else { scalars }
         };
         let mut strides = [0; 3];
         strides[fast] = width(real);
         let row = shape[fast] * width(real);
         let packed_rows = packed_rows && !row.is_multiple_of(line) && (row * shape[mid]).is_multiple_of(line);
-        // Rows of one element are none: those of columns lie side by side.
+        // Rows of one element are not padded: elements of columns are adjacent.
         strides[mid] = if shape[fast] == 1 || packed_rows { row } else { widen(row) };
         strides[slow] = widen(strides[mid] * shape[mid]);
         Geometry { part, strides, volume: strides[slow] * shape[slow] }
     }
 
-    /// Of a work array.
+    /// The memory of `rank`'s box of a work array.
     pub fn work(
-        state: &Distribution,
+        distribution: &Distribution,
         rank: usize,
-        number: usize,
+        scalar_bytes: usize,
         memory: MemoryUse,
         packed_rows: bool,
     ) -> Geometry {
-        let (part, order) = (state.layout.boxes()[rank], state.layout.order());
+        let (part, order) = (distribution.layout.boxes()[rank], distribution.layout.order());
         match memory {
-            MemoryUse::Fast => Geometry::spread(part, order, state.real, number, packed_rows),
-            MemoryUse::Small => Geometry::dense(part, order, state.real),
+            MemoryUse::Fast => Geometry::padded(part, order, distribution.real, scalar_bytes, packed_rows),
+            MemoryUse::Small => Geometry::dense(part, order, distribution.real),
         }
     }
 
-    /// Where an index lies, counted from the start of the array.
+    /// Offset of an index from the start of the array, in scalars.
     pub fn offset(&self, index: [usize; 3]) -> usize {
         (0..3).map(|a| (index[a] - self.part.lo[a]) * self.strides[a]).sum()
     }
 }
 
-/// Which of a rank's lent pointers a piece counts from.
+/// The exposed memory of a rank that the offset of a [`Piece`] refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Base {
+    /// The input of the call.
     In = 0,
+    /// The output of the call.
     Out = 1,
+    /// The workspace.
     Work = 2,
 }
 
-/// A box of elements somewhere in memory; all distances in numbers.
+/// A box of elements in the memory of a rank; offsets and strides in scalars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {
+    /// The box.
     pub region: Box3,
+    /// The rank whose memory it is in.
     pub rank: usize,
+    /// The memory that `offset` refers to.
     pub base: Base,
-    /// Of the first element of the region.
+    /// Offset of the first element of the box.
     pub offset: usize,
+    /// Scalars between neighbouring elements of each axis.
     pub strides: [usize; 3],
-    /// From one array of a batch to the next.
+    /// Scalars from one array of a batch to the next.
     pub batch: usize,
 }
 
-/// The axes of a grid: lines run along `along`, lie side by side along
-/// `lanes`, and planes follow each other along `planes`.
+/// The roles of the three axes when lines are transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axes {
+    /// The transformed axis.
     pub along: usize,
+    /// The axis along which the lines of a block are adjacent.
     pub lanes: usize,
+    /// The remaining axis.
     pub planes: usize,
 }
 
 impl Axes {
-    /// Lanes run along the axis that is nearest in memory: of the target
-    /// where lines lie densely in the source, of the source otherwise.
+    /// Chooses lanes along the axis of the smaller stride: in the target if lines are contiguous in the source,
+    /// otherwise in the source.
     pub fn choose(along: usize, from: &[Piece], to: &[Piece]) -> Axes {
         let others = [0, 1, 2].map(|a| (along + a) % 3);
         let (one, two) = (others[1].min(others[2]), others[1].max(others[2]));
@@ -126,7 +135,7 @@ impl Axes {
     }
 }
 
-/// Numbers per element.
+/// Scalars per element.
 pub fn width(real: bool) -> usize {
     if real { 1 } else { 2 }
 }
@@ -136,16 +145,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_of_columns_are_padded_not_their_elements() {
+    fn padding_applies_to_rows_not_to_elements_of_columns() {
         let part = |shape: [usize; 3]| Box3::new([0; 3], shape);
-        let spread = |shape: [usize; 3]| Geometry::spread(part(shape), Order::C, false, 8, false).strides;
-        assert_eq!(spread([4, 13, 1]), [32, 2, 2]);
-        assert_eq!(spread([4, 256, 1]), [520, 2, 2]);
-        assert_eq!(spread([4, 3, 5]), [48, 16, 2]);
-        // Tight rows follow each other where planes fill cache lines, and only where rows do not.
-        let packed_rows = |shape: [usize; 3]| Geometry::spread(part(shape), Order::C, false, 8, true).strides;
-        assert_eq!(packed_rows([4, 4, 5]), [40, 10, 2]);
-        assert_eq!(packed_rows([4, 3, 5]), spread([4, 3, 5]));
-        assert_eq!(packed_rows([4, 4, 8]), spread([4, 4, 8]));
+        let padded = |shape: [usize; 3]| Geometry::padded(part(shape), Order::C, false, 8, false).strides;
+        assert_eq!(padded([4, 13, 1]), [32, 2, 2]);
+        assert_eq!(padded([4, 256, 1]), [520, 2, 2]);
+        assert_eq!(padded([4, 3, 5]), [48, 16, 2]);
+        // Rows are packed only if planes are multiples of a cache line and rows are not.
+        let packed = |shape: [usize; 3]| Geometry::padded(part(shape), Order::C, false, 8, true).strides;
+        assert_eq!(packed([4, 4, 5]), [40, 10, 2]);
+        assert_eq!(packed([4, 3, 5]), padded([4, 3, 5]));
+        assert_eq!(packed([4, 4, 8]), padded([4, 4, 8]));
     }
 }

@@ -1,42 +1,42 @@
-//! What happens to an axis, and by what a transform multiplies.
+//! Kinds of 1-D transforms, and scale factors.
 
 use ferrier_kernel::R2r;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Result};
+use crate::error::{Error, Result};
 
-/// What happens to an axis.
+/// The 1-D transform of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Kind {
-    /// Left as it is.
+    /// No transform.
     #[serde(rename = "none")]
     Identity,
     /// Complex to complex.
     Complex,
     /// Real to complex forward (n to n/2+1), complex to real backward.
     Real,
-    /// Cosines, type 1 (at least two points). Backward is type 1 too.
+    /// Cosine transform of type 1 (at least two points). `backward` is type 1.
     Dct1,
-    /// Cosines, type 2. Backward is type 3.
+    /// Cosine transform of type 2. `backward` is type 3.
     Dct2,
-    /// Cosines, type 3. Backward is type 2.
+    /// Cosine transform of type 3. `backward` is type 2.
     Dct3,
-    /// Cosines, type 4. Backward is type 4 too.
+    /// Cosine transform of type 4. `backward` is type 4.
     Dct4,
-    /// Sines, type 1. Backward is type 1 too.
+    /// Sine transform of type 1. `backward` is type 1.
     Dst1,
-    /// Sines, type 2. Backward is type 3.
+    /// Sine transform of type 2. `backward` is type 3.
     Dst2,
-    /// Sines, type 3. Backward is type 2.
+    /// Sine transform of type 3. `backward` is type 2.
     Dst3,
-    /// Sines, type 4. Backward is type 4 too.
+    /// Sine transform of type 4. `backward` is type 4.
     Dst4,
 }
 
 impl Kind {
-    /// All kinds with the names that users type.
+    /// All kinds with their names on the command line.
     pub const NAMES: [(&'static str, Kind); 11] = [
         ("none", Kind::Identity),
         ("c2c", Kind::Complex),
@@ -51,12 +51,12 @@ impl Kind {
         ("dst4", Kind::Dst4),
     ];
 
-    /// The name that users type.
+    /// The name on the command line.
     pub fn name(self) -> &'static str {
         Kind::NAMES.iter().find(|(_, kind)| *kind == self).map_or("none", |(name, _)| name)
     }
 
-    /// The cosine or sine transform that it is.
+    /// The cosine or sine transform; `None` for other kinds.
     pub fn r2r(self) -> Option<R2r> {
         match self {
             Kind::Identity | Kind::Complex | Kind::Real => None,
@@ -71,15 +71,14 @@ impl Kind {
         }
     }
 
-    /// Modes of `n` points.
+    /// Number of modes of `n` points.
     pub fn modes(self, n: usize) -> usize {
         if self == Kind::Real { n / 2 + 1 } else { n }
     }
 
-    /// By what forward and backward together multiply where neither is
-    /// scaled: the length of the Fourier transform behind `n` points (1 where
-    /// there is none). For cosines and sines 2n, but 2(n-1) for
-    /// [`Kind::Dct1`] and 2(n+1) for [`Kind::Dst1`], as in `scipy.fft`.
+    /// The factor by which unscaled `forward` and `backward` together multiply: the length of the Fourier
+    /// transform that `n` points amount to (1 for [`Kind::Identity`]). For cosine and sine transforms 2n, but
+    /// 2(n-1) for [`Kind::Dct1`] and 2(n+1) for [`Kind::Dst1`], as in `scipy.fft`.
     pub fn size(self, n: usize) -> usize {
         match (self, self.r2r()) {
             (Kind::Identity, _) => 1,
@@ -102,8 +101,7 @@ impl std::str::FromStr for Kind {
     }
 }
 
-/// By what a transform multiplies; N is the product of the transformed axes'
-/// [sizes](Kind::size).
+/// Scale factor of a transform; N is the product of the [sizes](Kind::size) of the transformed axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
@@ -112,13 +110,13 @@ pub enum Scale {
     Unscaled,
     /// 1/N.
     Full,
-    /// 1/sqrt(N). Cosines and sines are orthogonal then, as with
-    /// `norm="ortho"` of `scipy.fft`: the first and last elements of types 1,
-    /// 2 and 3 get the factors that this takes.
+    /// 1/sqrt(N). Cosine and sine transforms are then orthogonal, as with `norm="ortho"` of `scipy.fft`: the first
+    /// and last elements of types 1, 2 and 3 get additional factors.
     Symmetric,
 }
 
 impl Scale {
+    /// The factor for N = `n`.
     pub fn factor(self, n: f64) -> f64 {
         match self {
             Scale::Unscaled => 1.0,
@@ -128,7 +126,7 @@ impl Scale {
     }
 }
 
-/// The kinds of the axes as users type them.
-pub fn names(kinds: [Kind; 3]) -> String {
+/// The names of the kinds, separated by commas.
+pub(crate) fn names(kinds: [Kind; 3]) -> String {
     kinds.map(Kind::name).join(",")
 }

@@ -1,8 +1,11 @@
 //! Planning of distributed Fourier transforms as pure functions.
 //!
-//! A [`Problem`] plus a [`Choice`] gives a [`Recipe`]; a recipe gives a schedule of passes over memory, and
-//! a schedule gives pieces of memory with strides. Nothing here starts a thread, opens a file, reads a clock or
-//! the environment.
+//! A [`Problem`] and a [`Choice`] give a [`Recipe`] ([`design`]). A recipe gives a [`schedule`] of passes over
+//! memory, cut into [`tiles`] and put in [`order`]; [`lowering`] gives the pieces of memory that each pass accesses,
+//! with offsets and strides. Nothing here starts a thread, opens a file, reads a clock or the environment.
+//!
+//! Lengths and offsets are in *elements* (real or complex), *scalars* (a complex element is two) or *bytes*, as
+//! documented at each item.
 #![forbid(unsafe_code)]
 #![allow(missing_docs)]
 
@@ -12,7 +15,6 @@ mod error;
 pub mod geometry;
 mod kind;
 pub mod layout;
-mod long;
 pub mod lowering;
 pub mod messages;
 pub mod modes;
@@ -22,7 +24,6 @@ pub mod recipe;
 mod rounding;
 pub mod schedule;
 mod speeds;
-pub mod stages;
 pub mod tiles;
 
 pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, RAW, Tiling};

@@ -4,13 +4,14 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use crate::choice::MemoryUse;
 use crate::geometry::{Base, Geometry, Piece, width};
+use crate::layout::Box3;
 use crate::messages::{EncodedSegment, Encoding, ExchangeBuffers, Volumes};
 use crate::order::{BufferCycle, PassPart};
 use crate::recipe::Distribution;
 use crate::schedule::{ArraySlot, End, Pass, Reshape, Schedule};
 use crate::tiles::Tiles;
-use crate::{Box3, MemoryUse};
 
 /// How passes handle memory: what changes their speed and nothing else.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]

@@ -1,107 +1,106 @@
-//! Messages as data: how many bytes go between ranks, where they lie in buffers, how they are encoded.
+//! Messages as data: bytes between ranks, their offsets in buffers, how they are encoded.
+//!
+//! The bytes from one rank to another in one tile of a reshape form a *segment*.
 
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// How many bytes go to and come from each rank in one reshape, this rank's
-/// own part left out (it never travels). Of parts that are encoded, as many as
-/// they take at most.
+/// Bytes between this rank and each other rank in one tile of a reshape. Data that stays on its rank is not
+/// counted. For encoded segments the counts are upper bounds.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Volumes {
     /// Bytes to each rank.
     pub to: Vec<usize>,
     /// Bytes from each rank.
     pub from: Vec<usize>,
-    /// The largest part between any two ranks of the whole reshape.
+    /// Bytes of the largest segment between any two ranks.
     pub largest: usize,
-    /// Bytes from each rank to each rank, by sender.
+    /// Bytes from each rank (row) to each rank (column).
     pub pairs: Vec<Vec<usize>>,
-    /// The reshape that this is, or is a part of. Parts of different ones are
-    /// never in flight together, so their movers may share memory; reshapes that
-    /// fly together have one number.
+    /// Number of the group of reshapes whose tiles may be in flight together. Tiles of different groups never
+    /// are, so their exchanges may share memory.
     pub reshape: usize,
-    /// How parts are encoded, if they are.
+    /// How segments are encoded, if they are.
     pub encoded: Option<EncodedChunks>,
-    /// Must parts be brought, because buffers only stand in for a device's
-    /// memory? Otherwise they may be loaded where they are.
+    /// Whether buffers in host memory stand in for device memory, so that segments must be copied to the
+    /// receiver. Otherwise the receiver may load them from the buffer of the sender.
     pub via_host: bool,
 }
 
 impl Volumes {
-    /// Are lengths known only when parts have been encoded?
+    /// Whether the lengths of segments are known only after encoding.
     pub fn vary(&self) -> bool {
-        self.encoded.as_ref().is_some_and(|coded| coded.varies)
+        self.encoded.as_ref().is_some_and(|encoded| encoded.varies)
     }
 }
 
-/// How the parts of a reshape are encoded: as chunks, one after the other.
+/// How the segments of a tile are encoded: as a sequence of chunks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EncodedChunks {
-    /// Bytes that a whole chunk takes at most, with its length where that varies.
+    /// Upper bound of the bytes of a full chunk, with its length prefix if there is one.
     pub slot: usize,
-    /// Do lengths depend on the data? Then each chunk comes after its length
-    /// ([`LENGTH_BYTES`] bytes), and a part ends with a length of 0.
+    /// Whether the length of a chunk depends on the data. If so, each chunk is preceded by its length
+    /// ([`LENGTH_BYTES`] bytes), and a segment ends with a length of 0.
     pub varies: bool,
-    /// Chunks of the part from each rank to each, by sender; 0 where it is
-    /// empty or not encoded.
+    /// Number of chunks from each rank (row) to each rank (column); 0 for empty segments and for segments that
+    /// are not encoded.
     pub chunks: Vec<Vec<usize>>,
 }
 
-/// Bytes of the length of a chunk.
+/// Bytes of the length prefix of a chunk.
 pub const LENGTH_BYTES: usize = 4;
 
-/// Scalars of a chunk: enough that headers do not matter, few enough that a
-/// chunk and its bytes stay in the first caches.
+/// Scalars of a chunk: so many that headers do not matter, so few that a chunk and its encoding fit the
+/// first-level caches.
 pub const CHUNK_SCALARS: usize = 4096;
 
-/// Where each rank's part lies in one of the two buffers of a reshape; in bytes.
+/// Offsets of the segments in the send or receive buffer of an exchange, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BufferLayout {
-    /// Where the part of each rank begins.
+    /// Offset of the segment of each rank.
     pub offsets: Vec<usize>,
     /// Length of the buffer.
     pub len: usize,
 }
 
-/// How an exchange uses the memory that the ranks of a node share.
+/// How an exchange uses memory that the ranks of a node share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NodeSharing {
-    /// The node of each rank. Parts for ranks of the same node never travel:
-    /// they load them where the sender stored them.
+    /// The node of each rank. Segments for ranks of the same node are not sent: the receiver loads them from the
+    /// memory of the sender.
     pub nodes: Vec<usize>,
-    /// For each rank of another node, in whose send buffer the part for it
-    /// goes, a rank of this node.
+    /// For each rank of another node, the rank of this node whose send buffer holds the segment for it.
     pub outbox: Vec<usize>,
-    /// For each rank of another node, in whose receive buffer the part from it
-    /// comes, a rank of this node.
+    /// For each rank of another node, the rank of this node whose receive buffer gets the segment from it.
     pub inbox: Vec<usize>,
-    /// Lengths of the send and the receive buffer of every rank.
+    /// Bytes of the send and the receive buffer of every rank.
     pub lens: Vec<[usize; 2]>,
 }
 
-/// Where parts are that stay where their senders stored them.
+/// Segments that receivers load from the send buffers of their senders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RemoteBuffers {
-    /// Where in each rank's send buffer the part for this rank begins; in bytes.
+    /// Offset of the segment for this rank in the send buffer of each rank, in bytes.
     pub offsets: Vec<usize>,
-    /// The length of each rank's send buffer.
+    /// Bytes of the send buffer of each rank.
     pub lens: Vec<usize>,
 }
 
-/// The buffers of an exchange, as far as passes before and after it must know them.
+/// The buffers of an exchange, as far as the passes before and after it access them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExchangeBuffers {
-    /// The send buffer: where the segment for each rank goes.
+    /// The send buffer: the offset of the segment for each rank.
     pub send: BufferLayout,
-    /// The receive buffer: where the segment from each rank arrives.
+    /// The receive buffer: the offset of the segment from each rank.
     pub recv: BufferLayout,
-    /// For exchanges through the memory of a node: segments that neighbours have stored are sent when all of
-    /// them have started; on completion, segments that arrived at neighbours may be loaded as well.
+    /// For exchanges through the memory of a node: segments stored by the other ranks of the node are sent once
+    /// all of them have started; on completion, segments received by the other ranks may be loaded as well.
     pub sharing: Option<NodeSharing>,
-    /// For transports whose ranks load segments where their senders stored them: all send buffers are exposed
-    /// for the length of a call, and there is no receive buffer.
+    /// For transports whose ranks load segments from the send buffers of their senders: all send buffers are
+    /// exposed for the duration of a call, and there is no receive buffer.
     pub remote: Option<RemoteBuffers>,
-    /// Does the exchange encode and decode chunk by chunk itself? Otherwise everything is encoded before the
+    /// Whether the exchange encodes and decodes chunk by chunk itself. Otherwise everything is encoded before the
     /// start and decoded after the wait.
     pub encodes: bool,
 }
@@ -109,21 +108,21 @@ pub struct ExchangeBuffers {
 /// How an exchange moves data between ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mechanism {
-    /// The next pass loads from the neighbours' memory.
+    /// The next pass loads from the memory of the other ranks.
     SharedMemory,
-    /// Through send and receive buffers.
+    /// Messages through send and receive buffers.
     Messages,
     /// Shared memory inside a node, messages between nodes.
     NodeAware,
 }
 
 impl Mechanism {
-    /// Do ranks access each other's memory?
+    /// Whether ranks access the memory of other ranks.
     pub fn shares(self) -> bool {
         self != Mechanism::Messages
     }
 
-    /// The mechanism over `nodes` nodes: inside one there is nothing to send.
+    /// The mechanism over `nodes` nodes: on a single node there are no messages.
     pub fn on_nodes(self, nodes: usize) -> Mechanism {
         match self {
             Mechanism::NodeAware if nodes == 1 => Mechanism::SharedMemory,
@@ -131,8 +130,8 @@ impl Mechanism {
         }
     }
 
-    /// The most messages that go from one node to another in a reshape in
-    /// which these bytes go from rank to rank.
+    /// The largest number of messages from one node to another in a reshape with these bytes from each rank (row)
+    /// to each rank (column). `nodes` is the node of each rank.
     pub fn messages_between_nodes(self, pairs: &[Vec<usize>], nodes: &[usize]) -> u64 {
         let count = nodes.iter().max().map_or(0, |last| last + 1);
         let mut messages = vec![0_u64; count * count];
@@ -148,36 +147,46 @@ impl Mechanism {
     }
 }
 
-/// Segments laid one after the other.
+/// A buffer of consecutive segments of these lengths, in bytes.
 pub fn packed(lens: &[usize]) -> BufferLayout {
     let mut len = 0;
-    let mut after = |part: usize| {
-        len += part;
-        len - part
+    let mut next = |segment: usize| {
+        len += segment;
+        len - segment
     };
-    let offsets = lens.iter().map(|&part| after(part)).collect();
+    let offsets = lens.iter().map(|&segment| next(segment)).collect();
     BufferLayout { offsets, len }
 }
 
-/// The loans of parts that every rank lays one after the other.
+/// The segments for `rank` in the send buffers of all ranks, if every rank packs its segments.
 pub fn packed_remote(volumes: &Volumes, rank: usize) -> RemoteBuffers {
-    let places: Vec<BufferLayout> = volumes.pairs.iter().map(|lens| packed(lens)).collect();
-    let offsets = places.iter().map(|places| places.offsets[rank]).collect();
-    RemoteBuffers { offsets, lens: places.iter().map(|places| places.len).collect() }
+    let buffers: Vec<BufferLayout> = volumes.pairs.iter().map(|lens| packed(lens)).collect();
+    let offsets = buffers.iter().map(|buffer| buffer.offsets[rank]).collect();
+    RemoteBuffers { offsets, lens: buffers.iter().map(|buffer| buffer.len).collect() }
 }
 
-/// Which parts are encoded and how much room they take.
+/// Which segments are encoded, and upper bounds of their bytes.
 #[derive(Clone)]
 pub struct Encoding {
-    /// Bytes of a chunk of so many numbers at most.
     max_bytes: Arc<dyn Fn(usize) -> usize + Send + Sync>,
+    /// Whether the length of a chunk depends on the data.
     pub varies: bool,
-    /// Parts between ranks of one node are left alone, if this is `Some`.
+    /// The node of each rank, if segments inside a node are not encoded.
     nodes: Option<Vec<usize>>,
 }
 
+impl fmt::Debug for Encoding {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Encoding")
+            .field("varies", &self.varies)
+            .field("nodes", &self.nodes)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Encoding {
-    /// For a codec that takes at most `max_bytes(n)` bytes for `n` scalars.
+    /// The encoding by a codec that takes at most `max_bytes(n)` bytes for `n` scalars. With `nodes`, the node of
+    /// each rank, segments inside a node are not encoded.
     pub fn new(
         max_bytes: Arc<dyn Fn(usize) -> usize + Send + Sync>,
         varies: bool,
@@ -186,64 +195,69 @@ impl Encoding {
         Encoding { max_bytes, varies, nodes }
     }
 
-    /// Is what goes from a rank to another encoded?
+    /// Whether segments from one rank to another are encoded.
     pub fn is_encoded(&self, from: usize, to: usize) -> bool {
         from != to && self.nodes.as_ref().is_none_or(|nodes| nodes[from] != nodes[to])
     }
 
-    /// Bytes of a chunk of so many scalars at most, its length not included.
+    /// Upper bound of the bytes of a chunk of so many scalars, without its length prefix.
     pub fn max_bytes(&self, scalars: usize) -> usize {
         (self.max_bytes)(scalars)
     }
 
-    /// Bytes of a chunk at most, its length included.
-    pub fn chunk_bytes(&self, numbers: usize) -> usize {
-        self.header_bytes() + (self.max_bytes)(numbers)
+    /// Upper bound of the bytes of a chunk of so many scalars, with its length prefix.
+    pub fn chunk_bytes(&self, scalars: usize) -> usize {
+        self.header_bytes() + (self.max_bytes)(scalars)
     }
 
+    /// Bytes of the length prefix of a chunk; 0 if lengths do not vary.
     pub fn header_bytes(&self) -> usize {
         if self.varies { LENGTH_BYTES } else { 0 }
     }
 
-    /// Bytes of a part of so many numbers at most: its chunks, its end.
-    /// Whole words, so that what comes after it is aligned.
-    pub fn segment_bytes(&self, numbers: usize) -> usize {
-        let (whole, rest) = (numbers / CHUNK_SCALARS, numbers % CHUNK_SCALARS);
+    /// Upper bound of the bytes of a segment of so many scalars: chunks and terminator, rounded up to 8 bytes so
+    /// that the next segment is aligned.
+    pub fn segment_bytes(&self, scalars: usize) -> usize {
+        let (full, rest) = (scalars / CHUNK_SCALARS, scalars % CHUNK_SCALARS);
         let last = if rest > 0 { self.chunk_bytes(rest) } else { 0 };
-        let end = if numbers > 0 { self.header_bytes() } else { 0 };
-        (whole * self.chunk_bytes(CHUNK_SCALARS) + last + end).next_multiple_of(8)
+        let terminator = if scalars > 0 { self.header_bytes() } else { 0 };
+        (full * self.chunk_bytes(CHUNK_SCALARS) + last + terminator).next_multiple_of(8)
     }
 
-    /// What a mover must know of parts of so many numbers, by sender.
-    pub fn chunks(&self, numbers: &[Vec<usize>]) -> EncodedChunks {
+    /// The chunks of segments with these scalars from each rank (row) to each rank (column).
+    pub fn chunks(&self, scalars: &[Vec<usize>]) -> EncodedChunks {
         let chunks = |from: usize, to: usize| match self.is_encoded(from, to) {
-            true => numbers[from][to].div_ceil(CHUNK_SCALARS),
+            true => scalars[from][to].div_ceil(CHUNK_SCALARS),
             false => 0,
         };
-        let row = |from: usize| (0..numbers.len()).map(|to| chunks(from, to)).collect();
-        let chunks = (0..numbers.len()).map(row).collect();
+        let row = |from: usize| (0..scalars.len()).map(|to| chunks(from, to)).collect();
+        let chunks = (0..scalars.len()).map(row).collect();
         EncodedChunks { slot: self.chunk_bytes(CHUNK_SCALARS), varies: self.varies, chunks }
     }
 }
 
-/// A part that is encoded: its stage and its bytes.
+/// An encoded segment: where its scalars and its bytes are.
 #[derive(Clone, Copy, Debug)]
 pub struct EncodedSegment {
+    /// The receiver, or the sender, of the segment.
     pub peer: usize,
-    /// In this rank's work area, in numbers.
+    /// Offset of the scalars in this rank's workspace, in scalars.
     pub scalar_offset: usize,
+    /// Number of scalars.
     pub scalars: usize,
-    /// In whose work area the bytes lie, and where, in bytes.
+    /// The rank whose workspace holds the bytes.
     pub holder: usize,
+    /// Offset of the bytes in that workspace, in bytes.
     pub byte_offset: usize,
 }
 
 impl EncodedSegment {
+    /// Number of chunks.
     pub fn chunks(&self) -> usize {
         self.scalars.div_ceil(CHUNK_SCALARS)
     }
 
-    /// The numbers of a chunk, counted from the first of the part.
+    /// The scalars of a chunk, relative to the first scalar of the segment.
     pub fn chunk(&self, chunk: usize) -> Range<usize> {
         chunk * CHUNK_SCALARS..self.scalars.min((chunk + 1) * CHUNK_SCALARS)
     }

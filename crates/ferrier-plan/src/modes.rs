@@ -1,65 +1,64 @@
-//! Which indices of an axis there are: kept modes, and space that is not zero.
+//! Truncated spectra and zero-padded input: the indices of an axis that an array holds.
 //!
-//! An axis of `n` points is always transformed as a whole, but an array need
-//! not hold all of them. What it holds lies in *runs*: one, or two where the
-//! lowest frequencies of both signs are kept.
+//! An axis of `n` points is always transformed as a whole, but an array may hold only some of its points or modes.
+//! They form *runs* of consecutive indices: one run, or two if the lowest frequencies of both signs are kept.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::Invalid;
-use crate::{Box3, Kind, Layout};
+use crate::kind::Kind;
+use crate::layout::{Box3, Layout};
 
-/// Which modes of an axis are kept: forward drops the others right after the
-/// axis is transformed, backward takes them as zero. The array holds the kept
-/// ones only, one after the other.
+/// Which modes of an axis are kept: `forward` drops the others right after the axis is transformed, `backward`
+/// treats them as zero. The array holds the kept modes only, consecutively.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Keep {
-    /// All of them.
+    /// All modes.
     #[default]
     All,
-    /// The lowest frequencies, as many as a transform of this length has.
+    /// The lowest frequencies, as many as a transform of this length m has.
     ///
-    /// - A complex axis keeps m modes in the order of `numpy.fft.fftfreq(m)`:
-    ///   0, 1, .., then the negative ones, .., -1. Of an even m the mode m/2
-    ///   is the negative one; +m/2 is dropped, and zero on the way back. (So
-    ///   the spectrum of something real is only symmetric for an odd m.)
-    /// - The halved axis of a real transform keeps the first m/2+1 modes, as
-    ///   `numpy.fft.rfft` of length m has them. The last one of an even m < n
-    ///   is the mode +m/2 as it stands, neither doubled nor halved; going
-    ///   back its conjugate counts as mode -m/2, as for all others.
+    /// - A complex axis keeps m modes in the order of `numpy.fft.fftfreq(m)`: 0, 1, .., then the negative ones,
+    ///   .., -1. For an even m the mode of frequency m/2 is the negative one; +m/2 is dropped, and zero in
+    ///   `backward`. (The kept spectrum of real data is therefore symmetric only for an odd m.)
+    /// - The halved axis of a real transform keeps the first m/2+1 modes, as `numpy.fft.rfft` of length m has
+    ///   them. The last mode of an even m < n is the mode +m/2 unchanged, neither doubled nor halved; in
+    ///   `backward` its conjugate counts as mode -m/2, as for all other modes.
     /// - A cosine or sine axis keeps the first m modes.
     Lowest(usize),
-    /// Those from the first to before the second, counted as the transform
-    /// of the whole axis counts them.
+    /// The half-open range from the first to the second number, in indices of the whole axis.
     Range(usize, usize),
 }
 
-/// Neighbours: elements `at..at + len` of an array's axis are elements
-/// `line..line + len` of the line that is transformed.
+/// A run of consecutive indices: elements `at..at + len` of an array's axis are elements `line..line + len` of the
+/// transformed line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct IndexRun {
+    /// First index in the array.
     pub at: usize,
+    /// First index in the line.
     pub line: usize,
+    /// Number of elements.
     pub len: usize,
 }
 
 impl IndexRun {
-    /// All of a line.
+    /// One run for a whole line of `len` elements.
     pub fn whole(len: usize) -> Vec<IndexRun> {
         vec![IndexRun { at: 0, line: 0, len }]
     }
 }
 
-/// How many elements an array has of a line.
+/// Number of elements of a line that an array holds.
 pub fn total_len(runs: &[IndexRun]) -> usize {
     runs.iter().map(|run| run.len).sum()
 }
 
 impl Keep {
-    /// The modes of an axis of `n` points that are kept.
+    /// The kept modes of an axis of `n` points.
     pub fn runs(self, kind: Kind, n: usize) -> Vec<IndexRun> {
         match self {
             Keep::All => IndexRun::whole(kind.modes(n)),
@@ -71,7 +70,7 @@ impl Keep {
                         IndexRun { at: 0, line: 0, len: low },
                         IndexRun { at: low, line: n.saturating_sub(high), len: high },
                     ];
-                    // Runs that touch are one.
+                    // Adjacent runs are merged.
                     if m == n {
                         IndexRun::whole(n)
                     } else {
@@ -83,7 +82,7 @@ impl Keep {
         }
     }
 
-    /// Is there something wrong with it?
+    /// Checks that an axis of `n` points has these modes.
     pub(crate) fn check(self, axis: usize, kind: Kind, n: usize) -> Result<(), Invalid> {
         let modes = kind.modes(n);
         let fail =
@@ -104,21 +103,21 @@ impl Keep {
     }
 }
 
-/// The modes that an array holds of an axis; with a sphere those of the box around it.
-pub fn modes(keep: Keep, sphere: Option<Radii>, axis: usize, kind: Kind, n: usize) -> Vec<IndexRun> {
+/// The modes of an axis that an array holds; for a sphere those of its bounding box.
+pub(crate) fn modes(keep: Keep, sphere: Option<Radii>, axis: usize, kind: Kind, n: usize) -> Vec<IndexRun> {
     match sphere {
         Some(radii) => within(kind, n, radii.get()[axis] as usize, None),
         None => keep.runs(kind, n),
     }
 }
 
-/// The modes of an axis whose frequency is at most `most`; in an array that
-/// holds `held` modes, where it holds more.
-fn within(kind: Kind, n: usize, most: usize, held: Option<usize>) -> Vec<IndexRun> {
+/// The modes of an axis whose frequency is at most `highest`, in an array that holds `held` modes (`None`: only
+/// these).
+fn within(kind: Kind, n: usize, highest: usize, held: Option<usize>) -> Vec<IndexRun> {
     if kind != Kind::Complex {
-        return IndexRun::whole((most + 1).min(kind.modes(n)));
+        return IndexRun::whole((highest + 1).min(kind.modes(n)));
     }
-    let (positive, negative) = (most.min((n - 1) / 2) + 1, most.min(n / 2));
+    let (positive, negative) = (highest.min((n - 1) / 2) + 1, highest.min(n / 2));
     let held = held.unwrap_or(positive + negative);
     if positive + negative == n {
         return IndexRun::whole(n);
@@ -130,7 +129,7 @@ fn within(kind: Kind, n: usize, most: usize, held: Option<usize>) -> Vec<IndexRu
     both.into_iter().filter(|run| run.len > 0).collect()
 }
 
-/// The radii of an ellipsoid. (Bits, so that they can be compared and hashed.)
+/// The radii of an ellipsoid, stored as bits so that they can be compared and hashed.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Radii([u64; 3]);
 
@@ -141,6 +140,7 @@ impl fmt::Debug for Radii {
 }
 
 impl Radii {
+    /// An ellipsoid with these radii, in frequencies.
     pub fn new(radii: [f64; 3]) -> Radii {
         Radii(radii.map(f64::to_bits))
     }
@@ -150,8 +150,8 @@ impl Radii {
         self.0.map(f64::from_bits)
     }
 
-    /// Is a frequency inside? Of a sphere exactly so.
-    pub fn holds(self, k: [usize; 3]) -> bool {
+    /// Whether a frequency is inside; exact for a sphere.
+    pub fn contains(self, k: [usize; 3]) -> bool {
         let [a, b, c] = self.get();
         let k = k.map(|k| k as f64);
         match a == b && b == c {
@@ -160,16 +160,16 @@ impl Radii {
         }
     }
 
-    /// The highest frequency of an axis, where those of the others are given.
+    /// The highest frequency of an axis for given frequencies of the others.
     fn highest(self, axis: usize, mut k: [usize; 3]) -> usize {
         k[axis] = self.get()[axis] as usize;
-        while k[axis] > 0 && !self.holds(k) {
+        while k[axis] > 0 && !self.contains(k) {
             k[axis] -= 1;
         }
         k[axis]
     }
 
-    /// Is there something wrong with it?
+    /// Checks that the radii are finite and the kinds allow a sphere.
     pub(crate) fn check(self, shape: [usize; 3], kinds: [Kind; 3]) -> Result<(), Invalid> {
         let fail =
             |message: String| Err(Invalid::new("keep_ellipsoid", message).got(format!("{:?}", self.get())));
@@ -191,37 +191,36 @@ impl Radii {
     }
 }
 
-/// The frequency of a mode, without its sign.
-pub fn frequency(kind: Kind, n: usize, mode: usize) -> usize {
+/// The absolute frequency of a mode.
+pub(crate) fn frequency(kind: Kind, n: usize, mode: usize) -> usize {
     if kind == Kind::Complex { mode.min(n - mode) } else { mode }
 }
 
-/// Lines of which arrays hold parts that differ from line to line.
+/// Lines of which an array holds runs that differ from line to line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Ragged {
-    /// The axis along which neighbouring lines lie.
+    /// The axis along which the lines are numbered.
     pub lanes: usize,
-    /// What arrays hold, by a line's index on that axis.
+    /// The runs that the array holds, by the index of the line along that axis.
     pub runs: Vec<Vec<IndexRun>>,
-    /// Do the parts of all these lines lie one after the other along the
-    /// transformed axis? (The other one is of length 1 then.) Otherwise what
-    /// is not held lies there as zeros.
+    /// Whether the runs of all lines are consecutive along the transformed axis, and the axis of the lines has
+    /// length 1. Otherwise the array holds zeros for the elements outside the runs.
     pub merged: bool,
 }
 
-/// The columns of a sphere: pairs of modes of axes 1 and 2, by that of axis 2
-/// first, in the order in which those are kept.
+/// The columns of a sphere: pairs of modes of axes 1 and 2, sorted by the kept mode of axis 2, then of axis 1.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Columns {
-    /// The first column of each mode of axis 2, and how many there are.
+    /// The first column of each mode of axis 2; the last entry is the number of columns.
     starts: Vec<usize>,
-    /// Columns as parts of the lines along axis 1, by the mode of axis 2.
+    /// The columns as runs of the lines along axis 1, by the mode of axis 2.
     pub across: Ragged,
-    /// Parts of the columns themselves.
+    /// The kept runs of the columns along axis 0.
     pub along: Ragged,
 }
 
 impl Columns {
+    /// The columns of the ellipsoid in a spectrum of this shape.
     pub fn new(radii: Radii, shape: [usize; 3], kinds: [Kind; 3]) -> Columns {
         let lists = |runs: &[IndexRun]| -> Vec<usize> {
             runs.iter().flat_map(|run| run.line..run.line + run.len).collect()
@@ -248,23 +247,24 @@ impl Columns {
         }
     }
 
+    /// Number of columns.
     pub fn count(&self) -> usize {
         self.along.runs.len()
     }
 
-    /// For each column, its places among the kept modes of axes 1 and 2.
-    pub fn places(&self, kept: &[IndexRun]) -> Vec<[usize; 2]> {
-        let mut places = Vec::with_capacity(self.count());
+    /// For each column its indices among the kept modes of axes 1 and 2.
+    pub fn mode_indices(&self, kept: &[IndexRun]) -> Vec<[usize; 2]> {
+        let mut indices = Vec::with_capacity(self.count());
         for (two, runs) in self.across.runs.iter().enumerate() {
             for line in runs.iter().flat_map(|run| run.line..run.line + run.len) {
-                let home = kept.iter().find(|run| (run.line..run.line + run.len).contains(&line));
-                places.push([home.map_or(0, |run| run.at + line - run.line), two]);
+                let run = kept.iter().find(|run| (run.line..run.line + run.len).contains(&line));
+                indices.push([run.map_or(0, |run| run.at + line - run.line), two]);
             }
         }
-        places
+        indices
     }
 
-    /// A box of whole lines along axis 1 as a box of columns.
+    /// The box of columns that a box of whole lines along axis 1 becomes.
     pub fn merged(&self, part: &Box3) -> Box3 {
         let [low, high] = [part.lo[2], part.hi[2]].map(|at| self.starts[at]);
         if part.is_empty() {
@@ -273,8 +273,8 @@ impl Columns {
         Box3::new([part.lo[0], low, 0], [part.hi[0], high, 1])
     }
 
-    /// The way back, to lines of `n`.
-    pub fn apart(&self, part: &Box3, n: usize) -> Box3 {
+    /// Inverse of [`merged`](Self::merged), for lines of `n` elements.
+    pub fn split(&self, part: &Box3, n: usize) -> Box3 {
         if part.is_empty() {
             return Box3::EMPTY;
         }
@@ -283,8 +283,13 @@ impl Columns {
     }
 }
 
-/// What transforming an axis forward makes of a layout: of lines modes, or columns.
-pub fn transformed(layout: &Layout, axis: usize, modes: &[IndexRun], columns: Option<&Columns>) -> Layout {
+/// The layout after a forward transform of `axis`: lines become modes, or columns.
+pub(crate) fn transformed(
+    layout: &Layout,
+    axis: usize,
+    modes: &[IndexRun],
+    columns: Option<&Columns>,
+) -> Layout {
     match columns.filter(|_| axis == 1) {
         Some(columns) => layout.map(|part| columns.merged(part)),
         None => layout.with_axis(axis, total_len(modes)),
@@ -296,7 +301,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_lowest_modes_lie_as_numpy_has_them() {
+    fn lowest_modes_are_in_the_order_of_numpy() {
         let modes = |keep: Keep, kind, n| -> Vec<usize> {
             keep.runs(kind, n).iter().flat_map(|run| run.line..run.line + run.len).collect()
         };
@@ -312,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_the_disc_and_hold_the_sphere() {
+    fn columns_cover_the_disc_and_runs_the_sphere() {
         for (shape, last) in
             [([12, 9, 8], Kind::Complex), ([12, 9, 8], Kind::Real), ([4, 30, 5], Kind::Complex)]
         {
@@ -331,7 +336,7 @@ mod tests {
                 let held: usize = columns.along.runs.iter().map(|runs| total_len(runs)).sum();
                 assert_eq!(held, points.filter(|m| inside(*m)).count(), "{shape:?} {radius}");
                 let whole = Box3::new([0; 3], [5, shape[1], columns.starts.len() - 1]);
-                assert_eq!(columns.apart(&columns.merged(&whole), shape[1]), whole);
+                assert_eq!(columns.split(&columns.merged(&whole), shape[1]), whole);
             }
         }
     }

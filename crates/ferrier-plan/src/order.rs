@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::schedule::{Before, End, Schedule};
+use crate::schedule::{End, Schedule};
 use crate::tiles::Tiles;
 
 /// A part of a pass: a batch_chunk of arrays, and of that a tile of the reshape it
@@ -94,7 +94,7 @@ impl List<'_> {
 
     /// A pass over batch_chunks of which everything is there.
     fn all_of(&mut self, pass: usize, batch_chunks: Range<usize>) {
-        if self.schedule.passes[pass].before == Before::Barrier {
+        if self.schedule.passes[pass].barrier {
             self.actions.push(Action::Barrier);
         }
         match self.target(pass) {

@@ -1,118 +1,129 @@
-//! The list of steps: plain data that can be printed, compared and stored.
+//! Recipes: the steps of a transform as plain data that can be printed, compared and stored.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::kind::names;
+use crate::choice::{Compress, MemoryUse, Overlap, RAW};
+use crate::kind::{Kind, names};
+use crate::layout::{Box3, Layout};
 use crate::messages::Mechanism;
-use crate::modes::{Columns, IndexRun, Radii, modes, total_len, transformed};
-use crate::{Box3, Compress, Keep, Kind, Layout, Precision};
+use crate::modes::{Columns, IndexRun, Keep, Radii, modes, total_len, transformed};
+use ferrier_kernel::Precision;
 
 /// One step of a transform.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Step {
-    /// Every line along `axis` is transformed; each rank has whole lines.
+    /// Transforms every line along `axis`; each rank has whole lines.
     Transform {
-        /// Which axis.
+        /// The transformed axis.
         axis: usize,
-        /// What kind of transform.
+        /// The kind of transform.
         kind: Kind,
     },
-    /// Values move to the ranks (or, where the boxes are the same, only to
-    /// the places in memory) that the next step wants them in.
+    /// Moves values to the ranks that the next step needs them on; if the boxes are the same, only to another
+    /// memory order.
     Reshape {
-        /// Where they are.
+        /// The layout before.
         from: Layout,
-        /// Where they go.
+        /// The layout after.
         to: Layout,
     },
 }
 
-/// What a [`Problem`](crate::Problem) and a [`Choice`](crate::Choice) become:
-/// the steps of `forward`. `backward` is the same list reversed.
+/// The steps of `forward`, derived from a [`Problem`](crate::Problem) and a [`Choice`](crate::Choice).
+/// `backward` is the same list reversed.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Recipe {
-    /// Lengths of the transforms.
+    /// Lengths of the transforms, in elements.
     pub shape: [usize; 3],
-    /// Kind of each axis.
+    /// The kind of each axis.
     pub kinds: [Kind; 3],
-    /// Are values real before `forward`?
+    /// Whether the input of `forward` is real.
     pub real: bool,
-    /// Modes that are kept of each axis.
+    /// The kept modes of each axis.
     pub keep: [Keep; 3],
-    /// Points of each axis that there are before `forward`, where not all.
+    /// The half-open range of points of each axis that the input of `forward` holds; `None`: all points.
     #[serde(rename = "filled")]
     pub support: [Option<(usize, usize)>; 3],
-    /// The radii of the ellipsoid of modes that are kept, where there is one.
+    /// The radii of the ellipsoid of kept modes.
     pub sphere: Option<Radii>,
-    /// Are cosines and sines orthogonal forward, backward?
+    /// Whether cosine and sine transforms are orthogonal, in `forward` and in `backward`.
     pub ortho: [bool; 2],
-    /// Precision of the numbers.
+    /// Precision of the scalars.
     pub precision: Precision,
-    /// Arrays transformed together.
+    /// Number of arrays that are transformed together.
     pub batch: usize,
     /// Factor of `forward`.
     pub scale_forward: f64,
     /// Factor of `backward`.
     pub scale_backward: f64,
-    /// Can operators be applied?
+    /// Whether operators can be applied.
     #[serde(default)]
     pub operators: bool,
-    /// The points of a long 1-D transform, whose two factors are axes 1 and 2.
+    /// The number of points of a long 1-D transform, whose two factors are axes 1 and 2.
     #[serde(default)]
     pub long: Option<usize>,
-    /// Where the input lies.
+    /// Layout of the input of `forward`.
     pub input: Layout,
-    /// Where the output lies.
+    /// Layout of the output of `forward`.
     pub output: Layout,
-    /// What is done, in order.
+    /// The steps of `forward`, in order.
     pub steps: Vec<Step>,
-    /// How values move between ranks.
+    /// Name of the exchange.
     pub exchange: String,
-    /// How values are encoded on their way; `raw`: not at all.
+    /// Name of the codec; `raw`: messages are not encoded.
     pub codec: String,
-    /// What is encoded.
+    /// Which messages are encoded.
     pub compress: Compress,
-    /// What transforms lines.
+    /// Name of the kernel.
     pub kernel: String,
-    /// May two axes share a pass?
+    /// Whether two axes may share a pass; `None`: decided by the size of the planes.
     pub fuse: Option<bool>,
-    /// How reshapes fly.
-    pub overlap: crate::Overlap,
-    /// Speed against space.
-    pub memory: crate::MemoryUse,
+    /// Tiles of the reshapes.
+    pub overlap: Overlap,
+    /// Trade-off between memory and speed.
+    pub memory: MemoryUse,
 }
 
-/// What one step of a recipe moves in one `forward`.
+/// Messages of one step of a recipe in one `forward`, before any codec.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepTraffic {
-    /// The step in words, as in [`StepTime`](crate::StepTime).
+    /// Description of the step, as in `ferrier::StepTime`.
     pub name: String,
-    /// Does nothing leave its rank?
+    /// Whether no data leaves its rank.
     pub local: bool,
-    /// The most that any rank sends, in bytes.
+    /// The largest number of bytes that a rank sends.
     pub bytes_max: u64,
-    /// What all ranks send together.
+    /// The number of bytes that all ranks send.
     pub bytes_total: u64,
-    /// The most messages that any rank sends.
+    /// The largest number of messages that a rank sends.
     pub messages_max: u64,
-    /// The messages of all ranks.
+    /// The number of messages of all ranks.
     pub messages_total: u64,
 }
 
-/// An array between two steps.
+/// An array between two steps: its layout and whether its elements are real.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Distribution {
+    /// The box of each rank.
     pub layout: Layout,
+    /// Whether an element is one scalar (real) or two (complex).
     pub real: bool,
 }
 
+impl StepTraffic {
+    /// A step without messages.
+    fn local(name: String) -> StepTraffic {
+        StepTraffic { name, local: true, bytes_max: 0, bytes_total: 0, messages_max: 0, messages_total: 0 }
+    }
+}
+
 impl Recipe {
-    /// The array before the first step, after each step.
+    /// The distribution before the first step and after each step.
     pub fn distributions(&self) -> Vec<Distribution> {
         let mut now = Distribution { layout: self.input.clone(), real: self.real };
         let mut distributions = vec![now.clone()];
@@ -130,12 +141,12 @@ impl Recipe {
         distributions
     }
 
-    /// Is the input of `forward` real?
+    /// Whether the input of `forward` is real.
     pub fn is_real(&self) -> bool {
         self.real
     }
 
-    /// Is the output of `forward` real?
+    /// Whether the output of `forward` is real.
     pub fn has_real_output(&self) -> bool {
         self.real && !self.kinds.contains(&Kind::Real)
     }
@@ -153,13 +164,13 @@ impl Recipe {
         modes(self.keep[axis], self.sphere, axis, self.kinds[axis], self.shape[axis])
     }
 
-    /// The columns of the sphere, where there is one.
+    /// The columns of the sphere, if there is one.
     pub fn columns(&self) -> Option<Columns> {
         self.sphere.map(|radii| Columns::new(radii, self.shape, self.kinds))
     }
 
-    /// The axis along which real rows, padded in place, take the place of
-    /// their spectra: the halved one, where all of it is there on both sides.
+    /// The axis along which in-place transforms pad real rows to the size of their spectra: the halved axis, if
+    /// all its points and modes are kept.
     pub fn padded_axis(&self) -> Option<usize> {
         let axis = self.kinds.iter().position(|&kind| kind == Kind::Real)?;
         let whole = total_len(&self.space(axis)) == self.shape[axis]
@@ -167,18 +178,17 @@ impl Recipe {
         (whole && self.sphere.is_none()).then_some(axis)
     }
 
-    /// What is transformed, in words.
+    /// The kind of transform as text: `c2c`, `r2c`, or the kinds of the axes.
     pub fn kind_text(&self) -> String {
-        let waves = self.kinds.iter().any(|kind| kind.r2r().is_some());
+        let has_r2r = self.kinds.iter().any(|kind| kind.r2r().is_some());
         match () {
-            () if waves => names(self.kinds),
+            () if has_r2r => names(self.kinds),
             () if self.real => "r2c".into(),
             () => "c2c".into(),
         }
     }
 
-    /// What is kept of the modes, and what there is of the points, in words;
-    /// nothing where that is all.
+    /// Description of kept modes and of the support, each preceded by a comma; empty if all are kept.
     pub fn modes_text(&self) -> String {
         let by = |shape: [usize; 3]| shape.map(|n| n.to_string()).join("x");
         let mut text = String::new();
@@ -200,22 +210,22 @@ impl Recipe {
         self.input.ranks()
     }
 
-    /// How values move between ranks.
+    /// Name of the exchange.
     pub fn exchange(&self) -> &str {
         &self.exchange
     }
 
-    /// How values are encoded on their way.
+    /// Name of the codec.
     pub fn codec(&self) -> &str {
         &self.codec
     }
 
-    /// What transforms lines.
+    /// Name of the kernel.
     pub fn kernel(&self) -> &str {
         &self.kernel
     }
 
-    /// The reshapes in which something leaves its rank.
+    /// Number of reshapes in which data leaves its rank.
     pub fn reshapes(&self) -> usize {
         self.traffic()
             .iter()
@@ -224,7 +234,7 @@ impl Recipe {
             .count()
     }
 
-    /// What each step moves in one `forward`.
+    /// The messages of each step in one `forward`.
     pub fn traffic(&self) -> Vec<StepTraffic> {
         let distributions = self.distributions();
         self.steps
@@ -233,14 +243,7 @@ impl Recipe {
             .map(|(step, before)| {
                 let name = step_name(step, before.real);
                 match step {
-                    Step::Transform { .. } => StepTraffic {
-                        name,
-                        local: true,
-                        bytes_max: 0,
-                        bytes_total: 0,
-                        messages_max: 0,
-                        messages_total: 0,
-                    },
+                    Step::Transform { .. } => StepTraffic::local(name),
                     Step::Reshape { from, to } => self.reshape_traffic(name, from, to, before.real),
                 }
             })
@@ -249,14 +252,7 @@ impl Recipe {
 
     fn reshape_traffic(&self, name: String, from: &Layout, to: &Layout, real: bool) -> StepTraffic {
         let element = self.precision.bytes() * if real { 1 } else { 2 } * self.batch;
-        let mut traffic = StepTraffic {
-            name,
-            local: true,
-            bytes_max: 0,
-            bytes_total: 0,
-            messages_max: 0,
-            messages_total: 0,
-        };
+        let mut traffic = StepTraffic::local(name);
         for (rank, own) in from.boxes().iter().enumerate() {
             let (mut bytes, mut messages) = (0, 0);
             for (_, theirs) in to.boxes().iter().enumerate().filter(|(peer, _)| *peer != rank) {
@@ -273,45 +269,45 @@ impl Recipe {
         traffic
     }
 
-    /// For each step the most messages that go from one node to another, where
-    /// `nodes` are the nodes of the ranks ([`Comm::nodes`](crate::Comm::nodes)):
-    /// what a slow network between nodes has to carry one by one.
+    /// For each step the largest number of messages from one node to another. `nodes` is the node of each rank
+    /// (`ferrier::Comm::nodes`).
     pub fn messages_between_nodes(&self, mechanism: Mechanism, nodes: &[usize]) -> Vec<u64> {
         let of = |step: &Step| match step {
-            Step::Reshape { from, to } => mechanism.messages_between_nodes(&pairs(from, to, 1), nodes),
+            Step::Reshape { from, to } => mechanism.messages_between_nodes(&pair_bytes(from, to, 1), nodes),
             Step::Transform { .. } => 0,
         };
         self.steps.iter().map(of).collect()
     }
 
-    /// What all ranks take from other ranks in one `forward`, in bytes, before
-    /// any codec; [`Plan::wire_bytes`](crate::Plan::wire_bytes) is after it.
+    /// Bytes that all ranks receive from other ranks in one `forward`, before any codec; `ferrier::Plan::wire_bytes`
+    /// is after it.
     pub fn wire_bytes(&self) -> u64 {
         self.traffic().iter().map(|t| t.bytes_total).sum()
     }
 
-    /// A fingerprint: equal on two ranks only if their recipes are equal.
+    /// A hash by which ranks compare their recipes.
     pub fn digest(&self) -> u64 {
-        // FNV-1a: stable over builds and machines, unlike std's hashers.
+        // FNV-1a: the same for all builds and machines, unlike the hashers of std.
         let text = format!("{self:?}");
         text.bytes()
             .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
     }
 }
 
-/// Bytes from each rank to each other one in a reshape, by sender.
-pub fn pairs(from: &Layout, to: &Layout, element: usize) -> Vec<Vec<usize>> {
+/// Bytes from each rank (row) to each other rank (column) in a reshape of elements of `element` bytes.
+pub(crate) fn pair_bytes(from: &Layout, to: &Layout, element: usize) -> Vec<Vec<usize>> {
     let bytes = |(source, own): (usize, &Box3)| -> Vec<usize> {
-        let part = |(target, theirs): (usize, &Box3)| match source == target {
+        let entry = |(target, theirs): (usize, &Box3)| match source == target {
             true => 0,
             false => own.intersect(theirs).volume() * element,
         };
-        to.boxes().iter().enumerate().map(part).collect()
+        to.boxes().iter().enumerate().map(entry).collect()
     };
     from.boxes().iter().enumerate().map(bytes).collect()
 }
 
-pub fn step_name(step: &Step, real: bool) -> String {
+/// Description of a step; `real`: the array before it is real.
+pub(crate) fn step_name(step: &Step, real: bool) -> String {
     match step {
         Step::Transform { axis, kind: Kind::Real } if real => format!("r2c axis {axis}"),
         Step::Transform { axis, kind: Kind::Real } => format!("c2r axis {axis}"),
@@ -338,7 +334,7 @@ impl fmt::Display for Recipe {
         )?;
         write!(f, "exchange {}, kernel {}", self.exchange, self.kernel)?;
         match &*self.codec {
-            crate::choice::RAW => writeln!(f)?,
+            RAW => writeln!(f)?,
             codec => writeln!(f, ", codec {codec} {}", self.compress.name())?,
         }
         writeln!(f, "in   {} {}", self.input.grid_text(), self.input.order())?;

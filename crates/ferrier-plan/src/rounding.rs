@@ -1,14 +1,13 @@
-//! What rounding and lost bits do to a result: bounds from the steps of a recipe.
+//! Error bounds of rounding and of lossy codecs, derived from the steps of a recipe.
 
 use std::f64::consts::SQRT_2;
 
-use crate::Kind;
+use crate::kind::Kind;
 use crate::recipe::{Recipe, Step};
 
 impl Recipe {
-    /// By how much relative losses of all reshapes add up in the result, in the
-    /// worse of both directions. Where modes are dropped the result may be smaller
-    /// still; nobody knows by how much.
+    /// Factor from the relative loss of each reshape to the relative error of the result, in the worse of both
+    /// directions. Dropped modes may make the result smaller, which this factor does not include.
     pub fn loss_weight(&self) -> f64 {
         let of = |backward: bool| {
             let mut steps: Vec<&Step> = self.steps.iter().collect();
@@ -16,12 +15,12 @@ impl Recipe {
                 steps.reverse();
             }
             // From the last step to the first.
-            let (mut spread, mut sum) = (1.0, 0.0);
+            let (mut growth, mut sum) = (1.0, 0.0);
             for step in steps {
                 match step {
-                    Step::Transform { kind, .. } => spread *= self.spread(*kind, backward),
+                    Step::Transform { kind, .. } => growth *= self.growth(*kind, backward),
                     Step::Reshape { from, to } if from.boxes() == to.boxes() => {}
-                    Step::Reshape { .. } => sum += spread,
+                    Step::Reshape { .. } => sum += growth,
                 }
             }
             sum
@@ -29,11 +28,10 @@ impl Recipe {
         f64::max(of(false), of(true)).max(1.0)
     }
 
-    /// By how much more a transform of this kind may let an error grow than
-    /// its result. Complex ones let all norms grow alike. The spectrum of real
-    /// data has between half and all of the squares; cosines and sines that are
-    /// not orthogonal count some of their points or modes twice.
-    fn spread(&self, kind: Kind, backward: bool) -> f64 {
+    /// Upper bound of the growth of an error relative to the growth of the result. A complex transform scales all
+    /// norms alike. The halved spectrum of real data has between half and all of the sum of squares. Cosine and
+    /// sine transforms that are not orthogonal count some points or modes twice.
+    fn growth(&self, kind: Kind, backward: bool) -> f64 {
         match kind {
             Kind::Identity | Kind::Complex => 1.0,
             Kind::Real => SQRT_2,
@@ -42,53 +40,53 @@ impl Recipe {
         }
     }
 
-    /// Lengths of the Fourier transforms behind all axes.
+    /// Sizes of all axes; see [`Kind::size`].
     fn sizes(&self) -> impl Iterator<Item = usize> {
         self.kinds.iter().zip(self.shape).map(|(kind, n)| kind.size(n))
     }
 
-    /// log2 of the number of points that are transformed together.
+    /// log2 of the product of all sizes.
     fn log2_points(&self) -> f64 {
         self.sizes().map(|n| (n as f64).log2()).sum()
     }
 
-    /// Below this no tolerance makes sense: what rounding may reach.
+    /// The smallest tolerance that can be promised: rounding may reach it.
     pub fn rounding_limit(&self) -> f64 {
         10.0 * self.precision.epsilon() * self.log2_points()
     }
 
-    /// What of a tolerance is left to rounding: all that it may do, so that the certificate's bound stays
-    /// within the tolerance, unless that would leave next to nothing to the codecs.
+    /// The share of a tolerance that is reserved for rounding: its upper bound, so that the bound of the
+    /// certificate stays within the tolerance, unless that would leave almost nothing for the codec.
     pub fn rounding_promised(&self, tolerance: f64) -> f64 {
         let worst = self.rounding_worst();
         if worst <= 0.75 * tolerance { worst } else { worst.min(self.rounding_limit()) }
     }
 
-    /// An upper bound of what rounding adds to the relative error of a
-    /// transform, by the stages of its axes.
+    /// Upper bound of the relative rounding error of a transform, derived from the butterfly stages of its axes.
     pub fn rounding_worst(&self) -> f64 {
-        let sum: f64 = self.sizes().flat_map(stages).map(|p| (2.0 * p as f64).powf(1.5)).sum();
-        let spread = |backward: bool| self.kinds.iter().map(|kind| self.spread(*kind, backward)).product();
-        // One more for the scale.
-        (1.06 * sum + 1.0) * f64::max(spread(false), spread(true)) * self.precision.epsilon()
+        let sum: f64 = self.sizes().flat_map(butterfly_stages).map(|p| (2.0 * p as f64).powf(1.5)).sum();
+        let growth = |backward: bool| self.kinds.iter().map(|kind| self.growth(*kind, backward)).product();
+        // One rounding more for the scale factor.
+        (1.06 * sum + 1.0) * f64::max(growth(false), growth(true)) * self.precision.epsilon()
     }
 
-    /// What rounding usually adds: errors of the stages are independent.
+    /// Typical relative rounding error: errors of the stages are independent.
     pub fn rounding_typical(&self) -> f64 {
         0.6 * self.precision.epsilon() * self.log2_points().max(1.0).sqrt()
     }
 }
 
-/// The smallest prime that kernels have no butterfly of.
-const CONVOLVED: usize = 17;
+/// The smallest prime that kernels transform by convolution instead of a butterfly.
+const FIRST_CONVOLVED: usize = 17;
 
-/// The stages of a transform of `n` points: its prime factors, but those that go by convolution together.
-fn stages(n: usize) -> impl Iterator<Item = usize> {
-    let rest: usize = factors(n).filter(|p| *p >= CONVOLVED).product();
-    factors(n).filter(|p| *p < CONVOLVED).chain((rest > 1).then_some(rest))
+/// The radices of the stages of a transform of `n` points: its prime factors, those that need a convolution
+/// multiplied together.
+fn butterfly_stages(n: usize) -> impl Iterator<Item = usize> {
+    let rest: usize = factors(n).filter(|p| *p >= FIRST_CONVOLVED).product();
+    factors(n).filter(|p| *p < FIRST_CONVOLVED).chain((rest > 1).then_some(rest))
 }
 
-/// The prime factors of `n`, each as often as it divides it.
+/// The prime factors of `n` with multiplicity.
 fn factors(mut n: usize) -> impl Iterator<Item = usize> {
     let mut p = 2;
     std::iter::from_fn(move || {
@@ -111,14 +109,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn prime_factors() {
+    fn prime_factors_and_stages() {
         for (n, expected) in
             [(1, vec![]), (2, vec![2]), (12, vec![2, 2, 3]), (49, vec![7, 7]), (97, vec![97]), (0, vec![])]
         {
             assert_eq!(factors(n).collect::<Vec<_>>(), expected, "{n}");
         }
         for (n, expected) in [(1, vec![]), (1001, vec![7, 11, 13]), (2 * 17 * 19, vec![2, 323])] {
-            assert_eq!(stages(n).collect::<Vec<_>>(), expected, "{n}");
+            assert_eq!(butterfly_stages(n).collect::<Vec<_>>(), expected, "{n}");
         }
     }
 }

@@ -10,8 +10,8 @@
 
 use std::ops::Range;
 
-use crate::Box3;
 use crate::choice::Tiling;
+use crate::layout::Box3;
 use crate::schedule::{ArraySlot, End, Pass, Reshape, Schedule};
 
 /// Whose box the tiles of a pair of ranks are counted in.
@@ -308,7 +308,7 @@ impl<'a> Chain<'a> {
 }
 
 fn transforms(pass: &Pass, axis: usize) -> bool {
-    pass.transforms.iter().any(|transform| transform.moves(axis))
+    pass.transforms.iter().any(|transform| transform.changes(axis))
 }
 
 /// May the pass after a reshape go by its tiles?

@@ -16,7 +16,7 @@ pub struct Box3 {
 }
 
 impl Box3 {
-    /// The box that holds nothing.
+    /// The empty box.
     pub const EMPTY: Box3 = Box3 { lo: [0; 3], hi: [0; 3] };
 
     /// The box from `lo` to `hi`. With `hi[a] <= lo[a]` on any axis it is empty.
@@ -24,7 +24,7 @@ impl Box3 {
         Box3 { lo, hi }
     }
 
-    /// All of an array of this shape.
+    /// The box of a whole array of this shape.
     pub const fn whole(shape: [usize; 3]) -> Self {
         Box3 { lo: [0; 3], hi: shape }
     }
@@ -37,17 +37,17 @@ impl Box3 {
         std::array::from_fn(|a| self.hi[a] - self.lo[a])
     }
 
-    /// Number of indices inside; `usize::MAX` where there are more.
+    /// Number of indices in the box; saturates at `usize::MAX`.
     pub fn volume(&self) -> usize {
         self.shape().into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// Is there nothing inside?
+    /// Whether the box has no index.
     pub fn is_empty(&self) -> bool {
         (0..3).any(|a| self.hi[a] <= self.lo[a])
     }
 
-    /// What both boxes hold.
+    /// The intersection of both boxes.
     pub fn intersect(&self, other: &Box3) -> Box3 {
         let both = Box3 {
             lo: std::array::from_fn(|a| self.lo[a].max(other.lo[a])),
@@ -56,17 +56,18 @@ impl Box3 {
         if both.is_empty() { Box3::EMPTY } else { both }
     }
 
-    /// Does the box hold this index?
+    /// Whether the box contains `index`.
     pub fn contains(&self, index: [usize; 3]) -> bool {
         (0..3).all(|a| self.lo[a] <= index[a] && index[a] < self.hi[a])
     }
 
-    /// Does the box span all of an axis of length `n`, or hold nothing at all?
+    /// Whether the box spans all of an axis of length `n`, or is empty.
     pub fn spans(&self, axis: usize, n: usize) -> bool {
         self.is_empty() || (self.lo[axis] == 0 && self.hi[axis] == n)
     }
 
     /// The same box with an axis spanning `0..n`; an empty box stays empty.
+    #[must_use]
     pub fn with_axis(mut self, axis: usize, n: usize) -> Box3 {
         if self.is_empty() {
             return Box3::EMPTY;
@@ -75,7 +76,7 @@ impl Box3 {
         self
     }
 
-    /// What is left of `self` without `other`: up to six boxes.
+    /// Appends the difference of `self` and `other`: up to six boxes.
     pub(super) fn without(&self, other: &Box3, left: &mut Vec<Box3>) {
         let mut rest = *self;
         let hole = self.intersect(other);
@@ -118,7 +119,7 @@ impl Order {
     pub const C: Order = Order([0, 1, 2]);
     /// The first axis is the fastest: Fortran.
     pub const F: Order = Order([2, 1, 0]);
-    /// All six.
+    /// All six orders.
     pub const ALL: [Order; 6] = [
         Order([0, 1, 2]),
         Order([0, 2, 1]),
@@ -145,7 +146,7 @@ impl Order {
         self.0.map(usize::from)
     }
 
-    /// The axis whose neighbours are neighbours in memory.
+    /// The axis whose neighbouring elements are neighbours in memory.
     pub fn fastest(self) -> usize {
         self.0[2] as usize
     }

@@ -1,15 +1,14 @@
 //! Grids of ranks.
 
-use super::Box3;
+use super::box3::Box3;
 
-/// Where part `i` of `n` indices cut into `parts` begins; parts differ by at most one.
+/// First index of part `i` of `n` indices cut into `parts`; part lengths differ by at most one.
 fn cut(n: usize, i: usize, parts: usize) -> usize {
     (n as u128 * i as u128 / parts as u128) as usize
 }
 
-/// The boxes of a grid of ranks, the last axis of the grid counting fastest;
-/// `ranks` of them, those past the grid's size empty.
-pub fn grid_boxes(shape: [usize; 3], grid: [usize; 3], ranks: usize) -> Vec<Box3> {
+/// The boxes of a grid of ranks, in row-major order of the grid: `ranks` boxes, those beyond the grid empty.
+pub(crate) fn grid_boxes(shape: [usize; 3], grid: [usize; 3], ranks: usize) -> Vec<Box3> {
     let in_grid = grid.iter().product::<usize>();
     (0..ranks)
         .map(|rank| {
@@ -27,11 +26,11 @@ pub fn grid_boxes(shape: [usize; 3], grid: [usize; 3], ranks: usize) -> Vec<Box3
 }
 
 /// All `(p, q)` with `p * q == n`, `p` ascending.
-pub fn factor_pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
+pub(crate) fn factor_pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
     (1..=n).filter(move |p| n.is_multiple_of(*p)).map(move |p| (p, n / p))
 }
 
-/// All grids of `ranks` ranks whose `whole` axes are not split.
+/// All grids of `ranks` ranks that do not split `whole` axes.
 fn grids(ranks: usize, whole: [bool; 3]) -> Vec<[usize; 3]> {
     let mut found = Vec::new();
     for (p, rest) in factor_pairs(ranks) {
@@ -45,15 +44,14 @@ fn grids(ranks: usize, whole: [bool; 3]) -> Vec<[usize; 3]> {
     found
 }
 
-/// Among the grids whose busiest rank has at most a tenth more than it must,
-/// the one whose boxes have the smallest surface (fewer messages and bytes in
-/// any reshape), the slowest axes split first.
+/// Among the grids whose largest box exceeds the smallest possible one by at most 10 %, the grid whose boxes have
+/// the smallest surface (fewer messages and bytes in any reshape), with the slowest axes split first.
 pub(super) fn best_grid(shape: [usize; 3], ranks: usize, whole: [bool; 3]) -> [usize; 3] {
-    let side =
+    let lengths =
         |grid: &[usize; 3]| -> [u128; 3] { std::array::from_fn(|a| shape[a].div_ceil(grid[a]) as u128) };
-    let volume = |grid: &[usize; 3]| side(grid).iter().product::<u128>();
+    let volume = |grid: &[usize; 3]| lengths(grid).iter().product::<u128>();
     let surface = |grid: &[usize; 3]| {
-        let [x, y, z] = side(grid);
+        let [x, y, z] = lengths(grid);
         (x * y + y * z + x * z, grid[2], grid[1])
     };
     let grids = grids(ranks, whole);
@@ -75,7 +73,7 @@ mod tests {
                 assert!(sizes.iter().max().unwrap() - sizes.iter().min().unwrap() <= 1);
             }
         }
-        // No overflow on the way.
+        // Intermediate values do not overflow.
         assert_eq!(cut(usize::MAX, 3, 3), usize::MAX);
     }
 
@@ -83,7 +81,7 @@ mod tests {
     fn grids_prefer_balance_over_squareness() {
         assert_eq!(best_grid([64, 64, 64], 4, [false, false, true]), [2, 2, 1]);
         assert_eq!(best_grid([64, 64, 64], 8, [false; 3]), [2, 2, 2]);
-        // 5 rows over a 2-wide split would leave a rank with 3/5: split the long axis.
+        // A split of 5 rows in two gives a rank 3/5 of the data: the long axis is split instead.
         assert_eq!(best_grid([5, 64, 64], 4, [false, false, true]), [1, 4, 1]);
         assert_eq!(best_grid([12, 12, 12], 13, [false, false, true]).iter().product::<usize>(), 13);
     }

@@ -1,13 +1,13 @@
-//! Layouts as users ask for them, before the number of ranks is known.
+//! Specification of a layout, before the number of ranks is known.
 
 use serde::{Deserialize, Serialize};
 
+use super::box3::{Box3, Order};
 use super::grid::{best_grid, grid_boxes};
-use super::{Box3, Layout, Order, check_size};
+use super::partition::{Layout, check_size};
 use crate::error::{Error, Invalid, Result};
 
-/// How an array is to be spread over ranks; becomes a [`Layout`] once the
-/// shape and the number of ranks are known.
+/// How an array is distributed over ranks; becomes a [`Layout`] once the shape and the number of ranks are known.
 ///
 /// ```
 /// use ferrier::{Box3, LayoutSpec};
@@ -16,20 +16,34 @@ use crate::error::{Error, Invalid, Result};
 /// # Ok::<(), ferrier::Error>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub struct LayoutSpec {
+    /// Which axes are split.
     pub split: Split,
+    /// The number of parts of each axis; `None`: chosen from the shape and the number of ranks.
     pub grid: Option<[usize; 3]>,
+    /// The memory order of the axes.
     pub order: Order,
 }
 
+/// Which axes of an array are split over ranks.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[non_exhaustive]
 pub enum Split {
+    /// Any axis may be split.
     Bricks,
+    /// Only this axis is split.
     Slabs(usize),
+    /// This axis is not split, the other two are.
     Pencils(usize),
+    /// A list of boxes, one per rank.
     Boxes(Vec<Box3>),
-    Mine(Box3),
-    Best,
+    /// The box of the calling rank; a plan gathers those of the other ranks.
+    #[serde(rename = "Mine")]
+    Local(Box3),
+    /// The planner chooses (outputs only).
+    #[serde(rename = "Best")]
+    Unconstrained,
 }
 
 impl LayoutSpec {
@@ -37,7 +51,7 @@ impl LayoutSpec {
         LayoutSpec { split, grid: None, order: Order::C }
     }
 
-    /// Every axis may be split.
+    /// Any axis may be split.
     pub fn bricks() -> Self {
         Self::new(Split::Bricks)
     }
@@ -47,34 +61,36 @@ impl LayoutSpec {
         Self::new(Split::Slabs(axis))
     }
 
-    /// `axis` is whole, the other two are split.
+    /// `axis` is not split, the other two are.
     pub fn pencils(axis: usize) -> Self {
         Self::new(Split::Pencils(axis))
     }
 
-    /// These boxes, one per rank. Checked when the layout is made.
+    /// A list of boxes, one per rank; checked by [`layout`](Self::layout).
     pub fn boxes(boxes: Vec<Box3>) -> Self {
         Self::new(Split::Boxes(boxes))
     }
 
-    /// The calling rank's own box; the others' are gathered when the plan is made.
+    /// The box of the calling rank; the boxes of the other ranks are gathered when the plan is made.
     pub fn local(own: Box3) -> Self {
-        Self::new(Split::Mine(own))
+        Self::new(Split::Local(own))
     }
 
-    /// Wherever the transform ends with the fewest reshapes (outputs only).
+    /// The layout in which the transform ends at the least cost (outputs only).
     pub fn unconstrained() -> Self {
-        Self::new(Split::Best)
+        Self::new(Split::Unconstrained)
     }
 
-    /// The number of parts each axis is cut into, instead of a grid chosen
-    /// from shape and ranks. Only for bricks, slabs and pencils.
+    /// Sets the number of parts of each axis, instead of a grid chosen from the shape and the number of ranks.
+    /// Only for bricks, slabs and pencils.
+    #[must_use]
     pub fn grid(mut self, grid: [usize; 3]) -> Self {
         self.grid = Some(grid);
         self
     }
 
-    /// The memory order of the axes (default: C).
+    /// Sets the memory order of the axes (default: C).
+    #[must_use]
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
@@ -83,9 +99,9 @@ impl LayoutSpec {
     /// The layout for this shape and number of ranks.
     ///
     /// # Errors
-    /// [`Error::Layout`] for an axis above 2, a grid that is not the number
-    /// of ranks or splits an axis that must be whole, boxes that do not tile
-    /// the shape; and for `mine` and `best`, which need a plan.
+    /// [`Error::Layout`] for an axis above 2, a grid whose size is not the number of ranks or that splits an axis
+    /// that must be whole, boxes that do not tile the shape; and for [`local`](Self::local) and
+    /// [`unconstrained`](Self::unconstrained), which need a plan.
     pub fn layout(&self, shape: [usize; 3], ranks: usize) -> Result<Layout> {
         if ranks == 0 {
             return fail(
@@ -97,11 +113,11 @@ impl LayoutSpec {
             Split::Bricks => [false; 3],
             Split::Slabs(axis) => std::array::from_fn(|a| a != *axis),
             Split::Pencils(axis) => std::array::from_fn(|a| a == *axis),
-            Split::Boxes(boxes) => return self.listed(shape, ranks, boxes),
-            Split::Mine(_) => {
+            Split::Boxes(boxes) => return self.layout_of_boxes(shape, ranks, boxes),
+            Split::Local(_) => {
                 return fail(Invalid::new("local", "the boxes of the other ranks are known only to a plan"));
             }
-            Split::Best => {
+            Split::Unconstrained => {
                 return fail(Invalid::new("unconstrained", "only a plan knows where its output falls best"));
             }
         };
@@ -118,7 +134,7 @@ impl LayoutSpec {
         Ok(Layout::trusted(shape, grid_boxes(shape, grid, ranks), self.order))
     }
 
-    fn listed(&self, shape: [usize; 3], ranks: usize, boxes: &[Box3]) -> Result<Layout> {
+    fn layout_of_boxes(&self, shape: [usize; 3], ranks: usize, boxes: &[Box3]) -> Result<Layout> {
         if self.grid.is_some() {
             return fail(Invalid::new("grid", "a list of boxes takes no grid"));
         }

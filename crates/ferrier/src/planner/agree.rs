@@ -89,7 +89,7 @@ pub(crate) fn agree_on<T: Real>(
 
 fn gather_boxes(comm: &Comm, spec: &mut LayoutSpec) -> Result<()> {
     let own = match spec.split {
-        Split::Mine(own) => Some(own),
+        Split::Local(own) => Some(own),
         _ => None,
     };
     let text = own.map_or(String::new(), |b| serde_json::to_string(&b).unwrap_or_default());

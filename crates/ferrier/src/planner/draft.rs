@@ -24,8 +24,8 @@ use ferrier_plan::geometry::width;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::modes::total_len;
 use ferrier_plan::recipe::Distribution;
+use ferrier_plan::schedule::tilings;
 use ferrier_plan::schedule::{AxisTransform, Direction, Schedule, ScheduleOptions, schedule};
-use ferrier_plan::stages::tilings;
 use ferrier_plan::tiles::{self, Tiles};
 
 /// Makes plans: a problem, and what the user wants to decide himself.

@@ -61,7 +61,7 @@ impl WaveNumbers {
             return Err(Error::problem("plan", text));
         }
         let columns = recipe.columns();
-        let places = columns.as_ref().map(|columns| columns.places(&recipe.modes(1)));
+        let places = columns.as_ref().map(|columns| columns.mode_indices(&recipe.modes(1)));
         let axis = |axis: usize| {
             let all = Axis::new(recipe, axis, lengths[axis]);
             match &places {

@@ -17,8 +17,8 @@ use ferrier_plan::lowering::{MemoryPolicy, RankContext, WorkspaceLayout, padded_
 use ferrier_plan::messages::{Encoding, Volumes};
 use ferrier_plan::order::{self, Action, BufferCycle, PassPart};
 use ferrier_plan::recipe::{self, Distribution};
+use ferrier_plan::schedule::stages;
 use ferrier_plan::schedule::{AxisTransform, Direction, End, OpPosition, PointwiseOp, Reshape, Schedule};
-use ferrier_plan::stages::stages;
 use ferrier_plan::tiles::{self, Tiles};
 
 /// What a rank does, in order: an [`Action`] bound to its memory.

@@ -500,7 +500,7 @@ fn planes<T: Real>(
 fn plane_piece(site: &RankContext<'_>, between: &Box3, axes: Axes, real: bool) -> Piece {
     let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
     let order = Order::new([axes.planes, slow, fast]).expect("three different axes");
-    let mut strides = Geometry::spread(*between, order, real, site.scalar_bytes, false).strides;
+    let mut strides = Geometry::padded(*between, order, real, site.scalar_bytes, false).strides;
     // Every plane of every array uses the same memory.
     strides[axes.planes] = 0;
     Piece { region: *between, rank: site.ranks, base: Base::In, offset: 0, strides, batch: 0 }

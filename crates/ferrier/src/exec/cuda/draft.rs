@@ -16,8 +16,8 @@ use crate::planner::{agree_on, compare};
 use crate::{Choice, Comm, Error, Overlap, Planner, Problem, Real, Recipe, Result, Tiling, design};
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::recipe::Distribution;
+use ferrier_plan::schedule::tilings;
 use ferrier_plan::schedule::{AxisTransform, Direction, Schedule, ScheduleOptions, schedule};
-use ferrier_plan::stages::tilings;
 use ferrier_plan::tiles::{self, Tiles};
 
 /// Makes plans whose arrays live on a GPU; see [`Planner::device`].

@@ -1,79 +1,84 @@
-//! The steps of a recipe in the order in which one direction takes them:
-//! forward, backward, or there and back with an operator in the middle.
+//! The steps of a recipe in the order of one direction: forward, backward, or a round trip with an operator in the
+//! middle.
 
 use std::sync::Arc;
 
+use super::transform::{AxisTransform, Direction, FusedOp, OpPosition, PointwiseOp};
+use crate::choice::Tiling;
+use crate::kind::Kind;
 use crate::modes::{IndexRun, Ragged};
 use crate::recipe::{Distribution, Recipe, Step, step_name};
-use crate::schedule::{AxisTransform, Direction, FusedOp, OpPosition, PointwiseOp};
-use crate::{Kind, Tiling};
 use ferrier_kernel::{LineKind, LinesSpec};
 
-/// A step as one direction sees it.
+/// A step in one direction.
+#[derive(Clone, Debug)]
 pub struct Stage {
+    /// The step; a reshape is reversed in `backward`.
     pub step: Step,
+    /// The array before.
     pub before: Distribution,
+    /// The array after.
     pub after: Distribution,
-    /// What a transform does to its lines.
+    /// The transform of the lines; `None` for a reshape.
     pub transform: Option<AxisTransform>,
 }
 
-/// The steps of a direction; `with_operator`: with an operator at the spectrum's end.
+/// The steps of a direction; `with_operator`: with an operator applied to the spectrum.
 pub fn stages(recipe: &Recipe, direction: Direction, with_operator: bool) -> Vec<Stage> {
-    let (steps, states) =
+    let (steps, arrays) =
         (steps(recipe, with_operator || direction == Direction::RoundTrip), recipe.distributions());
-    let mut there = one_way(recipe, &steps, &states, Direction::Forward);
+    let mut forward = one_way(recipe, &steps, &arrays, Direction::Forward);
     match direction {
         Direction::Forward => {
             if let Some(transform) =
-                there.iter_mut().rev().find_map(|stage| stage.transform.as_mut()).filter(|_| with_operator)
+                forward.iter_mut().rev().find_map(|stage| stage.transform.as_mut()).filter(|_| with_operator)
             {
                 transform.fused_op =
-                    Some(called(OpPosition::After, transform.to.clone(), transform.ragged_to.clone()));
+                    Some(operator(OpPosition::After, transform.to.clone(), transform.ragged_to.clone()));
             }
-            there
+            forward
         }
         Direction::Backward => {
-            let mut back = one_way(recipe, &steps, &states, direction);
+            let mut backward = one_way(recipe, &steps, &arrays, direction);
             if let Some(transform) =
-                back.iter_mut().find_map(|stage| stage.transform.as_mut()).filter(|_| with_operator)
+                backward.iter_mut().find_map(|stage| stage.transform.as_mut()).filter(|_| with_operator)
             {
                 transform.fused_op =
-                    Some(called(OpPosition::Before, transform.from.clone(), transform.ragged_from.clone()));
+                    Some(operator(OpPosition::Before, transform.from.clone(), transform.ragged_from.clone()));
             }
-            back
+            backward
         }
         Direction::RoundTrip => {
-            let mut back = one_way(recipe, &steps, &states, Direction::Backward);
-            there.truncate(
-                there.iter().rposition(|stage| stage.transform.is_some()).map_or(0, |last| last + 1),
+            let mut backward = one_way(recipe, &steps, &arrays, Direction::Backward);
+            forward.truncate(
+                forward.iter().rposition(|stage| stage.transform.is_some()).map_or(0, |last| last + 1),
             );
-            back.drain(..back.iter().position(|stage| stage.transform.is_some()).unwrap_or(0));
-            let rest = back.split_off(usize::from(!back.is_empty()));
-            if let (Some(turn), Some(inverse)) = (there.last_mut(), back.pop()) {
-                turn.after = inverse.after;
-                if let (Some(transform), Some(inverse)) = (&mut turn.transform, inverse.transform) {
+            backward.drain(..backward.iter().position(|stage| stage.transform.is_some()).unwrap_or(0));
+            let rest = backward.split_off(usize::from(!backward.is_empty()));
+            if let (Some(last), Some(inverse)) = (forward.last_mut(), backward.pop()) {
+                last.after = inverse.after;
+                if let (Some(transform), Some(inverse)) = (&mut last.transform, inverse.transform) {
                     transform.name = format!("{} and back", transform.name);
                     let runs = std::mem::replace(&mut transform.to, inverse.to);
                     let ragged = std::mem::replace(&mut transform.ragged_to, inverse.ragged_to);
                     transform.real = inverse.real;
-                    transform.fused_op = Some(called(OpPosition::Between(inverse.spec), runs, ragged));
+                    transform.fused_op = Some(operator(OpPosition::Between(inverse.spec), runs, ragged));
                 }
             }
-            there.extend(rest);
-            there
+            forward.extend(rest);
+            forward
         }
     }
 }
 
-/// The operator of the call, on lines of which there are these parts.
-fn called(position: OpPosition, runs: Vec<IndexRun>, ragged: Option<Arc<Ragged>>) -> FusedOp {
+/// The operator of the call on these elements of the lines.
+fn operator(position: OpPosition, runs: Vec<IndexRun>, ragged: Option<Arc<Ragged>>) -> FusedOp {
     FusedOp { op: PointwiseOp::Called, position, runs, ragged }
 }
 
-/// The steps of a recipe. An operator needs a transform to go with: where there
-/// is none, an axis of one point, which is its own transform, gets one. And it
-/// needs columns, where there are some: those of a disc have one point each.
+/// The steps of a recipe. An operator is fused with a transform: if there is none, an axis of one point gets a
+/// trivial transform. With a sphere it is fused with the transform of the columns, even if they have one point each
+/// (a disc).
 fn steps(recipe: &Recipe, with_operator: bool) -> Vec<Step> {
     let mut steps = recipe.steps.clone();
     let idle = |axis: &usize| recipe.shape[*axis] == 1 && recipe.kinds[*axis] == Kind::Complex;
@@ -90,7 +95,7 @@ fn steps(recipe: &Recipe, with_operator: bool) -> Vec<Step> {
     steps
 }
 
-fn one_way(recipe: &Recipe, steps: &[Step], states: &[Distribution], direction: Direction) -> Vec<Stage> {
+fn one_way(recipe: &Recipe, steps: &[Step], arrays: &[Distribution], direction: Direction) -> Vec<Stage> {
     let forward = direction == Direction::Forward;
     let mut order: Vec<usize> = (0..steps.len()).collect();
     if !forward {
@@ -98,9 +103,9 @@ fn one_way(recipe: &Recipe, steps: &[Step], states: &[Distribution], direction: 
     }
     let is_transform = |&&i: &&usize| matches!(steps[i], Step::Transform { .. });
     let last = order.iter().rev().find(is_transform).copied();
-    let state = |i: usize| states[i.min(states.len() - 1)].clone();
+    let array = |i: usize| arrays[i.min(arrays.len() - 1)].clone();
     let stage = |i: usize| {
-        let (mut step, mut before, mut after) = (steps[i].clone(), state(i), state(i + 1));
+        let (mut step, mut before, mut after) = (steps[i].clone(), array(i), array(i + 1));
         if !forward {
             std::mem::swap(&mut before, &mut after);
             if let Step::Reshape { from, to } = &mut step {
@@ -128,7 +133,7 @@ fn transform(
     let Step::Transform { axis, kind } = step else { return None };
     let kind = line_kind(recipe, *kind, forward, !real[0]);
     let (space, modes) = (recipe.space(*axis), recipe.modes(*axis));
-    // The first half of a long transform: its lines meet the twiddles when they are spectra.
+    // The first half of a long transform: its spectra are multiplied by the twiddle factors.
     let twiddles = recipe.long.filter(|_| *axis == 1).map(|points| FusedOp {
         op: PointwiseOp::Twiddles { points, backward: !forward },
         position: if forward { OpPosition::After } else { OpPosition::Before },
@@ -150,7 +155,7 @@ fn transform(
     Some(AxisTransform { axis, spec, name, from, to, ragged_from, ragged_to, columns, real, fused_op })
 }
 
-/// What a line of an axis goes through.
+/// The 1-D transform of a line.
 fn line_kind(recipe: &Recipe, kind: Kind, forward: bool, complex: bool) -> LineKind {
     match (kind, forward, kind.r2r()) {
         (_, true, Some(kind)) => LineKind::R2r { kind, ortho: recipe.ortho[0], complex },
@@ -162,7 +167,7 @@ fn line_kind(recipe: &Recipe, kind: Kind, forward: bool, complex: bool) -> LineK
     }
 }
 
-/// What is asked for the reshapes of a direction, in the order in which it comes to them.
+/// The requested tilings of the reshapes of a direction, in its order.
 pub fn tilings(recipe: &Recipe, direction: Direction) -> Vec<Tiling> {
     let overlap = &recipe.overlap;
     match direction {
@@ -170,15 +175,15 @@ pub fn tilings(recipe: &Recipe, direction: Direction) -> Vec<Tiling> {
         Direction::Backward => overlap.backward.clone(),
         Direction::RoundTrip if overlap.forward.is_empty() && overlap.backward.is_empty() => Vec::new(),
         Direction::RoundTrip => {
-            let flies =
+            let sends =
                 |step: &Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
             let steps = steps(recipe, true);
             let last = steps.iter().rposition(|step| matches!(step, Step::Transform { .. }));
-            let count = |steps: &[Step]| steps.iter().filter(|step| flies(step)).count();
-            let (all, there) = (count(&steps), count(&steps[..last.unwrap_or(0)]));
-            let wish = |list: &[Tiling], i: usize| list.get(i).or(list.last()).copied().unwrap_or_default();
-            let forward = (0..there).map(|i| wish(&overlap.forward, i));
-            forward.chain((all - there..all).map(|i| wish(&overlap.backward, i))).collect()
+            let count = |steps: &[Step]| steps.iter().filter(|step| sends(step)).count();
+            let (all, before_last) = (count(&steps), count(&steps[..last.unwrap_or(0)]));
+            let tiling = |list: &[Tiling], i: usize| list.get(i).or(list.last()).copied().unwrap_or_default();
+            let forward = (0..before_last).map(|i| tiling(&overlap.forward, i));
+            forward.chain((all - before_last..all).map(|i| tiling(&overlap.backward, i))).collect()
         }
     }
 }

@@ -1,0 +1,9 @@
+//! Schedules: the passes over memory of one direction. Pure, and the same on every rank.
+
+mod passes;
+mod stages;
+mod transform;
+
+pub use passes::{ArraySlot, End, Pass, Reshape, Schedule, ScheduleOptions, schedule};
+pub use stages::{Stage, stages, tilings};
+pub use transform::{AxisTransform, Direction, FusedOp, OpPosition, PointwiseOp};
