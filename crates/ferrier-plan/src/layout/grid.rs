@@ -26,7 +26,7 @@ pub(crate) fn grid_boxes(shape: [usize; 3], grid: [usize; 3], ranks: usize) -> V
 }
 
 /// All `(p, q)` with `p * q == n`, `p` ascending.
-pub(crate) fn factor_pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
+pub fn factor_pairs(n: usize) -> impl Iterator<Item = (usize, usize)> {
     (1..=n).filter(move |p| n.is_multiple_of(*p)).map(move |p| (p, n / p))
 }
 

@@ -6,6 +6,7 @@ mod partition;
 mod spec;
 
 pub use box3::{Box3, Order};
-pub(crate) use grid::{factor_pairs, grid_boxes};
+pub use grid::factor_pairs;
+pub(crate) use grid::grid_boxes;
 pub use partition::Layout;
 pub use spec::{LayoutSpec, Split};

@@ -53,11 +53,13 @@ impl<T: Real> Products<T> {
         let periodic = |axis: usize| matches!(kinds[axis], Kind::Complex | Kind::Real);
         let keep = [0, 1, 2].map(|a| if periodic(a) { Keep::Lowest(kept(a)) } else { Keep::All });
         let fine = [0, 1, 2].map(|a| if periodic(a) { smooth(kept(a) * 3 / 2 + 1) } else { shape[a] });
-        let problem = Problem { shape: fine, ..problem.clone() }
+        let mut problem = problem
+            .clone()
             .keep(keep)
             .output(LayoutSpec::unconstrained())
             .scale_forward(Scale::Full)
             .scale_backward(Scale::Unscaled);
+        problem.shape = fine;
         let plan = Planner::new(&problem).draft::<T>(comm)?.build()?;
         let factors = [plan.make_input()?, plan.make_input()?];
         Ok(Products { plan, factors })
