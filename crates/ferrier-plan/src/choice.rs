@@ -190,7 +190,7 @@ impl Overlap {
 /// Decisions of the user; the planner decides those that are `None`. Only a lossy codec changes results beyond
 /// rounding; of the rest only `axes` and `kernel` change rounding.
 ///
-/// To let the tuner decide a new field, add a line to the table of tunables in `planner/tune/knobs.rs` of
+/// To let the tuner decide a new field, add a line to the table of tunables in `planner/tune/tunables.rs` of
 /// crate `ferrier`.
 ///
 /// ```

@@ -6,7 +6,7 @@ pub const RANKS: [usize; 8] = [1, 2, 3, 4, 6, 7, 8, 12];
 /// The six memory orders, axes slowest first.
 pub const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
-/// What is transformed.
+/// Kind of a transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// Complex to complex.
@@ -26,11 +26,11 @@ pub enum Split {
     Pencils(usize),
     /// Random boxes, see [`tiles`](crate::tiles).
     Boxes,
-    /// Wherever the planner leaves the spectrum.
+    /// The layout that the planner chooses for the spectrum.
     Best,
 }
 
-/// What a direction multiplies by.
+/// Scale of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Scale {
     /// 1.
@@ -55,7 +55,7 @@ impl Scale {
 /// One line of the table.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Case {
-    /// The line itself, for messages.
+    /// The line of the table, for messages.
     pub line: String,
     /// Lengths of the axes (of the real array, for real kinds).
     pub shape: [usize; 3],
@@ -65,7 +65,7 @@ pub struct Case {
     pub axes: Vec<usize>,
     /// Arrays in one plan.
     pub batch: usize,
-    /// Which array of a [`Field`](crate::Field) the batch begins with.
+    /// The first array of a [`Field`](crate::Field) in the batch.
     pub first: usize,
     /// Split of the input.
     pub input: Split,
@@ -93,7 +93,7 @@ impl Case {
         }
     }
 
-    /// What backward after forward multiplies by.
+    /// The factor of a round trip, forward then backward.
     pub fn round_trip(&self) -> f64 {
         let n = self.points();
         n as f64 * self.scale.0.factor(n) * self.scale.1.factor(n)
@@ -103,7 +103,7 @@ impl Case {
 /// All cases of the table.
 ///
 /// # Panics
-/// Where a line of the table cannot be read.
+/// If a line of the table is malformed.
 pub fn cases() -> Vec<Case> {
     include_str!("../cases.txt")
         .lines()
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn the_table_covers_what_the_issue_asks_for() {
+    fn the_table_covers_shapes_kinds_orders_splits_and_scales() {
         let shapes = all(|c| c.shape);
         for shape in [
             [5, 6, 7],
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn every_case_makes_sense() {
+    fn every_case_is_valid() {
         for case in cases() {
             let axes: HashSet<_> = case.axes.iter().collect();
             assert_eq!(axes.len(), case.axes.len(), "{}", case.line);
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_not_read() {
+    fn a_malformed_line_is_rejected() {
         for line in [
             "5x6 c2c 012 1 bricks bricks 012 012 none/full",
             "5x6x7 c2c 013 1 bricks bricks 012 012 none/full",

@@ -1,7 +1,7 @@
 //! Double-double numbers: a pair whose sum carries about 106 bits.
 //!
-//! Only what a naive DFT needs. Products are split as Dekker does, so no
-//! fused multiply-add is asked of the machine.
+//! Only the operations of a naive DFT. Products are split as in Dekker, so no
+//! fused multiply-add is needed.
 
 use std::ops::{Add, Mul, Neg, Sub};
 

@@ -1,7 +1,7 @@
 //! The naive discrete Fourier transform.
 //!
 //! Separable over the axes, direct along each of them: `n^2` operations per
-//! line and no factorisation to get wrong. Angles are reduced exactly
+//! line and no factorisation. Angles are reduced exactly
 //! (`k * j mod n`, then to the first octant) before a sine is taken; twiddles,
 //! products and sums are double-double, also between the axes.
 
@@ -9,7 +9,7 @@ use num_complex::Complex;
 
 use crate::dd::Dd;
 
-/// The direction of a transform, that is the sign of its exponent.
+/// The direction of a transform: the sign of its exponent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// `e^(-2 pi i jk/n)`.
@@ -80,7 +80,7 @@ fn transform_axis(data: &mut [Number], shape: [usize; 3], axis: usize, direction
 /// The transform of one array in C order along some of its axes, times `scale`.
 ///
 /// # Panics
-/// Where the length of `data` is not the shape's.
+/// If the length of `data` is not that of the shape.
 pub fn dft(
     data: &[Complex<f64>],
     shape: [usize; 3],

@@ -1,12 +1,12 @@
 //! The oracle that Ferrier is tested against.
 //!
-//! It never imports `ferrier`: boxes are pairs of triples, orders are
-//! permutations, kinds are plain enums, so that a bug in the library's own
-//! vocabulary cannot hide itself.
+//! It does not use `ferrier`: boxes are pairs of triples, orders are
+//! permutations, kinds are plain enums, so that an error in the library's own
+//! types cannot hide itself.
 //!
 //! - [`dft`]: the naive transform in double-double arithmetic (about 1e-30),
-//!   so that what is measured is the library's error alone;
-//! - [`mixed`]: each axis its own transform, modes dropped and zeros added;
+//!   so that measured errors are those of the library alone;
+//! - [`mixed`]: a transform of its own for each axis, truncation and padding;
 //! - [`cases`]: the table `cases.txt`, run over every exchange, kernel and
 //!   number of ranks;
 //! - [`tiling`]: random boxes that tile a shape;

@@ -1,4 +1,4 @@
-//! How far from the truth, and how far is allowed.
+//! Errors and tolerances.
 
 use num_complex::Complex;
 
@@ -7,8 +7,8 @@ use num_complex::Complex;
 /// A Cooley-Tukey transform with good twiddles shows a relative L2 error of
 /// about `0.3 * eps * sqrt(log2 N)`; primes by Rader or Bluestein, whose inner
 /// transforms are two to four times longer, up to three times that. One
-/// `eps * log2 N` leaves a factor of 3 for powers of two and hardly any for
-/// the worst primes.
+/// `eps * log2 N` leaves a margin of 3 for powers of two and hardly any for the
+/// worst primes.
 pub const C: f64 = 1.0;
 
 /// The machine epsilon of a precision, for [`tolerance`].
@@ -30,20 +30,19 @@ impl Ulp for f64 {
 }
 
 /// The relative L2 error allowed for one transform of `points` points (the
-/// product of the transformed lengths): [`C`]` * eps * log2 N`, and that of
-/// two points where there is but one.
+/// product of the transformed lengths): [`C`]` * eps * log2 N`, with N at least 2.
 pub fn tolerance<T: Ulp>(points: usize) -> f64 {
     C * T::EPS * (points.max(2) as f64).log2()
 }
 
-/// Sums for a relative L2 error; gathered per rank, then merged.
+/// Sums for a relative L2 error; each rank has its own, which are then merged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Errors {
-    /// Sum of squared differences. NaN as soon as one value is.
+    /// Sum of squared differences; NaN if a value is NaN.
     pub wrong: f64,
-    /// Sum of squares of what was wanted.
+    /// Sum of squares of the expected values.
     pub size: f64,
-    /// How many values were compared.
+    /// Number of values compared.
     pub count: usize,
 }
 
@@ -55,22 +54,22 @@ impl Errors {
         self.count += 1;
     }
 
-    /// Takes in what another rank has compared.
+    /// Adds the sums of another rank.
     pub fn merge(&mut self, other: &Errors) {
         self.wrong += other.wrong;
         self.size += other.size;
         self.count += other.count;
     }
 
-    /// The relative L2 error; absolute where nothing but zeros was wanted.
+    /// The relative L2 error; absolute if all expected values are zero.
     pub fn relative(&self) -> f64 {
         if self.size == 0.0 { self.wrong.sqrt() } else { (self.wrong / self.size).sqrt() }
     }
 
-    /// Ok where the error is within `limit` and `count` values were compared.
+    /// Checks that the error is within `limit` and that `count` values were compared.
     ///
     /// # Errors
-    /// A line that says what came and what was allowed. NaN is an error.
+    /// One line with the error and the limit. NaN is an error.
     pub fn within(&self, limit: f64, count: usize) -> Result<(), String> {
         let error = self.relative();
         if self.count != count {
@@ -83,8 +82,7 @@ impl Errors {
     }
 }
 
-/// A sum that does not lose what is small (Neumaier): its error does not grow
-/// with the number of terms.
+/// A compensated sum (Neumaier): its error does not grow with the number of terms.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Sum {
     sum: f64,
@@ -129,13 +127,13 @@ mod tests {
     }
 
     #[test]
-    fn a_sum_keeps_what_is_small() {
+    fn a_compensated_sum_keeps_small_terms() {
         let terms = [1.0, 1e100, 1.0, -1e100];
         assert_eq!(terms.into_iter().collect::<Sum>().value(), 2.0);
     }
 
     #[test]
-    fn tolerances_are_those_of_the_issue_or_tighter() {
+    fn tolerances_are_tight() {
         assert!(tolerance::<f64>(24 * 24 * 24) < 1e-14);
         assert!(tolerance::<f32>(2) < 1e-6);
         assert!(tolerance::<f64>(1) > 0.0);

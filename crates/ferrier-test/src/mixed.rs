@@ -1,6 +1,6 @@
-//! Each axis its own transform, term by term in double-double: complex, real,
-//! cosines and sines by the formulas in the documentation of `scipy.fft`; and
-//! modes dropped from or zeros added to a whole array.
+//! A transform of its own for each axis, term by term in double-double: complex,
+//! real, cosines and sines by the formulas in the documentation of `scipy.fft`;
+//! truncation and padding of arrays.
 
 use num_complex::Complex;
 
@@ -44,7 +44,7 @@ impl Wave {
         }
     }
 
-    /// By what a transform and its inverse multiply.
+    /// The factor of a transform followed by its inverse.
     pub fn size(self, n: usize) -> usize {
         match self {
             Wave::Dct1 => 2 * (n - 1),
@@ -114,10 +114,10 @@ fn weighed(line: &[Number], matrix: &[Vec<Dd>]) -> Vec<Number> {
     matrix.iter().map(mode).collect()
 }
 
-/// What happens to an axis.
+/// The transform of an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Axis {
-    /// Nothing.
+    /// None.
     Same,
     /// Complex to complex.
     Complex,
@@ -133,7 +133,7 @@ impl Axis {
         if self == Axis::Half { n / 2 + 1 } else { n }
     }
 
-    /// By what forward and backward multiply together.
+    /// The factor of forward followed by backward.
     pub fn size(self, n: usize) -> usize {
         match self {
             Axis::Same => 1,
@@ -158,8 +158,8 @@ fn fourier(line: &[Number], turns: &[Number], sign: f64) -> Vec<Number> {
     (0..n).map(mode).collect()
 }
 
-/// The real line whose spectrum begins with these modes: imaginary parts that
-/// it cannot have are ignored.
+/// The real line whose spectrum begins with these modes. Imaginary parts of
+/// modes that must be real are ignored.
 fn half_back(modes: &[Number], turns: &[Number]) -> Vec<Number> {
     let n = turns.len();
     let conjugate = |x: Number| Number { re: x.re, im: -x.im };
@@ -172,7 +172,7 @@ fn half_back(modes: &[Number], turns: &[Number]) -> Vec<Number> {
     fourier(&full, turns, 1.0).into_iter().map(|x| Number { re: x.re, im: Dd::ZERO }).collect()
 }
 
-/// Every line along an axis becomes another one.
+/// Replaces every line along an axis.
 fn along(
     data: &[Number],
     shape: &mut [usize; 3],
@@ -244,7 +244,7 @@ pub fn backward(
 ) -> Vec<Complex<f64>> {
     let mut now: [usize; 3] = std::array::from_fn(|axis| axes[axis].modes(shape[axis]));
     let mut work = widened(modes);
-    // What is real comes last: half_back takes spectra of real lines.
+    // Real axes come last: `half_back` takes spectra of real lines.
     let mut order = [0, 1, 2];
     order.sort_by_key(|&axis| axes[axis] == Axis::Half);
     for axis in order {

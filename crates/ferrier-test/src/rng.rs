@@ -1,8 +1,8 @@
-//! Seeded randomness: a generator, and fields over a global index.
+//! Seeded random numbers, and random fields over a global index.
 
 use num_complex::Complex;
 
-/// The step of splitmix64: a good mixer of 64 bits.
+/// The mixing step of splitmix64.
 fn mix(mut z: u64) -> u64 {
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -19,10 +19,10 @@ pub struct Rng {
 }
 
 impl Rng {
-    /// A generator for a test; the same every time unless `FERRIER_SEED` is set.
+    /// A generator for a test, with `default_seed` unless `FERRIER_SEED` is set.
     ///
     /// # Panics
-    /// Where `FERRIER_SEED` is not a number.
+    /// If `FERRIER_SEED` is not a number.
     pub fn for_test(default_seed: u64) -> Self {
         let seed = match std::env::var("FERRIER_SEED") {
             Ok(text) => text.parse().expect("FERRIER_SEED is a number"),
@@ -31,7 +31,7 @@ impl Rng {
         Rng { state: seed, seed, loud: true }
     }
 
-    /// A generator with just this seed, silent.
+    /// A generator with this seed, which prints nothing.
     pub fn new(seed: u64) -> Self {
         Rng { state: seed, seed, loud: false }
     }
@@ -50,18 +50,18 @@ impl Rng {
     /// A number below `end`.
     ///
     /// # Panics
-    /// Where `end` is 0.
+    /// If `end` is 0.
     pub fn below(&mut self, end: usize) -> usize {
         assert!(end > 0, "nothing is below 0");
         (self.bits() % end as u64) as usize
     }
 
-    /// One of them.
+    /// A random element.
     pub fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
         &from[self.below(from.len())]
     }
 
-    /// Puts them in random order.
+    /// Permutes the items at random.
     pub fn shuffle<T>(&mut self, items: &mut [T]) {
         for i in (1..items.len()).rev() {
             items.swap(i, self.below(i + 1));
@@ -77,8 +77,8 @@ impl Drop for Rng {
     }
 }
 
-/// Random values that depend on the seed, the array of a batch and the global
-/// index alone: every rank can make its own part, and the oracle the whole.
+/// Random values that depend only on the seed, the array of a batch and the
+/// global index: every rank can compute its own box, and the oracle all values.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
     seed: u64,

@@ -5,16 +5,16 @@ use crate::Rng;
 /// A half-open box: `(lo, hi)`.
 pub type Tile = ([usize; 3], [usize; 3]);
 
-/// The box of a rank that has nothing.
-pub const NOTHING: Tile = ([0; 3], [0; 3]);
+/// The box of a rank without elements.
+pub const EMPTY: Tile = ([0; 3], [0; 3]);
 
-/// `ranks` boxes that cover `shape` exactly, in random order: cut again and
-/// again at random places, so that they form no grid. About one in eight ranks
-/// is left with nothing, and all those for which there is no index left.
+/// `ranks` boxes that tile `shape`, in random order. They are cut recursively at
+/// random places, so that they form no grid. About one in eight is empty, and so
+/// are all for which no index is left.
 pub fn tiles(shape: [usize; 3], ranks: usize, rng: &mut Rng) -> Vec<Tile> {
     let mut boxes = Vec::with_capacity(ranks);
     cut(([0; 3], shape), ranks, rng, &mut boxes);
-    boxes.resize(ranks, NOTHING);
+    boxes.resize(ranks, EMPTY);
     rng.shuffle(&mut boxes);
     boxes
 }
@@ -37,7 +37,7 @@ fn cut(tile: Tile, ranks: usize, rng: &mut Rng, boxes: &mut Vec<Tile>) {
     }
 }
 
-/// Where a global index lies in the memory of a box whose axes are stored in
+/// The offset of a global index in the memory of a box whose axes are stored in
 /// `order`, slowest first.
 pub fn offset(tile: Tile, order: [usize; 3], at: [usize; 3]) -> usize {
     order.iter().fold(0, |sum, &d| sum * (tile.1[d] - tile.0[d]) + (at[d] - tile.0[d]))
@@ -71,14 +71,14 @@ mod tests {
                     let inside = |b: &&Tile| (0..3).all(|d| (b.0[d]..b.1[d]).contains(&at[d]));
                     assert_eq!(boxes.iter().filter(inside).count(), 1, "{shape:?} {ranks} {at:?}");
                 }
-                empty += boxes.iter().filter(|b| **b == NOTHING).count();
+                empty += boxes.iter().filter(|b| **b == EMPTY).count();
             }
         }
         assert!(empty > 20);
     }
 
     #[test]
-    fn walking_and_offsets_agree() {
+    fn walk_follows_offsets() {
         let tile = ([1, 2, 3], [4, 4, 8]);
         for order in crate::cases::ORDERS {
             for (place, at) in walk(tile, order).enumerate() {
@@ -86,6 +86,6 @@ mod tests {
             }
             assert_eq!(walk(tile, order).count(), 30);
         }
-        assert_eq!(walk(NOTHING, [0, 1, 2]).count(), 0);
+        assert_eq!(walk(EMPTY, [0, 1, 2]).count(), 0);
     }
 }

@@ -1,18 +1,18 @@
-//! A hang is a failure, not a test that never ends.
+//! Turns a test that hangs into a failure.
 
 use std::io::Write;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Ends the process when it is not dropped in time.
+/// Ends the process unless it is dropped in time.
 #[derive(Debug)]
 pub struct Watchdog {
     _alive: Sender<()>,
 }
 
-/// Starts a watchdog: unless it is dropped within `seconds`, it says so and
-/// ends the whole test process with a failure (a thread that hangs cannot be
-/// ended from outside).
+/// Starts a watchdog: unless it is dropped within `seconds`, it prints a message
+/// and ends the test process with a failure (a thread that hangs cannot be
+/// stopped from outside).
 #[must_use = "the watchdog watches until it is dropped"]
 pub fn watchdog(seconds: u64) -> Watchdog {
     let (alive, gone) = channel::<()>();
@@ -21,7 +21,7 @@ pub fn watchdog(seconds: u64) -> Watchdog {
         .name("watchdog".into())
         .spawn(move || {
             if gone.recv_timeout(Duration::from_secs(seconds)) == Err(RecvTimeoutError::Timeout) {
-                // Not `eprintln`: the test runner would catch it, and die before it shows it.
+                // Not `eprintln`: the test runner captures it, and the process ends before it is shown.
                 let _ = writeln!(
                     std::io::stderr(),
                     "watchdog: `{name}` still runs after {seconds} s; ending the process"

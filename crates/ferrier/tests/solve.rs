@@ -173,7 +173,7 @@ fn the_bound_holds_and_follows_the_tolerance() {
 fn what_cannot_be_solved_is_said() {
     let plan = |problem: Problem| Plan::<f64>::new(&Comm::one_rank(), &problem).expect("a plan");
     let refused = |problem: Problem, lengths: [f64; 3], shift: f64, part: &str| {
-        let error = Helmholtz::new(plan(problem), lengths, shift).err().expect("refused");
+        let error = Helmholtz::new(plan(problem), lengths, shift).expect_err("refused");
         assert!(matches!(&error, Error::Problem(invalid) if invalid.message.contains(part)), "{error}");
     };
     let cube = || Problem::c2c([4; 3]);

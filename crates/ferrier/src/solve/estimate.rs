@@ -1,33 +1,35 @@
-//! How far a solution on a grid is from the truth, judged from two grids.
+//! Estimates of the discretisation error from solutions on two grids.
 
 use num_complex::Complex;
 
 use crate::{Array, Box3, Comm, Error, LayoutSpec, Planner, Problem, Real, Result};
 
-/// How two solutions of the same equation on two grids differ, and what
-/// follows for the error of each.
+/// The difference of two solutions of an equation on two grids, and the
+/// estimated errors of each.
 ///
-/// An estimate, not a bound: it supposes that errors fall with the spacing of
-/// the grid as they should, which grids that are too coarse do not show yet.
+/// An estimate, not a bound: it assumes that the errors decrease with the grid
+/// spacing at the asymptotic rate, which does not hold on grids that are too
+/// coarse.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Discretisation {
     /// The L2 norm of the difference over that of the fine solution, on the
-    /// points that both grids have.
+    /// points that common grids have.
     pub difference: f64,
     /// Spacing of the coarse grid over that of the fine one.
     pub ratio: f64,
 }
 
 impl Discretisation {
-    /// The relative error on the coarse grid of a spectral method and a
-    /// smooth solution: errors fall so fast with the number of points that
-    /// the fine solution may stand for the truth.
+    /// The relative error on the coarse grid of a spectral method with a smooth
+    /// solution: the errors decrease so fast that the fine solution can be
+    /// taken as exact.
     pub fn coarse(&self) -> f64 {
         self.difference
     }
 
-    /// The relative error on the coarse grid of a method of order `p`, whose
-    /// errors fall as the power `p` of the spacing (Richardson).
+    /// The relative error on the coarse grid of a method of order `p`
+    /// (Richardson extrapolation).
     pub fn coarse_of_order(&self, p: f64) -> f64 {
         self.difference / (1.0 - self.ratio.powf(-p))
     }
@@ -40,13 +42,13 @@ impl Discretisation {
 
 /// Estimates discretisation errors from the solutions on two grids over the
 /// same box, one of which is finer in the same ratio along every axis (axes of
-/// length 1 apart). They are compared on the points that both have: with 64
-/// and 128 points along an axis all of the coarse grid, with 64 and 80, which
-/// is cheaper, every fourth. Any layouts: what a rank does not have is
-/// fetched. Of batches the first array counts. Collective; allocates.
+/// length 1 apart). They are compared on their common points: all points of the
+/// coarse grid with 64 and 128 points along an axis, every fourth with 64 and
+/// 80, which is cheaper. The layouts may differ; values are sent to the ranks
+/// that need them. Only the first array of a batch is used. Collective; allocates.
 ///
-/// The result is what to ask of a plan that may lose something: a tolerance
-/// far below the discretisation error costs bytes and buys no digits.
+/// The result is a good tolerance for a plan: a tolerance far below the
+/// discretisation error costs bytes and gains no accuracy.
 ///
 /// ```
 /// use ferrier::solve::estimate_discretisation;
@@ -70,32 +72,32 @@ impl Discretisation {
 /// ```
 ///
 /// # Errors
-/// [`Error::Array`] where the grids do not fit each other, the same on every
-/// rank; those of [`Planner::draft`].
+/// [`Error::Array`], the same on every rank, if the grids do not fit each other;
+/// those of [`Planner::draft`].
 pub fn estimate_discretisation<T: Real>(
     comm: &Comm,
     coarse: &Array<T>,
     fine: &Array<T>,
 ) -> Result<Discretisation> {
-    let [shape, fine_shape] = [whole(comm, coarse)?, whole(comm, fine)?];
-    let both = shared(shape, fine_shape)?;
-    // The points that are in both, where each grid has them, are two layouts
-    // of the grid of these points; from the one they go to the other.
+    let [shape, fine_shape] = [global_shape(comm, coarse)?, global_shape(comm, fine)?];
+    let common = common_shape(shape, fine_shape)?;
+    // The common points form a grid. The two fields are two layouts of it: a plan without transforms
+    // moves the fine values to the ranks of the coarse ones.
     let mut plan = {
         let [input, output] =
-            [(fine, fine_shape), (coarse, shape)].map(|(field, shape)| thinned(field, shape, both));
+            [(fine, fine_shape), (coarse, shape)].map(|(field, shape)| common_box(field, shape, common));
         let problem =
-            Problem::c2c(both).axes(&[]).input(LayoutSpec::local(input)).output(LayoutSpec::local(output));
+            Problem::c2c(common).axes(&[]).input(LayoutSpec::local(input)).output(LayoutSpec::local(output));
         Planner::new(&problem).without_wisdom().draft::<T>(comm)?.build()?
     };
     let at = |index: [usize; 3], shape: [usize; 3]| {
-        std::array::from_fn(|axis| index[axis] * (shape[axis] / both[axis]))
+        std::array::from_fn(|axis| index[axis] * (shape[axis] / common[axis]))
     };
     let (mut here, mut there) = (plan.make_input()?, plan.make_output()?);
     here.fill_complex(|_, index| value(fine, at(index, fine_shape)));
     plan.forward(&here, &mut there)?;
 
-    // Scaled, so that no square overflows or vanishes.
+    // Scaled, so that no square overflows or underflows.
     let largest = there.complex().iter().map(|x| size(x.re).max(size(x.im))).fold(0.0, f64::max);
     let largest = comm.max(&[largest])?[0];
     let unit = if largest > 0.0 && largest.is_finite() { 1.0 / largest } else { 1.0 };
@@ -119,12 +121,12 @@ fn size<T: Real>(x: T) -> f64 {
 }
 
 /// This rank's box of a field.
-fn part<T: Real>(field: &Array<T>) -> Box3 {
+fn local_box<T: Real>(field: &Array<T>) -> Box3 {
     let part = if field.is_real() { field.real_box() } else { field.local_box() };
     if part.is_empty() { Box3::EMPTY } else { part }
 }
 
-/// The value at a global index, which this rank has.
+/// The value at a global index of this rank's box.
 fn value<T: Real>(field: &Array<T>, index: [usize; 3]) -> Complex<T> {
     if field.is_real() {
         field
@@ -143,15 +145,15 @@ fn each(part: &Box3, mut visit: impl FnMut([usize; 3])) {
     }
 }
 
-/// The shape of all ranks' parts together.
-fn whole<T: Real>(comm: &Comm, field: &Array<T>) -> Result<[usize; 3]> {
-    let ends = comm.max(&part(field).hi.map(|end| end as f64))?;
+/// The global shape of a field.
+fn global_shape<T: Real>(comm: &Comm, field: &Array<T>) -> Result<[usize; 3]> {
+    let ends = comm.max(&local_box(field).hi.map(|end| end as f64))?;
     Ok([ends[0] as usize, ends[1] as usize, ends[2] as usize])
 }
 
-/// This rank's points among those of the grid `both`.
-fn thinned<T: Real>(field: &Array<T>, shape: [usize; 3], both: [usize; 3]) -> Box3 {
-    let (own, step) = (part(field), |axis: usize| shape[axis] / both[axis]);
+/// This rank's box of the grid of common points.
+fn common_box<T: Real>(field: &Array<T>, shape: [usize; 3], common: [usize; 3]) -> Box3 {
+    let (own, step) = (local_box(field), |axis: usize| shape[axis] / common[axis]);
     let thin = Box3::new(
         std::array::from_fn(|axis| own.lo[axis].div_ceil(step(axis))),
         std::array::from_fn(|axis| own.hi[axis].div_ceil(step(axis))),
@@ -159,11 +161,12 @@ fn thinned<T: Real>(field: &Array<T>, shape: [usize; 3], both: [usize; 3]) -> Bo
     if thin.is_empty() { Box3::EMPTY } else { thin }
 }
 
-/// The grid of the points that both grids have.
-fn shared(coarse: [usize; 3], fine: [usize; 3]) -> Result<[usize; 3]> {
-    let both: [usize; 3] = std::array::from_fn(|axis| common_divisor(coarse[axis], fine[axis]));
-    let ratios =
-        || (0..3).filter(|&a| coarse[a] > 1 || fine[a] > 1).map(|a| (fine[a] / both[a], coarse[a] / both[a]));
+/// The shape of the grid of common points.
+fn common_shape(coarse: [usize; 3], fine: [usize; 3]) -> Result<[usize; 3]> {
+    let common: [usize; 3] = std::array::from_fn(|axis| common_divisor(coarse[axis], fine[axis]));
+    let ratios = || {
+        (0..3).filter(|&a| coarse[a] > 1 || fine[a] > 1).map(|a| (fine[a] / common[a], coarse[a] / common[a]))
+    };
     let same = ratios().all(|ratio| Some(ratio) == ratios().next());
     if !same || ratios().next().is_none_or(|(fine, coarse)| fine <= coarse) {
         let text = |shape: [usize; 3]| shape.map(|n| n.to_string()).join("x");
@@ -174,7 +177,7 @@ fn shared(coarse: [usize; 3], fine: [usize; 3]) -> Result<[usize; 3]> {
             text(fine),
         ));
     }
-    Ok(both)
+    Ok(common)
 }
 
 fn common_divisor(a: usize, b: usize) -> usize {

@@ -1,23 +1,26 @@
 //! `-laplace(u) + shift * u = f`, on a periodic box.
 
+use std::fmt;
+
 use crate::spectral::{self, WaveNumbers};
 use crate::{Array, Certificate, Data, DataMut, Error, Kind, Operator, Plan, Real, Result};
 
-/// What the two transforms of a solution may have lost, and what they sent.
+/// Error bounds and traffic of the two transforms of a solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Cost {
-    /// Of the transform of the right-hand side.
+    /// Certificate of the transform of the right-hand side.
     pub forward: Certificate,
-    /// Of the transform back.
+    /// Certificate of the backward transform.
     pub backward: Certificate,
-    /// What this rank sent to others in both, in bytes.
+    /// Bytes that this rank sent to others in both transforms.
     pub wire_bytes: u64,
 }
 
 /// Solves `-laplace(u) + shift * u = f` on a periodic box.
 ///
-/// What crosses between ranks is encoded as the plan's codec or tolerance
-/// says; [`error_bound`](Self::error_bound) tells what that does to `u`.
+/// Messages between ranks are encoded with the plan's codec;
+/// [`error_bound`](Self::error_bound) bounds the effect on `u`.
 pub struct Helmholtz<T: Real> {
     plan: Plan<T>,
     spectrum: Array<T>,
@@ -25,14 +28,23 @@ pub struct Helmholtz<T: Real> {
     shift: f64,
 }
 
+impl<T: Real> fmt::Debug for Helmholtz<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Helmholtz")
+            .field("shift", &self.shift)
+            .field("recipe", self.plan.recipe())
+            .finish_non_exhaustive()
+    }
+}
+
 impl<T: Real> Helmholtz<T> {
-    /// A solver on a box with sides of these `lengths`; the shape, the layouts
-    /// and what may be lost on the way are those of `plan`. Collective; allocates.
+    /// A solver on a box with sides of these `lengths`, with the shape, the
+    /// layouts and the tolerance of `plan`. Collective; allocates.
     ///
     /// # Errors
-    /// [`Error::Problem`] where an axis of the plan is not transformed or not
-    /// periodic, where its scales do not cancel, where a length or the shift is
-    /// not a positive number; [`Error::Memory`].
+    /// [`Error::Problem`] if an axis of the plan is not transformed or not
+    /// periodic, if its scales do not cancel, if a length or the shift is not a
+    /// positive number; [`Error::Memory`].
     pub fn new(plan: Plan<T>, lengths: [f64; 3], shift: f64) -> Result<Self> {
         if !(shift > 0.0 && shift.is_finite()) {
             return Err(Error::problem("shift", format!("the shift must be positive, got {shift}")));
@@ -51,7 +63,7 @@ impl<T: Real> Helmholtz<T> {
                 ),
             ));
         }
-        // An axis of length 1 may be left alone, which changes nothing.
+        // The transform of an axis of length 1 is the identity, so such an axis need not be transformed.
         let points = recipe.shape.iter().map(|&n| n as f64).product::<f64>();
         let both = recipe.scale_forward * recipe.scale_backward * points;
         if (both - 1.0).abs() > 1e-9 {
@@ -67,9 +79,8 @@ impl<T: Real> Helmholtz<T> {
 
     /// Solves for the right-hand side `f`. Collective.
     ///
-    /// The modes are divided between two whole transforms and not inside of
-    /// [`Plan::apply`], because each transform certifies what it lost and an
-    /// operator in between does not.
+    /// The modes are divided between two separate transforms, not in a fused
+    /// operator, because each transform certifies its own error.
     ///
     /// # Errors
     /// Those of [`Plan::forward`] and [`Plan::backward`].
@@ -86,22 +97,22 @@ impl<T: Real> Helmholtz<T> {
         Ok(Cost { forward, backward, wire_bytes: sent + sent_back })
     }
 
-    /// Of the last transform.
+    /// Certificate and bytes sent of the last transform.
     fn certified(&self) -> Result<(Certificate, u64)> {
         let none = || Error::other("a transform left no certificate");
         Ok((self.plan.certificate().ok_or_else(none)?, self.plan.wire_bytes()))
     }
 
-    /// How far `u` may be from the exact solution on this grid, over its norm,
-    /// given the norms of `f` and `u`. An error of the spectrum of `f` comes
-    /// out at most `1 / shift` times as large; that of real data counts
-    /// `sqrt 2` more, because each number of its half stands for two.
+    /// A bound on the relative L2 error of `u` against the exact solution on
+    /// this grid, given the norms of `f` and `u`. The solver amplifies an error
+    /// of the spectrum of `f` by at most `1 / shift`; for real data there is a
+    /// factor `sqrt 2`, because each mode of the half spectrum represents two.
     pub fn error_bound(&self, cost: &Cost, norm_f: f64, norm_u: f64) -> f64 {
         let halves = if self.plan.recipe().is_real() { std::f64::consts::SQRT_2 } else { 1.0 };
         halves * cost.forward.bound() * norm_f / (self.shift * norm_u) + cost.backward.bound()
     }
 
-    /// The plan.
+    /// The plan that was given.
     pub fn plan(&self) -> &Plan<T> {
         &self.plan
     }

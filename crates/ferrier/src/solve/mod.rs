@@ -1,4 +1,4 @@
-//! Equations on periodic boxes, solved mode by mode: forward, divide, backward.
+//! Solvers for equations on periodic boxes: transform, divide each mode, transform back.
 //!
 //! ```
 //! use ferrier::solve::Helmholtz;
@@ -21,11 +21,11 @@
 //! # Ok::<(), ferrier::Error>(())
 //! ```
 //!
-//! A solution on a grid is off for two reasons: the grid is not fine enough
-//! (the *discretisation error*), and what was computed is not exact (rounding
-//! and lossy codecs). Making one much smaller than the other is wasted:
-//! [`estimate_discretisation`] gives the first one, which is what to ask of a
-//! plan with a tolerance.
+//! The error of a solution on a grid has two parts: the *discretisation error*
+//! of the grid, and the errors of the computation (rounding and lossy codecs).
+//! Making one part much smaller than the other gains nothing:
+//! [`estimate_discretisation`] estimates the first part, which is a good
+//! tolerance for the plan.
 
 mod estimate;
 mod helmholtz;

@@ -1,5 +1,7 @@
 //! Convolution and correlation: products of spectra.
 
+use std::fmt;
+
 use num_complex::Complex;
 
 use crate::exec::Rows;
@@ -8,12 +10,12 @@ use crate::{
     Real, Result, Step,
 };
 
-/// Convolution of fields with a kernel that is known beforehand: the sum over
-/// y of kernel(x - y) field(y), periodic on the shape of the problem.
+/// Convolution of fields with a fixed kernel: the sum over y of
+/// kernel(x - y) field(y), periodic on the shape of the problem.
 ///
-/// For a *linear* convolution of arrays of a and b points along an axis make
-/// the problem at least a + b - 1 points long there ([`linear_shape`]) and fill
-/// the rest with zeros: then nothing comes round the end.
+/// For a *linear* convolution of arrays with a and b points along an axis, give
+/// the problem at least a + b - 1 points there ([`linear_shape`]) and pad both
+/// arrays with zeros.
 ///
 /// ```
 /// use ferrier::{Problem, spectral::Convolution};
@@ -39,9 +41,15 @@ pub struct Convolution<T: Real> {
     kernel: Array<T>,
 }
 
+impl<T: Real> fmt::Debug for Convolution<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Convolution").field("recipe", self.plan.recipe()).finish_non_exhaustive()
+    }
+}
+
 impl<T: Real> Convolution<T> {
-    /// For fields of this problem; its output layout does not matter. Until a
-    /// kernel is given it is zero. Collective; allocates.
+    /// A convolution of fields of this problem; the output layout of the problem
+    /// is ignored. The kernel is zero at first. Collective; allocates.
     ///
     /// # Errors
     /// Those of [`Planner::draft`].
@@ -50,7 +58,7 @@ impl<T: Real> Convolution<T> {
         Self::with(Planner::new(&problem).draft(comm)?)
     }
 
-    /// The same from a draft, of a problem with operators and the output
+    /// A convolution from a draft whose problem has operators and the output
     /// [`LayoutSpec::unconstrained`]. Collective; allocates.
     ///
     /// # Errors
@@ -62,13 +70,13 @@ impl<T: Real> Convolution<T> {
         Ok(Convolution { plan, kernel })
     }
 
-    /// The plan, which makes the arrays.
+    /// The plan; it makes arrays for fields and kernels.
     pub fn plan(&mut self) -> &mut Plan<T> {
         &mut self.plan
     }
 
-    /// Takes a kernel, which lies like a field: its origin is index 0 along
-    /// each axis. Collective; allocates nothing.
+    /// Sets the kernel. It has the layout of a field; its origin is index 0
+    /// along each axis. Collective; does not allocate.
     ///
     /// # Errors
     /// As [`Plan::forward`].
@@ -76,7 +84,7 @@ impl<T: Real> Convolution<T> {
         self.plan.forward(kernel, &mut self.kernel)
     }
 
-    /// The convolution of a field with the kernel. Collective; allocates nothing.
+    /// The convolution of a field with the kernel. Collective; does not allocate.
     ///
     /// # Errors
     /// As [`Plan::apply`].
@@ -85,12 +93,12 @@ impl<T: Real> Convolution<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        let times = Times { spectrum: &self.kernel, conjugate: false, scale: unscaled(&self.plan) };
+        let times = SpectrumProduct { spectrum: &self.kernel, conjugate: false, scale: unscaled(&self.plan) };
         self.plan.apply(field, out, &times)
     }
 
     /// The correlation of a field with the kernel: the sum over y of
-    /// conj(kernel(y)) field(x + y). Collective; allocates nothing.
+    /// conj(kernel(y)) field(x + y). Collective; does not allocate.
     ///
     /// # Errors
     /// As [`Plan::apply`].
@@ -99,13 +107,12 @@ impl<T: Real> Convolution<T> {
         I: Data<T> + ?Sized,
         O: DataMut<T> + ?Sized,
     {
-        let times = Times { spectrum: &self.kernel, conjugate: true, scale: unscaled(&self.plan) };
+        let times = SpectrumProduct { spectrum: &self.kernel, conjugate: true, scale: unscaled(&self.plan) };
         self.plan.apply(field, out, &times)
     }
 }
 
-/// Does the spectrum stay where the last transform has left it, and are
-/// products of it convolutions?
+/// Checks that all axes are periodic and that no reshape follows the last transform.
 fn check<T: Real>(plan: &Plan<T>) -> Result<()> {
     let periodic = |kind: &Kind| matches!(kind, Kind::Identity | Kind::Complex | Kind::Real);
     if let Some(kind) = plan.recipe().kinds.iter().find(|kind| !periodic(kind)) {
@@ -124,21 +131,21 @@ fn check<T: Real>(plan: &Plan<T>) -> Result<()> {
     }
 }
 
-/// What makes up for the factors of two transforms forward and one backward.
+/// The factor that cancels the scales of two forward transforms and one backward.
 fn unscaled<T: Real>(plan: &Plan<T>) -> T {
     let recipe = plan.recipe();
     let points: f64 = (0..3).map(|axis| recipe.kinds[axis].size(recipe.shape[axis]) as f64).product();
     T::rounded(1.0 / (recipe.scale_forward * recipe.scale_forward * recipe.scale_backward * points))
 }
 
-/// Multiplies each mode by that of another spectrum, or its conjugate.
-struct Times<'a, T: Real> {
+/// Multiplies each mode by the mode of another spectrum, or by its conjugate.
+struct SpectrumProduct<'a, T: Real> {
     spectrum: &'a Array<T>,
     conjugate: bool,
     scale: T,
 }
 
-impl<T: Real> Operator<T> for Times<'_, T> {
+impl<T: Real> Operator<T> for SpectrumProduct<'_, T> {
     fn apply(&self, modes: &mut Modes<'_, T>) {
         for mut run in modes.runs() {
             let rows = Rows::new(self.spectrum, run.batch(), run.first(), run.axis());
@@ -151,7 +158,7 @@ impl<T: Real> Operator<T> for Times<'_, T> {
     }
 }
 
-/// A shape in which the linear convolution of two arrays has room: at least
+/// A shape that holds the linear convolution of two arrays: at least
 /// a + b - 1 points along each axis, rounded up to a length whose prime factors
 /// are 2, 3 and 5.
 pub fn linear_shape(a: [usize; 3], b: [usize; 3]) -> [usize; 3] {
@@ -174,7 +181,7 @@ pub(super) fn smooth(least: usize) -> usize {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn lengths_are_rounded_up_to_good_ones() {
+    fn lengths_are_rounded_up_to_factors_2_3_5() {
         assert_eq!(super::linear_shape([1, 4, 100], [1, 4, 21]), [1, 8, 120]);
         assert_eq!(super::linear_shape([1, 7, 121], [1, 1, 1]), [1, 8, 125]);
     }

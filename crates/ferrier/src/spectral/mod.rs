@@ -1,12 +1,12 @@
-//! What comes after the transform: derivatives, inverses, filters,
-//! convolutions and power spectra.
+//! Operations on spectra: derivatives, inverses, filters, convolutions and
+//! power spectra.
 //!
 //! Operators that multiply each mode ([`laplacian`], [`inverse_laplacian`],
 //! [`helmholtz`], [`derivative`], [`shift()`], [`low_pass`], [`gaussian`],
 //! [`two_thirds`]) go with [`Plan::apply`](crate::Plan::apply), which fuses them with the
-//! transforms; [`WaveNumbers`] says which index is which wave number. [`Calculus`] has
-//! operators on vector fields, [`Convolution`] products with a given spectrum,
-//! [`Products`] those of fields in space, without aliases.
+//! transforms; [`WaveNumbers`] maps indices to wave numbers. [`Calculus`] has
+//! operators on vector fields, [`Convolution`] multiplies by a given spectrum,
+//! [`Products`] multiplies fields in space without aliasing.
 //!
 //! ```
 //! use ferrier::{LayoutSpec, Plan, Problem, spectral};
@@ -20,7 +20,7 @@
 //!     let exact = |[i, j, k]: [usize; 3]| (x(i) + 2.0 * x(j) + 3.0 * x(k)).sin();
 //!     let (mut f, mut u) = (plan.make_input()?, plan.make_input()?);
 //!     f.fill_real(|_, at| -14.0 * exact(at));
-//!     let waves = spectral::Waves::new(plan.recipe(), [TAU; 3])?;
+//!     let waves = spectral::WaveNumbers::new(plan.recipe(), [TAU; 3])?;
 //!     plan.apply(&f, &mut u, &spectral::inverse_laplacian(&waves))?;
 //!     if let Some(at) = u.index(0, [5, 6, 7]) {
 //!         assert!((u.real()[at] - exact([5, 6, 7])).abs() < 1e-14);

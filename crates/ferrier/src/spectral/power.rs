@@ -1,35 +1,36 @@
 //! Power spectra.
 
-use super::WaveNumbers;
+use super::wave_numbers::WaveNumbers;
 use crate::{Array, Comm, Error, Plan, Real, Result};
 
-/// The modes of a spectrum whose wave vectors are about equally long.
+/// The modes of a spectrum whose wave vectors have about the same length.
 #[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
 pub struct Shell {
-    /// The middle of the shell.
+    /// Length of the wave vectors at the middle of the shell.
     pub k: f64,
-    /// The sum of |mode|^2, scaled so that all shells together are the mean
+    /// The sum of |mode|^2, scaled so that the sum over all shells is the mean
     /// of |field|^2 over the box.
     pub power: f64,
-    /// Modes in the shell, those of a halved spectrum that are only implied
-    /// counted too.
+    /// Number of modes in the shell, with the modes that a halved spectrum
+    /// omits.
     pub modes: u64,
 }
 
 impl Shell {
-    /// Power of a mode of the shell, on average.
+    /// Mean power of a mode of the shell.
     pub fn mean(&self) -> f64 {
         if self.modes == 0 { 0.0 } else { self.power / self.modes as f64 }
     }
 }
 
-/// The power of a spectrum that `plan` made, summed over shells: shell s has
-/// the modes with |k| between s - 1/2 and s + 1/2 times the largest
-/// [`WaveNumbers::unit`]. Of a batch all arrays together. Collective; allocates.
+/// The power of a spectrum of `plan`, summed over shells: shell s has the modes
+/// with |k| between s - 1/2 and s + 1/2 times the largest [`WaveNumbers::unit`].
+/// The arrays of a batch are added. Collective; allocates.
 ///
 /// # Errors
-/// [`Error::Array`] for an array that is not a complex spectrum of the plan;
-/// axes that are not periodic.
+/// [`Error::Array`] if the array is not a complex spectrum of the plan;
+/// [`Error::Problem`] if an axis is not periodic.
 pub fn power_spectrum<T: Real>(
     comm: &Comm,
     plan: &Plan<T>,
@@ -81,25 +82,25 @@ pub fn power_spectrum<T: Real>(
         modes: pair[1] as u64,
     };
     let mut found: Vec<Shell> = sums.chunks_exact(2).enumerate().map(shell).collect();
-    // The corner of the box around a sphere is farther away than any of its modes.
+    // Shells beyond the last mode of a sphere are empty.
     let last = found.iter().rposition(|shell| shell.modes > 0).map_or(1, |last| last + 1);
     found.truncate(last);
     Ok(found)
 }
 
-/// Over axes that are not transformed the mean is taken.
+/// Number of lines along axes that are not transformed: power is averaged over them.
 fn lines<T: Real>(plan: &Plan<T>) -> f64 {
     let recipe = plan.recipe();
     (0..3).filter(|&a| recipe.kinds[a] == crate::Kind::Identity).map(|a| recipe.shape[a] as f64).product()
 }
 
-/// A mode of a halved axis stands for its mirror image too, unless it is its own.
+/// 2 for a mode of a halved axis, which also represents its complex conjugate, unless the two are the same.
 fn weight(waves: &WaveNumbers, index: [usize; 3]) -> f64 {
-    let alone = |axis: usize| {
+    let self_conjugate = |axis: usize| {
         let at = index[waves.place(axis)];
         waves.at(axis, at) == 0.0 || waves.is_nyquist(axis, at)
     };
-    (0..3).filter(|&axis| waves.is_halved(axis) && !alone(axis)).fold(1.0, |weight, _| 2.0 * weight)
+    (0..3).filter(|&axis| waves.is_halved(axis) && !self_conjugate(axis)).fold(1.0, |weight, _| 2.0 * weight)
 }
 
 fn each(lo: [usize; 3], hi: [usize; 3], mut visit: impl FnMut([usize; 3])) {

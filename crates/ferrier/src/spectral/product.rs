@@ -1,4 +1,6 @@
-//! Products of fields without aliases: the 3/2 rule.
+//! Products of fields without aliasing: the 3/2 rule.
+
+use std::fmt;
 
 use super::convolve::smooth;
 use crate::{Array, Comm, Data, Keep, Kind, LayoutSpec, Plan, Planner, Problem, Real, Result, Scale};
@@ -6,14 +8,14 @@ use crate::{Array, Comm, Data, Keep, Kind, LayoutSpec, Plan, Planner, Problem, R
 /// Products of fields that are given by their modes.
 ///
 /// The product of two fields with modes up to m has modes up to 2m. On a grid
-/// that has just room for those of the factors, the others come back as
-/// aliases. So the factors go to a grid 3/2 times as fine, on which what comes
-/// back hits only modes that are dropped afterwards. Modes that are zero, and
-/// modes that are dropped, are neither transformed nor sent.
+/// that resolves only the modes of the factors, the higher ones alias. The
+/// factors are therefore evaluated on a grid 3/2 times as fine, on which only
+/// modes that are dropped afterwards are aliased. Modes that are zero or
+/// dropped are neither transformed nor sent.
 ///
-/// Modes are amplitudes: the field is the sum of mode times wave, whatever the
-/// grid. Of an axis of n points the modes up to (n - 1)/2 are kept, in the
-/// order of `numpy.fft.fftfreq`; that of Nyquist, which an even n has, is not.
+/// Modes are amplitudes: the field is the sum of mode times wave on any grid.
+/// Of an axis of n points the modes up to (n - 1)/2 are kept, in the order of
+/// `numpy.fft.fftfreq`, without the Nyquist mode of an even n.
 ///
 /// ```
 /// use ferrier::{Problem, spectral::Products};
@@ -21,7 +23,7 @@ use crate::{Array, Comm, Data, Keep, Kind, LayoutSpec, Plan, Planner, Problem, R
 ///     let mut products = Products::<f64>::new(&comm, &Problem::c2c([1, 1, 7]).axes(&[2]))?;
 ///     let (mut a, mut b) = (products.make_modes()?, products.make_modes()?);
 ///     let mut c = products.make_modes()?;
-///     // e^(2ix) (e^(ix) + e^(3ix)) = e^(3ix) + e^(5ix), of which the last has no room.
+///     // e^(2ix) (e^(ix) + e^(3ix)) = e^(3ix) + e^(5ix); the last one is dropped.
 ///     a.fill_complex(|_, [_, _, k]| f64::from(u8::from(k == 2)).into());
 ///     b.fill_complex(|_, [_, _, k]| f64::from(u8::from(k == 1 || k == 3)).into());
 ///     products.multiply(&a, &b, &mut c)?;
@@ -40,10 +42,16 @@ pub struct Products<T: Real> {
     factors: [Array<T>; 2],
 }
 
+impl<T: Real> fmt::Debug for Products<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Products").field("recipe", self.plan.recipe()).finish_non_exhaustive()
+    }
+}
+
 impl<T: Real> Products<T> {
-    /// For fields of this problem, complex or real; its output layout and its
-    /// scales do not matter, its input layout is that of the fine grid.
-    /// Collective; allocates.
+    /// Products of fields of this problem, complex or real. The output layout
+    /// and the scales of the problem are ignored; its input layout is that of
+    /// the fine grid. Collective; allocates.
     ///
     /// # Errors
     /// Those of [`Planner::draft`].
@@ -73,12 +81,12 @@ impl<T: Real> Products<T> {
     /// An array for the modes of a field. Collective; allocates.
     ///
     /// # Errors
-    /// Where the memory cannot be had.
+    /// [`Error::Memory`](crate::Error::Memory).
     pub fn make_modes(&self) -> Result<Array<T>> {
         self.plan.make_output()
     }
 
-    /// The product of two fields, from modes to modes. Collective; allocates nothing.
+    /// The product of two fields, from modes to modes. Collective; does not allocate.
     ///
     /// # Errors
     /// As [`Plan::forward`].

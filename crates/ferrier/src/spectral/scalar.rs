@@ -2,24 +2,24 @@
 
 use num_complex::Complex;
 
-use super::WaveNumbers;
+use super::wave_numbers::WaveNumbers;
 use crate::{Formula, Modes, Operator, Real, Result, Run, Tables};
 
-/// Multiplies by a function of the sum of one number per axis, such as the
-/// square of the wave vector.
-struct OfSum<T, F> {
+/// Multiplies each mode by a function of the sum of one table entry per axis,
+/// such as the square of the wave vector.
+struct SumFactor<T, F> {
     tables: [Vec<T>; 3],
     factor: F,
-    /// The same for a GPU, and what it needs.
+    /// The formula for a GPU.
     code: &'static str,
     constant: T,
 }
 
-impl<T: Real, F: Fn(T) -> T + Sync> Operator<T> for OfSum<T, F> {
+impl<T: Real, F: Fn(T) -> T + Sync> Operator<T> for SumFactor<T, F> {
     fn apply(&self, modes: &mut Modes<'_, T>) {
         for mut run in modes.runs() {
             let ([a, b, c], along) = at(&self.tables, &run);
-            // Always summed in the same order, so that bits do not depend on which axis a run is along.
+            // Summed in the same order for every axis of the run, so that bits do not depend on it.
             match run.axis() {
                 0 => run.scale_by(along, |k| (self.factor)(k + b + c)),
                 1 => run.scale_by(along, |k| (self.factor)(a + k + c)),
@@ -42,15 +42,15 @@ fn slices<R>(tables: &[Vec<R>; 3]) -> [&[R]; 3] {
     std::array::from_fn(|axis| &tables[axis][..])
 }
 
-/// The product of the entries of all axes.
-const TIMES_ALL: &str = "return z * (a * b * c);";
+/// The GPU formula of products of one table entry per axis.
+const PRODUCT_FORMULA: &str = "return z * (a * b * c);";
 
-/// Multiplies by the product of one real number per axis.
-struct Product<T> {
+/// Multiplies each mode by the product of one real table entry per axis.
+struct RealProduct<T> {
     tables: [Vec<T>; 3],
 }
 
-impl<T: Real> Operator<T> for Product<T> {
+impl<T: Real> Operator<T> for RealProduct<T> {
     fn apply(&self, modes: &mut Modes<'_, T>) {
         for mut run in modes.runs() {
             let ([a, b, c], along) = at(&self.tables, &run);
@@ -63,16 +63,16 @@ impl<T: Real> Operator<T> for Product<T> {
     }
 
     fn formula(&self) -> Option<Formula<'_, T>> {
-        Some(formula(TIMES_ALL, Tables::Real(slices(&self.tables)), T::zero()))
+        Some(formula(PRODUCT_FORMULA, Tables::Real(slices(&self.tables)), T::zero()))
     }
 }
 
-/// Multiplies by the product of one complex number per axis.
-struct Phases<T> {
+/// Multiplies each mode by the product of one complex table entry per axis.
+struct ComplexProduct<T> {
     tables: [Vec<Complex<T>>; 3],
 }
 
-impl<T: Real> Operator<T> for Phases<T> {
+impl<T: Real> Operator<T> for ComplexProduct<T> {
     fn apply(&self, modes: &mut Modes<'_, T>) {
         for mut run in modes.runs() {
             let ([a, b, c], along) = at(&self.tables, &run);
@@ -87,11 +87,11 @@ impl<T: Real> Operator<T> for Phases<T> {
     }
 
     fn formula(&self) -> Option<Formula<'_, T>> {
-        Some(formula(TIMES_ALL, Tables::Complex(slices(&self.tables)), T::zero()))
+        Some(formula(PRODUCT_FORMULA, Tables::Complex(slices(&self.tables)), T::zero()))
     }
 }
 
-/// Multiplies by i times the wave number that an index along one axis has.
+/// Multiplies each mode by i times its wave number along one axis.
 struct Derivative<T> {
     axis: usize,
     waves: Vec<T>,
@@ -100,10 +100,10 @@ struct Derivative<T> {
 impl<T: Real> Operator<T> for Derivative<T> {
     fn apply(&self, modes: &mut Modes<'_, T>) {
         for mut run in modes.runs() {
-            let (first, steps) = (run.first()[self.axis], run.axis() == self.axis);
+            let (first, along) = (run.first()[self.axis], run.axis() == self.axis);
             let turn = |z: Complex<T>, k: T| Complex::new(-(z.im * k), z.re * k);
             let modes = run.complex();
-            match steps {
+            match along {
                 true => modes.iter_mut().zip(&self.waves[first..]).for_each(|(z, &k)| *z = turn(*z, k)),
                 false => modes.iter_mut().for_each(|z| *z = turn(*z, self.waves[first])),
             }
@@ -111,7 +111,7 @@ impl<T: Real> Operator<T> for Derivative<T> {
     }
 
     fn formula(&self) -> Option<Formula<'_, T>> {
-        // The tables of the other axes are zeros.
+        // Empty tables read as zeros.
         let mut tables: [&[T]; 3] = [&[]; 3];
         tables[self.axis] = &self.waves;
         let code = "REAL k = a + b + c; return {-(z.y * k), z.x * k};";
@@ -119,7 +119,7 @@ impl<T: Real> Operator<T> for Derivative<T> {
     }
 }
 
-/// The entries of the tables for the first mode of a run, and those of its axis for all of it.
+/// The table entries of the first mode of a run, and the entries along the axis of the run for all its modes.
 #[inline]
 pub(super) fn at<'t, R: Copy, T: Real>(tables: &'t [Vec<R>; 3], run: &Run<'_, T>) -> ([R; 3], &'t [R]) {
     let (first, axis) = (run.first(), run.axis());
@@ -130,57 +130,57 @@ fn squares<T: Real>(waves: &WaveNumbers) -> [Vec<T>; 3] {
     waves.tables(|axis| waves.table(axis, |k| T::rounded(k * k)), T::zero(), |one, other| one + other)
 }
 
-/// The Laplacian: each mode times -k^2. On axes of every kind.
+/// The Laplacian: multiplies each mode by -k^2. For axes of every kind.
 pub fn laplacian<T: Real>(waves: &WaveNumbers) -> impl Operator<T> + use<T> {
     let code = "return z * -(a + b + c);";
-    OfSum { tables: squares(waves), factor: |square: T| -square, code, constant: T::zero() }
+    SumFactor { tables: squares(waves), factor: |square: T| -square, code, constant: T::zero() }
 }
 
-/// The inverse of the Laplacian: solves laplace(u) = f. A mode with k = 0, which
-/// the Laplacian of nothing has, becomes zero: the solution with mean zero (for
-/// periodic and Neumann boundaries, where f must have mean zero to have one).
+/// The inverse of the Laplacian: solves laplace(u) = f. The mode with k = 0
+/// becomes zero, which gives the solution with mean zero (for periodic and
+/// Neumann boundaries, where a solution exists only if f has mean zero).
 pub fn inverse_laplacian<T: Real>(waves: &WaveNumbers) -> impl Operator<T> + use<T> {
     let factor = |square: T| if square == T::zero() { T::zero() } else { -(T::one() / square) };
     let code = "REAL square = a + b + c; return z * (square == 0 ? REAL(0) : -(1 / square));";
-    OfSum { tables: squares(waves), factor, code, constant: T::zero() }
+    SumFactor { tables: squares(waves), factor, code, constant: T::zero() }
 }
 
-/// Solves -laplace(u) + shift u = f, for a positive shift: each mode over k^2 + shift.
+/// Solves -laplace(u) + shift u = f, for a positive shift: divides each mode by k^2 + shift.
 pub fn helmholtz<T: Real>(waves: &WaveNumbers, shift: f64) -> impl Operator<T> + use<T> {
     let shift = T::rounded(shift);
     let code = "return z * (1 / (a + b + c + p[0]));";
     let factor = move |square: T| T::one() / (square + shift);
-    OfSum { tables: squares(waves), factor, code, constant: shift }
+    SumFactor { tables: squares(waves), factor, code, constant: shift }
 }
 
 /// A sharp filter: modes with |k| above `largest` become zero.
 pub fn low_pass<T: Real>(waves: &WaveNumbers, largest: f64) -> impl Operator<T> + use<T> {
-    // A little more, so that rounding does not decide about modes that lie on the sphere.
+    // Enlarged by a few ulps, so that modes on the sphere are kept whatever the rounding.
     let square = T::rounded(largest * largest) * (T::one() + T::rounded(8.0 * T::PRECISION.epsilon()));
     let code = "return z * (a + b + c <= p[0] ? REAL(1) : REAL(0));";
     let factor = move |k: T| if k <= square { T::one() } else { T::zero() };
-    OfSum { tables: squares(waves), factor, code, constant: square }
+    SumFactor { tables: squares(waves), factor, code, constant: square }
 }
 
 /// A smooth filter: convolution with a Gaussian of standard deviation `sigma`.
 pub fn gaussian<T: Real>(waves: &WaveNumbers, sigma: f64) -> impl Operator<T> + use<T> {
     let bell = |k: f64| T::rounded((-0.5 * (k * sigma).powi(2)).exp());
-    Product { tables: waves.tables(|axis| waves.table(axis, bell), T::one(), |one, other| one * other) }
+    RealProduct { tables: waves.tables(|axis| waves.table(axis, bell), T::one(), |one, other| one * other) }
 }
 
-/// The 2/3 rule: on each axis modes above a third of its points become zero,
-/// so that products of two filtered fields have no aliases among the modes that are left.
+/// The 2/3 rule: along each axis, modes above a third of its points become zero,
+/// so that the product of two filtered fields has no aliases among the modes that are kept.
 pub fn two_thirds<T: Real>(waves: &WaveNumbers) -> impl Operator<T> + use<T> {
     let table = |axis: usize| {
         let most = waves.points(axis) as f64 / 3.0;
         let keep = |k: f64| waves.unit(axis) == 0.0 || (k / waves.unit(axis)).abs().round() < most;
         waves.table(axis, |k| if keep(k) { T::one() } else { T::zero() })
     };
-    Product { tables: waves.tables(table, T::one(), |one, other| one * other) }
+    RealProduct { tables: waves.tables(table, T::one(), |one, other| one * other) }
 }
 
-/// A shift: u(x) becomes u(x - by), by any distance, not only whole points.
-/// For complex and real axes.
+/// A shift: u(x) becomes u(x - by), for any distance, not only multiples of the
+/// grid spacing. For complex and real axes.
 ///
 /// # Errors
 /// [`Error::Problem`](crate::Error::Problem) for other kinds of axes.
@@ -200,7 +200,7 @@ pub fn shift<T: Real>(waves: &WaveNumbers, by: [f64; 3]) -> Result<impl Operator
         Complex::new(T::one(), T::zero()),
         |one, other| one * other,
     );
-    Ok(Phases { tables })
+    Ok(ComplexProduct { tables })
 }
 
 /// The first derivative along an axis; see [`WaveNumbers`] for the Nyquist mode.

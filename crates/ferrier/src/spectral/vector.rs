@@ -1,16 +1,18 @@
 //! Gradient, divergence and curl.
 
+use std::fmt;
+
 use num_complex::Complex;
 
-use super::WaveNumbers;
+use super::wave_numbers::WaveNumbers;
 use crate::exec::Rows;
 use crate::{Array, Comm, Data, DataMut, LayoutSpec, Modes, Operator, Plan, Planner, Problem, Real, Result};
 
 /// Vector calculus on a periodic box: gradient, divergence and curl of fields
-/// that lie like the input of a plan.
+/// with the input layout of a plan.
 ///
-/// Every field is transformed once; derivatives, signs and sums happen when
-/// the spectra are loaded for the way back.
+/// Every field is transformed once; derivatives, signs and sums are fused with
+/// the backward transforms.
 ///
 /// ```
 /// use ferrier::{Problem, spectral::Calculus};
@@ -33,16 +35,22 @@ use crate::{Array, Comm, Data, DataMut, LayoutSpec, Modes, Operator, Plan, Plann
 pub struct Calculus<T: Real> {
     plan: Plan<T>,
     spectra: [Array<T>; 3],
-    /// Wave numbers for first derivatives.
+    /// Wave numbers of first derivatives.
     odd: [Vec<T>; 3],
-    /// The axis of the spectrum along which those of each axis lie.
+    /// The axis of the spectrum along which the wave numbers of each axis vary.
     places: [usize; 3],
     waves: WaveNumbers,
 }
 
+impl<T: Real> fmt::Debug for Calculus<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Calculus").field("recipe", self.plan.recipe()).finish_non_exhaustive()
+    }
+}
+
 impl<T: Real> Calculus<T> {
-    /// For fields of this problem on a box with sides of these lengths; its
-    /// output layout does not matter, its batch is one field. Collective; allocates.
+    /// Operators on fields of this problem in a box with sides of these lengths.
+    /// The output layout and the batch of the problem are ignored. Collective; allocates.
     ///
     /// # Errors
     /// Those of [`Planner::draft`] and [`WaveNumbers::new`]; axes that are not periodic.
@@ -69,12 +77,12 @@ impl<T: Real> Calculus<T> {
     /// Three arrays for the components of a vector field. Collective; allocates.
     ///
     /// # Errors
-    /// Where the memory cannot be had.
+    /// [`Error::Memory`](crate::Error::Memory).
     pub fn fields(&self) -> Result<[Array<T>; 3]> {
         Ok([self.plan.make_input()?, self.plan.make_input()?, self.plan.make_input()?])
     }
 
-    /// The gradient of a field. Collective; allocates nothing.
+    /// The gradient of a field. Collective; does not allocate.
     ///
     /// # Errors
     /// As [`Plan::apply`].
@@ -84,15 +92,19 @@ impl<T: Real> Calculus<T> {
         O: DataMut<T>,
     {
         self.plan.forward(field, &mut self.spectra[0])?;
-        for (axis, slope) in gradient.iter_mut().enumerate() {
-            let slopes =
-                Slopes { odd: &self.odd, places: self.places, first: Some((axis, false)), others: &[] };
-            self.plan.backward_with(&self.spectra[0], slope, &slopes)?;
+        for (axis, component) in gradient.iter_mut().enumerate() {
+            let sum = DerivativeSum {
+                odd: &self.odd,
+                places: self.places,
+                first: Some((axis, false)),
+                others: &[],
+            };
+            self.plan.backward_with(&self.spectra[0], component, &sum)?;
         }
         Ok(())
     }
 
-    /// The divergence of a vector field. Collective; allocates nothing.
+    /// The divergence of a vector field. Collective; does not allocate.
     ///
     /// # Errors
     /// As [`Plan::apply`].
@@ -104,11 +116,12 @@ impl<T: Real> Calculus<T> {
         self.forward(field)?;
         let [x, y, z] = &self.spectra;
         let others = [(1, false, y), (2, false, z)];
-        let slopes = Slopes { odd: &self.odd, places: self.places, first: Some((0, false)), others: &others };
-        self.plan.backward_with(x, divergence, &slopes)
+        let sum =
+            DerivativeSum { odd: &self.odd, places: self.places, first: Some((0, false)), others: &others };
+        self.plan.backward_with(x, divergence, &sum)
     }
 
-    /// The curl of a vector field. Collective; allocates nothing.
+    /// The curl of a vector field. Collective; does not allocate.
     ///
     /// # Errors
     /// As [`Plan::apply`].
@@ -122,9 +135,13 @@ impl<T: Real> Calculus<T> {
             // (curl u)_a = d_b u_c - d_c u_b
             let (b, c) = ((a + 1) % 3, (a + 2) % 3);
             let others = [(c, true, &self.spectra[b])];
-            let slopes =
-                Slopes { odd: &self.odd, places: self.places, first: Some((b, false)), others: &others };
-            self.plan.backward_with(&self.spectra[c], out, &slopes)?;
+            let sum = DerivativeSum {
+                odd: &self.odd,
+                places: self.places,
+                first: Some((b, false)),
+                others: &others,
+            };
+            self.plan.backward_with(&self.spectra[c], out, &sum)?;
         }
         Ok(())
     }
@@ -137,16 +154,16 @@ impl<T: Real> Calculus<T> {
     }
 }
 
-/// A sum of first derivatives, of the spectrum that is loaded and of others:
-/// which axis, whether negative, of which spectrum.
-struct Slopes<'a, T: Real> {
+/// A sum of first derivatives of the spectrum being transformed and of others.
+/// Each term has an axis, a sign (is it negative?) and a spectrum.
+struct DerivativeSum<'a, T: Real> {
     odd: &'a [Vec<T>; 3],
     places: [usize; 3],
     first: Option<(usize, bool)>,
     others: &'a [(usize, bool, &'a Array<T>)],
 }
 
-impl<T: Real> Operator<T> for Slopes<'_, T> {
+impl<T: Real> Operator<T> for DerivativeSum<'_, T> {
     fn apply(&self, modes: &mut Modes<'_, T>) {
         for mut run in modes.runs() {
             let (first, axis) = (run.first(), run.axis());

@@ -1,4 +1,4 @@
-//! Wave numbers: what the indices of a spectrum stand for.
+//! Wave numbers: the frequencies of the indices of a spectrum.
 
 use std::f64::consts::{PI, TAU};
 
@@ -11,43 +11,44 @@ use ferrier_plan::modes::Columns;
 /// the wave number 2 pi m / L, where m is `n * numpy.fft.fftfreq(n)[i]`; of a
 /// real one 2 pi i / L. Cosines of types 1 and 2 have pi i / L, sines of
 /// these types pi (i + 1) / L, both of types 3 and 4 pi (i + 1/2) / L. An axis
-/// that is not transformed has wave number 0. Of kept modes
-/// ([`Problem::keep`](crate::Problem::keep)) each has its own. The columns of a
-/// sphere ([`Problem::keep_sphere`](crate::Problem::keep_sphere)) lie along axis 1
-/// of the spectrum; each has a wave number of axis 1 and one of axis 2.
+/// that is not transformed has wave number 0. Truncated spectra
+/// ([`Problem::keep`](crate::Problem::keep)) have the wave numbers of the kept
+/// modes. The columns of a sphere
+/// ([`Problem::keep_sphere`](crate::Problem::keep_sphere)) are indexed along axis
+/// 1 of the spectrum; each has a wave number of axis 1 and one of axis 2.
 ///
-/// For cosines and sines L is the distance between the walls: n times that of
-/// two points, but (n - 1) times for cosines of type 1, whose outer points
-/// are on the walls, and (n + 1) times for sines of type 1, whose outer points
-/// are next to them.
+/// For cosines and sines L is the distance between the boundaries: n grid
+/// spacings, but n - 1 for cosines of type 1, whose outer points are on the
+/// boundaries, and n + 1 for sines of type 1, whose outer points are one spacing
+/// inside.
 ///
-/// **Nyquist.** For even n the mode n/2 stands for both signs (and so does the
-/// lone mode -m/2 where an even number m of the lowest is kept). Even functions
-/// of the wave number (Laplacian, filters) use it; odd ones (first
-/// derivatives) take it as zero, because a real field must have a real
-/// derivative, and a shift takes the real part of its factor there.
+/// **Nyquist.** For even n the mode n/2 represents both signs (and so does the
+/// mode -m/2 if an even number m of the lowest modes is kept). Even functions of
+/// the wave number (Laplacian, filters) use its wave number; odd ones (first
+/// derivatives) use zero, because the derivative of a real field is real; a
+/// shift uses the real part of its factor.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WaveNumbers {
-    /// Wave number of each index; by columns, where there are some.
+    /// Wave number of each index; of each column of a sphere.
     numbers: [Vec<f64>; 3],
-    /// Does an index stand for both signs?
+    /// Does an index represent both signs?
     nyquist: [Vec<bool>; 3],
-    /// The smallest wave number of each axis that is not zero.
+    /// The smallest nonzero wave number of each axis.
     unit: [f64; 3],
     /// Points of each axis before the transform.
     shape: [usize; 3],
     kinds: [Kind; 3],
-    /// Of a sphere.
+    /// The columns of a sphere.
     columns: Option<Columns>,
 }
 
 impl WaveNumbers {
-    /// The wave numbers of what a plan of this recipe makes of a box with
+    /// The wave numbers of the spectra of a plan with this recipe, for a box with
     /// sides of these lengths.
     ///
     /// # Errors
-    /// [`Error::Problem`] for a length that is not positive, and for a long
-    /// 1-D transform, whose two axes have no wave numbers of their own.
+    /// [`Error::Problem`] if a length is not positive or the recipe is that of a
+    /// long 1-D transform, whose two axes have no separate wave numbers.
     pub fn new(recipe: &Recipe, lengths: [f64; 3]) -> Result<WaveNumbers> {
         if let Some(length) = lengths.iter().find(|&&length| !(length > 0.0 && length.is_finite())) {
             return Err(Error::problem(
@@ -56,8 +57,7 @@ impl WaveNumbers {
             ));
         }
         if recipe.long.is_some() {
-            let text =
-                "the two axes of a long transform have no wave numbers of their own: see Problem::mode";
+            let text = "the two axes of a long transform have no separate wave numbers: see Problem::mode";
             return Err(Error::problem("plan", text));
         }
         let columns = recipe.columns();
@@ -80,13 +80,13 @@ impl WaveNumbers {
         })
     }
 
-    /// The axis of the spectrum along which the wave numbers of an axis lie:
-    /// itself, but columns of a sphere lie along axis 1 for axes 1 and 2.
+    /// The axis of the spectrum along which the wave numbers of an axis vary: the
+    /// axis itself, but axis 1 for axes 1 and 2 of a sphere.
     pub fn place(&self, axis: usize) -> usize {
         if self.columns.is_some() { axis.min(1) } else { axis }
     }
 
-    /// The wave number of an axis that belongs to an index along its [`place`](Self::place).
+    /// The wave number of an axis at an index along its [`place`](Self::place).
     pub fn at(&self, axis: usize, index: usize) -> f64 {
         self.numbers[axis][index]
     }
@@ -96,18 +96,18 @@ impl WaveNumbers {
         std::array::from_fn(|axis| self.at(axis, index[self.place(axis)]))
     }
 
-    /// Does an index along an axis's [`place`](Self::place) stand for both signs of its wave number?
+    /// Does an index along the [`place`](Self::place) of an axis represent both signs of its wave number?
     pub fn is_nyquist(&self, axis: usize, index: usize) -> bool {
         self.nyquist[axis].get(index) == Some(&true)
     }
 
-    /// Is there a mode at this index? (Columns of a sphere are as long as the longest.)
+    /// Is there a mode at this index? (All columns of a sphere are stored with the length of the longest.)
     pub fn is_held(&self, index: [usize; 3]) -> bool {
         let Some(columns) = &self.columns else { return true };
         columns.along.runs[index[1]].iter().any(|run| (run.at..run.at + run.len).contains(&index[0]))
     }
 
-    /// The smallest wave number of an axis that is not zero; zero for an axis without any.
+    /// The smallest nonzero wave number of an axis; zero if there is none.
     pub fn unit(&self, axis: usize) -> f64 {
         self.unit[axis]
     }
@@ -117,12 +117,12 @@ impl WaveNumbers {
         self.shape[axis]
     }
 
-    /// Is only half of the spectrum along an axis there?
+    /// Does the spectrum have only half of the modes along an axis?
     pub(super) fn is_halved(&self, axis: usize) -> bool {
         self.kinds[axis] == Kind::Real
     }
 
-    /// `what` needs axes with both signs of wave numbers.
+    /// Fails if `what` needs a periodic axis and this one is not.
     pub(super) fn periodic(&self, axis: usize, what: &str) -> Result<()> {
         let kind = self.kinds[axis];
         if matches!(kind, Kind::Identity | Kind::Complex | Kind::Real) {
@@ -140,7 +140,7 @@ impl WaveNumbers {
     }
 
     /// A table for each axis of the spectrum, from one for each axis of the wave
-    /// vector: those of columns are put together.
+    /// vector. Those of columns are joined.
     pub(super) fn tables<R: Copy>(
         &self,
         table: impl Fn(usize) -> Vec<R>,
@@ -156,7 +156,7 @@ impl WaveNumbers {
         }
     }
 
-    /// The wave numbers of an axis for a first derivative.
+    /// The wave numbers of an axis in first derivatives: zero at Nyquist modes.
     pub(super) fn odd<T: Real>(&self, axis: usize) -> Result<Vec<T>> {
         self.periodic(axis, "a derivative")?;
         let number = |(i, &k): (usize, &f64)| T::rounded(if self.is_nyquist(axis, i) { 0.0 } else { k });
@@ -192,12 +192,12 @@ impl Axis {
             Kind::Complex if 2 * m >= n => unit * (m as f64 - n as f64),
             _ => unit * (m as f64 + first),
         };
-        let both_signs = |&m: &usize| match (kind, recipe.keep[axis]) {
+        let is_nyquist = |&m: &usize| match (kind, recipe.keep[axis]) {
             (Kind::Complex, Keep::Lowest(kept)) if kept.is_multiple_of(2) => m == n - kept / 2,
             (Kind::Complex | Kind::Real, _) => 2 * m == n,
             _ => false,
         };
-        let nyquist = modes.iter().map(both_signs).collect();
+        let nyquist = modes.iter().map(is_nyquist).collect();
         Axis { numbers: modes.iter().map(wave).collect(), nyquist, unit }
     }
 }
