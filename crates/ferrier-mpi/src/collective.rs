@@ -5,9 +5,10 @@ use std::ffi::c_void;
 use crate::comm::Comm;
 use crate::data::{Number, Op, Plain, Predefined, received_at, sent_from};
 use crate::error::{Error, Result};
-use crate::exchange::{AllToAllV, Segment};
+use crate::exchange::AllToAllV;
 use crate::ffi::{Aint, Count, Int};
 use crate::library::Counting;
+use crate::segment::Segment;
 
 impl Comm {
     /// Returns when every rank has called it. Collective.
@@ -32,7 +33,7 @@ impl Comm {
         match mpi.counting() {
             Counting::Wide(wide) => {
                 let _guard = mpi.enter()?;
-                // SAFETY: `length` bytes at `start` are ours for the call; handles are valid.
+                // SAFETY: `length` bytes at `start` are borrowed for the call; handles are valid.
                 let code = unsafe { (wide.bcast)(start.cast(), length as Count, byte, root, self.raw()) };
                 mpi.check("MPI_Bcast_c", code)
             }
@@ -59,7 +60,7 @@ impl Comm {
             Counting::Wide(wide) => {
                 let _guard = mpi.enter()?;
                 let start: *mut c_void = received_at(data.as_mut_ptr(), data.len()).cast();
-                // SAFETY: the data is ours for the call and of that type; handles are valid.
+                // SAFETY: the data is borrowed for the call and of that type; handles are valid.
                 let code =
                     unsafe { (wide.allreduce)(in_place, start, data.len() as Count, kind, op, self.raw()) };
                 mpi.check("MPI_Allreduce_c", code)

@@ -29,7 +29,11 @@ struct CommHandle {
 
 impl Comm {
     pub(crate) fn world(mpi: &Arc<Library>) -> Result<Comm> {
-        if mpi.ours() { Comm::wrap(mpi, mpi.h.world, false) } else { Comm::duplicate_of(mpi, mpi.h.world) }
+        if mpi.initialised_here() {
+            Comm::wrap(mpi, mpi.h.world, false)
+        } else {
+            Comm::duplicate_of(mpi, mpi.h.world)
+        }
     }
 
     pub(crate) fn duplicate_of(mpi: &Arc<Library>, raw: Handle) -> Result<Comm> {

@@ -20,7 +20,7 @@ pub(crate) struct Library {
     pub found: Found,
     pub level: Level,
     /// This crate called `MPI_Init_thread`, not the host program.
-    ours: bool,
+    initialised_here: bool,
     thread: ThreadId,
     /// Held during calls under [`Level::Serialized`].
     call_lock: Mutex<()>,
@@ -98,7 +98,7 @@ impl Library {
             h,
             found,
             level,
-            ours: false,
+            initialised_here: false,
             thread: std::thread::current().id(),
             call_lock: Mutex::new(()),
             communicators: AtomicUsize::new(0),
@@ -129,7 +129,7 @@ impl Library {
             let code =
                 unsafe { (calls.init_thread)(ptr::null_mut(), ptr::null_mut(), requested, &mut granted) };
             library.check("MPI_Init_thread", code)?;
-            library.ours = true;
+            library.initialised_here = true;
             // Errors that belong to no communicator go to world's handler, since MPI 4 to self's.
             library.return_errors(library.h.world)?;
             library.return_errors(library.h.own)?;
@@ -151,8 +151,8 @@ impl Library {
         self.loaded.alltoallv_init
     }
 
-    pub fn ours(&self) -> bool {
-        self.ours
+    pub fn initialised_here(&self) -> bool {
+        self.initialised_here
     }
 
     pub fn counting(&self) -> Counting<'_> {
@@ -167,7 +167,7 @@ impl Library {
     /// # Errors
     /// Where the thread level does not allow the call, or MPI is finalized.
     pub fn enter(&self) -> Result<Option<MutexGuard<'_, ()>>> {
-        if !self.ours && self.finalized() {
+        if !self.initialised_here && self.finalized() {
             return Err(Error::Finalized);
         }
         match self.level {
@@ -242,7 +242,7 @@ impl Library {
     }
 
     pub fn finalize(&mut self) -> Result<()> {
-        if !self.ours || self.finalized() {
+        if !self.initialised_here || self.finalized() {
             return Ok(());
         }
         {
@@ -251,7 +251,7 @@ impl Library {
             let code = unsafe { (self.loaded.calls.finalize)() };
             self.check("MPI_Finalize", code)?;
         }
-        self.ours = false;
+        self.initialised_here = false;
         Ok(())
     }
 }

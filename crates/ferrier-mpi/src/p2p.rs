@@ -58,7 +58,7 @@ impl Comm {
         let limit = match mpi.counting() {
             Counting::Wide(wide) => {
                 let _guard = mpi.enter()?;
-                // SAFETY: `length` bytes at `start` are ours for the call; handles are valid.
+                // SAFETY: `length` bytes at `start` are borrowed for the call; handles are valid.
                 let code = unsafe {
                     (wide.recv)(start.cast(), length as Count, byte, from, tag, comm, status.out())
                 };

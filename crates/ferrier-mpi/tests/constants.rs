@@ -8,16 +8,16 @@ use std::process::Command;
 use common::installation;
 use ferrier_mpi::abi::{Abi, Family, Predefined};
 
-/// A program that prints what its `mpi.h` says: one line per handle, as it is
-/// written there (Open MPI) or as a number, and one per other constant.
+/// A program that prints the constants of its `mpi.h`: one line per handle, as
+/// text (Open MPI) or as a number, and one per other constant.
 fn program(abi: &Abi) -> String {
     let mut text = String::from(
         "#include <mpi.h>\n#include <stddef.h>\n#include <stdio.h>\n\
-         #define WRITTEN(x) #x\n#define SAYS(x) WRITTEN(x)\nint main(void) {\n",
+         #define TEXT_OF(x) #x\n#define TEXT(x) TEXT_OF(x)\nint main(void) {\n",
     );
     for (name, handle) in abi.handles() {
         text += &match handle {
-            Predefined::Symbol(_) => format!("puts(\"{name} \" SAYS({name}));\n"),
+            Predefined::Symbol(_) => format!("puts(\"{name} \" TEXT({name}));\n"),
             Predefined::Value(_) => format!("printf(\"{name} %zu\\n\", (size_t)({name}));\n"),
         };
     }
@@ -47,9 +47,9 @@ fn compare(name: &str, abi: &Abi, include: &Path, flags: &[&str]) {
         .output()
         .expect("cc");
     assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
-    let said = Command::new(&binary).output().expect("the C program");
-    let said = String::from_utf8_lossy(&said.stdout);
-    let mut lines = said.lines();
+    let output = Command::new(&binary).output().expect("the C program");
+    let output = String::from_utf8_lossy(&output.stdout);
+    let mut lines = output.lines();
     for (constant, handle) in abi.handles() {
         let line = lines.next().expect("a line per handle");
         match handle {

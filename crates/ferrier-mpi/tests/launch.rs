@@ -1,6 +1,6 @@
 //! The self-test under every MPI that is installed, each run with a time limit.
 //!
-//! This binary starts itself under `mpiexec`; what runs there is [`body`] or [`guest`].
+//! This binary starts itself under `mpiexec`, which runs [`body`] or [`guest`].
 
 mod common;
 #[allow(dead_code)]
@@ -21,7 +21,7 @@ const LIMIT: &str = "FERRIER_SELFTEST_LIMIT";
 const LEVEL: &str = "FERRIER_SELFTEST_LEVEL";
 
 /// Generous: MPICH 4.0 takes seconds where ranks outnumber cores.
-const PATIENCE: Duration = Duration::from_secs(120);
+const TIME_LIMIT: Duration = Duration::from_secs(120);
 
 #[test]
 #[ignore = "runs under mpiexec, started by the other tests"]
@@ -34,7 +34,7 @@ fn body() {
     selftest::run(std::env::var(LIMIT).ok().map(|limit| limit.parse().expect("a number")), level);
 }
 
-/// MPI belongs to the program around us: initialised and finalized there.
+/// The host program initialises and finalizes MPI.
 #[test]
 #[ignore = "runs under mpiexec, started by the other tests"]
 fn guest() {
@@ -47,12 +47,12 @@ fn guest() {
             library.get::<unsafe extern "C" fn(*mut u8, *mut u8) -> i32>(b"MPI_Init").expect("MPI_Init");
         assert_eq!(init(std::ptr::null_mut(), std::ptr::null_mut()), 0);
         let finalize = *library.get::<unsafe extern "C" fn() -> i32>(b"MPI_Finalize").expect("MPI_Finalize");
-        std::mem::forget(library); // no MPI survives being closed
+        std::mem::forget(library); // no MPI supports being unloaded
         finalize
     };
     let mpi = Mpi::load(found, Level::Multiple).expect("in use already");
     let world = mpi.world().expect("world");
-    // A duplicate: the host's own is left alone.
+    // A duplicate: the host's own is not used.
     assert_eq!(mpi.live().communicators, 1);
     let mut ranks = [1_u64];
     world.all_reduce(&mut ranks, Op::Sum).expect("sum");
@@ -65,35 +65,35 @@ fn guest() {
     println!("guest ok");
 }
 
-struct Run {
+struct LaunchSpec {
     body: &'static str,
     ranks: usize,
     limit: Option<usize>,
     /// Environment.
     set: Vec<(&'static str, String)>,
-    /// Words between mpiexec's own and the program.
+    /// Arguments between those of mpiexec and the program.
     through: &'static [&'static str],
 }
 
-impl Run {
-    fn new(ranks: usize, limit: Option<usize>) -> Run {
-        Run { body: "body", ranks, limit, set: Vec::new(), through: &[] }
+impl LaunchSpec {
+    fn new(ranks: usize, limit: Option<usize>) -> LaunchSpec {
+        LaunchSpec { body: "body", ranks, limit, set: Vec::new(), through: &[] }
     }
 }
 
-/// Runs the body under a launcher; its exit code and what it printed.
-fn launch(under: &Installation, run: &Run) -> (Option<i32>, String) {
+/// Runs the body under a launcher; its exit code and output.
+fn launch(under: &Installation, spec: &LaunchSpec) -> (Option<i32>, String) {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    // One at a time, whatever runs the tests: ranks outnumber cores as it is.
+    // One launch at a time, since ranks outnumber cores.
     let lock = File::create(folder.join("launch.lock")).expect("lock file");
     lock.lock().expect("lock");
     let log = folder.join(format!("launch-{}.log", under.name));
     let out = File::create(&log).expect("log file");
     let mut command = Command::new(&under.launcher);
-    // Variables of an MPI around these tests are none of theirs.
+    // Without the variables of an MPI that started these tests.
     for (name, _) in std::env::vars_os() {
-        let ours = |prefix: &str| name.to_string_lossy().starts_with(prefix);
-        if ["OMPI_", "OPAL_", "PMI", "PRTE_", "MPI_", "FERRIER_MPI"].iter().any(|prefix| ours(prefix)) {
+        let has = |prefix: &str| name.to_string_lossy().starts_with(prefix);
+        if ["OMPI_", "OPAL_", "PMI", "PRTE_", "MPI_", "FERRIER_MPI"].iter().any(|prefix| has(prefix)) {
             command.env_remove(&name);
         }
     }
@@ -102,13 +102,13 @@ fn launch(under: &Installation, run: &Run) -> (Option<i32>, String) {
     if under.name == "debian-openmpi" {
         command.arg("--oversubscribe");
     }
-    if let Some(limit) = run.limit {
+    if let Some(limit) = spec.limit {
         command.env(LIMIT, limit.to_string());
     }
-    command.envs(run.set.iter().map(|(name, value)| (name, value)));
-    command.args(["-n", &run.ranks.to_string()]).args(run.through);
+    command.envs(spec.set.iter().map(|(name, value)| (name, value)));
+    command.args(["-n", &spec.ranks.to_string()]).args(spec.through);
     command.arg(std::env::current_exe().expect("this binary"));
-    command.args(["--exact", run.body, "--ignored", "--nocapture", "--test-threads=1"]);
+    command.args(["--exact", spec.body, "--ignored", "--nocapture", "--test-threads=1"]);
     command.stdin(Stdio::null()).stdout(out.try_clone().expect("log file")).stderr(out);
     let mut child = command.process_group(0).spawn().expect("mpiexec starts");
     let started = Instant::now();
@@ -116,11 +116,15 @@ fn launch(under: &Installation, run: &Run) -> (Option<i32>, String) {
         if let Some(status) = child.try_wait().expect("mpiexec") {
             break status.code();
         }
-        if started.elapsed() > PATIENCE {
+        if started.elapsed() > TIME_LIMIT {
             // SAFETY: the group of the process started above, which is not yet waited for.
             unsafe { libc::kill(-(child.id() as i32), libc::SIGKILL) };
             let _ = child.wait();
-            panic!("{}: out of time; it said:\n{}", under.name, fs::read_to_string(&log).unwrap_or_default());
+            panic!(
+                "{}: time limit exceeded; output:\n{}",
+                under.name,
+                fs::read_to_string(&log).unwrap_or_default()
+            );
         }
         std::thread::sleep(Duration::from_millis(20));
     };
@@ -129,22 +133,22 @@ fn launch(under: &Installation, run: &Run) -> (Option<i32>, String) {
 
 fn present(under: &Installation) -> bool {
     if std::env::var_os("FERRIER_MPI_LAUNCH").is_none() {
-        println!("skipped: scripts/check-mpi runs what needs an mpiexec");
+        println!("skipped: scripts/check-mpi runs the tests that need an mpiexec");
         return false;
     }
     let there = under.launcher.exists();
     if !there {
-        println!("skipped: {} is not installed (scripts/install-mpi does)", under.name);
+        println!("skipped: {} is not installed (scripts/install-mpi installs it)", under.name);
     }
     there
 }
 
-fn passes(under: &Installation, run: &Run, library: &Path) {
-    let (code, said) = launch(under, run);
-    let line = format!("selftest ok: {} ranks, limit {:?}", run.ranks, run.limit);
-    assert!(code == Some(0) && said.contains(&line), "{}: exit code {code:?}:\n{said}", under.name);
+fn passes(under: &Installation, spec: &LaunchSpec, library: &Path) {
+    let (code, output) = launch(under, spec);
+    let line = format!("selftest ok: {} ranks, limit {:?}", spec.ranks, spec.limit);
+    assert!(code == Some(0) && output.contains(&line), "{}: exit code {code:?}:\n{output}", under.name);
     let library = library.display().to_string();
-    assert!(said.contains(&library), "{}: another library than {library}:\n{said}", under.name);
+    assert!(output.contains(&library), "{}: another library than {library}:\n{output}", under.name);
 }
 
 fn everything(name: &'static str) {
@@ -153,23 +157,28 @@ fn everything(name: &'static str) {
         return;
     }
     for (ranks, limit) in [(1, None), (2, Some(5)), (3, None), (4, Some(1000))] {
-        passes(&under, &Run::new(ranks, limit), &under.library);
+        passes(&under, &LaunchSpec::new(ranks, limit), &under.library);
     }
     for level in ["Serialized", "Multiple"] {
-        passes(&under, &Run { set: vec![(LEVEL, level.into())], ..Run::new(2, None) }, &under.library);
+        passes(
+            &under,
+            &LaunchSpec { set: vec![(LEVEL, level.into())], ..LaunchSpec::new(2, None) },
+            &under.library,
+        );
     }
     // Through a shell: the launcher is a grandparent.
-    let wrapped = Run { through: &["sh", "-c", "\"$@\"; exit $?", "sh"], ..Run::new(2, None) };
+    let wrapped = LaunchSpec { through: &["sh", "-c", "\"$@\"; exit $?", "sh"], ..LaunchSpec::new(2, None) };
     passes(&under, &wrapped, &under.library);
 
-    let (code, said) = launch(&under, &Run { body: "guest", ..Run::new(2, None) });
-    assert!(code == Some(0) && said.matches("guest ok").count() == 2, "{code:?}:\n{said}");
+    let (code, output) = launch(&under, &LaunchSpec { body: "guest", ..LaunchSpec::new(2, None) });
+    assert!(code == Some(0) && output.matches("guest ok").count() == 2, "{code:?}:\n{output}");
 
     let set = |value: &OsStr| vec![("FERRIER_MPI", value.to_string_lossy().into_owned())];
-    let (code, said) = launch(&under, &Run { set: set("off".as_ref()), ..Run::new(2, None) });
-    assert!(code == Some(0) && said.matches("selftest: no MPI").count() == 2, "{code:?}:\n{said}");
-    let (code, said) = launch(&under, &Run { set: set("/nowhere/libmpi.so".as_ref()), ..Run::new(1, None) });
-    assert!(code != Some(0) && said.contains("FERRIER_MPI is `/nowhere/libmpi.so`"), "{code:?}:\n{said}");
+    let (code, output) = launch(&under, &LaunchSpec { set: set("off".as_ref()), ..LaunchSpec::new(2, None) });
+    assert!(code == Some(0) && output.matches("selftest: no MPI").count() == 2, "{code:?}:\n{output}");
+    let (code, output) =
+        launch(&under, &LaunchSpec { set: set("/nowhere/libmpi.so".as_ref()), ..LaunchSpec::new(1, None) });
+    assert!(code != Some(0) && output.contains("FERRIER_MPI is `/nowhere/libmpi.so`"), "{code:?}:\n{output}");
 }
 
 #[test]
@@ -192,7 +201,7 @@ fn pypi_mpich() {
     everything("pypi-mpich");
 }
 
-/// MPICH 5 carries a library with its own ABI beside the standard one.
+/// MPICH 5 has a library with its own ABI besides the standard one.
 #[test]
 fn pypi_mpich_with_its_own_abi() {
     let under = installation("pypi-mpich");
@@ -201,5 +210,5 @@ fn pypi_mpich_with_its_own_abi() {
     }
     let library = under.library.with_file_name("libmpi.so.12");
     let set = vec![("FERRIER_MPI", library.display().to_string())];
-    passes(&under, &Run { set, ..Run::new(2, None) }, &library);
+    passes(&under, &LaunchSpec { set, ..LaunchSpec::new(2, None) }, &library);
 }

@@ -1,4 +1,4 @@
-//! Exercises every call under whatever MPI started it:
+//! Exercises every call under the MPI that started it:
 //! `mpiexec -n 3 selftest [LIMIT]`. With a limit, counts are 32-bit and
 //! messages above it are split. Rank 0 prints one line at the end.
 
@@ -14,7 +14,7 @@ fn main() {
     run(limit, Level::Funneled);
 }
 
-/// All of it, with a lower limit of counts if there is one.
+/// Runs all tests, with a lower limit of counts if there is one.
 pub fn run(limit: Option<usize>, level: Level) {
     let mpi = match Mpi::init(level) {
         Ok(Some(mpi)) => mpi,
@@ -74,11 +74,11 @@ fn identity(mpi: &Mpi, world: &Comm) -> Result<()> {
     Ok(())
 }
 
-/// Another thread may call, or is told that it may not.
+/// Another thread may call MPI, or gets an error.
 fn threads(mpi: &Mpi, world: &Comm) -> Result<()> {
     let other = world.clone();
     let called = std::thread::spawn(move || -> Result<()> {
-        // Freed by this thread as well.
+        // Freed by this thread, too.
         let own = other.duplicate()?;
         own.barrier()
     });
@@ -103,9 +103,9 @@ fn communicators(mpi: &Mpi, world: &Comm) -> Result<()> {
     let half = world.split(colour, size - rank)?;
     assert_eq!(half.is_some(), colour.is_some());
     if let Some(half) = half {
-        let members: Vec<usize> = (0..size - 1).filter(|other| other % 2 == rank % 2).rev().collect();
-        assert_eq!(half.size(), members.len());
-        assert_eq!(members[half.rank()], rank);
+        let expected: Vec<usize> = (0..size - 1).filter(|other| other % 2 == rank % 2).rev().collect();
+        assert_eq!(half.size(), expected.len());
+        assert_eq!(expected[half.rank()], rank);
         half.barrier()?;
     }
     assert!(matches!(world.split(Some(usize::MAX), 0), Err(Error::Argument(_))));

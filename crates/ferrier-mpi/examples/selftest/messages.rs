@@ -1,4 +1,4 @@
-//! Point to point.
+//! Point-to-point messages.
 
 use ferrier_mpi::{Comm, Error, Result, Source, wait_any};
 
@@ -53,7 +53,7 @@ fn in_flight(world: &Comm) -> Result<()> {
             (0..size).map(|to| (0..length).map(|i| super::value(rank, to, i)).collect()).collect();
         let mut into = vec![vec![0xee_u8; length]; size];
         world.scope(|scope| {
-            // To itself as well.
+            // To itself, too.
             let mut receives = Vec::new();
             for (from, buffer) in into.iter_mut().enumerate() {
                 receives.push(scope.receive(world, buffer, from, 3)?);
@@ -110,7 +110,7 @@ fn errors(world: &Comm) -> Result<()> {
         other => panic!("a negative tag: {other:?}"),
     }
     if size == 1 {
-        // Open MPI cuts messages to oneself without a word.
+        // Open MPI truncates messages to the sending rank without an error.
         return Ok(());
     }
     // A message that does not fit. It goes in one piece under every limit that tests set: a second piece would

@@ -9,7 +9,7 @@ pub fn all(world: &Comm) -> Result<()> {
 
 fn one_sided(world: &Comm) -> Result<()> {
     let (rank, size) = (world.rank(), world.size());
-    // Room for a row from every rank; rank 0 has eight bytes more.
+    // A row from every rank; rank 0 has eight bytes more.
     const ROW: usize = 1000;
     let window = Window::allocate(world, size * ROW + if rank == 0 { 8 } else { 0 })?;
     assert_eq!(window.len(0), size * ROW + 8);
@@ -20,7 +20,7 @@ fn one_sided(world: &Comm) -> Result<()> {
         for from in 0..size {
             let mut got = vec![0; ROW];
             window.read(rank, from * ROW, &mut got)?;
-            assert!(got == row(from, rank), "{what}: a put from {from} to {rank} gave other bytes");
+            assert!(got == row(from, rank), "{what}: a put from {from} to {rank} gave wrong bytes");
         }
         Ok(())
     };
@@ -78,7 +78,7 @@ fn shared(node: &Comm) -> Result<()> {
     window.read(rank, 8, &mut zeros)?;
     assert!(zeros.iter().all(|&byte| byte == 0));
 
-    // Writes its own, raises a flag; the neighbour waits for the flag and reads.
+    // Writes its own bytes, then sets a flag; the neighbour waits for the flag and reads.
     let data: Vec<u8> = (0..mine).map(|i| super::value(rank, 9, i)).collect();
     window.write(rank, 8, &data)?;
     window.store(rank, 0, 42 + rank as u64)?;
@@ -95,7 +95,7 @@ fn shared(node: &Comm) -> Result<()> {
     assert!(window.load(rank, 4).is_err() && window.load(rank, mine + 8).is_err());
     node.barrier()?;
 
-    // Into the neighbour's, directly.
+    // Writes directly to the neighbour's bytes.
     let right = (rank + 1) % size;
     window.write(right, 8, &[rank as u64])?;
     node.barrier()?;
@@ -106,7 +106,7 @@ fn shared(node: &Comm) -> Result<()> {
     window.unlock_all()?;
     drop(window);
 
-    // Found out before it kills.
+    // An error, before a write would end the process.
     let refused = Window::allocate_shared(node, 1 << 50).err();
     assert!(matches!(refused, Some(Error::SharedMemory { .. })), "{refused:?}");
     Ok(())

@@ -2,15 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-/// One that tests can run under.
-#[allow(dead_code)] // each test file uses its part
+/// An MPI that tests can run under.
+#[allow(dead_code)] // each test file uses some of these
 pub struct Installation {
     pub name: &'static str,
     /// Its launcher.
     pub launcher: PathBuf,
-    /// What must be found from under it.
+    /// The library that the search must find under it.
     pub library: PathBuf,
-    /// Where its `mpi.h` lies.
+    /// The folder of its `mpi.h`.
     pub include: PathBuf,
 }
 

@@ -321,3 +321,19 @@ fn an_exchange_of_variable_length_needs_a_coder() {
     });
     outcome.unwrap();
 }
+
+#[test]
+fn plans_report_substitutions() {
+    let problem = crate::Problem::c2c([8, 8, 8]);
+    for name in ["all_to_all", "all_to_allv"] {
+        let outcome = crate::ranks(2).nodes(2).run(|comm| {
+            let choice = crate::Choice::default().exchange(name).codec("lossless");
+            let plan =
+                crate::Planner::new(&problem).choice(choice).without_wisdom().draft::<f64>(&comm)?.build()?;
+            let expected = format!("{name}: the codec has variable length; using point-to-point messages");
+            assert!(plan.notes().contains(&expected), "{:?}", plan.notes());
+            Ok(())
+        });
+        outcome.unwrap();
+    }
+}

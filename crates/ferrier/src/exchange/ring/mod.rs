@@ -3,6 +3,7 @@
 //! By one-sided puts or, where the transport has no windows, by messages.
 
 mod one_sided;
+mod shared_window;
 mod steps;
 mod two_sided;
 
@@ -13,7 +14,7 @@ use crate::Result;
 use crate::transport::Comm;
 
 pub(super) fn exchanges(comm: &Comm, all: &[Volumes]) -> Result<Vec<Exchange>> {
-    let chunk = one_sided::chunk_size(comm)?;
+    let chunk = shared_window::chunk_size(comm)?;
     let comm = comm.duplicate()?;
     match comm.transport().has_windows()? {
         true => Ok(one_sided::exchanges(comm, all, chunk)),

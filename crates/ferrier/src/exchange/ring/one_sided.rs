@@ -6,10 +6,11 @@
 //! when they are taken.
 
 use std::ops::Range;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ferrier_plan::messages::{BufferLayout, LENGTH_BYTES, Volumes, packed};
+use ferrier_plan::messages::{LENGTH_BYTES, Volumes, packed};
 
+use super::shared_window::{RingWindow, WindowOwner, column, window_layout, window_ranges};
 use super::steps::{order, step};
 use crate::exchange::coder::Coder;
 use crate::exchange::groups::segments;
@@ -18,57 +19,8 @@ use crate::exchange::rank_exit::test_then_check;
 use crate::transport::{Comm, Put, Segment, WakeHint, Window};
 use crate::{Error, Result};
 
-/// Bytes of a packet, unless `FERRIER_RING_CHUNK` says otherwise.
-const CHUNK: usize = 256 << 10;
 /// Packets in flight at once.
 const IN_FLIGHT: usize = 4;
-
-/// State that the exchanges of a plan share.
-struct Ring {
-    comm: Comm,
-    /// Bytes of this rank's window.
-    bytes: usize,
-    exchanges: usize,
-    window: OnceLock<Box<dyn Window>>,
-    /// The reshape that owns the window.
-    owner: Mutex<WindowOwner>,
-}
-
-/// Exchanges of one reshape have separate ranges of the window; those of different reshapes share it, one reshape
-/// after the other.
-#[derive(Default)]
-struct WindowOwner {
-    reshape: usize,
-    /// Its exchanges that use the window.
-    users: usize,
-}
-
-impl WindowOwner {
-    fn admits(&self, reshape: usize) -> bool {
-        self.users == 0 || self.reshape == reshape
-    }
-}
-
-impl Ring {
-    fn window(&self) -> Result<&dyn Window> {
-        let window = self.window.get().map(|window| &**window);
-        window.ok_or_else(|| Error::transport("the window of exchange ring was not opened"))
-    }
-
-    fn owner(&self) -> MutexGuard<'_, WindowOwner> {
-        self.owner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The word in which a source counts the packets of an exchange that have arrived.
-    fn count_word(&self, exchange: usize, rank: usize) -> usize {
-        exchange * 2 * self.comm.size() + rank
-    }
-
-    /// The word in which a target signals that its window is free for an exchange.
-    fn ready_word(&self, exchange: usize, rank: usize) -> usize {
-        self.count_word(exchange, rank) + self.comm.size()
-    }
-}
 
 /// A segment to send.
 #[derive(Clone, Copy)]
@@ -110,7 +62,7 @@ struct Cursor {
 }
 
 struct OneSided {
-    ring: Arc<Ring>,
+    ring: Arc<RingWindow>,
     /// Its number in the ring, and that of its reshape.
     number: usize,
     reshape: usize,
@@ -149,48 +101,13 @@ pub(super) fn exchanges(comm: Comm, all: &[Volumes], chunk: usize) -> Vec<Exchan
     let transport = comm.transport().clone();
     let (starts, ends) = window_ranges(all, comm.size());
     let bytes = ends[comm.rank()];
-    let (window, owner) = (OnceLock::new(), Mutex::default());
-    let ring = Arc::new(Ring { comm, bytes, exchanges: all.len(), window, owner });
+    let ring = Arc::new(RingWindow::new(comm, bytes, all.len()));
     let specify = |(number, volumes)| specify(&ring, number, chunk, &starts[number], volumes);
     progress_set::exchanges(&transport, all.iter().enumerate().map(specify).collect())
 }
 
-/// Where the range of each exchange in each rank's window begins, and the lengths of the windows.
-fn window_ranges(all: &[Volumes], size: usize) -> (Vec<Vec<usize>>, Vec<usize>) {
-    let mut ends = vec![0; size];
-    let mut used = vec![vec![0; size]; all.iter().map(|volumes| volumes.reshape + 1).max().unwrap_or(0)];
-    let mut starts = Vec::with_capacity(all.len());
-    for volumes in all {
-        let used = &mut used[volumes.reshape];
-        starts.push(used.clone());
-        for rank in 0..size {
-            used[rank] += window_layout(&column(volumes, rank)).len;
-            ends[rank] = ends[rank].max(used[rank]);
-        }
-    }
-    (starts, ends)
-}
-
-/// Bytes from each rank to this one.
-fn column(volumes: &Volumes, rank: usize) -> Vec<usize> {
-    volumes.pairs.iter().map(|row| row[rank]).collect()
-}
-
-/// Rank 0's setting, on every rank. Collective.
-pub(super) fn chunk_size(comm: &Comm) -> Result<usize> {
-    let asked = std::env::var("FERRIER_RING_CHUNK").ok().and_then(|text| text.parse().ok());
-    let own: u64 = asked.unwrap_or(CHUNK as u64).max(1);
-    let all = comm.all_gather(&own.to_le_bytes())?;
-    Ok(all[0].as_slice().try_into().map_or(CHUNK, |bytes| u64::from_le_bytes(bytes) as usize))
-}
-
-/// Where the segment of each rank lies in a range of the window.
-fn window_layout(from: &[usize]) -> BufferLayout {
-    packed(&from.iter().map(|len| len.next_multiple_of(64)).collect::<Vec<_>>())
-}
-
 fn specify(
-    ring: &Arc<Ring>,
+    ring: &Arc<RingWindow>,
     number: usize,
     chunk: usize,
     starts: &[usize],
@@ -432,13 +349,7 @@ const LOW: u64 = u32::MAX as u64;
 
 impl Protocol for OneSided {
     fn open(&self) -> Result<()> {
-        if self.ring.window.get().is_none() {
-            let (comm, exchanges) = (&self.ring.comm, self.ring.exchanges);
-            let words = exchanges * 2 * comm.size();
-            let window = comm.transport().window(self.ring.bytes, words, exchanges)?;
-            let _ = self.ring.window.set(window);
-        }
-        Ok(())
+        self.ring.open()
     }
 
     unsafe fn start(&self, send: *const u8, recv: *mut u8, coder: Option<&Arc<dyn Coder>>) -> Result<()> {

@@ -99,3 +99,46 @@ impl Protocol for TwoSided {
         self.steps[step].wait()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::exchange::progress_set;
+
+    #[test]
+    fn bytes_arrive_and_the_substitution_is_noted() {
+        let _watchdog = ferrier_test::watchdog(60);
+        let length = |from: usize, to: usize| if from == to { 0 } else { 10 * from + to };
+        let outcome = crate::ranks(4).nodes(2).run(|comm| {
+            let rank = comm.rank();
+            let pairs: Vec<Vec<usize>> =
+                (0..4).map(|from| (0..4).map(|to| length(from, to)).collect()).collect();
+            let volumes = Volumes {
+                to: pairs[rank].clone(),
+                from: pairs.iter().map(|row| row[rank]).collect(),
+                largest: 32,
+                pairs,
+                reshape: 0,
+                encoded: None,
+                via_host: false,
+            };
+            let specs = vec![specify(&comm, &volumes)?];
+            let exchange = &progress_set::exchanges(comm.transport(), specs)[0];
+            let note = "ring: threads has no windows between these ranks; using two-sided messages";
+            assert_eq!(exchange.note(), Some(note));
+            let buffers = exchange.buffers();
+            let (mut send, mut recv) = (vec![0_u8; buffers.send.len], vec![0_u8; buffers.recv.len]);
+            for to in 0..4 {
+                send[buffers.send.offsets[to]..][..length(rank, to)].fill((4 * rank + to) as u8);
+            }
+            // SAFETY: the buffers are as long as the exchange says, and live until `run` returns.
+            unsafe { exchange.run(send.as_ptr(), recv.as_mut_ptr(), None)? };
+            for from in 0..4 {
+                let segment = &recv[buffers.recv.offsets[from]..][..length(from, rank)];
+                assert!(segment.iter().all(|&byte| usize::from(byte) == 4 * from + rank));
+            }
+            comm.barrier()
+        });
+        outcome.unwrap();
+    }
+}

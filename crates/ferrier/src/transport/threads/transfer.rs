@@ -67,11 +67,11 @@ pub(super) struct ThreadTransfer {
     expected: Vec<Expected>,
     /// Are segments copied, or loaded in the sender's buffer?
     copies: bool,
-    round: Mutex<Round>,
+    round: Mutex<TransferRound>,
 }
 
 /// The state of one start.
-struct Round {
+struct TransferRound {
     /// 0 before the first start.
     number: u64,
     in_flight: bool,
@@ -82,7 +82,7 @@ struct Round {
 }
 
 // SAFETY: the pointer is used only under the lock of the round and until completion, as `start`'s contract allows.
-unsafe impl Send for Round {}
+unsafe impl Send for TransferRound {}
 
 impl ThreadTransfer {
     /// `segments` are those of all ranks of the group.
@@ -107,7 +107,8 @@ impl ThreadTransfer {
             expected.extend(mailbox.map(|mailbox| Expected { segment: *segment, mailbox }));
         }
         let missing = vec![false; expected.len()];
-        let round = Round { number: 0, in_flight: false, recv: std::ptr::null_mut(), missing, left: 0 };
+        let round =
+            TransferRound { number: 0, in_flight: false, recv: std::ptr::null_mut(), missing, left: 0 };
         Ok(ThreadTransfer { rank, segments, expected, copies, round: Mutex::new(round) })
     }
 
@@ -120,7 +121,7 @@ impl ThreadTransfer {
     }
 
     /// When the expected segment can be copied.
-    fn arrival(&self, round: &Round, index: usize) -> WakeHint {
+    fn arrival(&self, round: &TransferRound, index: usize) -> WakeHint {
         let mailbox = self.mailbox(&self.expected[index]);
         if !round.missing[index] || mailbox.posted.load(SeqCst) != round.number {
             return WakeHint::Nothing;
@@ -132,7 +133,7 @@ impl ThreadTransfer {
     }
 
     /// The receivers of segments that were not copied yet.
-    fn uncopied<'a>(&'a self, round: &'a Round) -> impl Iterator<Item = usize> + 'a {
+    fn uncopied<'a>(&'a self, round: &'a TransferRound) -> impl Iterator<Item = usize> + 'a {
         let own = self.own();
         let open = |(segment, mailbox): &(&Segment, &Mailbox)| {
             segment.len > 0 && mailbox.copied.load(SeqCst) != round.number
@@ -140,17 +141,17 @@ impl ThreadTransfer {
         own.sent.iter().zip(&own.mailboxes).filter(open).map(|(segment, _)| segment.peer)
     }
 
-    fn is_done(&self, round: &Round) -> bool {
+    fn is_done(&self, round: &TransferRound) -> bool {
         round.left == 0 && self.uncopied(round).next().is_none()
     }
 
     /// Does this rank still wait for `peer`?
-    fn awaits(&self, round: &Round, peer: usize) -> bool {
+    fn awaits(&self, round: &TransferRound, peer: usize) -> bool {
         let waits = |(expected, missing): (&Expected, &bool)| *missing && expected.segment.peer == peer;
         self.expected.iter().zip(&round.missing).any(waits) || self.uncopied(round).any(|other| other == peer)
     }
 
-    fn receive(&self, round: &mut Round) -> Result<()> {
+    fn receive(&self, round: &mut TransferRound) -> Result<()> {
         let mut any = false;
         for (index, expected) in self.expected.iter().enumerate() {
             if self.arrival(round, index) != WakeHint::Now {
@@ -177,7 +178,7 @@ impl ThreadTransfer {
         Ok(())
     }
 
-    fn advance(&self, round: &mut Round) -> Result<bool> {
+    fn advance(&self, round: &mut TransferRound) -> Result<bool> {
         self.receive(round)?;
         if self.is_done(round) {
             return Ok(true);
