@@ -1,21 +1,22 @@
-//! How fast kernels transform lines on one core, as ratios to FFTW and rustfft.
+//! Speed of kernels on one core, as ratios to FFTW and rustfft.
 //!
 //! `cargo run --release --bench lines [-- strided|contiguous [n ...]]`
 //!
-//! `strided`: complex f64 lines whose neighbours lie side by side, in an array
-//! of n rows that is too large for any cache, in place, against FFTW's plan
-//! for them (MEASURE, loaded at run time). `contiguous`: lines in cache, in
-//! place, against rustfft. Both sides take turns; medians and best of the runs.
-//! `POCKETS=1` lets the kernel take the next block along.
+//! `strided`: adjacent complex f64 lines in an array of n rows that is larger
+//! than the caches, in place, against FFTW (MEASURE, loaded at run time).
+//! `contiguous`: lines in cache, in place, against rustfft and FFTW. The
+//! libraries alternate; medians and best of the runs. `STAGING=1` gives the
+//! kernel staging buffers for the next block, `BLOCK` sets the lines of a
+//! block, `NO_AHEAD=1` disables prefetching.
 
 use std::ffi::{c_int, c_uint, c_void};
 use std::time::Instant;
 
 use ferrier_kernel::{LineBlock, LineKind, Lines, LinesSpec, Strip, find};
 
-/// Complex numbers of the array for strided lines: 256 MiB.
+/// Complex elements of the array for strided lines: 256 MiB.
 const LARGE: usize = 1 << 24;
-/// Complex numbers of the array for lines in cache: 256 KiB.
+/// Complex elements of the array for lines in cache: 256 KiB.
 const SMALL: usize = 1 << 14;
 
 type PlanMany = unsafe extern "C" fn(
@@ -34,12 +35,12 @@ type PlanMany = unsafe extern "C" fn(
     c_uint,
 ) -> *mut c_void;
 
-/// Huge pages for everybody.
-struct Pages(*mut f64, usize);
+/// Memory in huge pages.
+struct HugePages(*mut f64, usize);
 
-impl Pages {
-    fn new(numbers: usize) -> Self {
-        let bytes = (8 * numbers).next_multiple_of(2 << 20);
+impl HugePages {
+    fn new(scalars: usize) -> Self {
+        let bytes = (8 * scalars).next_multiple_of(2 << 20);
         // SAFETY: a fresh anonymous mapping.
         let start = unsafe {
             let (protection, flags) =
@@ -50,10 +51,10 @@ impl Pages {
             libc::madvise(start, bytes, libc::MADV_HUGEPAGE);
             start
         };
-        Pages(start.cast(), numbers)
+        HugePages(start.cast(), scalars)
     }
 
-    /// Small numbers, so that running in place again and again stays finite.
+    /// Fills with small values, so that repeated transforms in place stay finite.
     fn fill(&mut self) {
         for i in 0..self.1 {
             // SAFETY: within the mapping.
@@ -63,7 +64,7 @@ impl Pages {
 }
 
 fn fftw(n: usize, howmany: usize, stride: usize, dist: usize, data: *mut f64) -> Option<Box<dyn Fn()>> {
-    // SAFETY: FFTW's documented interface; the library stays loaded.
+    // SAFETY: the types are those of FFTW's documentation; the library is never unloaded.
     unsafe {
         let library = Box::leak(Box::new(libloading::Library::new("libfftw3.so.3").ok()?));
         let plan_many: libloading::Symbol<PlanMany> = library.get(b"fftw_plan_many_dft").ok()?;
@@ -77,7 +78,7 @@ fn fftw(n: usize, howmany: usize, stride: usize, dist: usize, data: *mut f64) ->
     }
 }
 
-/// All blocks of `count` lines, each `lane` after the last, with elements `step` apart.
+/// Transforms `count` lines in blocks; lines are `lane` apart, elements `step`.
 fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *mut f64) -> Box<dyn Fn()> {
     let spec = LinesSpec { n, kind: LineKind::Forward, scale: 1.0 };
     let kernel: Box<dyn Lines<f64>> = ferrier_kernel::lines(find(kernel).expect("a kernel"), &spec);
@@ -85,7 +86,7 @@ fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *m
         Ok(size) => size.parse().expect("BLOCK is a number of lines"),
         Err(_) => kernel.block(lane < step),
     };
-    let scratch = Pages::new(kernel.scratch(size));
+    let scratch = HugePages::new(kernel.scratch(size));
     let no_ahead = std::env::var("NO_AHEAD").is_ok();
     let strip = move |first: usize| {
         [Strip {
@@ -96,37 +97,37 @@ fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *m
             lane: lane as isize,
         }]
     };
-    // As plans do, where a second-level cache has few ways.
-    let room =
-        if std::env::var("POCKETS").is_ok() { kernel.staging_len(size).next_multiple_of(8) } else { 0 };
-    let bags = Pages::new(2 * room);
+    // As plans do for a second-level cache of few ways.
+    let staging_len =
+        if std::env::var("STAGING").is_ok() { kernel.staging_len(size).next_multiple_of(8) } else { 0 };
+    let staging = HugePages::new(2 * staging_len);
     Box::new(move || {
-        let mut pocketed = false;
-        let mut pockets = [bags.0, bags.0.wrapping_add(room)];
-        if room == 0 {
-            pockets = [std::ptr::null_mut(); 2];
+        let mut staged = false;
+        let mut buffers = [staging.0, staging.0.wrapping_add(staging_len)];
+        if staging_len == 0 {
+            buffers = [std::ptr::null_mut(); 2];
         }
         for first in (0..count).step_by(size) {
             let next = (first + size).min(count);
             let (here, there) = (strip(first), strip(next));
             let ahead_lines = if no_ahead { 0 } else { size.min(count - next) };
-            let source = if pocketed { [kernel.staged(pockets[0], next - first)] } else { here };
+            let source = if staged { [kernel.staged(buffers[0], next - first)] } else { here };
             let block = LineBlock {
                 ahead: &there,
                 ahead_lines,
-                staging: pockets[1],
-                from_staging: pocketed,
+                staging: buffers[1],
+                from_staging: staged,
                 ..LineBlock::new(next - first, &source, &here)
             };
-            // SAFETY: the array has `count` lines, the scratch and the pockets their sizes; one thread.
-            pocketed = unsafe { kernel.run(&block, std::slice::from_raw_parts_mut(scratch.0, scratch.1)) };
-            pockets.swap(0, 1);
+            // SAFETY: the array has `count` lines; scratch and staging have their lengths; there is one thread.
+            staged = unsafe { kernel.run(&block, std::slice::from_raw_parts_mut(scratch.0, scratch.1)) };
+            buffers.swap(0, 1);
         }
     })
 }
 
-/// Best and median seconds of each job, taking turns.
-fn race(data: &mut Pages, jobs: &[&dyn Fn()], runs: usize) -> Vec<(f64, f64)> {
+/// Best and median seconds of each job; the jobs alternate.
+fn race(data: &mut HugePages, jobs: &[&dyn Fn()], runs: usize) -> Vec<(f64, f64)> {
     let mut times = vec![vec![]; jobs.len()];
     for _ in 0..runs {
         for (job, times) in jobs.iter().zip(&mut times) {
@@ -142,7 +143,7 @@ fn race(data: &mut Pages, jobs: &[&dyn Fn()], runs: usize) -> Vec<(f64, f64)> {
 
 fn strided(n: usize) {
     let count = (LARGE / n).next_multiple_of(64);
-    let mut data = Pages::new(2 * n * count);
+    let mut data = HugePages::new(2 * n * count);
     let Some(peer) = fftw(n, count, count, 1, data.0) else {
         return println!("libfftw3.so.3 not found");
     };
@@ -162,14 +163,14 @@ fn strided(n: usize) {
 
 fn contiguous(n: usize) {
     let count = SMALL.div_ceil(n).next_multiple_of(16);
-    let mut data = Pages::new(2 * n * count);
+    let mut data = HugePages::new(2 * n * count);
     let native = ours("native", n, count, 2, 2 * n, data.0);
     let plan = rustfft::FftPlanner::<f64>::new().plan_fft_forward(n);
     let rows = data.0;
     let mut scratch = vec![Default::default(); plan.get_inplace_scratch_len()];
     let scratch = std::cell::RefCell::new(&mut scratch);
     let rustfft = move || {
-        // SAFETY: the array, as complex numbers; nobody else looks meanwhile.
+        // SAFETY: the array as complex scalars; there is no other access during the call.
         let all = unsafe { std::slice::from_raw_parts_mut(rows.cast(), n * count) };
         plan.process_with_scratch(all, &mut scratch.borrow_mut());
     };

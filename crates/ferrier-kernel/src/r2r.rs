@@ -1,10 +1,9 @@
 //! Cosine and sine transforms, on top of any kernel.
 //!
-//! Every one of them is a sparse map (each number the sum of at most two
-//! others, weighted), a real or complex transform of about the same length,
-//! and another sparse map. The maps run in cache on rows of numbers, one
-//! column for each line, so a line costs no pass over memory more than a
-//! Fourier transform does. Weights are right to the last bit, and no
+//! Each is a sparse map (every scalar is a weighted sum of at most two others),
+//! a real or complex transform of about the same length, and another sparse
+//! map. The maps run in cache on rows of scalars, one column per line, so they
+//! need no extra pass over memory. Weights are correctly rounded, and no
 //! algorithm is used whose error grows faster than that of the transform.
 
 use std::f64::consts::SQRT_2;
@@ -14,24 +13,24 @@ use crate::real::Real;
 use crate::roots::Roots;
 use crate::spec::{LineKind, LinesSpec, R2r};
 
-/// A number as the sum of two others, each with its weight.
+/// A scalar as a weighted sum of two others: indices and weights.
 type Sum = [(usize, f64); 2];
 
 fn one(p: usize, weight: f64) -> Sum {
     [(p, weight), (p, 0.0)]
 }
 
-/// How a transform is made: a map, a transform of an engine, a map.
-struct Design {
+/// A factorization of a transform: a sparse map, a transform of another kernel, a sparse map.
+struct Factorization {
     before: Vec<Sum>,
     engine: LineKind,
     n: usize,
     after: Vec<Sum>,
 }
 
-impl Design {
-    fn new(kind: R2r, n: usize, ortho: bool) -> Design {
-        let mut design = match kind {
+impl Factorization {
+    fn new(kind: R2r, n: usize, ortho: bool) -> Factorization {
+        let mut factorization = match kind {
             R2r::Dct1 => dct1(n),
             R2r::Dst1 => dst1(n),
             R2r::Dct2 | R2r::Dst2 => dct2(n),
@@ -40,15 +39,15 @@ impl Design {
             R2r::Dct4 | R2r::Dst4 => dct4_odd(n),
         };
         let sign = |k: usize| if k.is_multiple_of(2) { 1.0 } else { -1.0 };
-        // Sines are cosines of a line with every other sign turned, or reversed.
+        // Sine transforms are cosine transforms with every other sign changed, or with reversed order.
         match kind {
             R2r::Dst2 => {
-                design.weigh_input(sign);
-                design.after.reverse();
+                factorization.weigh_input(sign);
+                factorization.after.reverse();
             }
             R2r::Dst3 | R2r::Dst4 => {
-                design.before.iter_mut().flatten().for_each(|(p, _)| *p = n - 1 - *p);
-                design.weigh_output(sign);
+                factorization.before.iter_mut().flatten().for_each(|(p, _)| *p = n - 1 - *p);
+                factorization.weigh_output(sign);
             }
             _ => {}
         }
@@ -60,13 +59,13 @@ impl Design {
                 _ => false,
             };
             if matches!(kind, R2r::Dct1 | R2r::Dct3 | R2r::Dst3) {
-                design.weigh_input(|k| if ends(k) { SQRT_2 } else { 1.0 });
+                factorization.weigh_input(|k| if ends(k) { SQRT_2 } else { 1.0 });
             }
             if matches!(kind, R2r::Dct1 | R2r::Dct2 | R2r::Dst2) {
-                design.weigh_output(|k| if ends(k) { 1.0 / SQRT_2 } else { 1.0 });
+                factorization.weigh_output(|k| if ends(k) { 1.0 / SQRT_2 } else { 1.0 });
             }
         }
-        design
+        factorization
     }
 
     fn weigh_input(&mut self, weight: impl Fn(usize) -> f64) {
@@ -80,10 +79,10 @@ impl Design {
     }
 }
 
-/// The even extension. (Shorter ways exist; their errors grow with the length.)
-fn dct1(n: usize) -> Design {
+/// The transform of the even extension. (Shorter algorithms exist; their errors grow with the length.)
+fn dct1(n: usize) -> Factorization {
     let size = R2r::Dct1.size(n);
-    Design {
+    Factorization {
         before: (0..size).map(|m| one(m.min(size - m), 1.0)).collect(),
         engine: LineKind::RealForward,
         n: size,
@@ -91,15 +90,15 @@ fn dct1(n: usize) -> Design {
     }
 }
 
-/// The odd extension.
-fn dst1(n: usize) -> Design {
+/// The transform of the odd extension.
+fn dst1(n: usize) -> Factorization {
     let size = R2r::Dst1.size(n);
     let value = |m: usize| match m {
         m if m == 0 || m == n + 1 => one(0, 0.0),
         m if m <= n => one(m - 1, 1.0),
         m => one(size - m - 1, -1.0),
     };
-    Design {
+    Factorization {
         before: (0..size).map(value).collect(),
         engine: LineKind::RealForward,
         n: size,
@@ -107,9 +106,9 @@ fn dst1(n: usize) -> Design {
     }
 }
 
-/// Even elements, then odd ones from the end: after their transform, element
-/// `k` turned by a quarter of a step holds results `k` and `n - k`.
-fn dct2(n: usize) -> Design {
+/// Even elements, then odd ones from the end: in their transform, element `k`
+/// rotated by a quarter of a step gives results `k` and `n - k`.
+fn dct2(n: usize) -> Factorization {
     let roots = Roots::new(4 * n);
     let result = |k: usize| {
         let m = k.min(n - k);
@@ -119,7 +118,7 @@ fn dct2(n: usize) -> Design {
             false => [(2 * m, 2.0 * sin), (2 * m + 1, -2.0 * cos)],
         }
     };
-    Design {
+    Factorization {
         before: (0..n).map(|i| one(if 2 * i < n { 2 * i } else { 2 * (n - i) - 1 }, 1.0)).collect(),
         engine: LineKind::RealForward,
         n,
@@ -127,10 +126,10 @@ fn dct2(n: usize) -> Design {
     }
 }
 
-/// [`dct2`] backwards.
-fn dct3(n: usize) -> Design {
+/// The inverse of [`dct2`], up to a scale.
+fn dct3(n: usize) -> Factorization {
     let roots = Roots::new(4 * n);
-    let number = |m: usize| {
+    let scalar = |m: usize| {
         let (k, (cos, sin)) = (m / 2, roots.get(m / 2));
         match (k, m % 2) {
             (0, 0) => one(0, 1.0),
@@ -139,19 +138,19 @@ fn dct3(n: usize) -> Design {
             _ => [(k, sin), (n - k, -cos)],
         }
     };
-    Design {
-        before: (0..2 * (n / 2 + 1)).map(number).collect(),
+    Factorization {
+        before: (0..2 * (n / 2 + 1)).map(scalar).collect(),
         engine: LineKind::RealBackward,
         n,
         after: (0..n).map(|k| one(if k % 2 == 0 { k / 2 } else { n - 1 - k / 2 }, 1.0)).collect(),
     }
 }
 
-/// Element `2j` and, from the end, `n - 1 - 2j` are a complex number, turned
-/// before and after a complex transform of half the length.
-fn dct4_even(n: usize) -> Design {
+/// Elements `2j` and `n - 1 - 2j` form a complex number, rotated before and
+/// after a complex transform of half the length.
+fn dct4_even(n: usize) -> Factorization {
     let roots = Roots::new(8 * n);
-    let number = |m: usize| {
+    let scalar = |m: usize| {
         let (j, (cos, sin)) = (m / 2, roots.get(4 * (m / 2) + 1));
         match m % 2 {
             0 => [(2 * j, cos), (n - 1 - 2 * j, sin)],
@@ -166,8 +165,8 @@ fn dct4_even(n: usize) -> Design {
             _ => [(2 * k, 2.0 * sin), (2 * k + 1, -2.0 * cos)],
         }
     };
-    Design {
-        before: (0..n).map(number).collect(),
+    Factorization {
+        before: (0..n).map(scalar).collect(),
         engine: LineKind::Forward,
         n: n / 2,
         after: (0..n).map(result).collect(),
@@ -176,8 +175,8 @@ fn dct4_even(n: usize) -> Design {
 
 /// The line's symmetric extension has period 4n, and 4 and n have no common
 /// factor: every fourth element of it is a real line of length n whose
-/// transform, turned by eighths, is the result in another order.
-fn dct4_odd(n: usize) -> Design {
+/// transform, rotated by eighths of a turn, is the result in another order.
+fn dct4_odd(n: usize) -> Factorization {
     let extended = |m: usize| match m / n {
         0 => one(m, 1.0),
         1 => one(2 * n - 1 - m, -1.0),
@@ -191,7 +190,7 @@ fn dct4_odd(n: usize) -> Design {
         let (cos, sin) = [(1.0, 1.0), (-1.0, 1.0), (-1.0, -1.0), (1.0, -1.0)][k % 4];
         [(2 * q, SQRT_2 * cos), (2 * q + 1, SQRT_2 * sin * conjugate)]
     };
-    Design {
+    Factorization {
         before: (0..n).map(|i| extended((n / 2 + 4 * i) % (4 * n))).collect(),
         engine: LineKind::RealForward,
         n,
@@ -212,10 +211,10 @@ fn terms<T: Real>(sums: &[Sum]) -> Vec<Term<T>> {
     sums.iter().map(term).collect()
 }
 
-/// Lines of a [`R2r`].
+/// Lines of an [`R2r`] transform.
 pub(super) struct R2rLines<T> {
     n: usize,
-    /// Numbers of an element: the parts of complex ones are lines of their own.
+    /// Scalars of an element: real and imaginary parts are separate lines.
     width: usize,
     before: Vec<Term<T>>,
     engine: Box<dyn Lines<T>>,
@@ -224,26 +223,26 @@ pub(super) struct R2rLines<T> {
 }
 
 impl<T: Real> R2rLines<T> {
-    /// Lines on the engines that `make` makes.
+    /// Lines that use the transforms that `make` constructs.
     pub fn new(
         spec: &LinesSpec,
         (kind, ortho, complex): (R2r, bool, bool),
         make: impl Fn(&LinesSpec) -> Box<dyn Lines<T>>,
     ) -> Self {
-        let mut design = Design::new(kind, spec.n, ortho);
-        design.weigh_output(|_| spec.scale);
-        let engine_spec = LinesSpec { n: design.n, kind: design.engine, scale: 1.0 };
+        let mut factorization = Factorization::new(kind, spec.n, ortho);
+        factorization.weigh_output(|_| spec.scale);
+        let engine_spec = LinesSpec { n: factorization.n, kind: factorization.engine, scale: 1.0 };
         R2rLines {
             n: spec.n,
             width: if complex { 2 } else { 1 },
-            before: terms(&design.before),
+            before: terms(&factorization.before),
             engine: make(&engine_spec),
             engine_spec,
-            after: terms(&design.after),
+            after: terms(&factorization.after),
         }
     }
 
-    /// Numbers of one of the two areas, for so many real lines.
+    /// Scalars of one of the two areas, for `lanes` real lines.
     fn area(&self, lanes: usize) -> usize {
         let LinesSpec { n, kind, .. } = self.engine_spec;
         let (before, after) = (kind.len_in(n) * kind.width_in(), kind.len_out(n) * kind.width_out());
@@ -270,23 +269,23 @@ impl<T: Real> Lines<T> for R2rLines<T> {
         let (one, rest) = scratch.split_at_mut(self.area(lanes));
         let (two, inner) = rest.split_at_mut(self.area(lanes));
         let LinesSpec { n, kind, .. } = self.engine_spec;
-        // SAFETY: the caller vouches for every element that the strips describe.
+        // SAFETY: `run`'s contract: every element of `from` is valid for reads.
         unsafe { gather(block.from, block.lines, self.width, self.n, one) };
         mix(&self.before, (one, 1), (two, kind.width_in()), lanes);
         let from = Self::strip(two.as_mut_ptr(), kind.len_in(n), kind.width_in(), lanes);
         let to = Self::strip(one.as_mut_ptr(), kind.len_out(n), kind.width_out(), lanes);
         let inside = LineBlock { factor: block.factor, ..LineBlock::new(lanes, &from, &to) };
-        // SAFETY: the strips are the two areas, which are long enough; the rest of the scratch is the engine's.
+        // SAFETY: the strips lie within the two areas; the rest of the scratch has the length that the engine needs.
         unsafe { self.engine.run(&inside, inner) };
         mix(&self.after, (one, kind.width_out()), (two, 1), lanes);
-        // SAFETY: as for gather.
+        // SAFETY: `run`'s contract: every element of `to` is valid for writes.
         unsafe { scatter(block.to, block.lines, self.width, two) };
         false
     }
 }
 
-/// Number `i` of all lines from two others. Numbers are rows of `lanes`, or,
-/// where they are the parts of complex ones (pitch 2), every other number of a row.
+/// Computes scalar `i` of all lines from two others. Scalar `i` of all lines is
+/// a row of `lanes`, or, for parts of complex elements (pitch 2), every other scalar of a row.
 fn mix<T: Real>(terms: &[Term<T>], from: (&[T], usize), to: (&mut [T], usize), lanes: usize) {
     match (from.1, to.1) {
         (1, 1) => mix_rows::<T, 1, 1>(terms, from.0, to.0, lanes),
@@ -302,7 +301,7 @@ fn mix_rows<T: Real, const FROM: usize, const TO: usize>(
     to: &mut [T],
     lanes: usize,
 ) {
-    let row = |number: usize, pitch: usize| number / pitch * pitch * lanes + number % pitch;
+    let row = |index: usize, pitch: usize| index / pitch * pitch * lanes + index % pitch;
     for (i, term) in terms.iter().enumerate() {
         let target = to[row(i, TO)..].iter_mut().step_by(TO).take(lanes);
         let p = from[row(term.p, FROM)..].iter().step_by(FROM);
@@ -315,10 +314,10 @@ fn mix_rows<T: Real, const FROM: usize, const TO: usize>(
     }
 }
 
-/// Elements of the lines into rows; what no strip has is zero.
+/// Copies the elements of the lines to rows; elements that no strip has are zero.
 ///
 /// # Safety
-/// All elements of the strips can be read.
+/// All elements of the strips are valid for reads.
 unsafe fn gather<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, n: usize, area: &mut [T]) {
     let row = lines * width;
     let mut next = 0;
@@ -329,13 +328,13 @@ unsafe fn gather<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, n: us
             let to = &mut area[(strip.at + k) * row..][..row];
             let start = strip.ptr.wrapping_offset(k as isize * strip.step);
             if strip.lane == width as isize {
-                // SAFETY: neighbouring lines lie densely, and not in scratch.
+                // SAFETY: neighbouring lines are adjacent, so `row` scalars are valid for reads; scratch is apart from them.
                 unsafe { std::ptr::copy_nonoverlapping(start, to.as_mut_ptr(), row) };
                 continue;
             }
             for (j, to) in to.chunks_exact_mut(width).enumerate() {
                 for (w, to) in to.iter_mut().enumerate() {
-                    // SAFETY: number `w` of an element, by the caller's word.
+                    // SAFETY: `gather`'s contract covers scalar `w` of an element.
                     *to = unsafe { *start.offset(j as isize * strip.lane).add(w) };
                 }
             }
@@ -344,10 +343,10 @@ unsafe fn gather<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, n: us
     area[next * row..n * row].fill(T::zero());
 }
 
-/// The way back; what no strip has is dropped.
+/// Copies rows to the elements of the lines; elements that no strip has are dropped.
 ///
 /// # Safety
-/// All elements of the strips can be written.
+/// All elements of the strips are valid for writes.
 unsafe fn scatter<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, area: &[T]) {
     let row = lines * width;
     for strip in strips {
@@ -355,13 +354,13 @@ unsafe fn scatter<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, area
             let from = &area[(strip.at + k) * row..][..row];
             let start = strip.ptr.wrapping_offset(k as isize * strip.step);
             if strip.lane == width as isize {
-                // SAFETY: neighbouring lines lie densely, and not in scratch.
+                // SAFETY: neighbouring lines are adjacent, so `row` scalars are valid for writes; scratch is apart from them.
                 unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), start, row) };
                 continue;
             }
             for (j, from) in from.chunks_exact(width).enumerate() {
                 for (w, from) in from.iter().enumerate() {
-                    // SAFETY: number `w` of an element, by the caller's word.
+                    // SAFETY: `scatter`'s contract covers scalar `w` of an element.
                     unsafe { *start.offset(j as isize * strip.lane).add(w) = *from };
                 }
             }

@@ -19,7 +19,7 @@ pub enum Precision {
 }
 
 impl Precision {
-    /// Bytes of one real number.
+    /// Bytes of a scalar.
     pub fn bytes(self) -> usize {
         match self {
             Precision::F32 => 4,
@@ -27,7 +27,7 @@ impl Precision {
         }
     }
 
-    /// The unit round-off times two: the gap after 1.
+    /// The distance from 1 to the next larger float.
     pub fn epsilon(self) -> f64 {
         match self {
             Precision::F32 => f32::EPSILON as f64,
@@ -50,7 +50,7 @@ mod sealed {
     impl Sealed for f64 {}
 }
 
-/// `f32` or `f64`: the only type parameter of a plan.
+/// `f32` or `f64`: the type of scalars.
 pub trait Real:
     sealed::Sealed
     + rustfft::FftNum
@@ -61,7 +61,7 @@ pub trait Real:
     + PartialOrd
     + std::ops::MulAssign
 {
-    /// This type as a value.
+    /// The precision of this type.
     const PRECISION: Precision;
     /// Rounds from `f64`.
     fn rounded(value: f64) -> Self;

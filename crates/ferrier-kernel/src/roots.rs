@@ -1,21 +1,22 @@
-//! Roots of unity, right to the last bit.
+//! Roots of unity, correctly rounded.
 //!
-//! They are computed with twice the digits (pairs of `f64` whose sum counts)
-//! in the first octant and rounded once; the other octants are reflections.
+//! They are computed in double-double arithmetic (unevaluated sums of two
+//! `f64`) in the first octant and rounded once; the other octants are
+//! reflections.
 
 /// An unevaluated sum, the second term below half an ulp of the first.
 #[derive(Clone, Copy)]
-struct Double(f64, f64);
+struct DoubleDouble(f64, f64);
 
-const TWO_PI: Double = Double(std::f64::consts::TAU, 2.449_293_598_294_706_4e-16);
+const TWO_PI: DoubleDouble = DoubleDouble(std::f64::consts::TAU, 2.449_293_598_294_706_4e-16);
 
-fn sum(a: f64, b: f64) -> Double {
+fn sum(a: f64, b: f64) -> DoubleDouble {
     let s = a + b;
     let t = s - a;
-    Double(s, (a - (s - t)) + (b - t))
+    DoubleDouble(s, (a - (s - t)) + (b - t))
 }
 
-fn product(a: f64, b: f64) -> Double {
+fn product(a: f64, b: f64) -> DoubleDouble {
     // Dekker's split: a fused multiply-add would be a library call here.
     let halves = |x: f64| {
         let t = 134_217_729.0 * x;
@@ -24,39 +25,39 @@ fn product(a: f64, b: f64) -> Double {
     };
     let p = a * b;
     let ((ah, al), (bh, bl)) = (halves(a), halves(b));
-    Double(p, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
+    DoubleDouble(p, ((ah * bh - p) + ah * bl + al * bh) + al * bl)
 }
 
-impl Double {
-    fn plus(self, b: Double) -> Double {
+impl DoubleDouble {
+    fn plus(self, b: DoubleDouble) -> DoubleDouble {
         let s = sum(self.0, b.0);
         let t = sum(self.1, b.1);
         let s = sum(s.0, s.1 + t.0);
         sum(s.0, s.1 + t.1)
     }
 
-    fn minus(self, b: Double) -> Double {
-        self.plus(Double(-b.0, -b.1))
+    fn minus(self, b: DoubleDouble) -> DoubleDouble {
+        self.plus(DoubleDouble(-b.0, -b.1))
     }
 
-    fn times(self, b: Double) -> Double {
+    fn times(self, b: DoubleDouble) -> DoubleDouble {
         let p = product(self.0, b.0);
         sum(p.0, p.1 + (self.0 * b.1 + self.1 * b.0))
     }
 
-    fn over(self, b: f64) -> Double {
+    fn over(self, b: f64) -> DoubleDouble {
         let q = self.0 / b;
         let rest = self.minus(product(q, b));
         let q2 = rest.0 / b;
         let rest = rest.minus(product(q2, b));
-        sum(q, q2).plus(Double(rest.0 / b, 0.0))
+        sum(q, q2).plus(DoubleDouble(rest.0 / b, 0.0))
     }
 }
 
 /// Cosine and sine of an angle in the first octant, by their series.
-fn series(x: Double) -> (Double, Double) {
+fn series(x: DoubleDouble) -> (DoubleDouble, DoubleDouble) {
     let square = x.times(x);
-    let (mut cos, mut sin) = (Double(1.0, 0.0), x);
+    let (mut cos, mut sin) = (DoubleDouble(1.0, 0.0), x);
     let (mut even, mut odd) = (cos, sin);
     for k in 1..16 {
         let k = 2.0 * k as f64;
@@ -71,17 +72,17 @@ fn series(x: Double) -> (Double, Double) {
 /// The `n`-th roots of unity.
 pub struct Roots {
     n: usize,
-    /// Angles of `i * 2 pi / 8n`, and of multiples of that by the length of
-    /// `fine`: one product gives any angle of the first octant.
-    fine: Vec<(Double, Double)>,
-    coarse: Vec<(Double, Double)>,
+    /// Cosines and sines of `i * 2 pi / 8n`, and of multiples of that by the
+    /// length of `fine`: one complex product gives any angle of the first octant.
+    fine: Vec<(DoubleDouble, DoubleDouble)>,
+    coarse: Vec<(DoubleDouble, DoubleDouble)>,
 }
 
 impl Roots {
-    /// Those of 1.
+    /// The `n`-th roots of unity.
     pub fn new(n: usize) -> Self {
         let step = ((n + 1) as f64).sqrt().ceil() as usize;
-        let angle = |t: usize| series(TWO_PI.times(Double(t as f64, 0.0)).over(8.0 * n as f64));
+        let angle = |t: usize| series(TWO_PI.times(DoubleDouble(t as f64, 0.0)).over(8.0 * n as f64));
         Roots {
             n,
             fine: (0..step).map(angle).collect(),

@@ -1,22 +1,22 @@
-//! Rows on their way out of a cache: copied past all caches, a few cache lines
-//! at a time, while something else is computed.
+//! A copy of rows with non-temporal stores, a few cache lines at a time, while
+//! a kernel computes.
 
 const LINE: usize = 64;
 
-/// Rows that are copied as [`StoreHint::Stream`](crate::StoreHint::Stream) stores, in order.
+/// A copy of rows with non-temporal stores, in order, that is advanced in small steps.
 ///
-/// A kernel that gets some with a [`LineBlock`](crate::LineBlock) copies as many as it
-/// likes while it transforms; the caller sees to the rest.
+/// A kernel that gets one with a `LineBlock` advances it while it transforms;
+/// the caller completes the rest.
 #[derive(Debug)]
 pub struct StreamCopy<T> {
     from: *const T,
     to: *mut T,
-    /// Numbers from one row to the next, on both sides.
+    /// Scalars from one row to the next, of source and target.
     steps: [usize; 2],
-    /// Numbers of a row, and how many of the first row have left.
+    /// Scalars of a row, and how many of the first row are copied.
     row: usize,
     done: usize,
-    /// Rows that have not, the first one included.
+    /// Rows that remain, the first one included.
     rows: usize,
 }
 
@@ -36,42 +36,43 @@ impl<T> Default for StreamCopy<T> {
 }
 
 impl<T> StreamCopy<T> {
-    /// `rows` rows of `row` numbers, `steps` numbers apart there and here.
+    /// A copy of `rows` rows of `row` scalars; `steps` are the distances of rows of source and target.
     ///
     /// # Safety
-    /// Until they have left, the rows can be read at `from` and be written at
-    /// `to`, the two do not overlap, and nobody else touches them.
+    /// Until the copy is complete or dropped, the rows are readable at `from` and
+    /// writable at `to`, the two do not overlap, and no other code writes the
+    /// former or accesses the latter.
     pub unsafe fn new(from: *const T, to: *mut T, row: usize, rows: usize, steps: [usize; 2]) -> Self {
         StreamCopy { from, to, steps, row, done: 0, rows: if row == 0 { 0 } else { rows } }
     }
 
-    /// Whether all have left.
+    /// Whether the copy is complete.
     pub fn is_empty(&self) -> bool {
         self.rows == 0
     }
 
-    /// About how many cache lines are left.
+    /// About how many cache lines remain.
     pub fn cache_lines(&self) -> usize {
         ((self.rows * self.row).saturating_sub(self.done) * size_of::<T>()).div_ceil(LINE)
     }
 
-    /// Copies what belongs into the next `lines` cache lines of the target.
+    /// Copies the next `lines` cache lines of the target.
     #[inline(never)]
     pub fn advance(&mut self, mut lines: usize) {
         let line = LINE / size_of::<T>();
         while lines > 0 && self.rows > 0 {
-            // SAFETY: inside the row; what was promised when this was made.
+            // SAFETY: `new`'s contract: the row is readable and writable; `done` and `count` stay within it.
             let left = unsafe {
                 let (from, to) = (self.from.add(self.done), self.to.add(self.done));
                 let left = self.row - self.done;
-                // Up to a whole line first; then as many whole ones as there are.
+                // First up to the next cache line; then whole cache lines.
                 let begun = to as usize % LINE / size_of::<T>();
-                let numbers = if begun > 0 { line - begun } else { (left / line).min(lines) * line };
-                let numbers = if numbers == 0 { left } else { numbers.min(left) };
-                stream(from.cast(), to.cast(), numbers * size_of::<T>());
-                self.done += numbers;
-                lines -= numbers.div_ceil(line);
-                left - numbers
+                let count = if begun > 0 { line - begun } else { (left / line).min(lines) * line };
+                let count = if count == 0 { left } else { count.min(left) };
+                stream(from.cast(), to.cast(), count * size_of::<T>());
+                self.done += count;
+                lines -= count.div_ceil(line);
+                left - count
             };
             if left == 0 {
                 self.next_row();
@@ -86,16 +87,16 @@ impl<T> StreamCopy<T> {
     }
 }
 
-/// Copies bytes past the caches, as far as they come in eights. Runs that follow each other in memory fill
-/// whole cache lines also where they do not begin with one.
+/// Copies bytes with non-temporal stores, except for a remainder below 8 bytes. Consecutive calls for adjacent
+/// memory fill whole cache lines together.
 ///
 /// # Safety
-/// `from` can be read, `to` can be written, and they do not overlap.
+/// `from` is valid for `left` reads, `to` for `left` writes, and they do not overlap.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn stream(mut from: *const u8, mut to: *mut u8, mut left: usize) {
     use std::arch::x86_64::{_mm_loadu_si128, _mm_stream_si64, _mm_stream_si128};
-    // SAFETY: the caller's word; the instructions are part of SSE2, which is always there.
+    // SAFETY: all accesses stay within the `left` bytes of `stream`'s contract; every x86-64 processor has SSE2.
     unsafe {
         while left >= 8 {
             let step = match (to as usize).is_multiple_of(16) {
@@ -122,9 +123,9 @@ unsafe fn stream(mut from: *const u8, mut to: *mut u8, mut left: usize) {
 }
 
 /// # Safety
-/// As above.
+/// `from` is valid for `bytes` reads, `to` for `bytes` writes, and they do not overlap.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn stream(from: *const u8, to: *mut u8, bytes: usize) {
-    // SAFETY: the caller's word.
+    // SAFETY: `stream`'s contract is that of `copy_nonoverlapping`.
     unsafe { std::ptr::copy_nonoverlapping(from, to, bytes) };
 }

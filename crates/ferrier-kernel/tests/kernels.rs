@@ -1,4 +1,4 @@
-//! Every kernel of the table against the oracle, below plans and ranks.
+//! Every kernel of the table against the oracle, without plans and ranks.
 
 use std::collections::HashMap;
 
@@ -12,45 +12,45 @@ use num_complex::Complex;
 const KINDS: [LineKind; 4] =
     [LineKind::Forward, LineKind::Backward, LineKind::RealForward, LineKind::RealBackward];
 
-/// A cosine or sine transform in the oracle's words.
+/// The oracle's name of a cosine or sine transform.
 fn wave(kind: R2r) -> Wave {
     let at = R2r::ALL.iter().position(|other| *other == kind).unwrap();
     Wave::ALL[at]
 }
 
-/// Memory for a block of lines: element `k` of line `j` at `k * step + j * lane`.
+/// Memory layout of a block of lines: element `k` of line `j` at `k * step + j * lane`.
 #[derive(Clone, Copy)]
-struct Place {
+struct MemoryLayout {
     step: usize,
     lane: usize,
     size: usize,
 }
 
-/// Lines side by side (`strided`) or one after the other, with a gap.
-fn place(len: usize, width: usize, lines: usize, strided: bool) -> Place {
+/// Adjacent lines (`strided`) or one line after the other, with a gap.
+fn memory_layout(len: usize, width: usize, lines: usize, strided: bool) -> MemoryLayout {
     if strided {
         let step = (lines + 3) * width;
-        Place { step, lane: width, size: len * step }
+        MemoryLayout { step, lane: width, size: len * step }
     } else {
         let lane = len * width + 5;
-        Place { step: width, lane, size: lines * lane }
+        MemoryLayout { step: width, lane, size: lines * lane }
     }
 }
 
-/// The line in one to three pieces, as it lies in the buffers of neighbours,
-/// without those elements that are in the gap.
-fn strips<T>(base: *mut T, len: usize, place: Place, pieces: usize, gap: Gap) -> Vec<Strip<T>> {
+/// The line in one to three pieces, as in buffers of several ranks, without the
+/// elements of the gap.
+fn strips<T>(base: *mut T, len: usize, layout: MemoryLayout, pieces: usize, gap: Gap) -> Vec<Strip<T>> {
     let mut cuts: Vec<usize> = (0..=pieces).map(|p| p * len / pieces).chain([gap.0, gap.1]).collect();
     cuts.sort_unstable();
     cuts.windows(2)
         .filter(|cut| gap.0 >= gap.1 || cut[1] <= gap.0 || gap.1 <= cut[0])
         .map(|cut| Strip {
             // Stays inside the block: cut[0] <= len.
-            ptr: base.wrapping_add(cut[0] * place.step),
+            ptr: base.wrapping_add(cut[0] * layout.step),
             at: cut[0],
             len: cut[1] - cut[0],
-            step: place.step as isize,
-            lane: place.lane as isize,
+            step: layout.step as isize,
+            lane: layout.lane as isize,
         })
         .collect()
 }
@@ -65,7 +65,7 @@ struct Job<'a> {
     lines: usize,
     strided: (bool, bool),
     pieces: (usize, usize),
-    /// Elements of the line that lie in memory, before and after; the others are zero, or dropped.
+    /// Elements of the line that no strip has, before and after: they are zero, or dropped.
     gaps: (Gap, Gap),
 }
 
@@ -83,7 +83,7 @@ impl Job<'_> {
     }
 }
 
-/// What lies in memory: all but these elements.
+/// A range of elements that no strip has.
 type Gap = (usize, usize);
 const NO_GAPS: (Gap, Gap) = ((0, 0), (0, 0));
 
@@ -92,27 +92,28 @@ fn source(job: &Job<'_>, line: usize, element: usize, bits: u32) -> Complex<f64>
     let at = [line, element, job.n];
     match job.kind {
         LineKind::RealForward | LineKind::R2r { complex: false, .. } => Complex::new(field.real(0, at), 0.0),
-        // What a real line's spectrum cannot have is noise that must be ignored.
+        // Imaginary parts that a real line's spectrum cannot have are noise that must be ignored.
         _ => field.complex(0, at),
     }
 }
 
-/// Runs a block and gives back the lines, element by element. Memory that no
-/// element describes must stay as it was.
+/// Transforms a block and returns the lines. Checks that memory outside the
+/// lines is unchanged.
 fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Complex<T>>> {
     let spec = LinesSpec { n: job.n, kind: job.kind, scale: job.scale };
     let lines = ferrier_kernel::lines::<T>(find(job.kernel).unwrap(), &spec);
     let (len_in, len_out) = (job.kind.len_in(job.n), job.kind.len_out(job.n));
     let (width_in, width_out) = (job.kind.width_in(), job.kind.width_out());
-    let place_in = place(len_in, width_in, job.lines, job.strided.0);
-    let place_out = if in_place { place_in } else { place(len_out, width_out, job.lines, job.strided.1) };
+    let layout_in = memory_layout(len_in, width_in, job.lines, job.strided.0);
+    let layout_out =
+        if in_place { layout_in } else { memory_layout(len_out, width_out, job.lines, job.strided.1) };
 
     let canary = T::rounded(1234.5);
-    let mut input = vec![canary; place_in.size];
+    let mut input = vec![canary; layout_in.size];
     for j in 0..job.lines {
         for k in 0..len_in {
             let value = source(job, j, k, T::BITS);
-            let at = k * place_in.step + j * place_in.lane;
+            let at = k * layout_in.step + j * layout_in.lane;
             input[at] = T::rounded(value.re);
             if width_in == 2 {
                 input[at + 1] = T::rounded(value.im);
@@ -120,16 +121,16 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
         }
     }
     let before = input.clone();
-    let mut output = vec![canary; place_out.size];
-    // 64-byte aligned, dirty, and not a number longer than asked for.
+    let mut output = vec![canary; layout_out.size];
+    // 64-byte aligned, with arbitrary contents, and exactly as long as required.
     let need = lines.scratch(job.lines);
     let mut scratch = vec![T::rounded(f64::NAN); need + 16];
     let skip = scratch.as_ptr().align_offset(64);
     let scratch = &mut scratch[skip..skip + need];
 
-    let from = strips(input.as_mut_ptr(), len_in, place_in, job.pieces.0, job.gaps.0);
+    let from = strips(input.as_mut_ptr(), len_in, layout_in, job.pieces.0, job.gaps.0);
     let to_base = if in_place { input.as_mut_ptr() } else { output.as_mut_ptr() };
-    let to = strips(to_base, len_out, place_out, job.pieces.1, job.gaps.1);
+    let to = strips(to_base, len_out, layout_out, job.pieces.1, job.gaps.1);
     let block = LineBlock {
         ahead: &from,
         ahead_lines: job.lines,
@@ -137,19 +138,19 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
         factor: job.factor,
         ..LineBlock::new(job.lines, &from, &to)
     };
-    // SAFETY: strips lie inside `input` and `output`, which nobody else holds;
-    // the scratch is aligned and as long as asked for.
+    // SAFETY: strips lie inside `input` and `output`, which this function owns;
+    // the scratch is aligned and has the required length.
     unsafe { lines.run(&block, scratch) };
 
     let result = if in_place { &input } else { &output };
-    let mut touched = vec![false; result.len()];
+    let mut written = vec![false; result.len()];
     let out = (0..job.lines)
         .map(|j| {
             (0..len_out)
                 .filter(|k| !(job.gaps.1.0..job.gaps.1.1).contains(k))
                 .map(|k| {
-                    let at = k * place_out.step + j * place_out.lane;
-                    touched[at..at + width_out].fill(true);
+                    let at = k * layout_out.step + j * layout_out.lane;
+                    written[at..at + width_out].fill(true);
                     let im = if width_out == 2 { result[at + 1] } else { T::rounded(0.0) };
                     Complex::new(result[at], im)
                 })
@@ -157,28 +158,28 @@ fn run<T: Real + Ulp + Into<f64>>(job: &Job<'_>, in_place: bool) -> Vec<Vec<Comp
         })
         .collect();
     if !in_place {
-        assert!(touched.iter().zip(&output).all(|(t, x)| *t || *x == canary), "wrote outside its lines");
+        assert!(written.iter().zip(&output).all(|(t, x)| *t || *x == canary), "wrote outside its lines");
         assert!(input == before, "changed its input");
     }
     out
 }
 
-/// What the oracle has said: the same lines go through every kernel.
+/// Results of the oracle: the same lines are given to every kernel.
 #[derive(Default)]
 struct Oracle(HashMap<Key, Vec<Complex<f64>>>);
 
-/// Length, kind, bits of the scale, line, bits of the numbers, gaps.
+/// Length, kind, bits of the scale, line, bits of the scalars, gaps.
 type Key = (usize, LineKind, u64, usize, u32, (Gap, Gap));
 
 impl Oracle {
     fn line(&mut self, job: &Job<'_>, line: usize, bits: u32) -> &[Complex<f64>] {
         let key = (job.n, job.kind, job.total_scale().to_bits(), line, bits, job.gaps);
-        self.0.entry(key).or_insert_with(|| want(job, line, bits))
+        self.0.entry(key).or_insert_with(|| expected(job, line, bits))
     }
 }
 
-/// What the oracle says of one line.
-fn want(job: &Job<'_>, line: usize, bits: u32) -> Vec<Complex<f64>> {
+/// The oracle's result of one line.
+fn expected(job: &Job<'_>, line: usize, bits: u32) -> Vec<Complex<f64>> {
     let n = job.n;
     let value = |k: usize| match (job.gaps.0.0..job.gaps.0.1).contains(&k) {
         true => Complex::new(0.0, 0.0),
@@ -212,7 +213,7 @@ fn whole_line(job: &Job<'_>, n: usize, x: Vec<Complex<f64>>) -> Vec<Complex<f64>
 }
 
 fn check<T: Real + Ulp + Into<f64>>(job: &Job<'_>, oracle: &mut Oracle) {
-    let told = || format!("{} eps={:.0e}", job.describe(), T::EPS);
+    let describe = || format!("{} eps={:.0e}", job.describe(), T::EPS);
     let got = run::<T>(job, false);
     let mut errors = Errors::default();
     for (j, line) in got.iter().enumerate() {
@@ -221,26 +222,26 @@ fn check<T: Real + Ulp + Into<f64>>(job: &Job<'_>, oracle: &mut Oracle) {
         }
     }
     let size = match job.kind {
-        // Weights before and after: as much as two points more.
+        // Weights before and after: the error of a transform of twice the size.
         LineKind::R2r { kind, .. } => 2 * kind.size(job.n),
         _ => job.n,
     };
     if let Err(why) = errors
         .within(tolerance::<T>(size), job.lines * (job.kind.len_out(job.n) - (job.gaps.1.1 - job.gaps.1.0)))
     {
-        panic!("{}: {why}", told());
+        panic!("{}: {why}", describe());
     }
-    // The bits of a line depend on that line alone: not on its neighbours, nor on where it lies.
+    // The bits of a line depend on that line alone: not on its neighbours, nor on the memory layout.
     for other in [
         Job { lines: 1, ..*job },
         Job { lines: job.lines.div_ceil(2), strided: (!job.strided.0, job.strided.1), ..*job },
         Job { strided: (job.strided.0, !job.strided.1), pieces: (3, 1), ..*job },
     ] {
         let again = run::<T>(&other, false);
-        assert!(again[..] == got[..other.lines], "{}: bits differ with {} lines", told(), other.lines);
+        assert!(again[..] == got[..other.lines], "{}: bits differ with {} lines", describe(), other.lines);
     }
     if job.kind.width_in() == job.kind.width_out() {
-        assert!(run::<T>(job, true) == got, "{}: in place differs", told());
+        assert!(run::<T>(job, true) == got, "{}: in layout differs", describe());
     }
 }
 
@@ -262,7 +263,7 @@ fn every_length(kind: LineKind) {
     for n in lengths() {
         let mut oracle = Oracle::default();
         let scale = *rng.pick(&[1.0, 1.0, 0.25, 1.0 / n as f64]);
-        // The oracle takes n^2: fewer of the long lines.
+        // The oracle takes n^2 operations: fewer long lines.
         let most = if n > 256 { 3 } else { 9 };
         for kernel in KERNELS.iter().map(|entry| entry.name) {
             let job = Job {
@@ -343,8 +344,8 @@ fn the_factor_of_a_call_multiplies_the_scale() {
     }
 }
 
-/// The counts of lines at which a kernel changes its way of going: its own
-/// block, one less, one more.
+/// The numbers of lines at which a kernel changes its algorithm: its own block
+/// size, one less, one more.
 #[test]
 fn blocks_of_every_size() {
     let _watchdog = watchdog(120);
@@ -373,7 +374,7 @@ fn blocks_of_every_size() {
     }
 }
 
-/// Types 1 to 4 of cosines and sines, on real and on complex elements.
+/// Cosine and sine transforms of types 1 to 4, on real and on complex elements.
 #[test]
 fn cosines_and_sines_of_many_lengths() {
     let _watchdog = watchdog(120);
@@ -400,7 +401,7 @@ fn cosines_and_sines_of_many_lengths() {
     }
 }
 
-/// Elements that no strip has are zero before and dropped after.
+/// Elements that no strip has are zero before the transform and dropped after it.
 #[test]
 fn lines_with_gaps() {
     let _watchdog = watchdog(120);

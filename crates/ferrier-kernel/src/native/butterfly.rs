@@ -1,6 +1,6 @@
 //! Short transforms in registers, sign -1, natural order in and out.
 
-use super::factor::Radices;
+use super::factorization::Radices;
 use super::vector::{Op, Vector};
 use crate::real::Real;
 
@@ -11,7 +11,7 @@ macro_rules! with_radix {
     };
     (@ $radix:expr, $V:ty, $R:ident => $body:expr; $($r:literal)*) => {
         match $radix {
-            // Passes that the vectors never use are not compiled.
+            // Radices that the vectors do not use are not compiled.
             $($r if const { $r == 1 || lists(<$V>::RADICES, $r) } => { const $R: usize = $r; $body })*
             other => unreachable!("no butterfly of radix {other}"),
         }
@@ -31,7 +31,7 @@ pub(super) const fn lists(radices: Radices, radix: usize) -> bool {
     false
 }
 
-/// A loop of at most six rounds, unrolled: the compiler gives up on the largest radices.
+/// An unrolled loop of at most six iterations: the compiler does not unroll those of the largest radices.
 macro_rules! each {
     ($i:ident < $end:expr, $body:block) => {
         each!(@ $i, $end, $body; 0 1 2 3 4 5)
@@ -68,15 +68,15 @@ pub(super) fn dft<V: Vector, const R: usize>(x: &mut [V; R]) {
         ),
         8 => dft8(x),
         9 => dft9(x),
-        // SAFETY: butterflies run inside `enter`, so the instructions are there.
+        // SAFETY: butterflies run inside `enter`, so the processor has the instruction set.
         11 | 13 => unsafe { V::enter(Large::<V, R>(x)) },
         _ => unreachable!("no butterfly of this radix"),
     }
 }
 
-/// The largest radices are compiled once for each vector type, not into every
-/// pass that uses them: they do not fit the registers anyway, and inlined they
-/// made up most of the time it takes to build the crate.
+/// The largest radices are compiled once for each vector type instead of being
+/// inlined into every pass: they do not fit the registers, and inlining them
+/// took most of the build time of the crate.
 struct Large<'a, V: Vector, const R: usize>(&'a mut [V; R]);
 
 impl<V: Vector, const R: usize> Op<V> for Large<'_, V, R> {
@@ -155,7 +155,7 @@ fn dft8<V: Vector>(x: &mut [V]) {
     let half = splat::<V>(std::f64::consts::FRAC_1_SQRT_2);
     (x[0], x[4]) = (even[0].add(odd[0]), even[0].sub(odd[0]));
     (x[2], x[6]) = (even[2].sub_i(odd[2]), even[2].add_i(odd[2]));
-    // (1 - i) and -(1 + i); the root of one half goes into the sums.
+    // Factors (1 - i) and -(1 + i); the sums multiply by the root of one half.
     let (a, b) = (odd[1].sub_i(odd[1]), odd[3].add_i(odd[3]));
     (x[1], x[5]) = (plus(even[1], a, half), minus(even[1], a, half));
     (x[3], x[7]) = (minus(even[3], b, half), plus(even[3], b, half));
@@ -171,13 +171,13 @@ fn dft16<V: Vector>(x: &mut [V]) {
     let c = four(x[2], x[6], x[10], x[14]);
     let d = four(x[3], x[7], x[11], x[15]);
     [x[0], x[4], x[8], x[12]] = four(a[0], b[0], c[0], d[0]);
-    // The middle one is turned by an eighth, as in `dft8`.
+    // The middle result is rotated by an eighth of a turn, as in `dft8`.
     let (b1, d1) = (turned(b[1], cos, sin), turned(d[1], sin, cos));
     let c1 = c[1].sub_i(c[1]);
     let (s, t) = (plus(a[1], c1, half), minus(a[1], c1, half));
     let (u, v) = (b1.add(d1), b1.sub(d1));
     [x[1], x[5], x[9], x[13]] = [s.add(u), t.sub_i(v), s.sub(u), t.add_i(v)];
-    // By an eighth, a quarter, and three eighths.
+    // Rotations by an eighth, a quarter, and three eighths.
     let (b2, d2) = (b[2].sub_i(b[2]), d[2].add_i(d[2]));
     let (s, t) = (a[2].sub_i(c[2]), a[2].add_i(c[2]));
     let (u, v) = (b2.sub(d2), b2.add(d2).mul(half));
@@ -196,9 +196,9 @@ fn five<V: Vector>(a: V, b: V, c: V, d: V, e: V) -> [V; 5] {
     x
 }
 
-// Products of two factors without a common one: no twiddles between the two
-// steps. Element `B a + A b` goes in as number b of step a; what comes out as
-// number a of step b belongs where division by A leaves a and by B leaves b.
+// Prime-factor algorithm: coprime lengths A and B need no twiddles between the
+// two steps. Input element `B a + A b` is element b of transform a; result a of
+// transform b is the element with remainder a modulo A and b modulo B.
 
 #[inline(always)]
 fn dft10<V: Vector>(x: &mut [V]) {
@@ -334,7 +334,7 @@ fn minus<V: Vector>(a: V, b: V, s: V) -> V {
 /// `x` times `cos - i sin`.
 #[inline(always)]
 fn turned<V: Vector>(x: V, cos: f64, sin: f64) -> V {
-    x.times(splat(cos), V::twin(V::T::rounded(sin), V::T::rounded(-sin)))
+    x.times(splat(cos), V::splat_complex(V::T::rounded(sin), V::T::rounded(-sin)))
 }
 
 #[inline(always)]
@@ -359,7 +359,7 @@ fn dft9<V: Vector>(x: &mut [V]) {
 }
 
 /// An odd number `R = 2 H + 1` of points: sums and differences of mirrored
-/// pairs halve the products. `cos` and `sin` are those of `2 pi j / R`, from 1.
+/// pairs halve the number of products. `cos` and `sin` are those of `2 pi j / R`, from 1.
 #[inline(always)]
 fn odd<V: Vector, const R: usize, const H: usize>(x: &mut [V], cos: &[f64; H], sin: &[f64; H]) {
     let sums: [V; H] = std::array::from_fn(|j| x[j + 1].add(x[R - 1 - j]));

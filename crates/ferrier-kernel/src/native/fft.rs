@@ -1,38 +1,40 @@
 //! The complex transform of a group of lines, sign -1, in passes.
 //!
 //! Decimation in frequency: every pass but the last works in place on
-//! scratch and leaves independent blocks; the last one stores its results
-//! where they belong, so the digit reversal costs no pass of its own. Large
-//! lines go depth first, so that a block stays in the cache until it is done.
+//! scratch and leaves independent blocks; the last one stores its results in
+//! natural order, so digit reversal needs no pass of its own. Large lines are
+//! processed depth first, so that a block stays in cache until it is done.
 //!
-//! Indexed loops: the compiler unrolls them, iterators over arrays it does not always.
-#![allow(clippy::needless_range_loop)]
+//! Lengths that no radix divides are convolutions on the same lanes: Rader's
+//! algorithm for primes whose predecessor factors into radices, Bluestein's
+//! for the rest.
 
 use std::marker::PhantomData;
 
-use super::butterfly::{dft, lists, with_radix};
-use super::factor::{Radices, factors};
-use super::ports::{Even, Port};
-use super::prime::{Bluestein, Rader};
-use super::touch::Touch;
-use super::vector::{FACTOR, Op, Vector, factor};
+use super::butterfly::{lists, with_radix};
+use super::convolution::{BluesteinStore, Multiply, RaderProduct, RaderStore, Reorder};
+use super::factorization::{Radices, factorize, is_prime, power, primitive_root, smooth_from};
+use super::line_io::{LineIo, StridedIo};
+use super::passes::{CopyIn, Last, Pass, ResultSlots};
+use super::portable::Portable;
+use super::prefetch::Prefetcher;
+use super::vector::{Vector, packed_factor};
 use crate::real::Real;
 use crate::roots::Roots;
 
-/// Blocks below this go through their passes one after the other: half a
-/// first-level cache.
-const HOT_BYTES: usize = 24 << 10;
+/// Smaller blocks are processed breadth first: half a first-level cache.
+const DEPTH_FIRST_BYTES: usize = 24 << 10;
 
-/// A pass that leaves blocks of `m` elements.
-pub(super) struct Level {
+/// A leading pass, which leaves blocks of `m` elements.
+pub(super) struct PassSpec {
     pub radix: usize,
     pub m: usize,
-    /// Where its twiddles begin.
+    /// The index of its first twiddle.
     at: usize,
 }
 
 /// The last pass.
-pub(super) enum Leaf<T> {
+pub(super) enum LastPass<T> {
     Radix(usize),
     Rader(Box<Rader<T>>),
     Bluestein(Box<Bluestein<T>>),
@@ -41,46 +43,46 @@ pub(super) enum Leaf<T> {
 /// Tables for lines of `n` points.
 pub(super) struct Fft<T> {
     pub n: usize,
-    pub levels: Vec<Level>,
-    pub leaf: Leaf<T>,
-    leaf_len: usize,
-    /// Place of the first result of each block of the last pass, and from one
-    /// result of a block to the next.
+    pub leading: Vec<PassSpec>,
+    pub last_pass: LastPass<T>,
+    last_len: usize,
+    /// Index of the first result of each block of the last pass, and the
+    /// distance from one result of a block to the next.
     pub base: Vec<usize>,
     pub stride: isize,
     pub backward: bool,
-    /// The same for results left where they are.
+    /// The same for results that stay in place.
     identity: Vec<usize>,
     twiddles: Vec<T>,
     roots: Roots,
 }
 
 impl<T: Real> Fft<T> {
-    /// Tables for lines of `n` points, made of passes of these `radices`.
+    /// Tables for lines of `n` points, with passes of these `radices`.
     ///
-    /// Sign +1 of a `backward` transform is, in every butterfly, sign -1 with
-    /// its results but the first in reverse; twiddles are conjugate.
+    /// A `backward` transform (sign +1) uses butterflies of sign -1 and stores
+    /// all their results but the first in reverse order; its twiddles are conjugate.
     pub fn new(n: usize, radices: Radices, backward: bool) -> Self {
-        let (mut passes, rest) = factors(n, radices);
-        let (leaf, leaf_len) = if rest > 1 {
-            let leaf = match Rader::new(rest, radices) {
-                Some(rader) => Leaf::Rader(Box::new(rader)),
-                None => Leaf::Bluestein(Box::new(Bluestein::new(rest, radices))),
+        let (mut passes, rest) = factorize(n, radices);
+        let (last_pass, last_len) = if rest > 1 {
+            let last_pass = match Rader::new(rest, radices) {
+                Some(rader) => LastPass::Rader(Box::new(rader)),
+                None => LastPass::Bluestein(Box::new(Bluestein::new(rest, radices))),
             };
-            (leaf, rest)
+            (last_pass, rest)
         } else {
             let radix = passes.pop().unwrap_or(1);
-            (Leaf::Radix(radix), radix)
+            (LastPass::Radix(radix), radix)
         };
-        let identity = (0..n).step_by(leaf_len).collect();
+        let identity = (0..n).step_by(last_len).collect();
         let mut fft = Fft {
             identity,
             n,
-            levels: vec![],
-            leaf,
-            leaf_len,
+            leading: vec![],
+            last_pass,
+            last_len,
             base: vec![0],
-            stride: (n / leaf_len) as isize,
+            stride: (n / last_len) as isize,
             backward,
             twiddles: vec![],
             roots: Roots::new(n),
@@ -88,11 +90,11 @@ impl<T: Real> Fft<T> {
         let (mut len, mut done) = (n, 1);
         for radix in passes {
             let m = len / radix;
-            fft.levels.push(Level { radix, m, at: fft.twiddles.len() });
+            fft.leading.push(PassSpec { radix, m, at: fft.twiddles.len() });
             for j in 0..m {
                 for p in 1..radix {
                     let (re, im) = fft.twiddle(radix, j * done, p);
-                    fft.twiddles.extend(factor::<T>(re, im));
+                    fft.twiddles.extend(packed_factor::<T>(re, im));
                 }
             }
             fft.base = fft.base.iter().flat_map(|&b| (0..radix).map(move |p| b + p * done)).collect();
@@ -101,157 +103,167 @@ impl<T: Real> Fft<T> {
         fft
     }
 
-    /// Where [`scramble`](Fft::scramble) leaves each element; none where the
-    /// last pass cannot work in place.
-    pub fn places(&self) -> Option<Vec<usize>> {
-        if !matches!(self.leaf, Leaf::Radix(_)) {
+    /// The index at which [`run_permuted`](Fft::run_permuted) leaves each element;
+    /// `None` if the last pass cannot work in place.
+    pub fn permutation(&self) -> Option<Vec<usize>> {
+        if !matches!(self.last_pass, LastPass::Radix(_)) {
             return None;
         }
-        let mut places = vec![0; self.n];
-        for (&base, &place) in self.base.iter().zip(&self.identity) {
-            for p in 0..self.leaf_len {
-                places[base.wrapping_add_signed(p as isize * self.stride)] = place + p;
+        let mut permutation = vec![0; self.n];
+        for (&base, &slot) in self.base.iter().zip(&self.identity) {
+            for p in 0..self.last_len {
+                permutation[base.wrapping_add_signed(p as isize * self.stride)] = slot + p;
             }
         }
-        Some(places)
+        Some(permutation)
     }
 
-    /// The twiddle of result `p` of a butterfly, as `dft` counts them, at turn `j`.
+    /// The twiddle of result `p` of a butterfly, in the order of `dft`, for exponent `j`.
     pub fn twiddle(&self, radix: usize, j: usize, p: usize) -> (f64, f64) {
-        let place = if self.backward { radix - p } else { p };
-        let (cos, sin) = self.roots.get(j * place);
+        let index = if self.backward { radix - p } else { p };
+        let (cos, sin) = self.roots.get(j * index);
         (cos, if self.backward { sin } else { -sin })
     }
 
-    /// How many passes there are.
-    pub fn passes(&self) -> usize {
-        self.levels.len() + 1
+    /// The number of passes.
+    pub fn pass_count(&self) -> usize {
+        self.leading.len() + 1
     }
 
     /// Elements of spare scratch that [`run`](Fft::run) needs.
     pub fn spare(&self) -> usize {
-        match &self.leaf {
-            Leaf::Radix(_) => 0,
-            Leaf::Rader(rader) => rader.spare(),
-            Leaf::Bluestein(bluestein) => bluestein.spare(),
+        match &self.last_pass {
+            LastPass::Radix(_) => 0,
+            LastPass::Rader(rader) => rader.spare(),
+            LastPass::Bluestein(bluestein) => bluestein.spare(),
         }
     }
 
-    /// Transforms the groups of lines on the desk from `from` (which may be
-    /// where the desk works) to `to`.
+    /// Transforms groups of lines from `from` (which may be the work area of
+    /// `scratch`) to `to`.
     ///
     /// # Safety
-    /// The processor has `V`'s instruction set; ports and areas have the
-    /// lengths stated; `to` does not overlap the desk.
-    pub unsafe fn run<V: Vector<T = T>, S: Port<V>, D: Port<V>>(
+    /// The processor has `V`'s instruction set; `from`, `to` and the work area
+    /// have `n` elements of every group, the spare scratch has [`spare`](Fft::spare)
+    /// elements; `to` does not overlap the scratch.
+    pub unsafe fn run<V: Vector<T = T>, S: LineIo<V>, D: LineIo<V>>(
         &self,
         from: S,
         to: D,
-        desk: &mut Desk<'_, '_, T>,
+        scratch: &mut FftScratch<'_, '_, T>,
     ) {
-        // SAFETY: the caller's promises; the levels' lengths multiply to n.
+        // SAFETY: `run`'s contract; the radices multiply to n, so all passes stay within n elements.
         unsafe {
-            if self.levels.is_empty() {
-                let (work, n, groups) = (desk.work, self.n, desk.groups);
-                V::enter(Copy { from, work, n, groups, lanes: PhantomData::<V> });
-                self.last::<V, D>(0, 1, to, desk);
+            if self.leading.is_empty() {
+                let (work, n, groups) = (scratch.work, self.n, scratch.groups);
+                V::enter(CopyIn { from, work, n, groups, lanes: PhantomData::<V> });
+                self.run_last::<V, D>(0, 1, to, scratch);
             } else {
-                self.pass::<V, S>(0, from, (0, 1), (desk.work, desk.groups), desk.touch);
-                self.descend::<V, D>(1, 0, self.levels[0].radix, to, desk);
+                self.run_pass::<V, S>(0, from, (0, 1), (scratch.work, scratch.groups), scratch.prefetcher);
+                self.descend::<V, D>(1, 0, self.leading[0].radix, to, scratch);
             }
         }
     }
 
-    /// Transforms in place and leaves the results as [`places`](Fft::places)
-    /// says: half the scratch to keep in cache.
+    /// Transforms in place and leaves the results in the order of
+    /// [`permutation`](Fft::permutation): half the scratch to keep in cache.
     ///
     /// # Safety
-    /// As [`run`](Fft::run); there are places.
-    pub unsafe fn scramble<V: Vector<T = T>>(&self, desk: &mut Desk<'_, '_, T>) {
-        let work = desk.work;
-        desk.scrambled = true;
-        // SAFETY: a butterfly reads all its elements before it stores the first.
-        unsafe { self.run::<V, _, _>(work, work, desk) }
+    /// As [`run`](Fft::run); there is a permutation.
+    pub unsafe fn run_permuted<V: Vector<T = T>>(&self, scratch: &mut FftScratch<'_, '_, T>) {
+        let work = scratch.work;
+        scratch.permuted = true;
+        // SAFETY: `run_permuted`'s contract; source and target may be the same, because a butterfly loads all
+        // its elements before it stores the first.
+        unsafe { self.run::<V, _, _>(work, work, scratch) }
     }
 
-    /// All passes from `level` on, for `blocks` blocks that the level before
-    /// it left from element `start` on.
-    unsafe fn descend<V: Vector<T = T>, D: Port<V>>(
+    /// All passes from `level` on, for the `blocks` blocks from element `start` on
+    /// that the pass before it left.
+    unsafe fn descend<V: Vector<T = T>, D: LineIo<V>>(
         &self,
         level: usize,
         start: usize,
         mut blocks: usize,
         to: D,
-        desk: &mut Desk<'_, '_, T>,
+        scratch: &mut FftScratch<'_, '_, T>,
     ) {
-        // SAFETY: blocks and levels nest, so all stay within n elements.
+        // SAFETY: `run`'s contract; blocks nest, so all passes stay within n elements.
         unsafe {
-            for next in level..self.levels.len() {
-                let len = self.levels[next - 1].m;
-                if blocks > 1 && blocks * len * V::LANES * size_of::<T>() > HOT_BYTES {
+            for next in level..self.leading.len() {
+                let len = self.leading[next - 1].m;
+                if blocks > 1 && blocks * len * V::LANES * size_of::<T>() > DEPTH_FIRST_BYTES {
                     for b in 0..blocks {
-                        self.descend::<V, D>(next, start + b * len, 1, to, desk);
+                        self.descend::<V, D>(next, start + b * len, 1, to, scratch);
                     }
                     return;
                 }
-                for g in 0..desk.groups {
-                    let area = Port::<V>::of_group(&desk.work, g);
-                    self.pass::<V, Even<T>>(next, area, (start, blocks), (area, 1), desk.touch);
+                for g in 0..scratch.groups {
+                    let area = LineIo::<V>::of_group(&scratch.work, g);
+                    self.run_pass::<V, StridedIo<T>>(
+                        next,
+                        area,
+                        (start, blocks),
+                        (area, 1),
+                        scratch.prefetcher,
+                    );
                 }
-                blocks *= self.levels[next].radix;
+                blocks *= self.leading[next].radix;
             }
-            self.last::<V, D>(start / self.leaf_len, blocks, to, desk);
+            self.run_last::<V, D>(start / self.last_len, blocks, to, scratch);
         }
     }
 
     #[inline]
-    unsafe fn pass<V: Vector<T = T>, S: Port<V>>(
+    unsafe fn run_pass<V: Vector<T = T>, S: LineIo<V>>(
         &self,
         level: usize,
         from: S,
         (start, blocks): (usize, usize),
-        (work, groups): (Even<T>, usize),
-        touch: &mut Touch<'_, T>,
+        (work, groups): (StridedIo<T>, usize),
+        prefetcher: &mut Prefetcher<'_, T>,
     ) {
-        let Level { radix, m, at } = self.levels[level];
+        let PassSpec { radix, m, at } = self.leading[level];
         let twiddles = self.twiddles[at..].as_ptr();
-        // SAFETY: the caller's promises.
+        // SAFETY: `run`'s contract; `start` and `blocks` stay within n elements, the twiddles are those of the pass.
         unsafe {
             with_radix!(radix, V, R => V::enter(Pass::<V, S, R> {
-                from, work, groups, start, blocks, m, twiddles, backward: self.backward, touch,
+                from, work, groups, start, blocks, m, twiddles, backward: self.backward, prefetcher,
             }));
         }
     }
 
-    unsafe fn last<V: Vector<T = T>, D: Port<V>>(
+    unsafe fn run_last<V: Vector<T = T>, D: LineIo<V>>(
         &self,
         first: usize,
         blocks: usize,
         to: D,
-        desk: &mut Desk<'_, '_, T>,
+        scratch: &mut FftScratch<'_, '_, T>,
     ) {
-        let (base, stride) = if desk.scrambled { (&self.identity, 1) } else { (&self.base, self.stride) };
+        let (base, stride) = if scratch.permuted { (&self.identity, 1) } else { (&self.base, self.stride) };
         let base = &base[first..first + blocks];
-        let (groups, spare) = (desk.groups, desk.spare);
-        let start = desk.work.start.wrapping_add(first * self.leaf_len * V::LANES);
-        let work = Even { start, ..desk.work };
-        let touch = &mut *desk.touch;
-        // SAFETY: the caller's promises; bases and strides stay within the places.
+        let (groups, spare) = (scratch.groups, scratch.spare);
+        let start = scratch.work.start.wrapping_add(first * self.last_len * V::LANES);
+        let work = StridedIo { start, ..scratch.work };
+        let prefetcher = &mut *scratch.prefetcher;
+        // SAFETY: `run`'s contract; bases and strides stay within the n results.
         unsafe {
-            if let Leaf::Radix(radix) = &self.leaf {
+            if let LastPass::Radix(radix) = &self.last_pass {
                 return with_radix!(*radix, V, R => V::enter(Last::<V, D, R> {
-                    work, groups, base, stride, backward: self.backward, to, touch, lanes: PhantomData,
+                    work, groups, base, stride, backward: self.backward, to, prefetcher, lanes: PhantomData,
                 }));
             }
             for g in 0..groups {
                 for (b, &base) in base.iter().enumerate() {
-                    let block = work.group(g).add(b * self.leaf_len * V::LANES);
-                    let len = if self.backward { self.leaf_len } else { 0 };
-                    let places = Places { base, stride, len, to: to.of_group(g) };
-                    match &self.leaf {
-                        Leaf::Radix(_) => unreachable!("done above"),
-                        Leaf::Rader(rader) => rader.run::<V, D>(block, places, spare, touch),
-                        Leaf::Bluestein(bluestein) => bluestein.run::<V, D>(block, places, spare, touch),
+                    let block = work.group(g).add(b * self.last_len * V::LANES);
+                    let len = if self.backward { self.last_len } else { 0 };
+                    let slots = ResultSlots { base, stride, len, to: to.of_group(g) };
+                    match &self.last_pass {
+                        LastPass::Radix(_) => unreachable!("done above"),
+                        LastPass::Rader(rader) => rader.run::<V, D>(block, slots, spare, prefetcher),
+                        LastPass::Bluestein(bluestein) => {
+                            bluestein.run::<V, D>(block, slots, spare, prefetcher)
+                        }
                     }
                 }
             }
@@ -259,191 +271,156 @@ impl<T: Real> Fft<T> {
     }
 }
 
-/// Where a transform works: areas of `n` elements for each of some groups of
-/// lines, spare scratch, and the walk that goes along.
-pub(super) struct Desk<'a, 'b, T> {
-    pub work: Even<T>,
+/// Scratch of a transform: an area of `n` elements for each group of lines,
+/// spare scratch, and the prefetcher to advance.
+pub(super) struct FftScratch<'a, 'b, T> {
+    pub work: StridedIo<T>,
     pub groups: usize,
-    /// Whether results stay where the last pass found them.
-    pub scrambled: bool,
+    /// Whether the last pass works in place.
+    pub permuted: bool,
     pub spare: *mut T,
-    pub touch: &'a mut Touch<'b, T>,
+    pub prefetcher: &'a mut Prefetcher<'b, T>,
 }
 
-/// The places of one block's results: the first, from one to the next, and how
-/// many where they go in reverse.
-#[derive(Clone, Copy)]
-pub(super) struct Places<D> {
-    base: usize,
-    stride: isize,
-    len: usize,
-    to: D,
+/// The spectrum of a convolution's kernel, divided by its length; computed in
+/// double precision for both precisions of lines.
+fn spectrum<T: Real>(kernel: impl Iterator<Item = (f64, f64)>) -> Vec<T> {
+    type V = Portable<f64>;
+    let kernel: Vec<_> = kernel.collect();
+    let n = kernel.len();
+    let fft = Fft::<f64>::new(n, V::RADICES, false);
+    let mut work = vec![0.0; (2 * n + fft.spare()) * V::LANES];
+    for (k, x) in kernel.iter().enumerate() {
+        (work[k * V::LANES], work[k * V::LANES + 1]) = *x;
+    }
+    let a = work.as_mut_ptr();
+    // SAFETY: `work` holds two areas of n elements and the spare scratch; portable vectors need no instruction set.
+    unsafe {
+        let b = a.add(n * V::LANES);
+        let spare = b.add(n * V::LANES);
+        let (one, two, prefetcher) =
+            (StridedIo::scratch::<V>(a, 0), StridedIo::scratch::<V>(b, 0), &mut Prefetcher::idle());
+        fft.run::<V, _, _>(
+            one,
+            two,
+            &mut FftScratch { work: one, groups: 1, permuted: false, spare, prefetcher },
+        );
+    }
+    let elements = work[n * V::LANES..].chunks_exact(V::LANES).take(n);
+    elements.flat_map(|x| packed_factor(x[0] / n as f64, x[1] / n as f64)).collect()
 }
 
-impl<D> Places<D> {
+/// Rader's algorithm: except for element 0, a transform of a prime length is a
+/// cyclic convolution in the order of the powers of a primitive root.
+pub(super) struct Rader<T> {
+    p: usize,
+    inner: Fft<T>,
+    order_in: Vec<usize>,
+    order_out: Vec<usize>,
+    spectrum: Vec<T>,
+}
+
+impl<T: Real> Rader<T> {
+    /// `None` where Bluestein's algorithm is used.
+    pub fn new(p: usize, radices: Radices) -> Option<Self> {
+        if !is_prime(p) || factorize(p - 1, radices).1 > 1 {
+            return None;
+        }
+        let n = p - 1;
+        let g = primitive_root(p);
+        let back = power(g, p - 2, p);
+        let powers = |g: usize| std::iter::successors(Some(1), move |x| Some(x * g % p)).take(n);
+        let roots = Roots::new(p);
+        let minus = |(cos, sin): (f64, f64)| (cos, -sin);
+        Some(Rader {
+            p,
+            inner: Fft::new(n, radices, false),
+            order_in: powers(g).collect(),
+            // The second transform is forward too, so its results are in reverse order.
+            order_out: (0..n).map(|q| power(back, (n - q) % n, p)).collect(),
+            spectrum: spectrum(powers(back).map(|k| minus(roots.get(k)))),
+        })
+    }
+
+    pub fn spare(&self) -> usize {
+        2 * (self.p - 1) + self.inner.spare()
+    }
+
     /// # Safety
-    /// Inside [`Vector::enter`]; there is a result `k`.
-    #[inline(always)]
-    pub unsafe fn put<V: Vector>(&self, k: usize, x: V)
-    where
-        D: Port<V>,
-    {
-        let k = if k == 0 { 0 } else { self.len.abs_diff(k) };
-        // SAFETY: the caller's promise.
-        unsafe { self.to.put(self.base.wrapping_add_signed(k as isize * self.stride), x) };
-    }
-}
-
-/// Elements from a source into scratch.
-struct Copy<V: Vector, S> {
-    from: S,
-    work: Even<V::T>,
-    n: usize,
-    groups: usize,
-    lanes: PhantomData<V>,
-}
-
-impl<V: Vector, S: Port<V>> Op<V> for Copy<V, S> {
-    type Out = ();
-    #[inline(always)]
-    unsafe fn run(self) {
-        for k in 0..self.n {
-            for g in 0..self.groups {
-                // SAFETY: source and scratch have n elements of every group.
-                unsafe {
-                    let x = self.from.of_group(g).get(k);
-                    x.put(self.work.group(g), k);
-                }
-            }
+    /// As [`Fft::run`]; `block` has p elements, `to` p slots, `spare` [`spare`](Rader::spare) elements.
+    pub unsafe fn run<V: Vector<T = T>, D: LineIo<V>>(
+        &self,
+        block: *mut T,
+        to: ResultSlots<D>,
+        spare: *mut T,
+        prefetcher: &mut Prefetcher<'_, T>,
+    ) {
+        let size = (self.p - 1) * V::LANES;
+        // SAFETY: `run`'s contract: the spare scratch holds two lines of p - 1 and that of the inner transform.
+        unsafe {
+            let (a, b, rest) = (spare, spare.add(size), spare.add(2 * size));
+            V::enter(Reorder::<V> { from: block, order: &self.order_in, to: a });
+            let (one, two) = (StridedIo::scratch::<V>(a, 0), StridedIo::scratch::<V>(b, 0));
+            let mut scratch = FftScratch { work: one, groups: 1, permuted: false, spare: rest, prefetcher };
+            self.inner.run::<V, _, _>(one, two, &mut scratch);
+            V::enter(RaderProduct::<V> { block, area: b, spectrum: &self.spectrum });
+            scratch.work = two;
+            self.inner.run::<V, _, _>(two, one, &mut scratch);
+            V::enter(RaderStore::<V, D> { block, area: a, order: &self.order_out, to });
         }
     }
 }
 
-/// Butterflies of `R` elements `m` apart, then twiddles, in `blocks` blocks
-/// of every group. Groups take turns at each butterfly: what they share
-/// (twiddles, rows of memory) is still there. Caches do not keep far rows
-/// even that long: of groups that share cache lines two are read at once.
-struct Pass<'a, 'b, V: Vector, S, const R: usize> {
-    from: S,
-    work: Even<V::T>,
-    groups: usize,
-    start: usize,
-    blocks: usize,
-    m: usize,
-    twiddles: *const V::T,
-    backward: bool,
-    touch: &'a mut Touch<'b, V::T>,
+/// Bluestein's algorithm: a transform of any length as a convolution with a chirp.
+pub(super) struct Bluestein<T> {
+    inner: Fft<T>,
+    chirp: Vec<T>,
+    spectrum: Vec<T>,
 }
 
-impl<V: Vector, S: Port<V>, const R: usize> Op<V> for Pass<'_, '_, V, S, R> {
-    type Out = ();
-    #[inline(always)]
-    unsafe fn run(self) {
-        let share = self.touch.share(R);
-        let pairs = V::SHORT && S::FAR && self.groups.is_multiple_of(2);
-        let mut held = [V::zero(); R];
-        let (m, step) = (self.m, self.m as isize);
-        let (jump, stride) = steps::<R>(self.backward, step * V::LANES as isize);
-        for block in 0..self.blocks {
-            let start = self.start + block * R * m;
-            let mut w = self.twiddles;
-            for j in start..start + m {
-                let mut from = self.from;
-                let mut work = self.work.start.wrapping_add(j * V::LANES);
-                for g in 0..self.groups {
-                    // SAFETY: blocks and elements as the struct says; R - 1 twiddles for each j.
-                    unsafe {
-                        let second = pairs && g % 2 == 1;
-                        let mut x = held;
-                        if !pairs {
-                            [x] = from.read::<R, 1>(j, step);
-                        } else if !second {
-                            [x, held] = from.read::<R, 2>(j, step);
-                        }
-                        // What comes next takes the places in cache of what was just read.
-                        if S::FAR && !second {
-                            match from.next() {
-                                _ if j + 1 < start + m => from.fetch::<R>(j + 1, step, false),
-                                Some(next) => next.fetch::<R>(0, step, false),
-                                None => {}
-                            }
-                        }
-                        dft::<V, R>(&mut x);
-                        let mut to = work;
-                        x[0].store(to);
-                        to = to.wrapping_offset(jump);
-                        for p in 1..R {
-                            to = to.wrapping_offset(stride);
-                            x[p].times_factor(w.add(FACTOR * (p - 1))).store(to);
-                        }
-                    }
-                    (from, work) = (from.of_group(1), work.wrapping_add(self.work.pitch));
-                    self.touch.fetch(share);
-                }
-                w = w.wrapping_add(FACTOR * (R - 1));
-            }
+impl<T: Real> Bluestein<T> {
+    pub fn new(n: usize, radices: Radices) -> Self {
+        let len = smooth_from(2 * n - 1);
+        let roots = Roots::new(2 * n);
+        let chirp = |k: usize| roots.get((k as u128 * k as u128 % (2 * n as u128)) as usize);
+        let kernel = (0..len).map(|k| match k.min(len - k) {
+            k if k < n => chirp(k),
+            _ => (0.0, 0.0),
+        });
+        Bluestein {
+            inner: Fft::new(len, radices, false),
+            spectrum: spectrum(kernel),
+            chirp: (0..n).map(chirp).flat_map(|(cos, sin)| packed_factor(cos, -sin)).collect(),
         }
     }
-}
 
-/// How far results are apart that belong `step` apart: what is added after
-/// the first, and before each of the others.
-#[inline(always)]
-pub(super) fn steps<const R: usize>(backward: bool, step: isize) -> (isize, isize) {
-    if backward { (R as isize * step, -step) } else { (0, step) }
-}
+    pub fn spare(&self) -> usize {
+        2 * self.inner.n + self.inner.spare()
+    }
 
-/// Butterflies of `R` neighbours, stored where they belong; two groups at once
-/// where they share cache lines that are far, or written past the caches.
-struct Last<'a, 'b, V: Vector, D, const R: usize> {
-    work: Even<V::T>,
-    groups: usize,
-    base: &'a [usize],
-    stride: isize,
-    backward: bool,
-    to: D,
-    touch: &'a mut Touch<'b, V::T>,
-    lanes: PhantomData<V>,
-}
-
-impl<V: Vector, D: Port<V>, const R: usize> Op<V> for Last<'_, '_, V, D, R> {
-    type Out = ();
-    #[inline(always)]
-    unsafe fn run(self) {
-        let share = self.touch.share(R);
-        let pairs = V::SHORT && (D::FAR || self.to.finish().stream) && self.groups.is_multiple_of(2);
-        let mut held = (self.to, [V::zero(); R]);
-        let (jump, stride) = steps::<R>(self.backward, self.stride);
-        for (block, &base) in self.base.iter().enumerate() {
-            let next = self.base.get(block + 1);
-            let mut to = self.to;
-            let mut work = self.work.start.wrapping_add(block * R * V::LANES);
-            for g in 0..self.groups {
-                // SAFETY: one block of R elements for every base and group.
-                unsafe {
-                    let mut x = [V::zero(); R];
-                    for q in 0..R {
-                        x[q] = V::get(work, q);
-                    }
-                    dft::<V, R>(&mut x);
-                    let (first, half) = (base.wrapping_add_signed(jump), pairs && g % 2 == 0);
-                    if !pairs {
-                        to.write::<R, 1>(base, first, stride, [x]);
-                    } else if half {
-                        held = (to, x);
-                    } else {
-                        held.0.write::<R, 2>(base, first, stride, [held.1, x]);
-                    }
-                    if D::FAR
-                        && !half
-                        && let Some(&next) = next
-                    {
-                        to.fetch::<R>(next, self.stride, true);
-                    }
-                }
-                (to, work) = (to.of_group(1), work.wrapping_add(self.work.pitch));
-                self.touch.fetch(share);
-            }
+    /// # Safety
+    /// As [`Fft::run`]; `block` has n elements, `to` n slots, `spare` [`spare`](Bluestein::spare) elements.
+    pub unsafe fn run<V: Vector<T = T>, D: LineIo<V>>(
+        &self,
+        block: *mut T,
+        to: ResultSlots<D>,
+        spare: *mut T,
+        prefetcher: &mut Prefetcher<'_, T>,
+    ) {
+        let len = self.inner.n;
+        let size = len * V::LANES;
+        // SAFETY: `run`'s contract: the spare scratch holds two lines of len and that of the inner transform.
+        unsafe {
+            let (a, b, rest) = (spare, spare.add(size), spare.add(2 * size));
+            V::enter(Multiply::<V> { from: block, by: &self.chirp, to: a, len });
+            let (one, two) = (StridedIo::scratch::<V>(a, 0), StridedIo::scratch::<V>(b, 0));
+            let mut scratch = FftScratch { work: one, groups: 1, permuted: false, spare: rest, prefetcher };
+            self.inner.run::<V, _, _>(one, two, &mut scratch);
+            V::enter(Multiply::<V> { from: b, by: &self.spectrum, to: b, len });
+            scratch.work = two;
+            self.inner.run::<V, _, _>(two, one, &mut scratch);
+            let lanes = PhantomData::<V>;
+            V::enter(BluesteinStore { area: a, chirp: &self.chirp, len, to, lanes });
         }
     }
 }

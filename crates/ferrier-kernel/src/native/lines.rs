@@ -1,105 +1,41 @@
-//! Blocks of lines, a few groups at a time.
+//! Kernel `native`: transforms blocks of lines, a few groups at a time.
 
 use std::marker::PhantomData;
 
-use super::along::{Along, Stack};
-use super::along_real::{AlongReal, FoldAlong, UnfoldAlong};
-use super::fft::{Desk, Fft};
-use super::moves::{Form, Gather, Move, Scatter};
-use super::pocket::{Taking, pitch};
-use super::ports::{
-    Even, Finish, Port, Rows, are_aliases, are_rows, gaps, list_rows, whole, whole_cache_lines,
+use super::block_plan::{BlockPlan, GroupSet, RowAccess, row_len, table_len};
+use super::contiguous::{ContiguousFft, LineArray};
+use super::contiguous_real::{ContiguousReal, FoldContiguous, UnfoldContiguous};
+use super::fft::Fft;
+use super::gather_scatter::{Gather, ScalarLayout, Scatter, StripCopy};
+use super::line_io::{
+    LineIo, StoreMode, StridedIo, TableIo, are_aliases, are_rows, gaps, list_rows, whole, whole_cache_lines,
 };
+use super::prefetch::Prefetcher;
 use super::real::{Fold, Mirror, Unfold, twiddles};
-use super::touch::Touch;
+use super::staging::{STAGING_BYTES, StagingCopy, row_pitch};
 use super::vector::Vector;
 use crate::lines::{LineBlock, Lines, StoreHint, Strip};
 use crate::real::Real;
 use crate::spec::{LineKind, LinesSpec};
 
-/// Lines on the vectors `V`.
+/// Lines computed with the vectors `V`.
 pub(super) struct NativeLines<V: Vector> {
     spec: LinesSpec,
     /// The factor of the results; [`LineBlock::factor`] comes on top.
     scale: f64,
     fft: Fft<V::T>,
-    /// For contiguous lines that go one by one.
-    along: Option<Along<V::T>>,
-    along_real: Option<AlongReal<V::T>>,
-    /// Of the extra pass for an even number of reals.
+    /// For contiguous lines, which are transformed one by one.
+    contiguous: Option<ContiguousFft<V::T>>,
+    contiguous_real: Option<ContiguousReal<V::T>>,
+    /// Twiddles of the extra pass for an even number of reals.
     twiddles: Vec<V::T>,
-    /// Of elements that stay in the order of the passes.
-    places: Option<Vec<usize>>,
+    /// The order in which the passes leave elements that are scattered.
+    permutation: Option<Vec<usize>>,
     lanes: PhantomData<fn() -> V>,
 }
 
-/// What the areas of the groups that go together may take: most of a first-level cache.
-const HOT_BYTES: usize = 17 << 10;
-
-/// What a pocket may take: two of them and a block that is worked on stay in a second-level cache.
-const POCKET_BYTES: usize = 320 << 10;
-
-/// Where lines go straight into the passes or out of them.
-#[derive(Clone, Copy)]
-enum Side<T> {
-    Even(Even<T>),
-    Rows(Rows<T>),
-}
-
-/// How a block goes: whether lines come as rows and go as rows, how many
-/// groups go together, and where things lie in scratch.
-struct Sheet<T> {
-    rows_in: bool,
-    rows_out: bool,
-    /// Whether caches have no room for the rows: they are read once, by all
-    /// groups together.
-    far: bool,
-    most: usize,
-    stream: bool,
-    tables: [*const *mut T; 2],
-    /// The table of the next block, or null: to be fetched, or taken along.
-    ahead: *const *mut T,
-    take: bool,
-    a: *mut T,
-    b: *mut T,
-    spare: *mut T,
-}
-
-/// Numbers of a row of so many complex elements, whole cache lines.
-fn row(lines: usize) -> usize {
-    (2 * lines).next_multiple_of(16)
-}
-
-/// Neighbouring groups of lines on their way; all are full, or there is one.
-struct Team<'a, 'b, V: Vector> {
-    block: &'a LineBlock<'a, V::T>,
-    first: usize,
-    lines: usize,
-    groups: usize,
-    /// Rows, where lines lie side by side and fill the groups.
-    rows_in: Option<Side<V::T>>,
-    rows_out: Option<Side<V::T>>,
-    /// Two areas for each group, and more.
-    a: Even<V::T>,
-    b: Even<V::T>,
-    spare: *mut V::T,
-    /// Whether to store past the caches.
-    stream: bool,
-    touch: &'a mut Touch<'b, V::T>,
-}
-
-impl<'b, V: Vector> Team<'_, 'b, V> {
-    fn desk(&mut self) -> Desk<'_, 'b, V::T> {
-        let (work, groups, spare) = (self.a, self.groups, self.spare);
-        Desk { work, groups, scrambled: false, spare, touch: self.touch }
-    }
-
-    /// First line of group `g` and how many it has.
-    fn group(&self, g: usize) -> (usize, usize) {
-        let before = g * V::LINES;
-        (self.first + before, V::LINES.min(self.lines - before))
-    }
-}
+/// The most bytes of the areas of a set of groups: most of a first-level cache.
+const GROUP_SET_BYTES: usize = 17 << 10;
 
 impl<V: Vector> NativeLines<V> {
     /// The processor must have `V`'s instruction set.
@@ -111,15 +47,15 @@ impl<V: Vector> NativeLines<V> {
         let half = if halved { n / 2 } else { 0 };
         NativeLines {
             spec: *spec,
-            // Unfolding leaves twice the spectrum.
+            // `Unfold` gives twice the spectrum.
             scale: match spec.kind {
                 LineKind::RealForward if halved => 0.5 * spec.scale,
                 _ => spec.scale,
             },
-            places: fft.places(),
-            along: Along::new::<V>(&fft),
+            permutation: fft.permutation(),
+            contiguous: ContiguousFft::new::<V>(&fft),
             fft,
-            along_real: AlongReal::new::<V>(half, &twiddles),
+            contiguous_real: ContiguousReal::new::<V>(half, &twiddles),
             twiddles,
             lanes: PhantomData,
         }
@@ -135,191 +71,202 @@ impl<V: Vector> NativeLines<V> {
         V::T::rounded(self.scale * block.factor)
     }
 
-    /// Numbers of one area: a line, and the element more that halved real lines have.
-    fn area(&self) -> usize {
+    /// Scalars of one area: the vectors of a line, and one more element for real lines of even length.
+    fn area_len(&self) -> usize {
         (self.fft.n + 1) * V::LANES
-    }
-
-    /// Numbers that a table of `rows` addresses takes, whole cache lines.
-    fn table(rows: usize) -> usize {
-        (rows * size_of::<*mut V::T>()).next_multiple_of(64) / size_of::<V::T>()
     }
 
     fn is_backward(spec: &LinesSpec) -> bool {
         matches!(spec.kind, LineKind::Backward | LineKind::RealBackward)
     }
 
-    /// What the numbers of lines of this width are.
-    fn form(&self, width: usize) -> Form {
+    /// How scalars of lines of this width map to elements of scratch.
+    fn layout(&self, width: usize) -> ScalarLayout {
         match width {
-            2 => Form::Complex,
-            _ if Self::is_halved(&self.spec) => Form::Pairs,
-            _ => Form::Singles,
+            2 => ScalarLayout::Complex,
+            _ if Self::is_halved(&self.spec) => ScalarLayout::RealPairs,
+            _ => ScalarLayout::RealParts,
         }
     }
 
-    unsafe fn gather(&self, team: &mut Team<'_, '_, V>, area: Even<V::T>) {
-        let form = self.form(self.spec.kind.width_in());
-        let per_element = if form == Form::Pairs { 2 } else { 1 };
-        for g in 0..team.groups {
-            let ((first, lines), area) = (team.group(g), area.group(g));
-            for (from, to) in gaps(team.block.from, self.spec.kind.len_in(self.spec.n)) {
+    unsafe fn gather(&self, set: &mut GroupSet<'_, '_, V>, area: StridedIo<V::T>) {
+        let layout = self.layout(self.spec.kind.width_in());
+        let per_element = if layout == ScalarLayout::RealPairs { 2 } else { 1 };
+        for g in 0..set.groups {
+            let ((first, lines), area) = (set.group(g), area.group(g));
+            for (from, to) in gaps(set.block.from, self.spec.kind.len_in(self.spec.n)) {
                 let (from, to) = (from / per_element, to.div_ceil(per_element));
-                // SAFETY: the area has a place for every element of the line.
+                // SAFETY: the area has a vector for every element of the line.
                 unsafe { std::ptr::write_bytes(area.add(from * V::LANES), 0, (to - from) * V::LANES) };
             }
-            for strip in team.block.from {
-                let it = Move { strip, first, lines, form, area, stream: false, places: None };
-                // SAFETY: the strips are the caller's promise, the area is long enough.
-                unsafe { V::enter(Gather::<V>(it, team.touch)) };
+            for strip in set.block.from {
+                let it = StripCopy { strip, first, lines, layout, area, stream: false, permutation: None };
+                // SAFETY: `run`'s contract covers the strip; the area has a vector for each element.
+                unsafe { V::enter(Gather::<V>(it, set.prefetcher)) };
             }
         }
     }
 
-    unsafe fn scatter(&self, team: &mut Team<'_, '_, V>, area: Even<V::T>, places: Option<&[usize]>) {
-        let form = self.form(self.spec.kind.width_out());
-        let scale = self.scale(team.block);
-        for g in 0..team.groups {
-            let ((first, lines), area, stream) = (team.group(g), area.group(g), team.stream);
-            for strip in team.block.to {
-                let it = Move { strip, first, lines, form, area, stream, places };
-                // SAFETY: the strips are the caller's promise, the area is long enough.
-                unsafe { V::enter(Scatter::<V>(it, scale, team.touch)) };
+    unsafe fn scatter(
+        &self,
+        set: &mut GroupSet<'_, '_, V>,
+        area: StridedIo<V::T>,
+        permutation: Option<&[usize]>,
+    ) {
+        let layout = self.layout(self.spec.kind.width_out());
+        let scale = self.scale(set.block);
+        for g in 0..set.groups {
+            let ((first, lines), area, stream) = (set.group(g), area.group(g), set.stream);
+            for strip in set.block.to {
+                let it = StripCopy { strip, first, lines, layout, area, stream, permutation };
+                // SAFETY: `run`'s contract covers the strip; the area has a vector for each element.
+                unsafe { V::enter(Scatter::<V>(it, scale, set.prefetcher)) };
             }
         }
     }
 
-    /// The complex transform from rows (else area `a`) to rows (else area `b`).
-    unsafe fn transform(&self, team: &mut Team<'_, '_, V>, from: Option<Side<V::T>>, to: Option<Side<V::T>>) {
-        let (from, to) = (from.unwrap_or(Side::Even(team.a)), to.unwrap_or(Side::Even(team.b)));
-        let desk = &mut team.desk();
-        // SAFETY: areas and spare are as long as the plan says.
+    /// The complex transform from `from` (default: area `a`) to `to` (default: area `b`).
+    unsafe fn transform(
+        &self,
+        set: &mut GroupSet<'_, '_, V>,
+        from: Option<RowAccess<V::T>>,
+        to: Option<RowAccess<V::T>>,
+    ) {
+        let (from, to) = (from.unwrap_or(RowAccess::Strided(set.a)), to.unwrap_or(RowAccess::Strided(set.b)));
+        let scratch = &mut set.fft_scratch();
+        // SAFETY: `plan_block` sized the areas and the spare scratch for this transform.
         unsafe {
             match (from, to) {
-                (Side::Even(from), Side::Even(to)) => self.fft.run::<V, _, _>(from, to, desk),
-                (Side::Even(from), Side::Rows(to)) => self.fft.run::<V, _, _>(from, to, desk),
-                (Side::Rows(from), Side::Even(to)) => self.fft.run::<V, _, _>(from, to, desk),
-                (Side::Rows(from), Side::Rows(to)) => self.fft.run::<V, _, _>(from, to, desk),
+                (RowAccess::Strided(from), RowAccess::Strided(to)) => {
+                    self.fft.run::<V, _, _>(from, to, scratch)
+                }
+                (RowAccess::Strided(from), RowAccess::Table(to)) => {
+                    self.fft.run::<V, _, _>(from, to, scratch)
+                }
+                (RowAccess::Table(from), RowAccess::Strided(to)) => {
+                    self.fft.run::<V, _, _>(from, to, scratch)
+                }
+                (RowAccess::Table(from), RowAccess::Table(to)) => self.fft.run::<V, _, _>(from, to, scratch),
             }
         }
     }
 
-    unsafe fn complex(&self, team: &mut Team<'_, '_, V>) {
-        let (rows_in, rows_out, a, b) = (team.rows_in, team.rows_out, team.a, team.b);
-        // SAFETY: strips, tables and areas are as `run` made them.
+    unsafe fn complex(&self, set: &mut GroupSet<'_, '_, V>) {
+        let (rows_in, rows_out, a, b) = (set.rows_in, set.rows_out, set.a, set.b);
+        // SAFETY: `run` passes a set whose strips are valid and whose tables and areas fit the block.
         unsafe {
             if rows_in.is_none() {
-                self.gather(team, a);
+                self.gather(set, a);
             }
-            if rows_in.is_none() && rows_out.is_none() && self.places.is_some() {
-                self.fft.scramble::<V>(&mut team.desk());
-                return self.scatter(team, a, self.places.as_deref());
+            if rows_in.is_none() && rows_out.is_none() && self.permutation.is_some() {
+                self.fft.run_permuted::<V>(&mut set.fft_scratch());
+                return self.scatter(set, a, self.permutation.as_deref());
             }
-            self.transform(team, rows_in, rows_out);
+            self.transform(set, rows_in, rows_out);
             if rows_out.is_none() {
-                self.scatter(team, b, None);
+                self.scatter(set, b, None);
             }
         }
     }
 
-    unsafe fn real_forward(&self, team: &mut Team<'_, '_, V>) {
-        let (a, b, half, twiddles) = (team.a, team.b, self.fft.n, &self.twiddles[..]);
-        // SAFETY: strips, tables and areas are as `run` made them.
+    unsafe fn real_forward(&self, set: &mut GroupSet<'_, '_, V>) {
+        let (a, b, half, twiddles) = (set.a, set.b, self.fft.n, &self.twiddles[..]);
+        // SAFETY: `run` passes a set whose strips are valid and whose tables and areas fit the block.
         unsafe {
-            self.gather(team, a);
-            self.transform(team, None, None);
+            self.gather(set, a);
+            self.transform(set, None, None);
             if !Self::is_halved(&self.spec) {
-                return self.scatter(team, b, None);
+                return self.scatter(set, b, None);
             }
-            for g in 0..team.groups {
+            for g in 0..set.groups {
                 let area = b.group(g);
-                match team.rows_out.unwrap_or(Side::Even(a)) {
-                    Side::Rows(rows) => {
-                        V::enter(Unfold::<V, _> { area, half, twiddles, to: Port::<V>::of_group(&rows, g) })
+                match set.rows_out.unwrap_or(RowAccess::Strided(a)) {
+                    RowAccess::Table(rows) => {
+                        V::enter(Unfold::<V, _> { area, half, twiddles, to: LineIo::<V>::of_group(&rows, g) })
                     }
-                    Side::Even(even) => {
-                        V::enter(Unfold::<V, _> { area, half, twiddles, to: Port::<V>::of_group(&even, g) })
+                    RowAccess::Strided(even) => {
+                        V::enter(Unfold::<V, _> { area, half, twiddles, to: LineIo::<V>::of_group(&even, g) })
                     }
                 }
             }
-            if team.rows_out.is_none() {
-                self.scatter(team, a, None);
+            if set.rows_out.is_none() {
+                self.scatter(set, a, None);
             }
         }
     }
 
-    unsafe fn real_backward(&self, team: &mut Team<'_, '_, V>) {
-        let (a, b, half, twiddles) = (team.a, team.b, self.fft.n, &self.twiddles[..]);
+    unsafe fn real_backward(&self, set: &mut GroupSet<'_, '_, V>) {
+        let (a, b, half, twiddles) = (set.a, set.b, self.fft.n, &self.twiddles[..]);
         let halved = Self::is_halved(&self.spec);
-        // SAFETY: strips, tables and areas are as `run` made them.
+        // SAFETY: `run` passes a set whose strips are valid and whose tables and areas fit the block.
         unsafe {
             if !halved {
-                self.gather(team, a);
-            } else if team.rows_in.is_none() {
-                self.gather(team, b);
+                self.gather(set, a);
+            } else if set.rows_in.is_none() {
+                self.gather(set, b);
             }
-            for g in 0..team.groups {
+            for g in 0..set.groups {
                 let area = a.group(g);
-                match team.rows_in.unwrap_or(Side::Even(b)) {
+                match set.rows_in.unwrap_or(RowAccess::Strided(b)) {
                     _ if !halved => V::enter(Mirror::<V> { area, n: half, lanes: PhantomData }),
-                    Side::Rows(rows) => {
-                        V::enter(Fold::<V, _> { from: Port::<V>::of_group(&rows, g), half, twiddles, area })
+                    RowAccess::Table(rows) => {
+                        V::enter(Fold::<V, _> { from: LineIo::<V>::of_group(&rows, g), half, twiddles, area })
                     }
-                    Side::Even(even) => {
-                        V::enter(Fold::<V, _> { from: Port::<V>::of_group(&even, g), half, twiddles, area })
+                    RowAccess::Strided(even) => {
+                        V::enter(Fold::<V, _> { from: LineIo::<V>::of_group(&even, g), half, twiddles, area })
                     }
                 }
             }
-            self.transform(team, None, None);
-            self.scatter(team, b, None);
+            self.transform(set, None, None);
+            self.scatter(set, b, None);
         }
     }
 
-    /// How a block goes, with its tables of rows.
+    /// Plans a block and fills its tables of rows.
     ///
     /// # Safety
-    /// `scratch` is as long as [`Lines::scratch`] says.
-    unsafe fn sheet(&self, block: &LineBlock<'_, V::T>, scratch: *mut V::T) -> Sheet<V::T> {
+    /// `scratch` has [`Lines::scratch`] scalars.
+    unsafe fn plan_block(&self, block: &LineBlock<'_, V::T>, scratch: *mut V::T) -> BlockPlan<V::T> {
         let kind = self.spec.kind;
         let (len_in, len_out) = (kind.len_in(self.spec.n), kind.len_out(self.spec.n));
         let full = block.lines / V::LINES;
         let rows_in = kind.width_in() == 2 && full > 0 && are_rows(block.from, 2);
         let rows_out = kind.width_out() == 2 && full > 0 && are_rows(block.to, 2);
         let pieces = whole(block.from, len_in).is_none() || whole(block.to, len_out).is_none();
-        let far =
+        let uncached =
             rows_in && rows_out && full > 1 && (pieces || block.from_staging || are_aliases(block.from));
-        let most = if far { full } else { self.together(full) };
-        // What is dropped must not be written past the caches.
+        let max_groups = if uncached { full } else { self.groups_per_set(full) };
+        // Dropped results share a spare row, which non-temporal stores must not write.
         let stream = block.store == StoreHint::Stream
             && !(rows_out && gaps(block.to, len_out).next().is_some())
-            && whole_cache_lines::<V>(block.to, kind.width_out(), block.lines, most);
-        let take = far && block.ahead_lines > 0 && !block.staging.is_null() && are_rows(block.ahead, 2);
-        let ahead = take || far && block.ahead_lines >= full * V::LINES && are_rows(block.ahead, 2);
+            && whole_cache_lines::<V>(block.to, kind.width_out(), block.lines, max_groups);
+        let stage = uncached && block.ahead_lines > 0 && !block.staging.is_null() && are_rows(block.ahead, 2);
+        let ahead = stage || uncached && block.ahead_lines >= full * V::LINES && are_rows(block.ahead, 2);
 
         let groups = block.lines.div_ceil(V::LINES);
         let lens = [
-            Self::table(len_in),
-            Self::table(len_out),
-            Self::table(len_in),
-            row(block.lines),
-            row(block.lines),
-            groups * self.area(),
-            self.together(groups) * self.area(),
+            table_len::<V::T>(len_in),
+            table_len::<V::T>(len_out),
+            table_len::<V::T>(len_in),
+            row_len(block.lines),
+            row_len(block.lines),
+            groups * self.area_len(),
+            self.groups_per_set(groups) * self.area_len(),
         ];
         let mut at = scratch;
-        let [table_in, table_out, table_ahead, zeros, waste, a, b] = lens.map(|len| {
+        let [table_in, table_out, table_ahead, zeros, dropped, a, b] = lens.map(|len| {
             let here = at;
             at = at.wrapping_add(len);
             here
         });
-        // SAFETY: the tables have a place for every element; the spare rows are as long as the block's.
+        // SAFETY: the tables have an entry for every element; the spare rows have the length of the block's rows.
         unsafe {
-            if rows_in && (far || pieces) || ahead {
-                std::ptr::write_bytes(zeros, 0, row(block.lines));
+            if rows_in && (uncached || pieces) || ahead {
+                std::ptr::write_bytes(zeros, 0, row_len(block.lines));
                 list_rows(block.from, len_in, zeros, table_in.cast());
             }
-            if rows_out && (far || pieces) {
-                list_rows(block.to, len_out, waste, table_out.cast());
+            if rows_out && (uncached || pieces) {
+                list_rows(block.to, len_out, dropped, table_out.cast());
             }
             if ahead {
                 list_rows(block.ahead, len_in, zeros, table_ahead.cast());
@@ -327,64 +274,65 @@ impl<V: Vector> NativeLines<V> {
         }
         let ahead = if ahead { table_ahead.cast_const().cast() } else { std::ptr::null() };
         let tables = [table_in, table_out].map(|table| table.cast_const().cast());
-        Sheet { rows_in, rows_out, far, most, stream, tables, ahead, take, a, b, spare: at }
+        BlockPlan { rows_in, rows_out, uncached, max_groups, stream, tables, ahead, stage, a, b, spare: at }
     }
 
-    /// The team that begins with line `first`.
-    fn team<'a, 'b>(
+    /// The set of groups that begins with line `first`.
+    fn group_set<'a, 'b>(
         &self,
         block: &'a LineBlock<'a, V::T>,
-        sheet: &Sheet<V::T>,
+        plan: &BlockPlan<V::T>,
         first: usize,
-        touch: &'a mut Touch<'b, V::T>,
-    ) -> Team<'a, 'b, V> {
-        let groups = sheet.most.min((block.lines - first) / V::LINES);
+        prefetcher: &'a mut Prefetcher<'b, V::T>,
+    ) -> GroupSet<'a, 'b, V> {
+        let groups = plan.max_groups.min((block.lines - first) / V::LINES);
         let (len_in, len_out) = (self.spec.kind.len_in(self.spec.n), self.spec.kind.len_out(self.spec.n));
-        let finish = Finish::new(self.scale(block), sheet.stream);
-        let side = |strips: &[Strip<V::T>], len: usize, table: *const *mut V::T, pocketed: bool| match whole(
-            strips, len,
-        ) {
-            Some(strip) if !sheet.far || pocketed => {
-                let start = strip.ptr.wrapping_add(2 * first);
-                Side::Even(Even { start, step: strip.step, pitch: V::LANES, finish })
-            }
-            _ => {
-                let reserve = sheet.far && !sheet.stream;
-                let ahead = if sheet.take { std::ptr::null() } else { sheet.ahead };
-                Side::Rows(Rows { table, at: 2 * first, finish, reserve, ahead })
-            }
-        };
-        let [table_in, table_out] = sheet.tables;
-        Team {
+        let mode = StoreMode::new(self.scale(block), plan.stream);
+        let access =
+            |strips: &[Strip<V::T>], len: usize, table: *const *mut V::T, from_staging: bool| match whole(
+                strips, len,
+            ) {
+                Some(strip) if !plan.uncached || from_staging => {
+                    let start = strip.ptr.wrapping_add(2 * first);
+                    RowAccess::Strided(StridedIo { start, step: strip.step, pitch: V::LANES, mode })
+                }
+                _ => {
+                    let prefetch_target = plan.uncached && !plan.stream;
+                    let ahead = if plan.stage { std::ptr::null() } else { plan.ahead };
+                    RowAccess::Table(TableIo { table, at: 2 * first, mode, prefetch_target, ahead })
+                }
+            };
+        let [table_in, table_out] = plan.tables;
+        GroupSet {
             block,
             first,
             lines: if groups == 0 { block.lines - first } else { groups * V::LINES },
             groups: groups.max(1),
-            rows_in: (sheet.rows_in && groups > 0)
-                .then(|| side(block.from, len_in, table_in, block.from_staging)),
-            rows_out: (sheet.rows_out && groups > 0).then(|| side(block.to, len_out, table_out, false)),
-            a: Even::areas::<V>(sheet.a, self.area()),
-            b: Even::areas::<V>(sheet.b, self.area()),
-            spare: sheet.spare,
-            stream: sheet.stream,
-            touch,
+            rows_in: (plan.rows_in && groups > 0)
+                .then(|| access(block.from, len_in, table_in, block.from_staging)),
+            rows_out: (plan.rows_out && groups > 0).then(|| access(block.to, len_out, table_out, false)),
+            a: StridedIo::scratch::<V>(plan.a, self.area_len()),
+            b: StridedIo::scratch::<V>(plan.b, self.area_len()),
+            spare: plan.spare,
+            stream: plan.stream,
+            prefetcher,
         }
     }
 
-    /// Source and target of lines that go one by one, if these do: all of each lies in one place.
-    fn stacks<'a>(&self, block: &LineBlock<'a, V::T>) -> Option<[&'a Strip<V::T>; 2]> {
+    /// Source and target if lines can be transformed one by one: each is one strip of contiguous elements.
+    fn contiguous_strips<'a>(&self, block: &LineBlock<'a, V::T>) -> Option<[&'a Strip<V::T>; 2]> {
         let kind = self.spec.kind;
         let (from, to) =
             (whole(block.from, kind.len_in(self.spec.n))?, whole(block.to, kind.len_out(self.spec.n))?);
         let dense = from.step == kind.width_in() as isize && to.step == kind.width_out() as isize;
         let real = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
-        (dense && (!real || self.along_real.is_some())).then_some([from, to])
+        (dense && (!real || self.contiguous_real.is_some())).then_some([from, to])
     }
 
-    /// Contiguous lines, one by one.
-    unsafe fn along(
+    /// Transforms contiguous lines one by one.
+    unsafe fn contiguous(
         &self,
-        along: &Along<V::T>,
+        contiguous: &ContiguousFft<V::T>,
         block: &LineBlock<'_, V::T>,
         [from, to]: [&Strip<V::T>; 2],
         scratch: &mut [V::T],
@@ -392,88 +340,99 @@ impl<V: Vector> NativeLines<V> {
         let width = self.spec.kind.width_out();
         let stream = block.store == StoreHint::Stream
             && width == 2
-            && self.along_real.is_none()
-            && along.streams()
+            && self.contiguous_real.is_none()
+            && contiguous.streams()
             && whole_cache_lines::<V>(block.to, width, block.lines, 1);
-        let finish = Finish::new(self.scale(block), stream);
-        let mut touch = self.touch(block, (true, true), stream);
-        // Apart by a cache line, so that lines of a power of two do not meet in the cache.
+        let mode = StoreMode::new(self.scale(block), stream);
+        let mut prefetcher = self.prefetcher(block, (true, true), stream);
+        // Padded by a cache line, so that lines of a power of two do not map to the same sets.
         let lane = 2 * self.fft.n + 64 / size_of::<V::T>();
-        let hot = HOT_BYTES / 2 / (lane * size_of::<V::T>());
-        let most = hot.min(scratch.len() / (2 * lane)).max(1);
-        let stack = |strip: &Strip<V::T>, first: usize| {
+        let hot = GROUP_SET_BYTES / 2 / (lane * size_of::<V::T>());
+        let max_lines = hot.min(scratch.len() / (2 * lane)).max(1);
+        let line_array = |strip: &Strip<V::T>, first: usize| {
             let start = strip.ptr.wrapping_offset(first as isize * strip.lane);
-            Stack { start, lane: strip.lane }
+            LineArray { start, lane: strip.lane }
         };
-        let (work, other) = scratch[..2 * most * lane].split_at_mut(most * lane);
-        let [work, other] = [work, other].map(|s| Stack { start: s.as_mut_ptr(), lane: lane as isize });
-        for first in (0..block.lines).step_by(most) {
-            let lines = most.min(block.lines - first);
-            let (from, to) = (stack(from, first), stack(to, first));
-            // SAFETY: the caller's promises; the scratch has room for twice this many lines.
+        let (work, other) = scratch[..2 * max_lines * lane].split_at_mut(max_lines * lane);
+        let [work, other] = [work, other].map(|s| LineArray { start: s.as_mut_ptr(), lane: lane as isize });
+        for first in (0..block.lines).step_by(max_lines) {
+            let lines = max_lines.min(block.lines - first);
+            let (from, to) = (line_array(from, first), line_array(to, first));
+            // SAFETY: `run`'s contract covers the strips; the scratch holds twice this many lines.
             unsafe {
-                match (&self.along_real, self.spec.kind) {
+                match (&self.contiguous_real, self.spec.kind) {
                     (Some(real), LineKind::RealForward) => {
-                        along.run::<V>(&self.fft, lines, [from, work, other], Finish::plain(), &mut touch);
-                        V::enter(UnfoldAlong::<V> { real, lines, from: other, to, finish });
+                        contiguous.run::<V>(
+                            &self.fft,
+                            lines,
+                            [from, work, other],
+                            StoreMode::plain(),
+                            &mut prefetcher,
+                        );
+                        V::enter(UnfoldContiguous::<V> { real, lines, from: other, to, mode });
                     }
                     (Some(real), LineKind::RealBackward) => {
-                        V::enter(FoldAlong::<V> { real, lines, from, to: other });
-                        along.run::<V>(&self.fft, lines, [other, work, to], finish, &mut touch);
+                        V::enter(FoldContiguous::<V> { real, lines, from, to: other });
+                        contiguous.run::<V>(&self.fft, lines, [other, work, to], mode, &mut prefetcher);
                     }
-                    _ => along.run::<V>(&self.fft, lines, [from, work, to], finish, &mut touch),
+                    _ => contiguous.run::<V>(&self.fft, lines, [from, work, to], mode, &mut prefetcher),
                 }
             }
         }
-        touch.finish(block)
+        prefetcher.finish(block)
     }
 
-    /// The walk over what is fetched meanwhile.
-    fn touch<'a>(
+    /// The prefetcher of a block's target and of the next block.
+    fn prefetcher<'a>(
         &self,
         block: &LineBlock<'a, V::T>,
         (rows_in, rows_out): (bool, bool),
         stream: bool,
-    ) -> Touch<'a, V::T> {
+    ) -> Prefetcher<'a, V::T> {
         let kind = self.spec.kind;
-        // Gathering and scattering take about as long as a pass each.
-        let moves = usize::from(!rows_in) + usize::from(!rows_out);
-        let visits = block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.passes() + moves);
-        let reserve = block.store != StoreHint::Plain && !stream;
-        Touch::new(block, reserve, (kind.width_in(), kind.width_out()), visits).leave(block, visits)
+        // Gathering and scattering each take about as long as a pass.
+        let copies = usize::from(!rows_in) + usize::from(!rows_out);
+        let visits = block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.pass_count() + copies);
+        let prefetch_target = block.store != StoreHint::Plain && !stream;
+        Prefetcher::new(block, prefetch_target, (kind.width_in(), kind.width_out()), visits)
+            .with_stream_copy(block, visits)
     }
 
-    /// The walk that takes the next block along.
+    /// The prefetcher that copies the next block to staging.
     ///
     /// # Safety
     /// As for [`Lines::run`]; `table` lists the rows of the next block.
-    unsafe fn take<'a>(&self, block: &LineBlock<'a, V::T>, table: *const *mut V::T) -> Touch<'a, V::T> {
+    unsafe fn staging_prefetcher<'a>(
+        &self,
+        block: &LineBlock<'a, V::T>,
+        table: *const *mut V::T,
+    ) -> Prefetcher<'a, V::T> {
         let rows = self.spec.kind.len_in(self.spec.n);
-        // SAFETY: the caller's promise.
-        let taking = unsafe { Taking::new::<V>((table, rows), block.ahead_lines, block.staging) };
-        let vectors = taking.vectors();
-        let visits = block.lines / V::LINES * self.fft.n * self.fft.passes();
-        Touch::taking(taking, vectors, visits)
+        // SAFETY: `run`'s contract: `ahead` is readable, and `staging` is writable and apart from the block.
+        let staging = unsafe { StagingCopy::new::<V>((table, rows), block.ahead_lines, block.staging) };
+        let vectors = staging.vectors();
+        let visits = block.lines / V::LINES * self.fft.n * self.fft.pass_count();
+        Prefetcher::with_staging(staging, vectors, visits)
     }
 
-    /// How many of `groups` groups go together.
-    fn together(&self, groups: usize) -> usize {
+    /// The number of groups of a set, of `groups` in all.
+    fn groups_per_set(&self, groups: usize) -> usize {
         let vector = V::LANES * size_of::<V::T>();
-        let hot = HOT_BYTES / (self.area() * size_of::<V::T>());
-        // Vectors shorter than a cache line go in company.
-        let company = 64usize.div_ceil(vector);
-        (hot / company * company).max(company).min(groups.max(1))
+        let hot = GROUP_SET_BYTES / (self.area_len() * size_of::<V::T>());
+        // As many groups as fill a cache line, where vectors are shorter.
+        let per_cache_line = 64usize.div_ceil(vector);
+        (hot / per_cache_line * per_cache_line).max(per_cache_line).min(groups.max(1))
     }
 }
 
 impl<V: Vector> Lines<V::T> for NativeLines<V> {
     fn block(&self, strided: bool) -> usize {
         if !strided {
-            // Enough of short lines for what a block costs to be little.
+            // Enough short lines to amortise the fixed cost of a block.
             return V::LANES.max(8).max(2048 / self.spec.n.max(1)).min(64);
         }
-        // Half a kilobyte of neighbours: enough for a memory page to be worth
-        // opening. Fewer where the lines would not stay in a second-level cache.
+        // Half a kilobyte per row: enough to amortise opening a DRAM page. Fewer
+        // lines where the block would not fit a second-level cache.
         let bytes = 2 * size_of::<V::T>();
         let fit = (512 << 10) / (bytes * self.spec.n.max(1));
         (512 / bytes).min(fit / V::LINES * V::LINES).max(V::LINES)
@@ -481,20 +440,21 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
 
     fn scratch(&self, lines: usize) -> usize {
         let kind = self.spec.kind;
-        let tables = 2 * Self::table(kind.len_in(self.spec.n)) + Self::table(kind.len_out(self.spec.n));
+        let tables =
+            2 * table_len::<V::T>(kind.len_in(self.spec.n)) + table_len::<V::T>(kind.len_out(self.spec.n));
         let groups = lines.div_ceil(V::LINES).max(1);
-        let areas = (groups + self.together(groups)) * self.area();
-        tables + 2 * row(lines) + areas + self.fft.spare() * V::LANES
+        let areas = (groups + self.groups_per_set(groups)) * self.area_len();
+        tables + 2 * row_len(lines) + areas + self.fft.spare() * V::LANES
     }
 
     fn staging_len(&self, lines: usize) -> usize {
-        let room = self.spec.n * pitch::<V::T>(lines);
+        let len = self.spec.n * row_pitch::<V::T>(lines);
         let complex = matches!(self.spec.kind, LineKind::Forward | LineKind::Backward);
-        if complex && room * size_of::<V::T>() <= POCKET_BYTES { room } else { 0 }
+        if complex && len * size_of::<V::T>() <= STAGING_BYTES { len } else { 0 }
     }
 
     fn staged(&self, staging: *mut V::T, lines: usize) -> Strip<V::T> {
-        Strip { ptr: staging, at: 0, len: self.spec.n, step: pitch::<V::T>(lines) as isize, lane: 2 }
+        Strip { ptr: staging, at: 0, len: self.spec.n, step: row_pitch::<V::T>(lines) as isize, lane: 2 }
     }
 
     unsafe fn run(&self, block: &LineBlock<'_, V::T>, scratch: &mut [V::T]) -> bool {
@@ -503,33 +463,33 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         if n == 0 || block.lines == 0 {
             return false;
         }
-        if let (Some(along), Some(strips)) = (&self.along, self.stacks(block)) {
-            // SAFETY: the caller's promises.
-            return unsafe { self.along(along, block, strips, scratch) };
+        if let (Some(contiguous), Some(strips)) = (&self.contiguous, self.contiguous_strips(block)) {
+            // SAFETY: `run`'s contract covers the strips; the scratch is checked above.
+            return unsafe { self.contiguous(contiguous, block, strips, scratch) };
         }
-        // SAFETY: the length of the scratch was checked.
-        let sheet = unsafe { self.sheet(block, scratch.as_mut_ptr()) };
-        let mut touch = match () {
-            // SAFETY: the caller's promises of what is ahead and of the pocket.
-            () if sheet.take => unsafe { self.take(block, sheet.ahead) },
-            // Far rows see to themselves.
-            () if sheet.far => Touch::nothing(),
-            () => self.touch(block, (sheet.rows_in, sheet.rows_out), sheet.stream),
+        // SAFETY: the length of the scratch is checked above.
+        let plan = unsafe { self.plan_block(block, scratch.as_mut_ptr()) };
+        let mut prefetcher = match () {
+            // SAFETY: `run`'s contract covers `ahead` and `staging`; the plan lists the rows of the next block.
+            () if plan.stage => unsafe { self.staging_prefetcher(block, plan.ahead) },
+            // The passes prefetch conflicting rows themselves.
+            () if plan.uncached => Prefetcher::idle(),
+            () => self.prefetcher(block, (plan.rows_in, plan.rows_out), plan.stream),
         };
         let mut first = 0;
         while first < block.lines {
-            let mut team = self.team(block, &sheet, first, &mut touch);
-            first += team.lines;
-            // SAFETY: the caller's promises.
+            let mut set = self.group_set(block, &plan, first, &mut prefetcher);
+            first += set.lines;
+            // SAFETY: `run`'s contract covers the strips; `plan_block` laid out tables and areas in the scratch.
             unsafe {
                 match self.spec.kind {
-                    LineKind::Forward | LineKind::Backward => self.complex(&mut team),
-                    LineKind::RealForward => self.real_forward(&mut team),
-                    LineKind::RealBackward => self.real_backward(&mut team),
-                    LineKind::R2r { .. } => unreachable!("made of the others"),
+                    LineKind::Forward | LineKind::Backward => self.complex(&mut set),
+                    LineKind::RealForward => self.real_forward(&mut set),
+                    LineKind::RealBackward => self.real_backward(&mut set),
+                    LineKind::R2r { .. } => unreachable!("`R2rLines` uses the other kinds"),
                 }
             }
         }
-        touch.finish(block)
+        prefetcher.finish(block)
     }
 }

@@ -1,26 +1,29 @@
-//! Kernel `native`: many lines at once, side by side in SIMD vectors.
+//! Kernel `native`: many lines at once, one in each complex lane of SIMD vectors.
 //!
-//! A group of as many lines as a vector has complex numbers goes through its
-//! passes together: element `k` of all lines is one vector. So a strided axis
-//! costs no shuffles, every length runs the same code, and a line's result
-//! does not depend on its neighbours: places without a line are computed and
-//! thrown away.
+//! A group has as many lines as a vector has complex numbers; element `k` of
+//! all its lines is one vector. So a strided axis needs no shuffles, every
+//! length runs the same code, and a line's result does not depend on its
+//! neighbours: lanes without a line are computed and dropped.
 //!
-//! Backward butterflies run forward and hand out their results in reverse order.
+//! Backward transforms use forward butterflies and store their results in
+//! reverse order.
 
-mod along;
-mod along_real;
+mod block_plan;
 mod butterfly;
-mod factor;
+mod cache_hint;
+mod contiguous;
+mod contiguous_real;
+mod convolution;
+mod factorization;
 mod fft;
+mod gather_scatter;
+mod line_io;
 mod lines;
-mod moves;
-mod pocket;
+mod passes;
 mod portable;
-mod ports;
-mod prime;
+mod prefetch;
 mod real;
-mod touch;
+mod staging;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -43,13 +46,13 @@ pub enum Isa {
 }
 
 impl Isa {
-    /// Those that this processor has, best first.
+    /// The instruction sets of this processor, best first.
     pub fn available() -> Vec<Isa> {
         let mut found = vec![];
         #[cfg(target_arch = "x86_64")]
         {
             let fma = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-            // Sanitizers check one kind of vector: the others run the same code, and take long to compile.
+            // Builds with sanitizers check one vector type: the others run the same code and take long to compile.
             #[cfg(not(ferrier_lean))]
             if fma && is_x86_feature_detected!("avx512f") && is_x86_feature_detected!("avx512dq") {
                 found.push(Isa::Avx512);
@@ -62,7 +65,7 @@ impl Isa {
         found
     }
 
-    /// What users call it.
+    /// The name users type.
     pub fn name(self) -> &'static str {
         match self {
             #[cfg(all(target_arch = "x86_64", not(ferrier_lean)))]
@@ -73,7 +76,7 @@ impl Isa {
         }
     }
 
-    /// The one that `FERRIER_SIMD` names, else the best; none where this processor has not what it names.
+    /// The instruction set that `FERRIER_SIMD` names, else the best; `None` if this processor does not have it.
     pub fn chosen() -> Option<Isa> {
         let mut available = Isa::available().into_iter();
         match std::env::var_os("FERRIER_SIMD") {
@@ -84,14 +87,14 @@ impl Isa {
 }
 
 /// Constructors for one precision: on the chosen instruction set, and on a given
-/// one that this processor must have.
+/// one, which this processor must have.
 macro_rules! constructors {
     ($t:ty, $best:ident, $on:ident, $avx512:ident, $avx2:ident) => {
         pub(super) fn $best(spec: &LinesSpec) -> Box<dyn Lines<$t>> {
             $on(Isa::chosen().unwrap_or(Isa::Portable), spec)
         }
 
-        /// On an instruction set that this processor must have.
+        /// Lines on an instruction set, which this processor must have.
         pub fn $on(isa: Isa, spec: &LinesSpec) -> Box<dyn Lines<$t>> {
             match isa {
                 #[cfg(all(target_arch = "x86_64", not(ferrier_lean)))]

@@ -1,12 +1,12 @@
-//! Vectors for any processor: plain arrays, left to the compiler.
+//! Vectors for any processor: plain arrays, which the compiler vectorizes.
 
-use super::factor::Radices;
+use super::factorization::Radices;
 use super::vector::{MAX_LINES, Op, Vector};
 use crate::real::Real;
 
 const WIDTH: usize = 4;
 
-/// Two lines, whatever the processor.
+/// A vector of two lines on every processor.
 #[derive(Clone, Copy)]
 pub(super) struct Portable<T>([T; WIDTH]);
 
@@ -22,10 +22,10 @@ impl<T: Real> Vector for Portable<T> {
     const LANES: usize = WIDTH;
     const RADICES: Radices = &[(2, 60), (3, 80), (4, 75), (5, 100), (7, 140), (9, 150), (11, 200), (13, 230)];
 
-    // Out of line, as on the others: otherwise all radices end up in one function.
+    // Not inlined, as on the other instruction sets: otherwise one function contains all radices.
     #[inline(never)]
     unsafe fn enter<O: Op<Self>>(op: O) -> O::Out {
-        // SAFETY: needs no instruction set; the rest is the caller's promise.
+        // SAFETY: `enter`'s contract covers `op`; no instruction set is needed.
         unsafe { op.run() }
     }
 
@@ -34,13 +34,13 @@ impl<T: Real> Vector for Portable<T> {
         Portable([x; WIDTH])
     }
     #[inline(always)]
-    fn twin(re: T, im: T) -> Self {
+    fn splat_complex(re: T, im: T) -> Self {
         Portable([re, im, re, im])
     }
     #[inline(always)]
-    unsafe fn load_twin(p: *const T) -> Self {
-        // SAFETY: the caller vouches for two numbers.
-        unsafe { Self::twin(*p, *p.add(1)) }
+    unsafe fn load_complex(p: *const T) -> Self {
+        // SAFETY: `load_complex`'s contract: `p` is valid for two reads.
+        unsafe { Self::splat_complex(*p, *p.add(1)) }
     }
     #[inline(always)]
     fn add(self, b: Self) -> Self {
@@ -54,7 +54,7 @@ impl<T: Real> Vector for Portable<T> {
     fn mul(self, b: Self) -> Self {
         self.zip(b, |a, b| a * b)
     }
-    // Not fused: without the instruction that would be a call per number.
+    // Not fused: without the instruction this would be a library call per scalar.
     #[inline(always)]
     fn mul_add(self, b: Self, c: Self) -> Self {
         self.mul(b).add(c)
@@ -80,12 +80,12 @@ impl<T: Real> Vector for Portable<T> {
     }
     #[inline(always)]
     unsafe fn load(p: *const T) -> Self {
-        // SAFETY: the caller vouches for LANES numbers; an array of T has T's alignment.
+        // SAFETY: `load`'s contract: `p` is valid for LANES reads; an array of T has T's alignment.
         unsafe { Portable(*p.cast()) }
     }
     #[inline(always)]
     unsafe fn store(self, p: *mut T) {
-        // SAFETY: as in load.
+        // SAFETY: `store`'s contract: `p` is valid for LANES writes; an array of T has T's alignment.
         unsafe { *p.cast() = self.0 };
     }
     #[inline(always)]

@@ -1,24 +1,24 @@
-//! Real lines. An even number of reals is half as many complex numbers; one
-//! more pass over the halves, before or after, makes up for that. Odd lengths
-//! go through a complex transform of the full length.
+//! Real lines. An even number of reals is transformed as half as many complex
+//! numbers, with an extra pass before or after. Odd lengths use a complex
+//! transform of the full length.
 
 use std::marker::PhantomData;
 
-use super::ports::Port;
-use super::vector::{FACTOR, Op, Vector, factor};
+use super::line_io::LineIo;
+use super::vector::{FACTOR_LEN, Op, Vector, packed_factor};
 use crate::real::Real;
 use crate::roots::Roots;
 
 /// Twiddles of the extra pass for `n` reals, one for each pair of elements;
-/// their conjugates for the way back.
+/// conjugate for the backward transform.
 pub(super) fn twiddles<T: Real>(n: usize, backward: bool) -> Vec<T> {
     let roots = Roots::new(n);
     let sign = if backward { 1.0 } else { -1.0 };
     let pairs = (0..=n / 4).map(|k| roots.get(k));
-    pairs.flat_map(|(cos, sin)| factor(cos, sign * sin)).collect()
+    pairs.flat_map(|(cos, sin)| packed_factor(cos, sign * sin)).collect()
 }
 
-/// After the complex transform of `half` elements: twice the spectrum of the reals.
+/// After the complex transform of `half` elements: computes twice the spectrum of the reals.
 pub(super) struct Unfold<'a, V: Vector, D> {
     pub area: *const V::T,
     pub half: usize,
@@ -26,13 +26,13 @@ pub(super) struct Unfold<'a, V: Vector, D> {
     pub to: D,
 }
 
-impl<V: Vector, D: Port<V>> Op<V> for Unfold<'_, V, D> {
+impl<V: Vector, D: LineIo<V>> Op<V> for Unfold<'_, V, D> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
-        for (k, w) in self.twiddles.chunks_exact(FACTOR).enumerate() {
+        for (k, w) in self.twiddles.chunks_exact(FACTOR_LEN).enumerate() {
             let mirror = self.half - k;
-            // SAFETY: the area has `half` elements, `to` one place more.
+            // SAFETY: the area has `half` elements, `to` has `half + 1`.
             unsafe {
                 let a = V::get(self.area, k);
                 let b = V::get(self.area, if k == 0 { 0 } else { mirror });
@@ -45,7 +45,7 @@ impl<V: Vector, D: Port<V>> Op<V> for Unfold<'_, V, D> {
     }
 }
 
-/// Before the complex transform backwards: `half` elements from one more.
+/// Before the backward complex transform: computes `half` elements from `half + 1`.
 pub(super) struct Fold<'a, V: Vector, S> {
     pub from: S,
     pub half: usize,
@@ -53,16 +53,16 @@ pub(super) struct Fold<'a, V: Vector, S> {
     pub area: *mut V::T,
 }
 
-impl<V: Vector, S: Port<V>> Op<V> for Fold<'_, V, S> {
+impl<V: Vector, S: LineIo<V>> Op<V> for Fold<'_, V, S> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
         // SAFETY: the source has `half + 1` elements, the area `half`.
         unsafe {
-            // The imaginary parts of these two count as zero.
+            // The imaginary parts of these two are taken as zero.
             let (a, b) = (self.from.get(0).reals(), self.from.get(self.half).reals());
             a.add_conj(b).put(self.area, 0);
-            for (k, w) in self.twiddles.chunks_exact(FACTOR).enumerate().skip(1) {
+            for (k, w) in self.twiddles.chunks_exact(FACTOR_LEN).enumerate().skip(1) {
                 let mirror = self.half - k;
                 let (a, b) = (self.from.get(k), self.from.get(mirror));
                 let even = a.add_conj(b);
@@ -74,7 +74,7 @@ impl<V: Vector, S: Port<V>> Op<V> for Fold<'_, V, S> {
     }
 }
 
-/// The conjugate second half of an odd number of elements.
+/// Fills the second half of an odd number of elements with conjugates of the first.
 pub(super) struct Mirror<V: Vector> {
     pub area: *mut V::T,
     pub n: usize,

@@ -1,77 +1,76 @@
-//! What the passes need of a vector: complex numbers of several lines.
+//! The vector operations of the passes: complex numbers of several lines.
 
-use super::factor::Radices;
+use super::factorization::Radices;
 use crate::real::Real;
 
-/// The widest vector there is: its numbers, and the lines it carries.
+/// Scalars and lines of the widest vector.
 pub(super) const MAX_LANES: usize = 16;
 pub(super) const MAX_LINES: usize = MAX_LANES / 2;
 
 /// A vector with one complex number of each of `LINES` lines, imaginary parts
-/// next to real ones, as they lie in the caller's memory. So a row of
-/// neighbouring lines is loaded as it is, and a number takes one register.
+/// next to real ones, as in the caller's memory. So a row of neighbouring lines
+/// is loaded without shuffles into one register.
 ///
-/// Values may exist only inside [`Vector::enter`], which is where the
-/// instructions behind them are known to be there: that is what makes the
-/// arithmetic safe to call.
+/// Values exist only inside [`Vector::enter`], where the processor is known to
+/// have the instruction set: that makes the arithmetic safe to call.
 pub(super) trait Vector: Copy + 'static {
-    /// The numbers in it.
+    /// The type of its scalars.
     type T: Real;
-    /// How many numbers.
+    /// Number of scalars.
     const LANES: usize;
-    /// How many lines.
+    /// Number of lines.
     const LINES: usize = Self::LANES / 2;
-    /// Whether it is less than a cache line.
+    /// Whether it is shorter than a cache line.
     const SHORT: bool = Self::LANES * size_of::<Self::T>() < 64;
-    /// Radices worth a pass of their own and what it costs: large ones save trips
-    /// to the cache, but only where there are registers for them.
+    /// Radices of passes and their costs: large radices save memory accesses,
+    /// but only with enough registers.
     const RADICES: Radices;
 
     /// Runs `op` in a function compiled for this instruction set.
     ///
     /// # Safety
-    /// The processor has the instruction set; what `op` asks of its caller holds.
+    /// The processor has the instruction set; the contract of `op`'s `run` holds.
     unsafe fn enter<O: Op<Self>>(op: O) -> O::Out;
 
     fn splat(x: Self::T) -> Self;
     /// `re + i im` in every line.
-    fn twin(re: Self::T, im: Self::T) -> Self;
-    /// The two numbers at `p`, in every line.
+    fn splat_complex(re: Self::T, im: Self::T) -> Self;
+    /// The complex number at `p`, in every line.
     /// # Safety
-    /// Two numbers can be read.
-    unsafe fn load_twin(p: *const Self::T) -> Self;
+    /// `p` is valid for two reads.
+    unsafe fn load_complex(p: *const Self::T) -> Self;
     fn add(self, b: Self) -> Self;
     fn sub(self, b: Self) -> Self;
-    /// Number by number, not complex; likewise below.
+    /// Scalar by scalar, not complex; likewise below.
     fn mul(self, b: Self) -> Self;
     /// `self * b + c`
     fn mul_add(self, b: Self, c: Self) -> Self;
     /// `c - self * b`
     fn neg_mul_add(self, b: Self, c: Self) -> Self;
-    /// Real and imaginary parts in each other's place.
+    /// Real and imaginary parts exchanged.
     fn swap(self) -> Self;
-    /// The real part in the place of both.
+    /// The imaginary parts replaced by the real parts.
     fn reals(self) -> Self;
     /// The complex numbers in reverse order.
     fn reverse(self) -> Self;
 
     /// # Safety
-    /// `LANES` numbers can be read.
+    /// `p` is valid for `LANES` reads.
     unsafe fn load(p: *const Self::T) -> Self;
     /// # Safety
-    /// `LANES` numbers can be written.
+    /// `p` is valid for `LANES` writes.
     unsafe fn store(self, p: *mut Self::T);
-    /// Whether there are stores that go past the caches.
+    /// Whether there are non-temporal stores.
     const STREAMS: bool = false;
-    /// [`store`](Vector::store) past the caches where that can be.
+    /// [`store`](Vector::store), non-temporal if there are such stores.
     /// # Safety
-    /// `LANES` numbers can be written, aligned to the vector's size.
+    /// `p` is valid for `LANES` writes and aligned to the vector's size.
     #[inline(always)]
     unsafe fn stream(self, p: *mut Self::T) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `stream`'s contract includes that of `store`.
         unsafe { self.store(p) };
     }
-    /// Turns the first `LINES` rows of complex numbers into columns.
+    /// Transposes the square of the first `LINES` rows of complex numbers.
     fn transpose(rows: &mut [Self; MAX_LINES]);
 
     #[inline(always)]
@@ -79,85 +78,85 @@ pub(super) trait Vector: Copy + 'static {
         Self::splat(Self::T::default())
     }
 
-    /// `self + i b`. Products with one change no bit.
+    /// `self + i b`. Multiplying by one changes no bit.
     #[inline(always)]
     fn add_i(self, b: Self) -> Self {
-        b.swap().mul_add(Self::twin(Self::T::rounded(-1.0), Self::T::rounded(1.0)), self)
+        b.swap().mul_add(Self::splat_complex(Self::T::rounded(-1.0), Self::T::rounded(1.0)), self)
     }
 
     /// `self - i b`
     #[inline(always)]
     fn sub_i(self, b: Self) -> Self {
-        b.swap().neg_mul_add(Self::twin(Self::T::rounded(-1.0), Self::T::rounded(1.0)), self)
+        b.swap().neg_mul_add(Self::splat_complex(Self::T::rounded(-1.0), Self::T::rounded(1.0)), self)
     }
 
     /// `self + conj(b)`
     #[inline(always)]
     fn add_conj(self, b: Self) -> Self {
-        b.mul_add(Self::twin(Self::T::rounded(1.0), Self::T::rounded(-1.0)), self)
+        b.mul_add(Self::splat_complex(Self::T::rounded(1.0), Self::T::rounded(-1.0)), self)
     }
 
     /// `self - conj(b)`
     #[inline(always)]
     fn sub_conj(self, b: Self) -> Self {
-        b.neg_mul_add(Self::twin(Self::T::rounded(1.0), Self::T::rounded(-1.0)), self)
+        b.neg_mul_add(Self::splat_complex(Self::T::rounded(1.0), Self::T::rounded(-1.0)), self)
     }
 
     #[inline(always)]
     fn conj(self) -> Self {
-        self.mul(Self::twin(Self::T::rounded(1.0), Self::T::rounded(-1.0)))
+        self.mul(Self::splat_complex(Self::T::rounded(1.0), Self::T::rounded(-1.0)))
     }
 
-    /// The complex product with `re + i im`, which come as `re` everywhere
-    /// and as `-im` and `im` in the places of real and imaginary parts.
+    /// The complex product with a factor given by its real part in all lanes, and
+    /// by `-im` and `im` in the lanes of real and imaginary parts.
     #[inline(always)]
     fn times(self, re: Self, im: Self) -> Self {
         self.mul_add(re, self.swap().mul(im))
     }
 
-    /// The complex product with a [`factor`].
+    /// The complex product with a [`packed_factor`].
     ///
     /// # Safety
-    /// Three numbers can be read.
+    /// `w` is valid for three reads.
     #[inline(always)]
     unsafe fn times_factor(self, w: *const Self::T) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe { self.times(Self::splat(*w), Self::load_twin(w.add(1))) }
+        // SAFETY: `times_factor`'s contract: `w` is valid for three reads.
+        unsafe { self.times(Self::splat(*w), Self::load_complex(w.add(1))) }
     }
 
     /// Element `k` of an area of scratch, vector after vector.
     ///
     /// # Safety
-    /// The area reaches that far.
+    /// The area has more than `k` elements.
     #[inline(always)]
     unsafe fn get(area: *const Self::T, k: usize) -> Self {
-        // SAFETY: the caller's promise.
+        // SAFETY: `get`'s contract: the area has element `k`.
         unsafe { Self::load(area.add(Self::LANES * k)) }
     }
 
     /// # Safety
-    /// The area reaches as far as element `k`.
+    /// The area has more than `k` elements.
     #[inline(always)]
     unsafe fn put(self, area: *mut Self::T, k: usize) {
-        // SAFETY: the caller's promise.
+        // SAFETY: `put`'s contract: the area has element `k`.
         unsafe { self.store(area.add(Self::LANES * k)) };
     }
 }
 
-/// Numbers of a [`factor`].
-pub(super) const FACTOR: usize = 3;
+/// Scalars of a packed factor.
+pub(super) const FACTOR_LEN: usize = 3;
 
-/// A complex factor as tables hold it, ready for [`Vector::times_factor`].
-pub(super) fn factor<T: Real>(re: f64, im: f64) -> [T; FACTOR] {
+/// A complex factor as stored in tables, for [`Vector::times_factor`].
+pub(super) fn packed_factor<T: Real>(re: f64, im: f64) -> [T; FACTOR_LEN] {
     [T::rounded(re), T::rounded(-im), T::rounded(im)]
 }
 
 /// Work that runs inside [`Vector::enter`].
 pub(super) trait Op<V: Vector> {
     type Out;
-    /// Must be `#[inline(always)]`, or it is compiled without the instructions.
+    /// Must be `#[inline(always)]`; otherwise it is compiled without the instruction set.
     ///
     /// # Safety
-    /// Called through [`Vector::enter`]; the pointers that the op holds are good.
+    /// Called through [`Vector::enter`]; the pointers of the op are valid for its accesses.
     unsafe fn run(self) -> Self::Out;
 }

@@ -2,11 +2,11 @@
 
 use std::arch::x86_64::*;
 
-use super::factor::Radices;
+use super::factorization::Radices;
 use super::vector::{MAX_LINES, Op, Vector};
 
-/// One vector type: the arithmetic differs in names only. What moves numbers
-/// between lanes is written by hand below.
+/// A vector type: its arithmetic differs in names only. Operations across
+/// lanes are written by hand below.
 macro_rules! vector {
     ($name:ident, $raw:ty, $t:ty, $lanes:literal, $feature:literal, $radices:expr,
      $set1:ident, $add:ident, $sub:ident, $mul:ident, $fmadd:ident, $fnmadd:ident,
@@ -23,30 +23,30 @@ macro_rules! vector {
             unsafe fn enter<O: Op<Self>>(op: O) -> O::Out {
                 #[target_feature(enable = $feature)]
                 unsafe fn inside<O: Op<$name>>(op: O) -> O::Out {
-                    // SAFETY: the caller's promise.
+                    // SAFETY: `enter`'s contract covers `op`; this function is compiled for the instruction set.
                     unsafe { op.run() }
                 }
-                // SAFETY: the caller vouches for the instruction set and for what op needs.
+                // SAFETY: `enter`'s contract: the processor has the instruction set, and `op`'s contract holds.
                 unsafe { inside(op) }
             }
             #[inline(always)]
             fn splat(x: $t) -> Self {
-                // SAFETY: inside `enter`, so the instructions are there; likewise below.
+                // SAFETY: values exist only inside `enter`, so the processor has the instruction set; likewise below.
                 $name(unsafe { $set1(x) })
             }
             #[inline(always)]
-            fn twin(re: $t, im: $t) -> Self {
-                let mut numbers = [re; $lanes];
+            fn splat_complex(re: $t, im: $t) -> Self {
+                let mut scalars = [re; $lanes];
                 for i in 0..$lanes / 2 {
-                    numbers[2 * i + 1] = im;
+                    scalars[2 * i + 1] = im;
                 }
-                // SAFETY: inside `enter`; the array has as many numbers as the vector.
-                $name(unsafe { $load(numbers.as_ptr()) })
+                // SAFETY: inside `enter`; the array has as many scalars as the vector.
+                $name(unsafe { $load(scalars.as_ptr()) })
             }
             #[inline(always)]
-            unsafe fn load_twin(p: *const $t) -> Self {
-                // SAFETY: the caller vouches for two numbers.
-                unsafe { $name::read_twin(p) }
+            unsafe fn load_complex(p: *const $t) -> Self {
+                // SAFETY: `load_complex`'s contract: `p` is valid for two reads.
+                unsafe { $name::broadcast_complex(p) }
             }
             #[inline(always)]
             fn add(self, b: Self) -> Self {
@@ -90,18 +90,18 @@ macro_rules! vector {
             }
             #[inline(always)]
             unsafe fn load(p: *const $t) -> Self {
-                // SAFETY: inside `enter`; the caller vouches for the numbers.
+                // SAFETY: inside `enter`; `load`'s contract: `p` is valid for LANES reads.
                 $name(unsafe { $load(p) })
             }
             #[inline(always)]
             unsafe fn store(self, p: *mut $t) {
-                // SAFETY: inside `enter`; the caller vouches for the numbers.
+                // SAFETY: inside `enter`; `store`'s contract: `p` is valid for LANES writes.
                 unsafe { $store(p, self.0) }
             }
             const STREAMS: bool = true;
             #[inline(always)]
             unsafe fn stream(self, p: *mut $t) {
-                // SAFETY: inside `enter`; the caller vouches for the numbers and where they lie.
+                // SAFETY: inside `enter`; `stream`'s contract: `p` is valid for LANES writes, and aligned.
                 unsafe { $stream(p, self.0) }
             }
             #[inline(always)]
@@ -113,7 +113,7 @@ macro_rules! vector {
     };
 }
 
-// 32 registers: radix 16 fits.
+// 32 registers: enough for radix 16.
 const WIDE: Radices = &[
     (2, 75),
     (3, 80),
@@ -132,7 +132,7 @@ const WIDE: Radices = &[
     (25, 150),
     (27, 175),
 ];
-// 16 registers: what radix 16 spills costs less than another pass, but not less than two of radix 8 and one of 4.
+// 16 registers: the spills of radix 16 cost less than another pass, but more than two passes of radix 8 and one of 4 save.
 const NARROW: Radices = &[
     (2, 75),
     (3, 80),
@@ -229,7 +229,7 @@ vector!(
     _mm256_moveldup_ps
 );
 
-// Each function below is called inside `enter` only (safety) and inlined there.
+// Each function below is called only inside `enter` (its safety contract) and inlined there.
 
 impl Z64 {
     #[inline(always)]
@@ -238,8 +238,8 @@ impl Z64 {
         unsafe { _mm512_shuffle_f64x2::<0x1B>(x, x) }
     }
     #[inline(always)]
-    unsafe fn read_twin(p: *const f64) -> Self {
-        // SAFETY: inside `enter`; the caller vouches for two numbers.
+    unsafe fn broadcast_complex(p: *const f64) -> Self {
+        // SAFETY: inside `enter`; `load_complex`'s contract: `p` is valid for two reads.
         Z64(unsafe { _mm512_broadcast_f64x2(_mm_loadu_pd(p)) })
     }
     #[inline(always)]
@@ -269,11 +269,11 @@ impl Z32 {
         }
     }
     #[inline(always)]
-    unsafe fn read_twin(p: *const f32) -> Self {
-        // SAFETY: inside `enter`; the caller vouches for two numbers.
+    unsafe fn broadcast_complex(p: *const f32) -> Self {
+        // SAFETY: inside `enter`; `load_complex`'s contract: `p` is valid for two reads.
         Z32(unsafe { _mm512_castpd_ps(_mm512_set1_pd(p.cast::<f64>().read_unaligned())) })
     }
-    /// A complex number is as long as a double.
+    /// A complex number has the size of a double.
     #[inline(always)]
     unsafe fn columns(rows: &mut [Self; MAX_LINES]) {
         // SAFETY: inside `enter`.
@@ -305,8 +305,8 @@ impl Y64 {
         unsafe { _mm256_permute2f128_pd::<0x01>(x, x) }
     }
     #[inline(always)]
-    unsafe fn read_twin(p: *const f64) -> Self {
-        // SAFETY: inside `enter`; the caller vouches for two numbers.
+    unsafe fn broadcast_complex(p: *const f64) -> Self {
+        // SAFETY: inside `enter`; `load_complex`'s contract: `p` is valid for two reads.
         Y64(unsafe { _mm256_set_m128d(_mm_loadu_pd(p), _mm_loadu_pd(p)) })
     }
     #[inline(always)]
@@ -327,11 +327,11 @@ impl Y32 {
         unsafe { _mm256_castpd_ps(_mm256_permute4x64_pd::<0x1B>(_mm256_castps_pd(x))) }
     }
     #[inline(always)]
-    unsafe fn read_twin(p: *const f32) -> Self {
-        // SAFETY: inside `enter`; the caller vouches for two numbers.
+    unsafe fn broadcast_complex(p: *const f32) -> Self {
+        // SAFETY: inside `enter`; `load_complex`'s contract: `p` is valid for two reads.
         Y32(unsafe { _mm256_castpd_ps(_mm256_set1_pd(p.cast::<f64>().read_unaligned())) })
     }
-    /// A complex number is as long as a double.
+    /// A complex number has the size of a double.
     #[inline(always)]
     unsafe fn columns(rows: &mut [Self; MAX_LINES]) {
         // SAFETY: inside `enter`.

@@ -1,136 +1,137 @@
-//! Contiguous lines one by one, with vectors along the line: neighbouring
-//! elements instead of neighbouring lines. Element by element the arithmetic is
-//! that of the passes over groups, so bits do not depend on which way a line
-//! goes; but nothing is transposed on the way in and out, only once before
-//! the last pass.
-// Indexed loops, because the compiler keeps what they touch in registers.
+//! Contiguous lines one by one, with vectors of neighbouring elements instead
+//! of neighbouring lines. The arithmetic of each element is that of the passes
+//! over groups, so results have the same bits; but data are transposed only
+//! once, before the last pass, and not on loading and storing.
+// Indexed loops: the compiler keeps their arrays in registers.
 #![allow(clippy::needless_range_loop, clippy::manual_memcpy)]
 
 use super::butterfly::{dft, lists, with_radix};
-use super::fft::{Fft, Leaf, Level, steps};
-use super::ports::{Finish, put};
-use super::touch::Touch;
-use super::vector::{FACTOR, MAX_LINES, Op, Vector, factor};
+use super::fft::{Fft, LastPass, PassSpec};
+use super::line_io::{StoreMode, put};
+use super::passes::steps;
+use super::prefetch::Prefetcher;
+use super::vector::{FACTOR_LEN, MAX_LINES, Op, Vector, packed_factor};
 use crate::real::Real;
 
 /// Twiddles as vectors, for every level of an [`Fft`].
-pub(super) struct Along<T> {
+pub(super) struct ContiguousFft<T> {
     twiddles: Vec<T>,
-    /// Where those of a level begin.
+    /// The index of the first twiddle of each pass.
     at: Vec<usize>,
     streams: bool,
 }
 
-impl<T: Real> Along<T> {
-    /// None where vectors do not fit the passes.
+impl<T: Real> ContiguousFft<T> {
+    /// `None` where the radices are no multiples of the vector length.
     pub fn new<V: Vector<T = T>>(fft: &Fft<T>) -> Option<Self> {
-        let Leaf::Radix(leaf) = fft.leaf else { return None };
-        let lengths = [leaf, fft.levels.first()?.radix];
+        let LastPass::Radix(last_pass) = fft.last_pass else { return None };
+        let lengths = [last_pass, fft.leading.first()?.radix];
         let even = lengths.iter().all(|length| length.is_multiple_of(V::LINES));
-        // The last vector may overlap the one before it where no pass works in
-        // place, and as long as that is little work done twice.
+        // The last vector may overlap the one before it if no pass works in
+        // place and little work is done twice.
         let little =
             |length: usize| length >= V::LINES && 5 * length.next_multiple_of(V::LINES) <= 7 * length;
-        let long = fft.levels.len() == 1 && lengths.into_iter().all(little);
+        let long = fft.leading.len() == 1 && lengths.into_iter().all(little);
         if !even && !long {
             return None;
         }
         let whole = !V::SHORT || lengths[1].is_multiple_of(2 * V::LINES);
-        let mut along = Along { twiddles: vec![], at: vec![], streams: even && whole };
+        let mut contiguous = ContiguousFft { twiddles: vec![], at: vec![], streams: even && whole };
         let mut done = 1;
-        for level in &fft.levels {
-            along.at.push(along.twiddles.len());
+        for level in &fft.leading {
+            contiguous.at.push(contiguous.twiddles.len());
             for j in (0..level.m).step_by(V::LINES) {
                 let j = j.min(level.m - V::LINES);
                 for p in 1..level.radix {
-                    along.push::<V>(|i| fft.twiddle(level.radix, (j + i) * done, p));
+                    contiguous.push::<V>(|i| fft.twiddle(level.radix, (j + i) * done, p));
                 }
             }
             done *= level.radix;
         }
-        Some(along)
+        Some(contiguous)
     }
 
-    /// Whether results can go past the caches: no vectors overlap, so that all
-    /// are aligned, and their cache lines come whole.
+    /// Whether results can use non-temporal stores: vectors do not overlap, so
+    /// all are aligned and fill whole cache lines.
     pub fn streams(&self) -> bool {
         self.streams
     }
 
-    /// The factors of a vector's elements: real parts twice, then imaginary parts.
+    /// Appends the factors of a vector's elements: real parts twice, then imaginary parts.
     fn push<V: Vector<T = T>>(&mut self, twiddle: impl Fn(usize) -> (f64, f64)) {
-        let factors: Vec<[T; FACTOR]> = (0..V::LINES).map(twiddle).map(|(re, im)| factor(re, im)).collect();
-        self.twiddles.extend(factors.iter().flat_map(|w| [w[0], w[0]]));
-        self.twiddles.extend(factors.iter().flat_map(|w| [w[1], w[2]]));
+        let factorize: Vec<[T; FACTOR_LEN]> =
+            (0..V::LINES).map(twiddle).map(|(re, im)| packed_factor(re, im)).collect();
+        self.twiddles.extend(factorize.iter().flat_map(|w| [w[0], w[0]]));
+        self.twiddles.extend(factorize.iter().flat_map(|w| [w[1], w[2]]));
     }
 
     /// Transforms `lines` lines from `from` through `work` to `to`.
     ///
     /// # Safety
-    /// The processor has `V`'s instruction set; the lines have the `n`
-    /// elements of `fft`, for which `self` was made, and `work` is apart.
+    /// The processor has `V`'s instruction set; `self` was made for `fft`; all
+    /// lines have its `n` elements; `work` overlaps neither `from` nor `to`.
     pub unsafe fn run<V: Vector<T = T>>(
         &self,
         fft: &Fft<T>,
         lines: usize,
-        [from, work, to]: [Stack<T>; 3],
-        finish: Finish<T>,
-        touch: &mut Touch<'_, T>,
+        [from, work, to]: [LineArray<T>; 3],
+        mode: StoreMode<T>,
+        prefetcher: &mut Prefetcher<'_, T>,
     ) {
         let mut blocks = 1;
         let mut source = from;
-        // SAFETY: blocks and levels nest, so all stay within n elements.
+        // SAFETY: `run`'s contract; blocks nest, so all passes stay within n elements.
         unsafe {
-            for (&Level { radix, m, .. }, &at) in fft.levels.iter().zip(&self.at) {
+            for (&PassSpec { radix, m, .. }, &at) in fft.leading.iter().zip(&self.at) {
                 let twiddles = self.twiddles[at..].as_ptr();
                 with_radix!(radix, V, R => V::enter(Pass::<V, R> {
-                    lines, from: source, work, blocks, m, twiddles, backward: fft.backward, touch,
+                    lines, from: source, work, blocks, m, twiddles, backward: fft.backward, prefetcher,
                 }));
                 source = work;
                 blocks *= radix;
             }
             let base = &fft.base[..];
-            let (stride, first_radix, backward) = (fft.stride, fft.levels[0].radix, fft.backward);
-            let Leaf::Radix(radix) = fft.leaf else { unreachable!("checked when made") };
+            let (stride, first_radix, backward) = (fft.stride, fft.leading[0].radix, fft.backward);
+            let LastPass::Radix(radix) = fft.last_pass else { unreachable!("checked by `new`") };
             with_radix!(radix, V, R => V::enter(Last::<V, R> {
-                lines, work, to, base, stride, backward, first_radix, finish, touch,
+                lines, work, to, base, stride, backward, first_radix, mode, prefetcher,
             }));
         }
     }
 }
 
-/// Lines one after the other.
+/// Contiguous lines at a constant distance.
 #[derive(Clone, Copy)]
-pub(super) struct Stack<T> {
+pub(super) struct LineArray<T> {
     pub start: *mut T,
-    /// Numbers from one line to the next.
+    /// Scalars from one line to the next.
     pub lane: isize,
 }
 
-impl<T> Stack<T> {
+impl<T> LineArray<T> {
     #[inline(always)]
     pub fn line(&self, line: usize) -> *mut T {
         self.start.wrapping_offset(line as isize * self.lane)
     }
 }
 
-/// Butterflies of `R` elements `m` apart, for several neighbours at once.
+/// Butterflies of `R` elements `m` apart, for a vector of neighbours at once.
 struct Pass<'a, 'b, V: Vector, const R: usize> {
     lines: usize,
-    from: Stack<V::T>,
-    work: Stack<V::T>,
+    from: LineArray<V::T>,
+    work: LineArray<V::T>,
     blocks: usize,
     m: usize,
     twiddles: *const V::T,
     backward: bool,
-    touch: &'a mut Touch<'b, V::T>,
+    prefetcher: &'a mut Prefetcher<'b, V::T>,
 }
 
 impl<V: Vector, const R: usize> Op<V> for Pass<'_, '_, V, R> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
-        let share = self.touch.share(R);
+        let budget = self.prefetcher.budget(R);
         let step = 2 * self.m;
         let (jump, stride) = steps::<R>(self.backward, step as isize);
         for line in 0..self.lines {
@@ -139,7 +140,7 @@ impl<V: Vector, const R: usize> Op<V> for Pass<'_, '_, V, R> {
                 let mut w = self.twiddles;
                 for j in (0..self.m).step_by(V::LINES) {
                     let at = 2 * j.min(self.m - V::LINES);
-                    // SAFETY: elements as the struct says; R - 1 pairs of vectors of twiddles for each step.
+                    // SAFETY: `Op::run`'s contract: lines have all blocks; R - 1 pairs of vectors of twiddles for each step.
                     unsafe {
                         let mut x = [V::zero(); R];
                         let mut from = source.add(at);
@@ -157,7 +158,7 @@ impl<V: Vector, const R: usize> Op<V> for Pass<'_, '_, V, R> {
                             w = w.add(2 * V::LANES);
                         }
                     }
-                    self.touch.fetch(share);
+                    self.prefetcher.visit(budget);
                 }
                 (source, target) = (source.wrapping_add(R * step), target.wrapping_add(R * step));
             }
@@ -165,18 +166,18 @@ impl<V: Vector, const R: usize> Op<V> for Pass<'_, '_, V, R> {
     }
 }
 
-/// Butterflies of `R` neighbours, for several blocks whose results are
-/// neighbours: the blocks of neighbouring digits of the first pass.
+/// Butterflies of `R` neighbours, for a vector of blocks whose results are
+/// neighbours: blocks of neighbouring digits of the first pass.
 struct Last<'a, 'b, V: Vector, const R: usize> {
     lines: usize,
-    work: Stack<V::T>,
-    to: Stack<V::T>,
+    work: LineArray<V::T>,
+    to: LineArray<V::T>,
     base: &'a [usize],
     stride: isize,
     backward: bool,
     first_radix: usize,
-    finish: Finish<V::T>,
-    touch: &'a mut Touch<'b, V::T>,
+    mode: StoreMode<V::T>,
+    prefetcher: &'a mut Prefetcher<'b, V::T>,
 }
 
 impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
@@ -186,10 +187,10 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
         if R < V::LINES {
             return;
         }
-        let share = self.touch.share(R);
+        let budget = self.prefetcher.budget(R);
         let apart = self.base.len() / self.first_radix;
-        // What goes past the caches goes in whole cache lines.
-        let pairs = V::SHORT && self.finish.stream && self.first_radix.is_multiple_of(2 * V::LINES);
+        // Non-temporal stores write whole cache lines.
+        let pairs = V::SHORT && self.mode.stream && self.first_radix.is_multiple_of(2 * V::LINES);
         let mut held = [V::zero(); R];
         for line in 0..self.lines {
             let (work, to) = (self.work.line(line), self.to.line(line));
@@ -197,11 +198,11 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
                 for digit in (0..self.first_radix).step_by(V::LINES) {
                     let digit = digit.min(self.first_radix - V::LINES);
                     let first = digit * apart + rest;
-                    // SAFETY: blocks of R elements, with a base for each.
+                    // SAFETY: `Op::run`'s contract: lines have a block of R elements for each base.
                     unsafe {
                         let mut x = Self::load(work.add(2 * R * first), 2 * R * apart);
                         dft::<V, R>(&mut x);
-                        let x = self.finish.scaled(x);
+                        let x = self.mode.scaled(x);
                         let to = to.add(2 * *self.base.get_unchecked(first));
                         if !pairs {
                             self.store(to, [x]);
@@ -211,7 +212,7 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
                             self.store(to.wrapping_sub(V::LANES), [held, x]);
                         }
                     }
-                    self.touch.fetch(share);
+                    self.prefetcher.visit(budget);
                 }
             }
         }
@@ -219,7 +220,7 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
 }
 
 impl<V: Vector, const R: usize> Last<'_, '_, V, R> {
-    /// Elements of blocks `apart` numbers apart, as many blocks as a vector has lines.
+    /// Loads and transposes elements of `LINES` blocks, `apart` scalars apart.
     ///
     /// # Safety
     /// Inside [`Vector::enter`]; the blocks have R elements.
@@ -230,7 +231,7 @@ impl<V: Vector, const R: usize> Last<'_, '_, V, R> {
             let part = part.min(R - V::LINES);
             let mut square = [V::zero(); MAX_LINES];
             for i in 0..V::LINES {
-                // SAFETY: the caller's promise.
+                // SAFETY: `load`'s contract: the blocks have R elements.
                 square[i] = unsafe { V::load(work.add(i * apart + 2 * part)) };
             }
             V::transpose(&mut square);
@@ -241,14 +242,14 @@ impl<V: Vector, const R: usize> Last<'_, '_, V, R> {
         x
     }
 
-    /// Neighbouring vectors, one after the other.
+    /// Stores `G` neighbouring vectors of each result.
     ///
     /// # Safety
-    /// Inside [`Vector::enter`]; runs of places from `to` on, `stride` apart.
+    /// Inside [`Vector::enter`]; `to` is valid for writes of `G` vectors at every result, `stride` apart.
     #[inline(always)]
     unsafe fn store<const G: usize>(&self, to: *mut V::T, x: [[V; R]; G]) {
-        // SAFETY: the caller's promise.
-        unsafe { if self.finish.stream { self.put::<G, true>(to, x) } else { self.put::<G, false>(to, x) } }
+        // SAFETY: `store`'s contract is that of `put`.
+        unsafe { if self.mode.stream { self.put::<G, true>(to, x) } else { self.put::<G, false>(to, x) } }
     }
 
     /// # Safety
@@ -258,7 +259,7 @@ impl<V: Vector, const R: usize> Last<'_, '_, V, R> {
         let (jump, stride) = steps::<R>(self.backward, 2 * self.stride);
         for p in 0..R {
             for g in 0..G {
-                // SAFETY: the caller's promise.
+                // SAFETY: `put`'s contract: `to` is valid for writes of G vectors at every result.
                 unsafe { put::<V, STREAM>(x[g][p], to.wrapping_add(g * V::LANES)) };
             }
             to = to.wrapping_offset(if p == 0 { jump + stride } else { stride });

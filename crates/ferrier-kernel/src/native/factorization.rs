@@ -1,15 +1,15 @@
-//! Lengths into passes.
+//! Factorization of lengths into radices, and number theory for Rader's algorithm.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-/// Radices and what a pass of each costs, in tenths of a cycle per element:
-/// estimates from counts of loads, stores and arithmetic. Only their ratios matter.
+/// Radices and the cost of a pass of each, in tenths of a cycle per element:
+/// estimated from counts of loads, stores and arithmetic. Only ratios matter.
 pub(super) type Radices = &'static [(usize, u32)];
 
-/// The radices of the cheapest passes for `n` points in their order, and what
-/// is left where `n` has prime factors that no radix divides.
-pub(super) fn factors(n: usize, radices: Radices) -> (Vec<usize>, usize) {
+/// The radices of the cheapest passes for `n` points, in order, and the
+/// cofactor whose prime factors no radix divides (1 if there is none).
+pub(super) fn factorize(n: usize, radices: Radices) -> (Vec<usize>, usize) {
     let mut rest = n;
     for &(radix, _) in radices {
         while rest.is_multiple_of(radix) {
@@ -28,10 +28,10 @@ pub(super) fn factors(n: usize, radices: Radices) -> (Vec<usize>, usize) {
     (passes, rest)
 }
 
-/// The order of passes: large ones first, but those that leave no register for twiddles last, where there are none.
+/// The order of passes: large radices first, but those that leave no registers for twiddles last, where there are none.
 fn arrange(passes: &mut [usize]) {
     passes.sort_unstable_by_key(|&radix| (radix > 16, Reverse(radix)));
-    // Contiguous lines go by vectors of neighbours where those fit the first pass and the last.
+    // Contiguous lines use vectors of neighbours if their length divides the first radix and the last.
     let fits = |radix: &usize| radix.is_multiple_of(4);
     if passes.len() > 2 && passes.iter().filter(|radix| fits(radix)).count() > 1 {
         let last = passes.iter().rposition(fits).expect("there are two");
@@ -41,7 +41,7 @@ fn arrange(passes: &mut [usize]) {
     }
 }
 
-/// The least cost of `n` points, and the radix of one of the passes that make it up.
+/// The least cost of `n` points; `known` also records the radix of a pass that attains it.
 fn cheapest(n: usize, radices: Radices, known: &mut BTreeMap<usize, (u32, usize)>) -> u32 {
     if let Some(&(cost, _)) = known.get(&n) {
         return cost;
@@ -54,10 +54,10 @@ fn cheapest(n: usize, radices: Radices, known: &mut BTreeMap<usize, (u32, usize)
     best.0
 }
 
-/// The smallest length from `least` on that has no prime factor above 5: these
-/// have the fastest passes.
+/// The smallest length from `least` on without a prime factor above 5: such
+/// lengths have the fastest passes.
 pub(super) fn smooth_from(least: usize) -> usize {
-    (least..).find(|&n| factors(n, &[(2, 1), (3, 1), (5, 1)]).1 == 1).expect("powers of two are smooth")
+    (least..).find(|&n| factorize(n, &[(2, 1), (3, 1), (5, 1)]).1 == 1).expect("powers of two are smooth")
 }
 
 /// Whether `n` is a prime.
@@ -79,7 +79,7 @@ pub(super) fn power(base: usize, exponent: usize, modulus: usize) -> usize {
     (result % modulus) as usize
 }
 
-/// A number whose powers run through all residues of the prime `p` but zero.
+/// A primitive root: its powers are all nonzero residues of the prime `p`.
 pub(super) fn primitive_root(p: usize) -> usize {
     let mut primes = vec![];
     let mut rest = p - 1;
@@ -97,5 +97,7 @@ pub(super) fn primitive_root(p: usize) -> usize {
     if rest > 1 {
         primes.push(rest);
     }
-    (1..p).find(|&g| primes.iter().all(|q| power(g, (p - 1) / q, p) != 1)).expect("every prime has one")
+    (1..p)
+        .find(|&g| primes.iter().all(|q| power(g, (p - 1) / q, p) != 1))
+        .expect("every prime has a primitive root")
 }

@@ -1,0 +1,318 @@
+//! Copies between the caller's memory and scratch, where passes cannot access
+//! the caller's memory directly: contiguous lines, partly filled groups, other
+//! strides, reals.
+//!
+//! Code inside `enter` uses no closures: they would be compiled without the
+//! instruction set. Loops are indexed, because they index several arrays.
+#![allow(clippy::needless_range_loop)]
+
+use super::prefetch::Prefetcher;
+use super::vector::{MAX_LANES, MAX_LINES, Op, Vector};
+use crate::lines::Strip;
+
+/// How the scalars of the caller's lines map to complex elements of scratch.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum ScalarLayout {
+    /// Complex elements.
+    Complex,
+    /// Reals; two form an element.
+    RealPairs,
+    /// Reals; each is the real part of an element.
+    RealParts,
+}
+
+/// A copy between a strip of a group of lines and scratch.
+pub(super) struct StripCopy<'a, V: Vector> {
+    pub strip: &'a Strip<V::T>,
+    /// First line of the group, and the number of lines (at most `LINES`).
+    pub first: usize,
+    pub lines: usize,
+    pub layout: ScalarLayout,
+    pub area: *mut V::T,
+    /// Whether to use non-temporal stores.
+    pub stream: bool,
+    /// The index in scratch of each element, if not in order.
+    pub permutation: Option<&'a [usize]>,
+}
+
+/// The layout of the lines of a strip.
+enum StripLayout<T> {
+    /// Neighbouring complex lines are adjacent, from this address on.
+    Rows(*mut T),
+    /// The elements of each line are contiguous and at least a vector long:
+    /// number of elements, and index of the first.
+    Contiguous(usize, usize),
+    Strided,
+}
+
+impl<V: Vector> StripCopy<'_, V> {
+    /// Scalars per element in the caller's memory.
+    #[inline(always)]
+    fn width(&self) -> usize {
+        if self.layout == ScalarLayout::Complex { 2 } else { 1 }
+    }
+
+    #[inline(always)]
+    fn strip_layout(&self) -> StripLayout<V::T> {
+        let (at, len) = (self.strip.at, self.strip.len);
+        let columns = self.strip.step == self.width() as isize;
+        match self.layout {
+            ScalarLayout::Complex if self.strip.lane == 2 => {
+                StripLayout::Rows(self.strip.ptr.wrapping_offset(self.first as isize * self.strip.lane))
+            }
+            ScalarLayout::Complex if columns && len >= V::LINES => StripLayout::Contiguous(len, at),
+            ScalarLayout::RealPairs if columns && at % 2 == 0 && len % 2 == 0 && len >= V::LANES => {
+                StripLayout::Contiguous(len / 2, at / 2)
+            }
+            _ => StripLayout::Strided,
+        }
+    }
+
+    /// The start of each line. Lanes without a line use the last line.
+    #[inline(always)]
+    fn starts(&self) -> [*mut V::T; MAX_LINES] {
+        let mut starts = [self.strip.ptr; MAX_LINES];
+        for i in 0..V::LINES {
+            let line = self.first + i.min(self.lines - 1);
+            starts[i] = self.strip.ptr.wrapping_offset(line as isize * self.strip.lane);
+        }
+        starts
+    }
+
+    /// The offset of scalar `m` of this strip from the start of a line.
+    #[inline(always)]
+    fn offset(&self, m: usize) -> isize {
+        (m / self.width()) as isize * self.strip.step + (m % self.width()) as isize
+    }
+
+    /// The element of scratch that holds scalar `m` of this strip, and its part (0: real, 1: imaginary).
+    #[inline(always)]
+    fn element(&self, m: usize) -> (usize, usize) {
+        let m = self.strip.at * self.width() + m;
+        match self.layout {
+            ScalarLayout::RealParts => (m, 0),
+            ScalarLayout::Complex | ScalarLayout::RealPairs => (m / 2, m % 2),
+        }
+    }
+
+    /// The address in scratch of element `k`, for scattering.
+    ///
+    /// # Safety
+    /// `k` is less than the number of elements.
+    #[inline(always)]
+    unsafe fn vector(&self, k: usize) -> *const V::T {
+        let index = match self.permutation {
+            // SAFETY: the permutation has an entry for every element. A bounds check would cost a tenth of the scatter.
+            Some(permutation) => unsafe { *permutation.get_unchecked(k) },
+            None => k,
+        };
+        self.area.wrapping_add(index * V::LANES)
+    }
+}
+
+/// Copies from the caller's memory to scratch.
+pub(super) struct Gather<'a, 'b, V: Vector>(pub StripCopy<'a, V>, pub &'a mut Prefetcher<'b, V::T>);
+
+impl<V: Vector> Op<V> for Gather<'_, '_, V> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run(self) {
+        let it = &self.0;
+        // SAFETY: `Op::run`'s contract: the strip's lines are readable, scratch has a vector for each element.
+        unsafe {
+            match it.strip_layout() {
+                StripLayout::Rows(start) => load_rows(it, start),
+                StripLayout::Contiguous(len, at) => load_contiguous(it, len, at, self.1),
+                StripLayout::Strided => load_strided(it),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Gather`].
+#[inline(always)]
+unsafe fn load_rows<V: Vector>(it: &StripCopy<'_, V>, start: *mut V::T) {
+    let mut copy = [V::T::default(); MAX_LANES];
+    for k in 0..it.strip.len {
+        let mut row = start.wrapping_offset(k as isize * it.strip.step);
+        // SAFETY: a full row is readable; of a partly filled group only the existing lines are copied.
+        unsafe {
+            let x = match it.lines {
+                // Frequent: the last column of a real spectrum.
+                1 => V::load_complex(row),
+                lines => {
+                    if lines < V::LINES {
+                        std::ptr::copy_nonoverlapping(row, copy.as_mut_ptr(), lines * 2);
+                        row = copy.as_mut_ptr();
+                    }
+                    V::load(row)
+                }
+            };
+            x.put(it.area, it.strip.at + k);
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Gather`].
+#[inline(always)]
+unsafe fn load_contiguous<V: Vector>(
+    it: &StripCopy<'_, V>,
+    len: usize,
+    at: usize,
+    prefetcher: &mut Prefetcher<'_, V::T>,
+) {
+    let budget = prefetcher.budget(V::LINES);
+    let (area, starts) = (it.area.wrapping_add(at * V::LANES), it.starts());
+    let mut k = 0;
+    loop {
+        // SAFETY: the lines have LINES elements from k on.
+        unsafe {
+            let mut square = [V::zero(); MAX_LINES];
+            for i in 0..V::LINES {
+                square[i] = V::load(starts[i].add(2 * k));
+            }
+            V::transpose(&mut square);
+            for i in 0..V::LINES {
+                square[i].put(area, k + i);
+            }
+        }
+        prefetcher.visit(budget);
+        // The last square may overlap the one before it.
+        if k + V::LINES == len {
+            return;
+        }
+        k = (k + V::LINES).min(len - V::LINES);
+    }
+}
+
+/// # Safety
+/// As for [`Gather`].
+#[inline(always)]
+unsafe fn load_strided<V: Vector>(it: &StripCopy<'_, V>) {
+    let starts = it.starts();
+    for m in 0..it.strip.len * it.width() {
+        let (offset, (k, part)) = (it.offset(m), it.element(m));
+        for i in 0..V::LINES {
+            // SAFETY: scalar m of line i is readable; scratch has element k.
+            unsafe {
+                let element = it.area.add(k * V::LANES + 2 * i);
+                *element.add(part) = *starts[i].offset(offset);
+                if it.layout == ScalarLayout::RealParts {
+                    *element.add(1) = V::T::default();
+                }
+            }
+        }
+    }
+}
+
+/// Copies from scratch to the caller's memory, multiplied by a scale.
+pub(super) struct Scatter<'a, 'b, V: Vector>(
+    pub StripCopy<'a, V>,
+    pub V::T,
+    pub &'a mut Prefetcher<'b, V::T>,
+);
+
+impl<V: Vector> Op<V> for Scatter<'_, '_, V> {
+    type Out = ();
+    #[inline(always)]
+    unsafe fn run(self) {
+        let (it, scale) = (&self.0, V::splat(self.1));
+        // SAFETY: `Op::run`'s contract: the strip's lines are writable, scratch has a vector for each element.
+        unsafe {
+            match it.strip_layout() {
+                StripLayout::Rows(start) => store_rows(it, start, scale),
+                StripLayout::Contiguous(len, at) => store_contiguous(it, len, at, scale, self.2),
+                StripLayout::Strided => store_strided(it, scale),
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Scatter`].
+#[inline(always)]
+unsafe fn store_rows<V: Vector>(it: &StripCopy<'_, V>, start: *mut V::T, scale: V) {
+    let mut copy = [V::T::default(); MAX_LANES];
+    for k in 0..it.strip.len {
+        let row = start.wrapping_offset(k as isize * it.strip.step);
+        // SAFETY: a full row is writable; of a partly filled group only the existing lines are written.
+        unsafe {
+            let x = V::load(it.vector(it.strip.at + k)).mul(scale);
+            if it.lines < V::LINES {
+                x.store(copy.as_mut_ptr());
+                match it.lines {
+                    1 => std::ptr::copy_nonoverlapping(copy.as_ptr(), row, 2),
+                    lines => std::ptr::copy_nonoverlapping(copy.as_ptr(), row, lines * 2),
+                }
+            } else if it.stream {
+                x.stream(row);
+            } else {
+                x.store(row);
+            }
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Scatter`].
+#[inline(always)]
+unsafe fn store_contiguous<V: Vector>(
+    it: &StripCopy<'_, V>,
+    len: usize,
+    at: usize,
+    scale: V,
+    prefetcher: &mut Prefetcher<'_, V::T>,
+) {
+    let budget = prefetcher.budget(V::LINES);
+    // Local copies: the compiler must assume that stores alias the original.
+    let (starts, lines, stream) = (it.starts(), it.lines, it.stream);
+    let (area, permutation) = (it.area, it.permutation.map(|indices| indices[at..].as_ptr()));
+    let mut k = 0;
+    loop {
+        // SAFETY: the lines have LINES elements from k on; lanes without a line are not stored.
+        unsafe {
+            let mut square = [scale; MAX_LINES];
+            for i in 0..V::LINES {
+                let index = permutation.map_or(at + k + i, |indices| *indices.add(k + i));
+                square[i] = V::get(area, index).mul(scale);
+            }
+            V::transpose(&mut square);
+            for i in 0..V::LINES {
+                let to = starts[i].add(2 * k);
+                if i >= lines {
+                    break;
+                } else if stream {
+                    square[i].stream(to);
+                } else {
+                    square[i].store(to);
+                }
+            }
+        }
+        prefetcher.visit(budget);
+        // The last square may overlap the one before it.
+        if k + V::LINES == len {
+            return;
+        }
+        k = (k + V::LINES).min(len - V::LINES);
+    }
+}
+
+/// # Safety
+/// As for [`Scatter`].
+#[inline(always)]
+unsafe fn store_strided<V: Vector>(it: &StripCopy<'_, V>, scale: V) {
+    let starts = it.starts();
+    for m in 0..it.strip.len * it.width() {
+        let (offset, (k, part)) = (it.offset(m), it.element(m));
+        let mut scalars = [V::T::default(); MAX_LANES];
+        // SAFETY: scalar m of every line is writable; scratch has element k.
+        unsafe {
+            V::load(it.vector(k)).mul(scale).store(scalars.as_mut_ptr());
+            for i in 0..it.lines {
+                *starts[i].offset(offset) = scalars[2 * i + part];
+            }
+        }
+    }
+}

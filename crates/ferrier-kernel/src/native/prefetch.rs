@@ -1,0 +1,219 @@
+//! Prefetching, spread over the passes of a block: first the target of the
+//! block, then the lines of the next block. Copies (to staging, past the
+//! caches) are advanced at the same visits.
+//!
+//! Memory and arithmetic overlap only where software prefetches early: the
+//! hardware does not predict strided rows, predicts contiguous lines only up to
+//! the next page, and does not predict stores.
+
+use std::cell::Cell;
+
+use super::cache_hint::{prefetch, prefetch_for_write};
+use super::staging::StagingCopy;
+use crate::lines::{LineBlock, Strip};
+use crate::stream_copy::StreamCopy;
+
+const LINE: usize = 64;
+
+/// Strips to be prefetched.
+struct StripQueue<'a, T> {
+    strips: &'a [Strip<T>],
+    lines: usize,
+    width: usize,
+    write: bool,
+}
+
+impl<T> StripQueue<'_, T> {
+    const NONE: Self = StripQueue { strips: &[], lines: 0, width: 0, write: false };
+
+    fn cache_lines(&self) -> usize {
+        let elements: usize = self.strips.iter().map(|strip| strip.len * self.lines).sum();
+        elements * self.width * size_of::<T>() / LINE
+    }
+}
+
+/// Prefetches the cache lines of strips, a few at every visit of the passes.
+pub(super) struct Prefetcher<'a, T> {
+    current: StripQueue<'a, T>,
+    next: StripQueue<'a, T>,
+    /// The contiguous run of bytes being prefetched, and how many such runs remain.
+    at: *const u8,
+    end: *const u8,
+    start: *const u8,
+    bytes: usize,
+    pitch: isize,
+    runs: usize,
+    /// Cache lines (or vectors of the staging copy) per 1024 elements that the passes visit.
+    rate: usize,
+    /// The copy of the next block to staging, which replaces prefetching.
+    staging: Option<StagingCopy<T>>,
+    /// The copy past the caches, and its cache lines per 1024 elements.
+    stream_copy: StreamCopy<T>,
+    stream_rate: usize,
+    /// Whether there is a copy to advance.
+    copies: bool,
+}
+
+/// The work of one visit.
+#[derive(Clone, Copy)]
+pub(super) struct VisitBudget {
+    /// Cache lines to prefetch, or vectors to copy to staging.
+    fetch: usize,
+    /// Cache lines to copy past the caches.
+    stream: usize,
+}
+
+impl<'a, T> Prefetcher<'a, T> {
+    /// Prefetches the target of `block` for writing (if `for_write`) and the next block, within
+    /// `visits` visits of an element. Widths are scalars per element, before and after.
+    pub fn new(block: &LineBlock<'a, T>, for_write: bool, widths: (usize, usize), visits: usize) -> Self {
+        let (width_in, width_out) = widths;
+        let target = StripQueue { strips: block.to, lines: block.lines, width: width_out, write: true };
+        let source =
+            StripQueue { strips: block.ahead, lines: block.ahead_lines, width: width_in, write: false };
+        let mut prefetcher = Prefetcher::idle();
+        (prefetcher.current, prefetcher.next) = (if for_write { target } else { StripQueue::NONE }, source);
+        let cache_lines = prefetcher.current.cache_lines() + prefetcher.next.cache_lines();
+        prefetcher.rate = (cache_lines * 1024).div_ceil(visits.max(1));
+        prefetcher.next_strip();
+        prefetcher
+    }
+
+    /// Prefetches nothing.
+    pub fn idle() -> Self {
+        let null = std::ptr::null();
+        let (current, next) = (StripQueue::NONE, StripQueue::NONE);
+        let (staging, stream_copy) = (None, StreamCopy::default());
+        let (at, end, start) = (null, null, null);
+        let (bytes, pitch, runs, rate, stream_rate) = (0, 0, 0, 0, 0);
+        let copies = false;
+        Prefetcher {
+            current,
+            next,
+            at,
+            end,
+            start,
+            bytes,
+            pitch,
+            runs,
+            rate,
+            staging,
+            stream_copy,
+            stream_rate,
+            copies,
+        }
+    }
+
+    /// Advances a copy to staging, `vectors` in all.
+    pub fn with_staging(staging: StagingCopy<T>, vectors: usize, visits: usize) -> Self {
+        let rate = (vectors * 1024).div_ceil(visits.max(1));
+        Prefetcher { rate, staging: Some(staging), copies: true, ..Prefetcher::idle() }
+    }
+
+    /// Advances the block's copy past the caches too, within `visits` visits of an element.
+    pub fn with_stream_copy(mut self, block: &LineBlock<'_, T>, visits: usize) -> Self {
+        self.stream_copy = block.stream_copy.map(Cell::take).unwrap_or_default();
+        self.stream_rate = (self.stream_copy.cache_lines() * 1024).div_ceil(visits.max(1));
+        self.copies |= !self.stream_copy.is_empty();
+        self
+    }
+
+    /// Completes the copy to staging; returns whether there was one. Hands the rest of the copy past the caches back to the block.
+    pub fn finish(&mut self, block: &LineBlock<'_, T>) -> bool {
+        match block.stream_copy {
+            Some(cell) if !self.stream_copy.is_empty() => cell.set(self.stream_copy),
+            _ => {}
+        }
+        let Some(staging) = &mut self.staging else { return false };
+        staging.advance(usize::MAX);
+        true
+    }
+
+    /// The work of a visit of `elements` elements.
+    #[inline(always)]
+    pub fn budget(&self, elements: usize) -> VisitBudget {
+        let part = |rate: usize| (rate * elements).div_ceil(1024);
+        VisitBudget { fetch: part(self.rate), stream: part(self.stream_rate) }
+    }
+
+    /// Does the work of one visit.
+    #[inline(always)]
+    pub fn visit(&mut self, budget: VisitBudget) {
+        if self.copies {
+            return self.advance_copies(budget);
+        }
+        if self.runs > 0 {
+            self.prefetch_some(budget);
+        }
+    }
+
+    /// Advances the copies; prefetches if there is no copy to staging.
+    #[inline(never)]
+    fn advance_copies(&mut self, budget: VisitBudget) {
+        self.stream_copy.advance(budget.stream);
+        match &mut self.staging {
+            Some(staging) => staging.advance(budget.fetch),
+            None if self.runs > 0 => self.prefetch_some(budget),
+            None => {}
+        }
+    }
+
+    #[inline(always)]
+    fn prefetch_some(&mut self, budget: VisitBudget) {
+        for _ in 0..budget.fetch {
+            if self.current.write {
+                prefetch_for_write(self.at)
+            } else {
+                prefetch(self.at)
+            };
+            self.at = self.at.wrapping_add(LINE);
+            if self.at >= self.end {
+                self.next_run();
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn next_run(&mut self) {
+        if self.runs > 1 {
+            self.runs -= 1;
+            self.start = self.start.wrapping_offset(self.pitch);
+            self.at = self.start;
+            self.end = self.start.wrapping_add(self.bytes);
+        } else {
+            self.runs = 0;
+            self.next_strip();
+        }
+    }
+
+    #[cold]
+    fn next_strip(&mut self) {
+        let size = size_of::<T>();
+        loop {
+            let Some((strip, rest)) = self.current.strips.split_first() else {
+                if self.next.strips.is_empty() {
+                    return;
+                }
+                self.current = std::mem::replace(&mut self.next, StripQueue::NONE);
+                continue;
+            };
+            self.current.strips = rest;
+            let width = self.current.width as isize;
+            let (runs, scalars, pitch) = match () {
+                () if strip.lane == width => (strip.len, self.current.lines * self.current.width, strip.step),
+                () if strip.step == width => (self.current.lines, strip.len * self.current.width, strip.lane),
+                () => continue,
+            };
+            if runs == 0 || scalars == 0 {
+                continue;
+            }
+            self.runs = runs;
+            self.bytes = scalars * size;
+            self.pitch = pitch * size as isize;
+            self.start = strip.ptr.cast_const().cast();
+            self.at = self.start;
+            self.end = self.start.wrapping_add(self.bytes);
+            return;
+        }
+    }
+}
