@@ -80,7 +80,7 @@ pub fn fail<T>(message: impl Display) -> Outcome<T> {
     Err(Failure::new(message))
 }
 
-/// The failure that `name` is not in a table of names. `what` is what the table lists.
+/// The failure that `name` is not in a table of names. `what` is the noun of its entries.
 pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
     let known = known.collect::<Vec<_>>().join(", ");
     Failure::new(format!("unknown {what} `{name}`; known are: {known}"))

@@ -1,4 +1,4 @@
-//! Times of collective calls, and what is reported of several.
+//! Times of collective calls, and statistics of several.
 
 use std::time::Instant;
 

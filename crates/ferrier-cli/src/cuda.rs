@@ -1,7 +1,7 @@
 //! Commands on GPUs.
 
 use ferrier::cuda::{self, CudaPlanner};
-use ferrier::{Choice, Comm, Device, Planner, Problem, Real};
+use ferrier::{Choice, Comm, Device, Planner, Precision, Problem, Real};
 use ferrier_bench::agree::agree_result;
 use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::gpu;
@@ -62,7 +62,20 @@ pub fn planner(problem: &Problem, choice: &Choice, device: Device, comm: &Comm) 
 ///
 /// # Errors
 /// Those of the library.
-pub fn draft<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, device: Device) -> Outcome<Drafted> {
+pub fn draft(
+    comm: &Comm,
+    problem: &Problem,
+    choice: &Choice,
+    device: Device,
+    precision: Precision,
+) -> Outcome<Drafted> {
+    match precision {
+        Precision::F32 => draft_as::<f32>(comm, problem, choice, device),
+        Precision::F64 => draft_as::<f64>(comm, problem, choice, device),
+    }
+}
+
+fn draft_as<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, device: Device) -> Outcome<Drafted> {
     let start = std::time::Instant::now();
     let draft = agree_result(comm, planner(problem, choice, device, comm)?.draft::<T>(comm))?;
     Ok(Drafted {
@@ -86,13 +99,12 @@ pub fn contest(
     comparison: &Comparison,
     device: Device,
     session: &Session,
-) -> Outcome<(Vec<ContestResult>, f64)> {
+) -> Outcome<(ContestResult, f64)> {
     let Comparison::One(choice) = comparison else {
         return fail(format!("--device {device}: sweeps and variants are for the CPU"));
     };
     let copy = || session.run(common, |comm| gpu::copy_speed(comm, device));
     let before = copy()?;
-    let results = session.run(common, |comm| gpu::contest(comm, options, choice, device))?;
-    let best = before.into_iter().chain(copy()?).fold(0.0, f64::max);
-    Ok((results, best))
+    let result = session.run(common, |comm| gpu::contest(comm, options, choice, device))?;
+    Ok((result, before.max(copy()?)))
 }

@@ -1,6 +1,6 @@
 //! Commands on GPUs, in a build without CUDA: all fail.
 
-use ferrier::{Choice, Comm, Device, Problem};
+use ferrier::{Choice, Comm, Device, Precision, Problem};
 use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::operator_bench::{OperatorBench, OperatorReport};
 use serde::Serialize;
@@ -34,7 +34,7 @@ pub fn contest(
     _: &Comparison,
     device: Device,
     _: &Session,
-) -> Outcome<(Vec<ContestResult>, f64)> {
+) -> Outcome<(ContestResult, f64)> {
     refuse(device)
 }
 
@@ -42,7 +42,7 @@ pub fn contest(
 ///
 /// # Errors
 /// Always.
-pub fn draft<T>(_: &Comm, _: &Problem, _: &Choice, device: Device) -> Outcome<Drafted> {
+pub fn draft(_: &Comm, _: &Problem, _: &Choice, device: Device, _: Precision) -> Outcome<Drafted> {
     refuse(device)
 }
 

@@ -110,7 +110,7 @@ fn timelines_have_every_tile_of_every_rank() {
     let events = list(&trace, "traceEvents");
     let of = |phase: &'static str| events.iter().filter(move |event| event["ph"] == phase);
     assert_eq!(of("M").filter(|event| event["name"] == "process_name").count(), 3);
-    // What flies begins and ends on its rank, and all bytes fly.
+    // A transfer begins and ends on the same rank, and transfers carry all bytes.
     let mut began: HashMap<&str, &Value> = HashMap::new();
     for event in of("b") {
         assert!(began.insert(event["id"].as_str().unwrap(), event).is_none(), "{event}");

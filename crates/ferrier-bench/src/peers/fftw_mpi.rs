@@ -93,7 +93,7 @@ struct FftwMpi {
     version: String,
 }
 
-/// Folders in which the library may lie.
+/// Folders that may contain the library.
 fn folders(mpi: &Path) -> Vec<PathBuf> {
     let listed = env::var_os("LD_LIBRARY_PATH");
     let mut folders: Vec<PathBuf> =

@@ -9,29 +9,47 @@ use super::names::CompressName;
 use super::shape::{AxisList, Grid};
 use super::tiling::TilingArgs;
 
+/// How plans are run.
+#[derive(Args, Clone, Debug, Default)]
+pub struct ExecutionArgs {
+    /// Threads of each rank [default: cores / ranks]
+    #[arg(long, value_name = "T")]
+    pub threads: Option<usize>,
+    #[arg(long, value_name = "NAME", help = help::exchanges())]
+    pub exchange: Option<String>,
+    #[arg(long, value_name = "NAME", help = help::kernels())]
+    pub kernel: Option<String>,
+    /// Which messages are encoded [default: between-nodes if there are several nodes, else between-ranks]
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub compress: Option<CompressName>,
+    /// Emulate a network between in-process ranks, such as 10gbit:5us or 100mbit:1ms: messages arrive
+    /// after the time of such a link, and each rank is a node
+    #[arg(long, value_name = "RATE:LATENCY")]
+    pub wire: Option<ferrier::Wire>,
+}
+
+impl ExecutionArgs {
+    /// As options of a command that makes a plan.
+    pub fn common(&self, ranks: Option<usize>) -> CommonArgs {
+        CommonArgs { ranks, execution: self.clone(), ..CommonArgs::default() }
+    }
+}
+
 /// Options of every command that makes a plan.
 #[derive(Args, Clone, Debug, Default)]
 pub struct CommonArgs {
     /// Number of ranks, as threads of this process; under mpiexec the processes are the ranks [default: 1]
     #[arg(long, value_name = "R")]
     pub ranks: Option<usize>,
-    /// Threads of each rank [default: cores / ranks]
-    #[arg(long, value_name = "T")]
-    pub threads: Option<usize>,
-    #[arg(long, value_name = "NAME", help = help::exchanges())]
-    pub exchange: Option<String>,
+    #[command(flatten)]
+    pub execution: ExecutionArgs,
     #[arg(long, value_name = "NAME", help = help::codecs())]
     pub codec: Option<String>,
     /// Allowed error relative to the norm of the result: messages between ranks are encoded with as few
     /// bytes as keep it
     #[arg(long, value_name = "E")]
     pub tolerance: Option<f64>,
-    /// Which messages are encoded [default: between-nodes if there are several nodes, else between-ranks]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub compress: Option<CompressName>,
-    #[arg(long, value_name = "NAME", help = help::kernels() + "; on a GPU: auto, native, cufft")]
-    pub kernel: Option<String>,
-    #[arg(long, value_name = "NAME", default_value_t = Device::Cpu, help = help::table("Where arrays are stored and transformed", DEVICES.iter().map(|entry| (entry.name, entry.summary))))]
+    #[arg(long, value_name = "NAME", default_value_t = Device::Cpu, help = help::table("Where arrays are stored and transformed", DEVICES.iter().map(|entry| (entry.name, entry.summary))) + "; kernels of a GPU are auto, native, cufft")]
     pub device: Device,
     /// Axes to transform, such as 0,2; negative numbers count from the last axis. Real transforms halve
     /// the last axis listed [default: all]
@@ -49,38 +67,8 @@ pub struct CommonArgs {
     /// Make the bits of the result independent of the number of ranks
     #[arg(long)]
     pub reproducible: bool,
-    /// Emulate a network between in-process ranks, such as 10gbit:5us or 100mbit:1ms: messages arrive
-    /// after the time of such a link, and each rank is a node
-    #[arg(long, value_name = "RATE:LATENCY")]
-    pub wire: Option<ferrier::Wire>,
     #[command(flatten)]
     pub modes: ModesArgs,
     #[command(flatten)]
     pub tiling: TilingArgs,
-}
-
-/// How plans are run, for commands with fixed problems.
-#[derive(Args, Clone, Debug, Default)]
-pub struct ExecutionArgs {
-    /// Threads of each rank [default: cores / ranks]
-    #[arg(long, value_name = "T")]
-    pub threads: Option<usize>,
-    #[arg(long, value_name = "NAME", help = help::exchanges())]
-    pub exchange: Option<String>,
-    #[arg(long, value_name = "NAME", help = help::kernels())]
-    pub kernel: Option<String>,
-    /// Which messages are encoded [default: between-nodes if there are several nodes, else between-ranks]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub compress: Option<CompressName>,
-    /// Emulate a network between in-process ranks, such as 10gbit:5us; each rank is then a node
-    #[arg(long, value_name = "RATE:LATENCY")]
-    pub wire: Option<ferrier::Wire>,
-}
-
-impl ExecutionArgs {
-    /// As options of a command that makes a plan.
-    pub fn common(&self, ranks: Option<usize>) -> CommonArgs {
-        let ExecutionArgs { threads, exchange, kernel, compress, wire } = self.clone();
-        CommonArgs { ranks, threads, exchange, kernel, compress, wire, ..CommonArgs::default() }
-    }
 }

@@ -2,7 +2,7 @@
 
 use ferrier::{Choice, Device, Kind, LayoutSpec, Problem};
 
-use super::common::CommonArgs;
+use super::common::{CommonArgs, ExecutionArgs};
 use super::names::KindName;
 use super::problem::ProblemArgs;
 use super::shape::{Grid, LayoutName, UserShape};
@@ -23,13 +23,13 @@ pub fn check_group(common: &CommonArgs) -> Outcome {
     if ranks == 0 {
         return fail("--ranks 0: at least 1 rank is needed");
     }
-    if common.threads == Some(0) {
+    if common.execution.threads == Some(0) {
         return fail("--threads 0: at least 1 thread is needed");
     }
     if ranks > MOST_RANKS {
         return fail(format!("--ranks {ranks}: at most {MOST_RANKS} ranks can share a process"));
     }
-    let threads = ranks.saturating_mul(common.threads.unwrap_or(1));
+    let threads = ranks.saturating_mul(common.execution.threads.unwrap_or(1));
     if threads > MOST_THREADS {
         return fail(format!(
             "--ranks x --threads is {threads}: at most {MOST_THREADS} threads can share a process"
@@ -62,21 +62,21 @@ pub fn choice(common: &CommonArgs, shape: &UserShape) -> Outcome<Choice> {
 /// # Errors
 /// Unknown names.
 pub fn named(common: &CommonArgs) -> Outcome<Choice> {
-    if let Some(name) = &common.exchange {
+    let ExecutionArgs { exchange, kernel, compress, .. } = &common.execution;
+    if let Some(name) = exchange {
         ferrier::exchange::find(name)?;
     }
-    // The planner knows the kernels of GPUs.
-    if let (Some(name), Device::Cpu) = (&common.kernel, common.device) {
+    // The planner checks kernels of GPUs.
+    if let (Some(name), Device::Cpu) = (kernel, common.device) {
         ferrier::kernel::find(name)?;
     }
     if common.tiling.block == Some(0) || common.tiling.arrays == Some(0) {
-        return fail("--block and --arrays: at least 1");
+        return fail("--block and --arrays must be at least 1");
     }
-    let compress = common.compress.map(Into::into);
-    let (exchange, kernel, codec) = (common.exchange.clone(), common.kernel.clone(), common.codec.clone());
-    let (progress, block) = (common.tiling.progress.map(Into::into), common.tiling.block);
-    let mut choice = Choice::new().compress(compress).progress(progress).block(block);
-    (choice.exchange, choice.kernel, choice.codec) = (exchange, kernel, codec);
+    let progress = common.tiling.progress.map(Into::into);
+    let mut choice =
+        Choice::new().compress(compress.map(Into::into)).progress(progress).block(common.tiling.block);
+    (choice.exchange, choice.kernel, choice.codec) = (exchange.clone(), kernel.clone(), common.codec.clone());
     Ok(choice)
 }
 

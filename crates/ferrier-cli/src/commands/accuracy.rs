@@ -89,8 +89,7 @@ pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
     })?;
     let mut rows = Vec::new();
     for (ranks, options) in &runs {
-        let own = session.run(&args.execution.common(*ranks), |comm| options.run(comm))?;
-        rows.extend(own.into_iter().next().unwrap_or_default());
+        rows.extend(session.run(&args.execution.common(*ranks), |comm| options.run(comm))?);
     }
     session.first(|| {
         let data = Data::from(args.data);

@@ -15,7 +15,7 @@ use serde::Serialize;
 use crate::arguments::problem::ProblemArgs;
 use crate::arguments::setup;
 use crate::drafted::Drafted;
-use crate::failure::{Outcome, fail};
+use crate::failure::Outcome;
 use crate::session::Session;
 use crate::{cuda, print};
 
@@ -76,20 +76,12 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
         Precision::F64 => session
             .run(common, |comm| draft::<f64>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
     }?;
-    session.first(|| match (drafted.first(), args.json.as_deref()) {
-        (None, _) => fail("no rank returned a result"),
-        (Some(drafted), Some(path)) => {
-            let between = drafted.between_nodes();
-            print::json(path, &assemble(&args.problem, drafted, &between))
-        }
-        (Some(drafted), None) => {
+    session.first(|| match args.json.as_deref() {
+        Some(path) => print::json(path, &assemble(&args.problem, &drafted, &drafted.between_nodes())),
+        None => {
             let planned = format!("planned in {} ms\n", digits(drafted.planning_ms));
-            print::say(
-                &(text(&args.problem, drafted)
-                    + &planned
-                    + &wisdom_line(drafted.wisdom.as_ref())
-                    + &speeds_line(drafted.speeds)),
-            )
+            let (wisdom, speeds) = (wisdom_line(drafted.wisdom.as_ref()), speeds_line(drafted.speeds));
+            print::say(&(text(&args.problem, &drafted) + &planned + &wisdom + &speeds))
         }
     })
 }
@@ -115,7 +107,7 @@ fn draft<T: Real>(
     device: Device,
 ) -> Outcome<Drafted> {
     if device != Device::Cpu {
-        return cuda::draft::<T>(comm, problem, choice, device);
+        return cuda::draft(comm, problem, choice, device, T::PRECISION);
     }
     let planner = Planner::new(problem).choice(with_messages(comm, choice)?);
     let planner = match wisdom {

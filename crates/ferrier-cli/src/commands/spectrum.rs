@@ -64,19 +64,18 @@ pub fn run(args: &SpectrumArgs, session: &Session) -> Outcome {
         print::check(args.csv.as_deref())?;
         print::check(args.svg.as_deref())
     })?;
-    let all = match task.header.dtype.precision {
+    let shells = match task.header.dtype.precision {
         Precision::F32 => session.run(&common, |comm| rank::<f32>(comm, &task)),
         Precision::F64 => session.run(&common, |comm| rank::<f64>(comm, &task)),
     }?;
     session.first(|| {
-        let Some(shells) = all.first() else { return fail("no rank returned a result") };
         if let Some(path) = &args.svg {
-            print::write(path, &svg(args, shells))?;
+            print::write(path, &svg(args, &shells))?;
         }
         if let Some(path) = &args.csv {
-            print::write(path, &csv(shells))?;
+            print::write(path, &csv(&shells))?;
         }
-        if print::is_stdout(args.csv.as_deref()) { Ok(()) } else { print::say(&table(shells)) }
+        if print::is_stdout(args.csv.as_deref()) { Ok(()) } else { print::say(&table(&shells)) }
     })
 }
 

@@ -29,7 +29,7 @@ use crate::session::Session;
 pub enum EffortName {
     /// Some seconds, at most 60 trials.
     Measure,
-    /// A minute, or what --budget says.
+    /// A minute, or the time of --budget.
     Patient,
 }
 
@@ -161,8 +161,8 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
         Precision::F64 => session.run(common, |comm| work::<f64>(comm, &task)),
     };
     bar.finish_and_clear();
-    let done = done?.into_iter().flatten().next();
-    session.first(|| done.map_or_else(|| fail("no rank returned a result"), |done| print_result(args, done)))
+    let done = done?;
+    session.first(|| done.map_or(Ok(()), |done| print_result(args, done)))
 }
 
 fn options(args: &TuneArgs) -> Outcome<Options> {
@@ -346,10 +346,10 @@ fn crossed(cross: &[Cross]) -> String {
         return "the other file has no entry for this problem\n".into();
     }
     let row = |cross: &Cross| {
-        let who = format!("{} ({})", cross.cpu, cross.transport);
+        let machine = format!("{} ({})", cross.cpu, cross.transport);
         match (cross.own_ms, cross.their_ms) {
-            (Some(own), Some(theirs)) => vec![who, digits(theirs), digits(own), digits(theirs / own)],
-            _ => vec![who, "cannot run here".into(), String::new(), String::new()],
+            (Some(own), Some(theirs)) => vec![machine, digits(theirs), digits(own), digits(theirs / own)],
+            _ => vec![machine, "cannot run here".into(), String::new(), String::new()],
         }
     };
     let rows: Vec<_> = cross.iter().map(row).collect();

@@ -1,9 +1,8 @@
 //! The header of an `.npy` file.
 //!
-//! Written here and not taken from `npyz`: that crate multiplies the lengths
-//! of the axes without a check (a panic in debug builds, a wrong count in
-//! release), recurses as deep as the header nests and allocates as much as
-//! the header claims. A header is three keys; this reads exactly those.
+//! The crate `npyz` is not used: it multiplies the lengths of the axes without a check (a panic
+//! in debug builds, a wrong count in release), recurses as deep as the header nests and
+//! allocates as much as the header claims. This parser reads the three keys of a header only.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +14,7 @@ use ferrier::Precision;
 use crate::failure::{Failure, Outcome, fail, io_failure};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
-/// numpy itself refuses longer ones, unless told that the file is trusted.
+/// The limit of numpy for untrusted files.
 const LONGEST_HEADER: usize = 10_000;
 const SUPPORTED: &str = "float32, float64, complex64, complex128";
 
@@ -24,7 +23,7 @@ const SUPPORTED: &str = "float32, float64, complex64, complex128";
 pub struct Dtype {
     /// Real and imaginary part, or a real number alone.
     pub complex: bool,
-    /// Of each part.
+    /// The precision of each part.
     pub precision: Precision,
     /// Bytes are in the other order than this machine's.
     pub swapped: bool,
@@ -71,7 +70,7 @@ impl Dtype {
     }
 }
 
-/// What the header of a file says.
+/// The header of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The type of the elements.
@@ -80,7 +79,7 @@ pub struct Header {
     pub shape: Vec<usize>,
     /// The first axis is the fastest.
     pub fortran: bool,
-    /// Where the elements begin.
+    /// Offset of the first element in bytes.
     pub offset: u64,
 }
 
@@ -104,11 +103,10 @@ impl Header {
         (Header { dtype, shape: shape.to_vec(), fortran: false, offset: total as u64 }, bytes)
     }
 
-    /// Reads the header of `file` and checks that the elements it announces
-    /// are there.
+    /// Reads the header of `file` and checks that the file has all elements.
     ///
     /// # Errors
-    /// No `.npy` file, another element type, a truncated file.
+    /// Not an `.npy` file, an unsupported element type, a truncated file.
     pub fn read(file: &File, path: &Path) -> Outcome<Header> {
         let wrong = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()));
         let there = file.metadata().map_err(|error| io_failure("read", path, &error))?;
@@ -175,7 +173,7 @@ impl Header {
 }
 
 struct Parsed {
-    /// The element type, or why it is none of ours.
+    /// The element type, or why it is not supported.
     descr: Result<String, String>,
     fortran: bool,
     shape: Vec<usize>,
@@ -269,7 +267,7 @@ impl Cursor<'_> {
                 return Err("an axis whose length is not a number".into());
             }
             lengths.push(digits.parse().map_err(|_| format!("an axis of length {digits} is too long"))?);
-            self.take(b'L'); // Python 2 wrote long integers so
+            self.take(b'L'); // a long integer of Python 2
             if !self.take(b',') {
                 self.expect(b')')?;
                 break;
@@ -278,7 +276,7 @@ impl Cursor<'_> {
         Ok(lengths)
     }
 
-    /// Steps over a structured type, which is only named in an error.
+    /// Skips a structured type, which is not supported.
     fn skip_list(&mut self) -> Result<(), String> {
         let mut depth = 0usize;
         while let Some(byte) = self.peek() {

@@ -13,8 +13,8 @@ use tempfile::NamedTempFile;
 use super::{pending, signals};
 use crate::failure::{Failure, Outcome, fail, io_failure, io_text};
 
-/// A file that gets its name in [`commit`](Output::commit) and is gone
-/// otherwise, whatever ends the process. One at a time.
+/// A file that gets its name in [`commit`](Output::commit) and is removed otherwise, however the
+/// process ends. At most one exists at a time.
 #[derive(Debug)]
 pub struct Output {
     file: Temporary,
@@ -32,18 +32,18 @@ enum Temporary {
 /// When a file gets a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
-    /// In the end, where the file system can do that.
+    /// At the end, if the file system supports it.
     Late,
-    /// At once, a hidden one beside the target: other machines find it by that.
+    /// At once, a hidden name in the folder of the target, by which other machines open it.
     Early,
 }
 
 impl Output {
-    /// Opens a file that shall become `path`.
+    /// Creates a file that becomes `path` in [`commit`](Output::commit).
     ///
     /// # Errors
-    /// The folder does not exist or cannot be written to; `path` is there but
-    /// is no regular file, or one that may not be written.
+    /// The folder does not exist or cannot be written; `path` exists but is not a regular file
+    /// or not writable.
     pub fn create(path: &Path, naming: Naming) -> Outcome<Self> {
         let target = resolve(path);
         let mode = mode_of(path, &target)?;
@@ -54,9 +54,9 @@ impl Output {
         if !folder.is_dir() {
             return fail(format!("cannot write {}: there is no folder {}", path.display(), folder.display()));
         }
-        pending::sweep(folder);
+        pending::remove_stale(folder);
         let file = make(folder, mode.unwrap_or(0o666), naming).map_err(|error| {
-            // tempfile adds its own file's name to the message; the user knows the folder.
+            // tempfile adds the name of the temporary file to the message; the folder is enough.
             let cause = error.raw_os_error().map(io::Error::from_raw_os_error);
             Failure::new(format!(
                 "cannot write {}: no file can be made in {}: {}",
@@ -67,17 +67,17 @@ impl Output {
         })?;
         let output = Output { file, target };
         if let Some(mode) = mode {
-            // The umask has cut what the old file allowed. Best effort: a file
-            // with narrower permissions is still a right file.
+            // The umask may have removed permissions of the old file. Best effort: narrower
+            // permissions are acceptable.
             let _ = output.file().set_permissions(Permissions::from_mode(mode));
         }
         Ok(output)
     }
 
-    /// What another process needs to open this file too.
+    /// The bytes by which another process opens this file; see [`join`](Output::join).
     ///
     /// # Errors
-    /// The system does not say what the file is.
+    /// The system does not give the identity of the file.
     pub fn invitation(&self) -> Outcome<Vec<u8>> {
         let (path, [device, number]) = match &self.file {
             Temporary::Hidden(temp) => (temp.path().to_path_buf(), [0; 2]),
@@ -88,11 +88,11 @@ impl Output {
         Ok([format!("{device} {number} ").as_bytes(), path.as_os_str().as_bytes()].concat())
     }
 
-    /// Opens the file that another process has made to become `path`.
-    /// Committing it does nothing: that is the other's to do.
+    /// Opens the file that another process created for `path`. Committing it does nothing: the
+    /// other process commits.
     ///
     /// # Errors
-    /// It is not there, or may not be written.
+    /// It does not exist or cannot be written.
     pub fn join(invitation: &[u8], path: &Path) -> Outcome<Self> {
         let mut words = invitation.splitn(3, |&byte| byte == b' ');
         let mut number = || std::str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
@@ -100,7 +100,7 @@ impl Output {
         let place = Path::new(OsStr::from_bytes(words.next().unwrap_or_default()));
         let hidden = identity == [0; 2];
         let opened = OpenOptions::new().write(true).open(place).and_then(|file| {
-            // A process of this number need not be the one that was meant: containers count for themselves.
+            // Process ids in another container refer to other processes.
             let meant = hidden || pending::identity(&file)? == identity;
             if meant { Ok(file) } else { Err(io::Error::other("it is another file")) }
         });
@@ -127,11 +127,10 @@ impl Output {
         }
     }
 
-    /// Takes `bytes` of disk now, so that a full one is found before the work
-    /// is done and not after it.
+    /// Allocates `bytes` on disk, so that a full disk is an error before the work and not after it.
     ///
     /// # Errors
-    /// The disk is full, or such a file is not allowed.
+    /// The disk is full, or the file is larger than allowed.
     pub fn reserve(&self, bytes: u64) -> Outcome {
         let no_room = |error: io::Error| {
             Failure::new(format!(
@@ -143,17 +142,17 @@ impl Output {
         let Ok(length) = libc::off_t::try_from(bytes) else {
             return Err(no_room(io::ErrorKind::FileTooLarge.into()));
         };
-        // Sets the length too: what is not written later would read as zeros.
+        // Sets the length too, so that parts can be written in any order.
         self.file().set_len(bytes).map_err(no_room)?;
         #[cfg(target_os = "linux")]
         loop {
-            // SAFETY: a plain call on an open descriptor.
+            // SAFETY: `fallocate` only needs an open descriptor, which `file` owns.
             let status = unsafe { libc::fallocate(self.file().as_raw_fd(), 0, 0, length) };
             let error = io::Error::last_os_error();
             match error.raw_os_error() {
                 _ if status == 0 => break,
                 Some(libc::EINTR) => continue,
-                // A file system that cannot promise: the writes will tell.
+                // The file system cannot allocate in advance: writes may fail later.
                 Some(libc::EOPNOTSUPP | libc::ENOSYS | libc::EINVAL) => break,
                 _ => return Err(no_room(error)),
             }
@@ -163,10 +162,10 @@ impl Output {
         Ok(())
     }
 
-    /// Gives the file its name, once its contents are on disk.
+    /// Writes the contents to disk and gives the file its name.
     ///
     /// # Errors
-    /// The disk refuses; the target is then as it was.
+    /// Writing fails; the target then keeps its contents.
     pub fn commit(self) -> Outcome {
         let Output { file, target } = self;
         let named = match file {
@@ -181,14 +180,14 @@ impl Output {
         };
         signals::forget();
         named.map_err(|error| io_failure("write", &target, &error))?;
-        // The name itself reaches the disk with the folder; best effort,
-        // since some file systems cannot sync a folder.
+        // Syncing the folder writes the name to disk. Best effort: some file systems cannot sync
+        // a folder.
         let _ = File::open(folder_of(&target)).and_then(|folder| folder.sync_all());
         Ok(())
     }
 }
 
-/// The permissions of what is there; `None` where nothing is.
+/// The permissions of the existing file; `None` if there is none.
 fn mode_of(path: &Path, target: &Path) -> Outcome<Option<u32>> {
     match fs::metadata(target) {
         Ok(there) if there.is_dir() => fail(format!("cannot write {}: it is a folder", path.display())),
@@ -196,7 +195,7 @@ fn mode_of(path: &Path, target: &Path) -> Outcome<Option<u32>> {
             fail(format!("cannot write {}: it is not a regular file", path.display()))
         }
         Ok(there) => {
-            // Renaming over a file needs no leave of the file; ask for it all the same.
+            // Renaming over a file does not need write permission on it; require it anyway.
             let opened = OpenOptions::new().write(true).open(target);
             opened.map_err(|error| io_failure("write", path, &error))?;
             Ok(Some(there.permissions().mode() & 0o777))
@@ -213,7 +212,7 @@ fn folder_of(target: &Path) -> &Path {
     }
 }
 
-/// A file in `folder`, locked. The mode is cut by the umask.
+/// A locked file in `folder`. The umask applies to the mode.
 fn make(folder: &Path, mode: u32, naming: Naming) -> io::Result<Temporary> {
     if naming == Naming::Late
         && let Some(file) = pending::nameless(folder, mode)?
@@ -224,7 +223,7 @@ fn make(folder: &Path, mode: u32, naming: Naming) -> io::Result<Temporary> {
     loop {
         let make = || pending::named().permissions(Permissions::from_mode(mode)).tempfile_in(folder);
         let temp = signals::guarded(make, |temp| temp.path())?;
-        // Another process may have taken it for one that was left behind.
+        // Another process may have removed it as stale before it was locked.
         if pending::lock(temp.as_file()) && temp.path().exists() {
             return Ok(Temporary::Hidden(temp));
         }
@@ -232,19 +231,19 @@ fn make(folder: &Path, mode: u32, naming: Naming) -> io::Result<Temporary> {
     }
 }
 
-/// Gives a nameless file the target's name, in place of what has it.
+/// Gives a nameless file the name of the target, which it replaces.
 fn name(file: &File, target: &Path) -> io::Result<()> {
     match pending::link(file, target) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         outcome => return outcome,
     }
-    // Only a file with a name can take another's place.
+    // Only a file with a name can replace another.
     let link = || pending::named().make_in(folder_of(target), |name| pending::link(file, name));
     let linked = signals::guarded(link, |linked| linked.path())?;
     linked.persist(target).map(drop).map_err(|error| error.error)
 }
 
-/// Could [`write_text`] write there? Asked before long work, not after it.
+/// Checks that [`write_text`] can write to `path`. Called before long work.
 ///
 /// # Errors
 /// Those of [`write_text`].
@@ -252,13 +251,13 @@ pub fn check_text(path: &Path) -> Outcome {
     if is_special(path) { Ok(()) } else { Output::create(path, Naming::Late).map(|_| ()) }
 }
 
-/// A device or a pipe: to be written to, not to be replaced.
+/// Is it a device or a pipe, which is written and not replaced?
 fn is_special(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
 }
 
-/// Writes `text` to `path`: whole or not at all where that is a file,
-/// straight where it is a device or a pipe.
+/// Writes `text` to `path`: complete or not at all if it is a file, directly if it is a device or
+/// a pipe.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -273,8 +272,8 @@ pub fn write_text(path: &Path, text: &str) -> Outcome {
     output.commit()
 }
 
-/// The file behind a chain of symbolic links, so that a rename replaces the
-/// file and not the link.
+/// The file at the end of a chain of symbolic links, so that a rename replaces the file and not
+/// the link.
 fn resolve(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..40 {

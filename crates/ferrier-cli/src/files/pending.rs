@@ -1,9 +1,8 @@
-//! Files that have no name yet, and names that nobody uses any more.
+//! Unfinished files: without a name, or with a hidden one.
 //!
-//! A file without a name is gone with the last process that has it open,
-//! whatever ended that process. Where a file system has none, a hidden name
-//! stands in; it is locked, so that one left behind by a job that was killed is
-//! known for what it is and taken away by the next.
+//! The system removes a file without a name when the last process closes it, however that
+//! process ends. On file systems without such files a hidden name is used instead. The file
+//! is locked, so that the next run recognises and removes files of killed jobs.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -16,23 +15,23 @@ use std::path::{Path, PathBuf};
 const PREFIX: &str = ".ferrier-";
 const SUFFIX: &str = ".part";
 
-/// A name that says that its file is not whole.
+/// A builder of hidden names for unfinished files.
 pub fn named() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(PREFIX).suffix(SUFFIX);
     builder
 }
 
-/// A file in `folder` that has no name; `None` where there are none such.
+/// A file in `folder` without a name; `None` if the file system does not support it.
 ///
 /// # Errors
-/// No file can be made there.
+/// No file can be created in the folder.
 #[cfg(target_os = "linux")]
 pub fn nameless(folder: &Path, mode: u32) -> io::Result<Option<File>> {
     let opened =
         OpenOptions::new().read(true).write(true).mode(mode).custom_flags(libc::O_TMPFILE).open(folder);
     match opened {
-        // Without /proc it could never get a name.
+        // Without /proc it cannot get a name later.
         Ok(file) if fs::metadata(own_place(&file)).is_ok() => Ok(Some(file)),
         Ok(_) => Ok(None),
         Err(error) => match error.raw_os_error() {
@@ -42,7 +41,7 @@ pub fn nameless(folder: &Path, mode: u32) -> io::Result<Option<File>> {
     }
 }
 
-/// A file in `folder` that has no name; `None` where there are none such.
+/// A file in `folder` without a name; `None` if the file system does not support it.
 ///
 /// # Errors
 /// None.
@@ -55,44 +54,43 @@ fn own_place(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-/// Where other processes of this machine find an open file, and what it is.
+/// The path by which other processes of this machine open the file, and its identity.
 pub fn place(file: &File) -> io::Result<(PathBuf, [u64; 2])> {
     let path = format!("/proc/{}/fd/{}", std::process::id(), file.as_raw_fd());
     Ok((path.into(), identity(file)?))
 }
 
-/// What tells a file from all others of this machine.
+/// Device and inode, which identify a file on this machine.
 pub fn identity(file: &File) -> io::Result<[u64; 2]> {
     let about = file.metadata()?;
     Ok([about.dev(), about.ino()])
 }
 
-/// Gives a nameless file a name that nothing has.
+/// Gives a nameless file a name that does not exist yet.
 ///
 /// # Errors
-/// There is such a file; the folder refuses.
+/// The name exists; the folder cannot be written.
 pub fn link(file: &File, name: &Path) -> io::Result<()> {
     let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).map_err(io::Error::other);
     let (from, to) = (text(&own_place(file))?, text(name)?);
     let here = libc::AT_FDCWD;
-    // SAFETY: two C strings that live for the call.
+    // SAFETY: both pointers are to C strings that live during the call.
     match unsafe { libc::linkat(here, from.as_ptr(), here, to.as_ptr(), libc::AT_SYMLINK_FOLLOW) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-/// Says that the file is in use, for as long as it is open. False where
-/// another process is about to take its name away, or has; where there are no
-/// locks nobody will.
+/// Locks the file for as long as it is open. False if another process has it locked in order
+/// to remove it. True on file systems without locks, where no process removes such files.
 pub fn lock(file: &File) -> bool {
-    // SAFETY: a plain call on an open descriptor.
+    // SAFETY: `flock` only needs an open descriptor, which `file` owns.
     let outcome = unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) };
     outcome == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EWOULDBLOCK)
 }
 
-/// Removes what jobs that were killed have left in a folder. Best effort.
-pub fn sweep(folder: &Path) {
+/// Removes the files that killed jobs left in a folder. Best effort.
+pub fn remove_stale(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
@@ -102,7 +100,7 @@ pub fn sweep(folder: &Path) {
             continue;
         }
         let Ok(file) = File::open(entry.path()) else { continue };
-        // SAFETY: a plain call on an open descriptor.
+        // SAFETY: `flock` only needs an open descriptor, which `file` owns.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
             let _ = fs::remove_file(entry.path());
         }
@@ -114,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_nobody_holds_is_swept() {
+    fn unlocked_files_are_removed() {
         let folder = tempfile::tempdir().unwrap();
         let names = || {
             let mut names: Vec<_> = fs::read_dir(&folder).unwrap().map(|e| e.unwrap().file_name()).collect();
@@ -126,7 +124,7 @@ mod tests {
         fs::write(folder.path().join(".ferrier-gone.part"), "half").unwrap();
         fs::write(folder.path().join("data.part"), "not ours").unwrap();
         fs::create_dir(folder.path().join(".ferrier-folder.part")).unwrap();
-        sweep(folder.path());
+        remove_stale(folder.path());
         let left =
             [".ferrier-folder.part".into(), held.path().file_name().unwrap().into(), "data.part".into()];
         let mut left: Vec<std::ffi::OsString> = left.to_vec();
@@ -135,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_without_a_name_gets_one() {
+    fn a_nameless_file_gets_a_name() {
         let folder = tempfile::tempdir().unwrap();
         let Some(file) = nameless(folder.path(), 0o600).unwrap() else { return };
         assert_eq!(fs::read_dir(&folder).unwrap().count(), 0);

@@ -66,7 +66,7 @@ impl Session {
     /// `--ranks` under MPI, where the launcher decides; too many ranks or threads.
     pub fn size(&self, common: &CommonArgs) -> Outcome<usize> {
         setup::check_group(common)?;
-        if let (Some(_), Some(wire)) = (self.comm(), common.wire) {
+        if let (Some(_), Some(wire)) = (self.comm(), common.execution.wire) {
             return fail(format!("--wire {wire} is for in-process ranks, not for MPI"));
         }
         match (self.comm(), common.ranks) {
@@ -83,10 +83,10 @@ impl Session {
     /// Threads of each rank.
     pub fn threads(&self, common: &CommonArgs, ranks: usize) -> usize {
         let default = self.comm().map_or_else(|| (ferrier::machine::cores() / ranks).max(1), Comm::threads);
-        common.threads.unwrap_or(default)
+        common.execution.threads.unwrap_or(default)
     }
 
-    /// Runs `work` on every rank; returns the results of this process's ranks.
+    /// Runs `work` on every rank; returns the result of this process's first rank.
     ///
     /// # Errors
     /// Those of `work`.
@@ -94,21 +94,20 @@ impl Session {
         &self,
         common: &CommonArgs,
         work: impl Fn(&Comm) -> Outcome<R> + Send + Sync,
-    ) -> Outcome<Vec<R>> {
+    ) -> Outcome<R> {
+        let CommonArgs { ranks, execution, .. } = common;
         if let Some(comm) = self.comm() {
-            let comm = comm.clone().with_threads(self.threads(common, comm.size()));
-            return Ok(vec![work(&comm)?]);
+            return work(&comm.clone().with_threads(self.threads(common, comm.size())));
         }
-        let ranks = ferrier::ranks(common.ranks.unwrap_or(1));
-        let ranks = match common.threads {
-            Some(threads) => ranks.threads(threads),
-            None => ranks,
-        };
-        let ranks = match common.wire {
-            Some(wire) => ranks.wire(wire),
-            None => ranks,
-        };
-        Ok(ranks.run(|comm| work(&comm).map_err(Failure::into_error))?)
+        let mut group = ferrier::ranks(ranks.unwrap_or(1));
+        if let Some(threads) = execution.threads {
+            group = group.threads(threads);
+        }
+        if let Some(wire) = execution.wire {
+            group = group.wire(wire);
+        }
+        let results = group.run(|comm| work(&comm).map_err(Failure::into_error))?;
+        results.into_iter().next().ok_or_else(|| Failure::new("no rank returned a result"))
     }
 
     /// Checks that all processes have the same arguments: otherwise they would wait for each

@@ -38,9 +38,7 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
         device => cuda::contest(&args.problem.common, &options, &comparison, device, session),
     };
     bar.finish_and_clear();
-    let (results, copy_gb_s) = measured?;
-    let Some(result) = results.into_iter().next() else { return fail("no rank returned a result") };
-
+    let (result, copy_gb_s) = measured?;
     session.first(|| {
         let report = BenchReport::new(&options, &comparison, &result, copy_gb_s, args.breakdown)?;
         write_charts(args, &options, &result, &report)?;
@@ -55,10 +53,10 @@ fn on_cpu(
     options: &ContestOptions<'_>,
     comparison: &Comparison,
     session: &Session,
-) -> Outcome<(Vec<ContestResult>, f64)> {
+) -> Outcome<(ContestResult, f64)> {
     let before = copy_speed(options, session)?;
-    let results = session.run(&args.problem.common, |comm| comparison.run(comm, options))?;
-    Ok((results, before.max(copy_speed(options, session)?)))
+    let result = session.run(&args.problem.common, |comm| comparison.run(comm, options))?;
+    Ok((result, before.max(copy_speed(options, session)?)))
 }
 
 /// Checks that all files can be written.
@@ -139,7 +137,7 @@ fn prepare<'a>(
         shape: args.problem.shape.lengths().to_vec(),
         kind: kind_text(&args.problem),
         device: common.device.to_string(),
-        wire: common.wire.map(|wire| wire.to_string()),
+        wire: common.execution.wire.map(|wire| wire.to_string()),
         in_layout: args.problem.in_layout.to_string(),
         out_layout: args.problem.out_layout.to_string(),
     };

@@ -20,13 +20,12 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
         print::check(args.json.as_deref())?;
         print::check(args.svg.as_deref())
     })?;
-    let reports = session.run(common, |comm| bench.run(comm))?;
+    let report = session.run(common, |comm| bench.run(comm))?;
     session.first(|| {
-        let Some(report) = reports.first() else { return fail("no rank returned a result") };
         if let Some(path) = &args.svg {
             print::write(path, &report.svg())?;
         }
-        print::report(args.json.as_deref(), report, &report.text())
+        print::report(args.json.as_deref(), &report, &report.text())
     })
 }
 

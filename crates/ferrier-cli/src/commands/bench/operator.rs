@@ -16,14 +16,11 @@ use crate::{cuda, print};
 pub fn run(args: &BenchArgs, name: &str, session: &Session) -> Outcome {
     let bench = session.agree(prepare(args, name, session))?;
     session.first(|| print::check(args.json.as_deref()))?;
-    let reports = session.run(&args.problem.common, |comm| match bench.device {
+    let report = session.run(&args.problem.common, |comm| match bench.device {
         Device::Cpu => bench.run(comm),
         _ => cuda::operator_bench(comm, &bench),
     })?;
-    session.first(|| {
-        let Some(report) = reports.first() else { return fail("no rank returned a result") };
-        print::report(args.json.as_deref(), report, &report.text())
-    })
+    session.first(|| print::report(args.json.as_deref(), &report, &report.text()))
 }
 
 fn prepare(args: &BenchArgs, name: &str, session: &Session) -> Outcome<OperatorBench> {

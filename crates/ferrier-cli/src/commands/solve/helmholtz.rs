@@ -17,7 +17,7 @@ use serde::Serialize;
 use super::run_args::RunArgs;
 use crate::arguments::setup;
 use crate::arguments::shape::UserShape;
-use crate::failure::{Outcome, fail};
+use crate::failure::Outcome;
 use crate::print;
 use crate::session::Session;
 
@@ -101,11 +101,8 @@ pub fn run(args: &HelmholtzArgs, session: &Session) -> Outcome {
     };
     let task = session.agree(prepare())?;
     session.first(|| print::check(args.run.json.as_deref()))?;
-    let reports = session.run(&common, |comm| sweep(comm, &task))?;
-    session.first(|| {
-        let Some(report) = reports.first() else { return fail("no rank returned a result") };
-        print::report(args.run.json.as_deref(), report, &text(report))
-    })
+    let report = session.run(&common, |comm| sweep(comm, &task))?;
+    session.first(|| print::report(args.run.json.as_deref(), &report, &text(&report)))
 }
 
 /// Solves all of them. Collective.

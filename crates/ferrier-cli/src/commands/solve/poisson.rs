@@ -110,11 +110,8 @@ pub fn run(args: &PoissonArgs, session: &Session) -> Outcome {
     let common = args.run.common();
     let task = session.agree(prepare(args, session))?;
     session.first(|| print::check(args.run.json.as_deref()))?;
-    let reports = session.run(&common, |comm| table(comm, &task))?;
-    session.first(|| {
-        let Some(report) = reports.first() else { return fail("no rank returned a result") };
-        print::report(args.run.json.as_deref(), report, &text(report))
-    })
+    let report = session.run(&common, |comm| table(comm, &task))?;
+    session.first(|| print::report(args.run.json.as_deref(), &report, &text(&report)))
 }
 
 fn prepare(args: &PoissonArgs, session: &Session) -> Outcome<PoissonTask> {

@@ -15,7 +15,7 @@ use crate::arguments::names::Direction;
 use crate::commands::sphere_box::SphereBox;
 use crate::failure::Outcome;
 use crate::files::npy_box::{self, Elements, FileBox, io_error};
-use crate::{cuda, print};
+use crate::print;
 
 /// Reads, transforms and writes a rank's box. Collective.
 ///
@@ -24,7 +24,10 @@ use crate::{cuda, print};
 pub fn run<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &ProgressBar) -> Outcome {
     let forward = task.args.direction == Direction::Forward;
     if task.args.common.device != Device::Cpu {
+        #[cfg(feature = "cuda")]
         return on_gpu::<T>(comm, task, output, bar);
+        #[cfg(not(feature = "cuda"))]
+        return crate::cuda::refuse(task.args.common.device);
     }
     let choice = with_messages(comm, &task.choice)?;
     let draft = draft::<T>(comm, &task.problem, choice)?;
@@ -57,16 +60,11 @@ pub fn run<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &
     write(comm, task, &layout_out, &mut to, (output, bar))
 }
 
-#[cfg(not(feature = "cuda"))]
-fn on_gpu<T: Real>(_: &Comm, task: &TransformTask<'_>, _: &File, _: &ProgressBar) -> Outcome {
-    cuda::refuse(task.args.common.device)
-}
-
 /// As `run`, on a GPU.
 #[cfg(feature = "cuda")]
 fn on_gpu<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &ProgressBar) -> Outcome {
     let forward = task.args.direction == Direction::Forward;
-    let planner = cuda::planner(&task.problem, &task.choice, task.args.common.device, comm)?;
+    let planner = crate::cuda::planner(&task.problem, &task.choice, task.args.common.device, comm)?;
     let mut plan = agree_result(comm, planner.draft::<T>(comm))?.build()?;
     let arrays = || -> ferrier::Result<_> {
         let host = [plan.make_host_input()?, plan.make_host_output()?];
