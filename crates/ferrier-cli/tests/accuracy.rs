@@ -170,7 +170,7 @@ fn bad_options_are_refused() {
     refused(&["accuracy", "8", "--data", "rough"], "possible values: noise, smooth");
     refused(&["accuracy", "8", "--exchange", "pigeon"], "unknown exchange");
     refused(&["accuracy", "8", "--in-layout", "slabs:3"], "no axis 3");
-    refused(&["accuracy", "8", "--out-layout", "best"], "must lie alike");
+    refused(&["accuracy", "8", "--out-layout", "best"], "need one layout");
     refused(&["accuracy", "8", "--svg", "/no/such/folder/a.svg"], "no folder");
     refused(&["accuracy", "8", "--csv", "/no/such/folder/a.csv"], "no folder");
     refused(&["accuracy", "8", "--csv", "-", "--json", "-"], "--json");

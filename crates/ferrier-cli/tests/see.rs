@@ -227,7 +227,7 @@ fn what_makes_no_sense_is_refused() {
         refused(&["--window", "2"], "--tiles");
         refused(&["--polls", "2"], "--tiles");
         refused(&["--cut", "1"], "--tiles");
-        refused(&["--tiles", "4", "--window", "0"], "at least 1 tile must fly");
+        refused(&["--tiles", "4", "--window", "0"], "at least 1 tile must be in flight");
         refused(&["--tiles", "4", "--cut", "3"], "--cut: there is no axis 3");
         refused(&["--tiles", "4", "--cut", "x"], "--cut");
         for wire in ["fast", "10", "0gbit:1us", "10gbit:-1us", "10gbit:5", "nangbit"] {
@@ -246,9 +246,9 @@ fn what_makes_no_sense_is_refused() {
         "unknown variant `old`; known are: blocking, th-0, th, new",
     );
     refused(&["--variants", "new"], "at least 2 ranks");
-    refused(&["--ranks", "2", "--variants", "new", "--tiles", "4"], "leave --tiles and --svg out");
+    refused(&["--ranks", "2", "--variants", "new", "--tiles", "4"], "leave out --tiles and --svg");
     refused(&["--ranks", "2", "--variants", "new", "--exchange", "direct"], "sends no messages");
-    refused(&["--ranks", "2", "--variants", "new", "--budget", "soon"], "`soon` is no time");
+    refused(&["--ranks", "2", "--variants", "new", "--budget", "soon"], "`soon` is not a time");
     refused(&["--budget", "1s"], "--variants");
     refused(&["--trace", "trace.txt"], "must end in .json or .svg");
     refused(&["--trace", "/no/such/folder/x.json"], "no folder /no/such/folder");
@@ -256,7 +256,7 @@ fn what_makes_no_sense_is_refused() {
     refused(&["--tiles", "4", "--svg", "x.svg"], "--tiles 4,8,16");
     refused(&["--tiles", "2,4", "--against", "fftw"], "--against");
     for words in [&["--breakdown"][..], &["--trace", "x.svg"], &["--tiles", "4"], &["--variants", "new"]] {
-        refused(&[&["--exchange-only", "--ranks", "2"], words].concat(), "--exchange-only goes without");
+        refused(&[&["--exchange-only", "--ranks", "2"], words].concat(), "--exchange-only excludes");
     }
     assert_eq!(folder.names(), ["in.npy"]);
 }

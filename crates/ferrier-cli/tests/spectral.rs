@@ -105,7 +105,7 @@ fn poissons_equation_is_solved_between_all_walls() {
         assert!(errors[1] < 1e-2 * errors[0] && errors[2] < 1e-12, "{walls}: {errors:?}");
     }
     let table = ferrier(&["solve", "poisson", "--n", "8", "--repeat", "1"]);
-    assert!(String::from_utf8_lossy(&table.stdout).contains("periodic walls"));
+    assert!(String::from_utf8_lossy(&table.stdout).contains("periodic boundaries"));
 }
 
 #[test]

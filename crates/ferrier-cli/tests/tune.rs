@@ -72,7 +72,7 @@ fn tune_tells_remembers_and_plan_uses_it() {
     assert!(stdout(&at_home.unwrap()).contains("data/ferrier/wisdom.json"));
 }
 
-/// Trips there and back are tuned for themselves, and remembered for `bench --apply` alone.
+/// Calls with an operator are tuned separately, and the result is used by `bench --apply` only.
 #[test]
 fn tune_takes_the_pair() {
     let folder = Folder::new();
@@ -98,7 +98,7 @@ fn tune_explains_itself() {
         let output = run(&[&words[..], &["--wisdom", &file, "--budget", "20s"]].concat());
         let said = stdout(&output);
         assert!(output.status.success(), "{}", stderr(&output));
-        for part in ["what became of it", "where the search began", "default", "best", "speed-up", method] {
+        for part in ["verdict", "where the search starts", "default", "best", "speed-up", method] {
             assert!(said.contains(part), "{part}: {said}");
         }
     }
@@ -134,7 +134,7 @@ fn wisdom_of_another_machine_is_compared() {
     assert_eq!(report["cross"][0]["cpu"], "abacus", "{report}");
     assert!(report["cross"][0]["their_ms"].as_f64().unwrap() > 0.0);
     let words = ["tune", "9", "--wisdom", &own, "--trials", "3", "--cross", &other];
-    assert!(stdout(&run(&words)).contains("knows nothing"));
+    assert!(stdout(&run(&words)).contains("has no entry"));
 }
 
 #[test]
