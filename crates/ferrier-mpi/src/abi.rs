@@ -8,7 +8,7 @@
 /// low half.
 pub type Handle = usize;
 
-/// Which binary interface a library speaks.
+/// The binary interface of a library.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// Open MPI 4.1 and 5 (`libmpi.so.40`).
@@ -20,7 +20,7 @@ pub enum Family {
 }
 
 impl Family {
-    /// For people: "Open MPI".
+    /// For users: "Open MPI".
     pub fn name(self) -> &'static str {
         match self {
             Family::OpenMpi => "Open MPI",
@@ -39,7 +39,7 @@ pub enum Predefined {
     Value(Handle),
 }
 
-/// Every constant that this crate hands to, or takes from, MPI. Fields are
+/// Every constant that this crate passes to, or gets from, MPI. Fields are
 /// named as the constants of `mpi.h`, without `MPI_`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs)] // the names are those of the standard

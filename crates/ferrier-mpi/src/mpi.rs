@@ -172,7 +172,7 @@ impl Mpi {
     }
 
     /// Does the library say that sends and receives take pointers into the memory
-    /// of CUDA's GPUs? (Of collectives that do not block, no library says so.)
+    /// of CUDA's GPUs? (No library documents it for non-blocking collectives.)
     pub fn reaches_gpus(&self) -> bool {
         /// `MPIX_GPU_SUPPORT_CUDA`.
         const CUDA: Int = 0;

@@ -53,14 +53,14 @@ pub(super) fn folders(around: &Surroundings, launcher: &Launcher) -> Vec<(PathBu
 
     let opal = around.get("OPAL_PREFIX").filter(|_| launcher.family == Some(Family::OpenMpi));
     if let Some(value) = opal {
-        prefix(Path::new(value), "OPAL_PREFIX points there");
+        prefix(Path::new(value), "from OPAL_PREFIX");
     }
     if let Some(root) = launcher.executable.as_deref().and_then(Path::parent).and_then(Path::parent) {
-        prefix(root, "the launcher lies beside it");
+        prefix(root, "beside the launcher");
     }
     for name in ["MPI_HOME", "MPI_ROOT", "MPICH_DIR", "I_MPI_ROOT"] {
         if let Some(value) = around.get(name) {
-            prefix(Path::new(value), &format!("{name} points there"));
+            prefix(Path::new(value), &format!("from {name}"));
         }
     }
     if let Some(value) = around.get("LD_LIBRARY_PATH") {
@@ -74,11 +74,11 @@ pub(super) fn folders(around: &Surroundings, launcher: &Launcher) -> Vec<(PathBu
             let launcher =
                 ["mpiexec", "mpirun"].iter().find_map(|name| folder.join(name).canonicalize().ok());
             if let Some(root) = launcher.as_deref().and_then(Path::parent).and_then(Path::parent) {
-                prefix(root, "an mpiexec in PATH lies beside it");
+                prefix(root, "beside an mpiexec in PATH");
             }
         }
     }
-    around.system.iter().for_each(|folder| add(folder.clone(), "a folder of the system"));
+    around.system.iter().for_each(|folder| add(folder.clone(), "a system folder"));
     folders
 }
 
