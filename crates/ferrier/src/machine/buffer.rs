@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use crate::{Error, Real, Result};
 
-/// Below this, huge pages cost more than they bring.
+/// Smaller blocks gain nothing from huge pages.
 const HUGE_FROM: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 const CACHE_LINE: usize = 64;
@@ -25,11 +25,11 @@ impl SharedMemory {
     }
 }
 
-/// A block of numbers, zero at first, aligned to a cache line or a huge page.
+/// An array of scalars, zero at first, aligned to a cache line or a huge page.
 pub(crate) struct Buffer<T> {
     start: NonNull<T>,
     len: usize,
-    /// Where the memory is not this process's alone.
+    /// The shared memory it is in, if any.
     shared: Option<SharedMemory>,
 }
 
@@ -56,10 +56,10 @@ impl<T: Real> Buffer<T> {
         // SAFETY: the size is not zero.
         let start = NonNull::new(unsafe { alloc(request) }).ok_or_else(failed)?;
         if request.align() == HUGE_PAGE {
-            // SAFETY: the range is ours; the advice changes only its page size, and may be refused.
-            unsafe { crate::machine::advise_huge_pages(start.as_ptr(), request.size()) };
+            // SAFETY: the range was allocated above; the advice changes only its page size.
+            unsafe { crate::machine::pages::advise_huge_pages(start.as_ptr(), request.size()) };
         }
-        // SAFETY: the range is ours; this touches every page.
+        // SAFETY: the range was allocated above and is not shared; this touches every page.
         unsafe { start.write_bytes(0, request.size()) };
         Ok(Buffer { start: start.cast(), len, shared: None })
     }
@@ -74,14 +74,14 @@ impl<T: Real> Buffer<T> {
         }
         // SAFETY: the size is not zero.
         let start = NonNull::new(unsafe { alloc(request) }).ok_or_else(failed)?;
-        // SAFETY: the range is ours; the advice changes only its page size, and may be refused.
-        unsafe { crate::machine::advise_huge_pages(start.as_ptr(), request.size()) };
-        let share = request.size().div_ceil(crate::machine::cores()).next_multiple_of(HUGE_PAGE);
-        let base = crate::machine::SendPtr(start.as_ptr());
+        // SAFETY: the range was allocated above; the advice changes only its page size.
+        unsafe { crate::machine::pages::advise_huge_pages(start.as_ptr(), request.size()) };
+        let share = request.size().div_ceil(crate::machine::info::cores()).next_multiple_of(HUGE_PAGE);
+        let base = crate::machine::send_ptr::SendPtr(start.as_ptr());
         std::thread::scope(|scope| {
             for first in (0..request.size()).step_by(share) {
                 let bytes = share.min(request.size() - first);
-                // SAFETY: parts of our range that lie apart.
+                // SAFETY: disjoint parts of the range that was allocated above.
                 scope.spawn(move || unsafe { base.get().add(first).write_bytes(0, bytes) });
             }
         });
@@ -108,25 +108,25 @@ impl<T: Real> Buffer<T> {
         }
     }
 
-    /// How many numbers.
+    /// Number of scalars.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// The first number.
+    /// Pointer to the first scalar.
     pub fn as_ptr(&self) -> *mut T {
         self.start.as_ptr()
     }
 
-    /// All numbers.
+    /// All scalars.
     pub fn as_slice(&self) -> &[T] {
-        // SAFETY: `len` numbers live there, all set when the block was made.
+        // SAFETY: `start` points to `len` scalars, which `new` initialised.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
     }
 
-    /// All numbers.
+    /// All scalars.
     pub fn as_mut_slice(&mut self) -> &mut [T] {
-        // SAFETY: as above, and we are borrowed mutably.
+        // SAFETY: as above; `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
     }
 }

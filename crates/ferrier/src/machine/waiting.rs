@@ -29,7 +29,7 @@ impl BusyThreads {
 
     /// Is there a core for each?
     pub fn fit() -> bool {
-        BUSY.load(Ordering::Relaxed) <= crate::machine::cores()
+        BUSY.load(Ordering::Relaxed) <= crate::machine::info::cores()
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use crate::machine::copying;
+use crate::machine::copy_seconds;
 use crate::transport::{Segment, TransferKind};
 use crate::{Comm, MachineSpeeds, Result};
 use ferrier_plan::messages::packed;
@@ -20,7 +20,7 @@ const COPIED: usize = 4 << 20;
 /// # Errors
 /// Too little memory, or a rank that has failed.
 pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
-    let copy = copying(comm.threads(), COPIED, RUNS)?;
+    let copy = copy_seconds(comm.threads(), COPIED, RUNS)?;
     let peers = (comm.size() - 1).max(1);
     let (few, many) = match comm.size() {
         1 => (0.0, 0.0),
