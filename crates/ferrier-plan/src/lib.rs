@@ -7,7 +7,6 @@
 //! Lengths and offsets are in *elements* (real or complex), *scalars* (a complex element is two) or *bytes*, as
 //! documented at each item.
 #![forbid(unsafe_code)]
-#![allow(missing_docs)]
 
 mod choice;
 mod design;

@@ -1,72 +1,81 @@
-//! The order of all that a rank does: the one loop over tiles. Pure, and the
-//! same on every rank.
+//! The order of passes, transfers and barriers on a rank. Pure, and the same on every rank.
 
 use std::ops::Range;
 
 use crate::schedule::{End, Schedule};
 use crate::tiles::Tiles;
 
-/// A part of a pass: a batch_chunk of arrays, and of that a tile of the reshape it
-/// loads from and one of the reshape it stores to; `None` is all of the batch_chunk.
+/// A part of a pass: a batch chunk, and of that a tile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct PassPart {
+    /// The batch chunk.
     pub batch_chunk: usize,
+    /// The tile of the reshape that the pass loads from; `None`: the whole batch chunk.
     pub from: Option<usize>,
+    /// The tile of the reshape that the pass stores to; `None`: the whole batch chunk.
     pub to: Option<usize>,
 }
 
-/// What a rank does, in order.
+/// One action of a rank. Passes and reshapes are given by their indices in the schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Action {
+    /// Synchronises all ranks.
     Barrier,
-    /// A part of a pass, by its place among all.
+    /// Runs a part of a pass.
     Run {
+        /// The pass.
         pass: usize,
+        /// The part.
         part: PassPart,
     },
-    /// A tile of a reshape.
+    /// Starts the transfer of a tile.
     Start {
+        /// The reshape.
         reshape: usize,
+        /// The tile, counted over all batch chunks.
         tile: usize,
     },
+    /// Waits for the transfer of a tile.
     Wait {
+        /// The reshape.
         reshape: usize,
+        /// The tile, counted over all batch chunks.
         tile: usize,
     },
 }
 
-/// Everything a rank does: what was stored sets out as soon as the window
-/// allows, and what has come is passed on before the next is begun.
+/// The actions of a rank, in order: a stored tile is sent as soon as the window allows, and a received tile is
+/// processed before the next one is started.
 pub fn actions(schedule: &Schedule, cuts: &[Tiles]) -> Vec<Action> {
     let batch_chunks = cuts.first().map_or(1, Tiles::batch_chunks);
     let mut list =
-        List { schedule, cuts, batch_chunks, flown: vec![[0; 2]; cuts.len()], actions: Vec::new() };
+        List { schedule, cuts, batch_chunks, tiles: vec![[0; 2]; cuts.len()], actions: Vec::new() };
     if !schedule.passes.is_empty() {
-        (0..batch_chunks).for_each(|batch_chunk| list.all_of(0, batch_chunk..batch_chunk + 1));
+        (0..batch_chunks).for_each(|batch_chunk| list.run_chunks(0, batch_chunk..batch_chunk + 1));
     }
     for reshape in 0..cuts.len() {
-        while list.flying(reshape) > 0 {
-            let tile = list.land(reshape);
-            list.consume(reshape, tile);
+        while list.in_flight(reshape) > 0 {
+            let tile = list.wait(reshape);
+            list.received(reshape, tile);
         }
     }
     list.actions
 }
 
-/// Are tiles of different reshapes in flight at once?
+/// Whether tiles of different reshapes are in flight together.
 pub fn in_flight_together(actions: &[Action]) -> bool {
-    let mut flying: Vec<usize> = Vec::new();
+    let mut in_flight: Vec<usize> = Vec::new();
     actions.iter().any(|action| {
         match action {
-            Action::Start { reshape, .. } => flying.push(*reshape),
+            Action::Start { reshape, .. } => in_flight.push(*reshape),
             Action::Wait { reshape, .. } => {
-                if let Some(at) = flying.iter().position(|at| at == reshape) {
-                    flying.swap_remove(at);
+                if let Some(at) = in_flight.iter().position(|at| at == reshape) {
+                    in_flight.swap_remove(at);
                 }
             }
             _ => {}
         }
-        flying.iter().any(|reshape| *reshape != flying[0])
+        in_flight.iter().any(|reshape| *reshape != in_flight[0])
     })
 }
 
@@ -74,8 +83,8 @@ struct List<'a> {
     schedule: &'a Schedule,
     cuts: &'a [Tiles],
     batch_chunks: usize,
-    /// Of each reshape, how many tiles have started and how many have landed.
-    flown: Vec<[usize; 2]>,
+    /// Numbers of tiles of each reshape that were started and waited for.
+    tiles: Vec<[usize; 2]>,
     actions: Vec<Action>,
 }
 
@@ -83,7 +92,7 @@ impl List<'_> {
     /// The reshape that a pass stores into.
     fn target(&self, pass: usize) -> Option<usize> {
         match self.schedule.passes[pass].to {
-            End::Message(number) => Some(number),
+            End::Message(reshape) => Some(reshape),
             _ => None,
         }
     }
@@ -92,8 +101,8 @@ impl List<'_> {
         self.actions.push(Action::Run { pass, part: PassPart { batch_chunk, from, to } });
     }
 
-    /// A pass over batch_chunks of which everything is there.
-    fn all_of(&mut self, pass: usize, batch_chunks: Range<usize>) {
+    /// A pass over whole batch chunks.
+    fn run_chunks(&mut self, pass: usize, batch_chunks: Range<usize>) {
         if self.schedule.passes[pass].barrier {
             self.actions.push(Action::Barrier);
         }
@@ -102,25 +111,25 @@ impl List<'_> {
                 let along = self.cuts[reshape].along;
                 for tile in batch_chunks.start * along..batch_chunks.end * along {
                     self.run(pass, tile / along, None, Some(tile));
-                    self.produce(reshape, tile);
+                    self.start(reshape, tile);
                 }
             }
             _ => {
                 batch_chunks.clone().for_each(|batch_chunk| self.run(pass, batch_chunk, None, None));
-                self.done(pass, batch_chunks);
+                self.finished(pass, batch_chunks);
             }
         }
     }
 
-    /// A pass over a tile that has come.
-    fn tile_of(&mut self, pass: usize, fed: usize, tile: usize) {
-        let from = self.cuts[fed];
+    /// A pass over a received tile of `source`.
+    fn run_tile(&mut self, pass: usize, source: usize, tile: usize) {
+        let from = self.cuts[source];
         let (batch_chunk, last) = (tile / from.along, tile % from.along + 1 == from.along);
         let target = self.target(pass).filter(|&reshape| self.cuts[reshape].before);
         let Some(reshape) = target else {
             self.run(pass, batch_chunk, Some(tile), None);
             if last {
-                self.done(pass, batch_chunk..batch_chunk + 1);
+                self.finished(pass, batch_chunk..batch_chunk + 1);
             }
             return;
         };
@@ -132,138 +141,142 @@ impl List<'_> {
             if low < end && start < high {
                 self.run(pass, batch_chunk, Some(tile), Some(number));
             }
-            // Its last part is stored: in this tile, or there is none after it.
+            // The last part of the tile is stored: it ends in this tile, or no other tile follows.
             if (start < high || at + 1 == to.along && last) && (high <= end || last) {
-                self.produce(reshape, number);
+                self.start(reshape, number);
             }
         }
     }
 
-    /// What follows a pass that is through with some batch_chunks.
-    fn done(&mut self, pass: usize, batch_chunks: Range<usize>) {
+    /// Continues after a pass has finished some batch chunks.
+    fn finished(&mut self, pass: usize, batch_chunks: Range<usize>) {
         match self.target(pass) {
             Some(reshape) => {
                 let along = self.cuts[reshape].along;
                 for tile in batch_chunks.start * along..batch_chunks.end * along {
-                    self.produce(reshape, tile);
+                    self.start(reshape, tile);
                 }
             }
-            None if pass + 1 < self.schedule.passes.len() => self.all_of(pass + 1, batch_chunks),
+            None if pass + 1 < self.schedule.passes.len() => self.run_chunks(pass + 1, batch_chunks),
             None => {}
         }
     }
 
-    /// A tile is stored: it sets out, after another has landed if too many fly.
-    fn produce(&mut self, reshape: usize, tile: usize) {
-        let landed = (self.flying(reshape) == self.cuts[reshape].window).then(|| self.land(reshape));
+    /// Starts the transfer of a stored tile, after waiting for another one if the window is full.
+    fn start(&mut self, reshape: usize, tile: usize) {
+        let waited = (self.in_flight(reshape) == self.cuts[reshape].window).then(|| self.wait(reshape));
         self.actions.push(Action::Start { reshape, tile });
-        self.flown[reshape][0] += 1;
-        if let Some(landed) = landed {
-            self.consume(reshape, landed);
+        self.tiles[reshape][0] += 1;
+        if let Some(waited) = waited {
+            self.received(reshape, waited);
         }
     }
 
-    fn flying(&self, reshape: usize) -> usize {
-        self.flown[reshape][0] - self.flown[reshape][1]
+    fn in_flight(&self, reshape: usize) -> usize {
+        self.tiles[reshape][0] - self.tiles[reshape][1]
     }
 
-    fn land(&mut self, reshape: usize) -> usize {
-        let tile = self.flown[reshape][1];
-        self.flown[reshape][1] += 1;
+    fn wait(&mut self, reshape: usize) -> usize {
+        let tile = self.tiles[reshape][1];
+        self.tiles[reshape][1] += 1;
         self.actions.push(Action::Wait { reshape, tile });
         tile
     }
 
-    /// A tile has come: what can be done with it.
-    fn consume(&mut self, reshape: usize, tile: usize) {
-        let Tiles { after, held, along, .. } = self.cuts[reshape];
+    /// Runs the pass after the reshape on a received tile, as far as its data is complete.
+    fn received(&mut self, reshape: usize, tile: usize) {
+        let Tiles { after, after_all, along, .. } = self.cuts[reshape];
         let Some(pass) = self.schedule.passes.iter().position(|pass| pass.from == End::Message(reshape))
         else {
             return;
         };
         let (batch_chunk, last) = (tile / along, (tile + 1).is_multiple_of(along));
-        if held {
+        if after_all {
             if last && batch_chunk + 1 == self.batch_chunks {
-                self.all_of(pass, 0..self.batch_chunks);
+                self.run_chunks(pass, 0..self.batch_chunks);
             }
         } else if after {
-            self.tile_of(pass, reshape, tile);
+            self.run_tile(pass, reshape, tile);
         } else if last {
-            self.all_of(pass, batch_chunk..batch_chunk + 1);
+            self.run_chunks(pass, batch_chunk..batch_chunk + 1);
         }
     }
 }
 
-/// How many reshapes in a row need areas of their own, so that nothing is
-/// stored over what is still in use: send and receive buffers, and what stays
-/// on a rank or on its node.
+/// The number of consecutive reshapes that need memory of their own, so that no data in use is overwritten.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BufferCycle {
+    /// For send (0) and receive (1) buffers.
     pub buffers: [usize; 2],
+    /// For data that stays on its rank or node.
     pub local: usize,
 }
 
 impl BufferCycle {
+    /// The cycle for these actions.
     pub fn new(schedule: &Schedule, actions: &[Action]) -> BufferCycle {
-        let uses: Vec<Use> = (0..schedule.reshapes.len()).map(|r| Use::new(schedule, actions, r)).collect();
-        let least = |free: &dyn Fn(&Use, &Use) -> bool| {
+        let uses: Vec<Lifetime> =
+            (0..schedule.reshapes.len()).map(|r| Lifetime::new(schedule, actions, r)).collect();
+        let least = |free: &dyn Fn(&Lifetime, &Lifetime) -> bool| {
             let enough = |cycle: &usize| uses.iter().zip(uses.iter().skip(*cycle)).all(|(a, b)| free(a, b));
             (1..uses.len()).find(enough).unwrap_or(uses.len().max(1))
         };
-        let met = met(schedule, actions);
+        let reached = reached_by_all(schedule, actions);
         BufferCycle {
             buffers: [
-                least(&|first, next| first.landed < next.stored),
+                least(&|first, next| first.waited < next.stored),
                 least(&|first, next| first.loaded < next.started),
             ],
-            local: least(&|first, next| met[next.stored].is_some_and(|met| first.loaded < met)),
+            local: least(&|first, next| reached[next.stored].is_some_and(|reached| first.loaded < reached)),
         }
     }
 }
 
-/// For each place in the list, how far all ranks of a node have come at least
-/// when one is there: what has landed, all had started.
-fn met(schedule: &Schedule, actions: &[Action]) -> Vec<Option<usize>> {
+/// For each action, the last action that all ranks of a node have reached when one rank performs it: a completed
+/// transfer was started by all.
+fn reached_by_all(schedule: &Schedule, actions: &[Action]) -> Vec<Option<usize>> {
     let mut starts = vec![Vec::new(); schedule.reshapes.len()];
-    let mut far = None;
+    let mut reached = None;
     let mut list = Vec::with_capacity(actions.len());
     for (at, action) in actions.iter().enumerate() {
-        list.push(far);
+        list.push(reached);
         match *action {
             Action::Start { reshape, .. } => starts[reshape].push(at),
-            Action::Wait { reshape, tile } => far = far.max(starts[reshape].get(tile).copied()),
+            Action::Wait { reshape, tile } => reached = reached.max(starts[reshape].get(tile).copied()),
             _ => {}
         }
     }
     list
 }
 
-/// When a reshape is in use, by places in the list of actions.
-struct Use {
-    /// The first time that something is stored for it, and that a tile starts.
+/// The actions between which the memory of a reshape is in use, by index.
+struct Lifetime {
+    /// The first store.
     stored: usize,
+    /// The first start.
     started: usize,
-    /// The last time that a tile lands, and that something is loaded.
-    landed: usize,
+    /// The last wait.
+    waited: usize,
+    /// The last load.
     loaded: usize,
 }
 
-impl Use {
-    fn new(schedule: &Schedule, actions: &[Action], number: usize) -> Use {
-        let end = |action: &Action, from: bool| match action {
+impl Lifetime {
+    fn new(schedule: &Schedule, actions: &[Action], reshape: usize) -> Lifetime {
+        let accesses = |action: &Action, from: bool| match action {
             Action::Run { pass, .. } => {
                 let pass = &schedule.passes[*pass];
-                *if from { &pass.from } else { &pass.to } == End::Message(number)
+                *if from { &pass.from } else { &pass.to } == End::Message(reshape)
             }
             _ => false,
         };
         let first = |which: &dyn Fn(&Action) -> bool| actions.iter().position(which).unwrap_or(0);
         let last = |which: &dyn Fn(&Action) -> bool| actions.iter().rposition(which).unwrap_or(actions.len());
-        Use {
-            stored: first(&|action| end(action, false)),
-            started: first(&|action| matches!(action, Action::Start { reshape, .. } if *reshape == number)),
-            landed: last(&|action| matches!(action, Action::Wait { reshape, .. } if *reshape == number)),
-            loaded: last(&|action| end(action, true)),
+        Lifetime {
+            stored: first(&|action| accesses(action, false)),
+            started: first(&|action| matches!(action, Action::Start { reshape: of, .. } if *of == reshape)),
+            waited: last(&|action| matches!(action, Action::Wait { reshape: of, .. } if *of == reshape)),
+            loaded: last(&|action| accesses(action, true)),
         }
     }
 }
@@ -271,12 +284,22 @@ impl Use {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::choice::{Choice, Tiling};
+    use crate::design::design;
+    use crate::layout::{Box3, LayoutSpec};
     use crate::messages::Mechanism;
+    use crate::problem::Problem;
+    use crate::recipe::Recipe;
     use crate::schedule::{Direction, ScheduleOptions, schedule};
+    use crate::speeds::MachineSpeeds;
     use crate::tiles;
-    use crate::{Box3, Choice, LayoutSpec, Precision, Problem, Tiling};
+    use ferrier_kernel::Precision;
 
-    /// What is left of a rank's box in a part of a pass.
+    fn recipe(problem: &Problem, choice: &Choice, ranks: usize) -> Recipe {
+        design(problem, choice, Precision::F64, ranks, &MachineSpeeds::default()).unwrap()
+    }
+
+    /// The part of a rank's box that a part of a pass covers.
     fn region(schedule: &Schedule, cuts: &[Tiles], pass: usize, part: PassPart, rank: usize) -> Box3 {
         let pass = &schedule.passes[pass];
         let mut left = pass.arrive.layout.boxes()[rank];
@@ -284,37 +307,37 @@ mod tests {
             left.lo[axis] = left.lo[axis].max(tile.lo[axis]);
             left.hi[axis] = left.hi[axis].min(tile.hi[axis]);
         };
-        if let (End::Message(number), Some(tile)) = (&pass.from, part.from) {
-            narrow(cuts[*number].axis, cuts[*number].taken(&schedule.reshapes[*number], rank, tile));
+        if let (End::Message(reshape), Some(tile)) = (&pass.from, part.from) {
+            narrow(cuts[*reshape].axis, cuts[*reshape].received(&schedule.reshapes[*reshape], rank, tile));
         }
-        if let (End::Message(number), Some(tile)) = (&pass.to, part.to) {
-            narrow(cuts[*number].axis, cuts[*number].sent(&schedule.reshapes[*number], rank, tile));
+        if let (End::Message(reshape), Some(tile)) = (&pass.to, part.to) {
+            narrow(cuts[*reshape].axis, cuts[*reshape].sent(&schedule.reshapes[*reshape], rank, tile));
         }
         left
     }
 
-    /// Everything is done once, nothing is sent before it is stored or loaded before it has come.
-    fn check(schedule: &Schedule, cuts: &[Tiles], batch: usize, ranks: usize, told: &str) {
+    /// Every element is processed once; nothing is sent before it is stored or loaded before it is received.
+    fn check(schedule: &Schedule, cuts: &[Tiles], batch: usize, ranks: usize, case: &str) {
         let actions = actions(schedule, cuts);
         let place = |wanted: Action| actions.iter().position(|action| *action == wanted);
         for (reshape, cut) in cuts.iter().enumerate() {
-            let mut flying = 0;
+            let mut in_flight = 0;
             for action in &actions {
                 match action {
-                    Action::Start { reshape: at, .. } if *at == reshape => flying += 1,
-                    Action::Wait { reshape: at, .. } if *at == reshape => flying -= 1,
+                    Action::Start { reshape: at, .. } if *at == reshape => in_flight += 1,
+                    Action::Wait { reshape: at, .. } if *at == reshape => in_flight -= 1,
                     _ => {}
                 }
-                assert!(flying <= cut.window, "{told}: {flying} fly");
+                assert!(in_flight <= cut.window, "{case}: {in_flight} tiles in flight");
             }
             for tile in 0..cut.count() {
                 let (start, wait) =
                     (place(Action::Start { reshape, tile }), place(Action::Wait { reshape, tile }));
-                let (Some(start), Some(wait)) = (start, wait) else { panic!("{told}: {reshape}, {tile}") };
-                assert!(start < wait, "{told}");
+                let (Some(start), Some(wait)) = (start, wait) else { panic!("{case}: {reshape}, {tile}") };
+                assert!(start < wait, "{case}");
                 for (at, action) in actions.iter().enumerate() {
                     let Action::Run { pass, part } = *action else { continue };
-                    let touches = |end: &End, own: Option<usize>| {
+                    let accesses = |end: &End, own: Option<usize>| {
                         let tiles = own
                             .map_or(part.batch_chunk * cut.along..(part.batch_chunk + 1) * cut.along, |t| {
                                 t..t + 1
@@ -322,12 +345,12 @@ mod tests {
                         *end == End::Message(reshape) && tiles.contains(&tile)
                     };
                     assert!(
-                        !touches(&schedule.passes[pass].to, part.to) || at < start,
-                        "{told}: stored late"
+                        !accesses(&schedule.passes[pass].to, part.to) || at < start,
+                        "{case}: stored late"
                     );
                     assert!(
-                        !touches(&schedule.passes[pass].from, part.from) || at > wait,
-                        "{told}: loaded early"
+                        !accesses(&schedule.passes[pass].from, part.from) || at > wait,
+                        "{case}: loaded early"
                     );
                 }
             }
@@ -347,7 +370,7 @@ mod tests {
                 })
                 .sum();
             let whole = schedule.passes[pass].arrive.layout.boxes()[rank].volume() * batch;
-            assert_eq!(done, whole, "{told}: pass {pass} of rank {rank}");
+            assert_eq!(done, whole, "{case}: pass {pass} of rank {rank}");
         }
     }
 
@@ -359,17 +382,10 @@ mod tests {
     }
 
     #[test]
-    fn every_order_is_sound() {
-        let way = Mechanism::Messages;
+    fn every_order_of_actions_is_valid() {
+        let mechanism = Mechanism::Messages;
         for (problem, ranks) in problems() {
-            let recipe = crate::design(
-                &problem,
-                &Choice::default(),
-                Precision::F64,
-                ranks,
-                &crate::MachineSpeeds::default(),
-            )
-            .unwrap();
+            let recipe = recipe(&problem, &Choice::default(), ranks);
             for (fused, in_place, arrays) in
                 [(true, false, 0), (false, false, 1), (true, true, 2), (false, true, 0)]
             {
@@ -382,21 +398,21 @@ mod tests {
                             let one = Tiling::new(tile).cut(cut).window(window).after(after);
                             let tilings = [one, one.tile(tile + tile / 2)];
                             let fuse = &|_: &[_], _: &_| fused;
-                            let terms = ScheduleOptions {
+                            let options = ScheduleOptions {
                                 direction,
                                 in_place,
                                 with_operator: false,
-                                mechanism: way,
+                                mechanism,
                                 exposed_ends: true,
                                 tilings: &tilings,
                                 fuse,
                             };
-                            let schedule = schedule(&recipe, terms);
+                            let schedule = schedule(&recipe, options);
                             let batch_chunks = if arrays == 0 { 1 } else { problem.batch.div_ceil(arrays) };
                             let cuts = tiles::cut(&schedule, &tilings, problem.batch, batch_chunks);
                             let cuts = tiles::fit(&schedule, &cuts, in_place);
-                            let told = format!("{problem:?} {direction:?} {tilings:?} in place {in_place}");
-                            check(&schedule, &cuts, problem.batch, ranks, &told);
+                            let case = format!("{problem:?} {direction:?} {tilings:?} in place {in_place}");
+                            check(&schedule, &cuts, problem.batch, ranks, &case);
                         }
                     }
                 }
@@ -404,31 +420,28 @@ mod tests {
         }
     }
 
-    /// Natural order in and out: a pass between two reshapes hands on what has
-    /// come, where the axis that both leave alone is not the last one before them.
+    /// A pass between two reshapes forwards received tiles if both are cut along an axis that it does not transform.
     #[test]
-    fn reshapes_fly_together_where_an_axis_is_left_alone() {
-        let way = Mechanism::Messages;
+    fn two_reshapes_are_in_flight_together_when_cut_along_an_unchanged_axis() {
+        let mechanism = Mechanism::Messages;
         let slabs = || LayoutSpec::slabs(0);
         let problem = Problem::c2c([8, 8, 8]).input(slabs()).output(slabs());
         let mut together = 0;
         for cut in [1, 2] {
             let choice = Choice::new().axes([cut, 3 - cut, 0]);
-            let recipe =
-                crate::design(&problem, &choice, Precision::F64, 2, &crate::MachineSpeeds::default())
-                    .unwrap();
+            let recipe = recipe(&problem, &choice, 2);
             let tilings = [Tiling::new(2).cut(cut).window(1)];
             let (direction, tilings, fuse) = (Direction::Forward, &tilings[..], &|_: &[_], _: &_| true);
-            let terms = ScheduleOptions {
+            let options = ScheduleOptions {
                 direction,
                 in_place: false,
                 with_operator: false,
-                mechanism: way,
+                mechanism,
                 exposed_ends: true,
                 tilings,
                 fuse,
             };
-            let schedule = schedule(&recipe, terms);
+            let schedule = schedule(&recipe, options);
             let cuts = tiles::fit(&schedule, &tiles::cut(&schedule, tilings, 1, 1), false);
             let actions = actions(&schedule, &cuts);
             let at = |reshape, tile| {
@@ -436,37 +449,36 @@ mod tests {
             };
             if at(1, 0) < at(0, cuts[0].count() - 1) {
                 together += 1;
-                // Two in a row are in use together: their buffers are apart.
+                // Two consecutive reshapes are in use together: their buffers are separate.
                 assert_eq!(BufferCycle::new(&schedule, &actions).buffers, [2, 2]);
             }
         }
-        assert!(together > 0, "no axis lets two reshapes fly together");
+        assert!(together > 0, "two reshapes are never in flight together");
     }
 
-    /// Links are used both ways: no tile goes from one half of the ranks to the other only.
+    /// Links are used in both directions in every tile.
     #[test]
     fn every_rank_sends_in_every_tile() {
-        let way = Mechanism::Messages;
+        let mechanism = Mechanism::Messages;
         let slabs = || LayoutSpec::slabs(0);
         let problem = Problem::c2c([8, 8, 8]).input(slabs()).output(slabs());
-        let recipe =
-            crate::design(&problem, &Choice::default(), Precision::F64, 2, &crate::MachineSpeeds::default())
-                .unwrap();
+        let recipe = recipe(&problem, &Choice::default(), 2);
         let tilings = &[Tiling::new(2).window(2)][..];
-        for (direction, fused) in
-            [Direction::Forward, Direction::Backward].into_iter().flat_map(|way| [(way, true), (way, false)])
+        for (direction, fused) in [Direction::Forward, Direction::Backward]
+            .into_iter()
+            .flat_map(|direction| [(direction, true), (direction, false)])
         {
             let fuse = &|_: &[_], _: &_| fused;
-            let terms = ScheduleOptions {
+            let options = ScheduleOptions {
                 direction,
                 in_place: false,
                 with_operator: false,
-                mechanism: way,
+                mechanism,
                 exposed_ends: true,
                 tilings,
                 fuse,
             };
-            let schedule = schedule(&recipe, terms);
+            let schedule = schedule(&recipe, options);
             let cuts = tiles::cut(&schedule, tilings, 1, 1);
             assert!(cuts.iter().all(|cut| cut.along > 1), "{direction:?}: {cuts:?}");
             for (reshape, cut) in schedule.reshapes.iter().zip(&cuts) {

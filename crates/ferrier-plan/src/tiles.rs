@@ -1,12 +1,10 @@
-//! Reshapes in tiles: while one flies, others are transformed.
+//! Reshapes in tiles: while some tiles are in flight, others are transformed.
 //!
-//! A reshape is cut along one axis, and into batch_chunks of arrays where several are
-//! transformed together. Where the pass before it does not transform that axis
-//! it runs tile by tile, and so does the pass after it where it does not
-//! either; whichever of the two can. Lots are left alone by every pass. A pass
-//! between two reshapes goes by the tiles of both where they are cut along one
-//! axis, so that the second sets out while the first flies. One tile is the
-//! blocking transform. Pure, and the same on every rank.
+//! A reshape is cut along one axis, and into batch chunks if several arrays are transformed together. The pass
+//! before it runs tile by tile if it does not transform that axis, and so does the pass after it. Every pass can run
+//! by batch chunks. A pass between two reshapes runs by the tiles of both if they are cut along the same axis, so
+//! that the second starts while the first is in flight. A single tile is the blocking transform. Pure, and the same
+//! on every rank.
 
 use std::ops::Range;
 
@@ -14,41 +12,46 @@ use crate::choice::Tiling;
 use crate::layout::Box3;
 use crate::schedule::{ArraySlot, End, Pass, Reshape, Schedule};
 
-/// Whose box the tiles of a pair of ranks are counted in.
+/// The box in which the tiles between two ranks are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TiledBox {
+enum TiledBox {
+    /// The box of the sender.
     Source,
+    /// The box of the receiver.
     Target,
 }
 
-/// How a reshape is cut. Tiles are numbered batch_chunk by batch_chunk.
+/// How a reshape is cut. Tiles are numbered batch chunk by batch chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tiles {
+    /// The axis that is cut.
     pub axis: usize,
     tiled: TiledBox,
-    /// Indices in a tile.
+    /// Indices of the axis in a tile.
     pub size: usize,
-    /// Tiles of a batch_chunk; on some ranks the last ones may be empty.
+    /// Number of tiles of a batch chunk; on some ranks the last ones may be empty.
     pub along: usize,
-    /// Arrays in all and in a batch_chunk; the last batch_chunk may have fewer.
+    /// Arrays of the batch.
     batch: usize,
+    /// Arrays of a batch chunk; the last one may have fewer.
     arrays: usize,
-    /// The most that fly at once.
+    /// The largest index of tiles in flight.
     pub window: usize,
-    /// How often a pass looks after those that fly.
+    /// How many times a pass polls the transfers in flight.
     pub polls: usize,
-    /// Must the pass after the reshape wait for all tiles?
+    /// Whether the pass after the reshape must wait for all tiles.
     only_before: bool,
-    /// Does the pass before (after) the reshape go tile by tile?
+    /// Whether the pass before the reshape goes tile by tile.
     pub before: bool,
+    /// Whether the pass after the reshape goes tile by tile.
     pub after: bool,
-    /// Must what comes after the reshape wait for all batch_chunks, because it stores
-    /// where what comes before it has yet to load?
-    pub held: bool,
+    /// Whether the pass after the reshape must wait for all batch chunks, because it stores where a pass before the
+    /// reshape has yet to load.
+    pub after_all: bool,
 }
 
 impl Tiles {
-    /// All of a batch_chunk at once; by `batch_chunks` batch_chunks.
+    /// One tile for each of `batch_chunks` batch chunks.
     fn whole(batch: usize, batch_chunks: usize) -> Tiles {
         Tiles {
             axis: 0,
@@ -62,21 +65,21 @@ impl Tiles {
             only_before: false,
             before: false,
             after: false,
-            held: false,
+            after_all: false,
         }
     }
 
-    /// Lots of arrays.
+    /// Number of batch chunks.
     pub fn batch_chunks(&self) -> usize {
         self.batch.div_ceil(self.arrays).max(1)
     }
 
-    /// Tiles in all.
+    /// Number of tiles of all batch chunks.
     pub fn count(&self) -> usize {
         self.along * self.batch_chunks()
     }
 
-    /// The arrays of a batch_chunk.
+    /// The arrays of a batch chunk.
     pub fn arrays_of(&self, batch_chunk: usize) -> Range<usize> {
         (batch_chunk * self.arrays).min(self.batch)..((batch_chunk + 1) * self.arrays).min(self.batch)
     }
@@ -86,13 +89,13 @@ impl Tiles {
         self.arrays_of(tile / self.along)
     }
 
-    /// How many passes it lets overlap.
-    fn worth(&self) -> usize {
+    /// Number of passes that overlap with the exchange.
+    fn overlapping_passes(&self) -> usize {
         usize::from(self.before) + usize::from(self.after)
     }
 
-    /// Does every rank send and receive in every tile? Where those that a box is counted for have different
-    /// ranges of the axis, a tile goes to some of them only, or comes from some only, and links stand idle.
+    /// Whether every rank sends and receives in every tile. If the peers of a box have different ranges of the axis,
+    /// a tile involves only some of them, and links are idle.
     fn is_even(&self, reshape: &Reshape) -> bool {
         let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
         match self.tiled {
@@ -101,14 +104,14 @@ impl Tiles {
         }
     }
 
-    /// The range of the axis that a tile has of a box in which it is counted.
+    /// The range of the axis of a tile that is counted in `part`.
     fn range(&self, part: &Box3, tile: usize) -> (usize, usize) {
         let (lo, hi) = (part.lo[self.axis], part.hi[self.axis]);
         let at = |tile: usize| lo.saturating_add(tile.saturating_mul(self.size)).min(hi);
         (at(tile % self.along), at(tile % self.along + 1))
     }
 
-    /// A box, as far as a tile of another one reaches.
+    /// The part of a box in the range of a tile that is counted in `counted`.
     fn within(&self, part: &Box3, counted: &Box3, tile: usize) -> Box3 {
         let (lo, hi) = self.range(counted, tile);
         let mut part = *part;
@@ -117,7 +120,7 @@ impl Tiles {
         part
     }
 
-    /// What goes from a box to another in one tile.
+    /// The elements that go from one box to another in a tile.
     pub fn between(&self, from: &Box3, to: &Box3, tile: usize) -> Box3 {
         match self.tiled {
             TiledBox::Source => self.within(from, from, tile).intersect(to),
@@ -125,70 +128,75 @@ impl Tiles {
         }
     }
 
-    /// What a rank sends in a tile, itself included, where the pass before the
-    /// reshape goes by tiles.
+    /// The box that a rank sends in a tile, including what stays on it, if the pass before the reshape goes by
+    /// tiles.
     pub fn sent(&self, reshape: &Reshape, rank: usize, tile: usize) -> Box3 {
         let own = &reshape.from.boxes()[rank];
         match self.tiled {
             TiledBox::Source => self.within(own, own, tile),
-            TiledBox::Target => self.within(own, first_meeting(own, reshape.to.boxes()).unwrap_or(own), tile),
+            TiledBox::Target => {
+                self.within(own, first_intersecting(own, reshape.to.boxes()).unwrap_or(own), tile)
+            }
         }
     }
 
-    /// What a rank takes in a tile, where the pass after the reshape goes by tiles.
-    pub fn taken(&self, reshape: &Reshape, rank: usize, tile: usize) -> Box3 {
+    /// The box that a rank receives in a tile, including what stays on it, if the pass after the reshape goes by
+    /// tiles.
+    pub fn received(&self, reshape: &Reshape, rank: usize, tile: usize) -> Box3 {
         let own = &reshape.to.boxes()[rank];
         match self.tiled {
             TiledBox::Target => self.within(own, own, tile),
             TiledBox::Source => {
-                self.within(own, first_meeting(own, reshape.from.boxes()).unwrap_or(own), tile)
+                self.within(own, first_intersecting(own, reshape.from.boxes()).unwrap_or(own), tile)
             }
         }
     }
 }
 
-fn first_meeting<'a>(part: &Box3, others: &'a [Box3]) -> Option<&'a Box3> {
+/// The first box that intersects `part`.
+fn first_intersecting<'a>(part: &Box3, others: &'a [Box3]) -> Option<&'a Box3> {
     others.iter().find(|other| !part.intersect(other).is_empty())
 }
 
-/// How the reshapes of a schedule are cut, by the wishes for them; and into
-/// how many batch_chunks the arrays go.
-pub fn cut(schedule: &Schedule, wishes: &[Tiling], batch: usize, batch_chunks: usize) -> Vec<Tiles> {
-    let mut chain = Chain::new(schedule, false);
+/// Cuts the reshapes of a schedule by the requested tilings, and a batch into batch chunks.
+pub fn cut(schedule: &Schedule, tilings: &[Tiling], batch: usize, batch_chunks: usize) -> Vec<Tiles> {
+    let mut pipeline = Pipeline::new(schedule, false);
     let mut all = Vec::with_capacity(schedule.reshapes.len());
-    for number in 0..schedule.reshapes.len() {
-        let wish = wishes.get(number).or(wishes.last()).copied().unwrap_or_default();
+    for index in 0..schedule.reshapes.len() {
+        let tiling = tilings.get(index).or(tilings.last()).copied().unwrap_or_default();
         let mut whole = Tiles::whole(batch, batch_chunks);
-        (whole.window, whole.polls) = (wish.window.clamp(1, whole.count()), wish.polls);
-        let mut best = chain.flags(number, whole);
-        let reshape = &schedule.reshapes[number];
-        let rank = |tiles: &Tiles| (tiles.worth() > 0 && tiles.is_even(reshape), tiles.worth());
-        for tiles in candidates(reshape, &wish, &whole) {
-            let tiles = chain.flags(number, tiles);
-            if tiles.along > 1 && rank(&tiles) > rank(&best) {
+        (whole.window, whole.polls) = (tiling.window.clamp(1, whole.count()), tiling.polls);
+        let mut best = pipeline.flags(index, whole);
+        let reshape = &schedule.reshapes[index];
+        let quality = |tiles: &Tiles| {
+            (tiles.overlapping_passes() > 0 && tiles.is_even(reshape), tiles.overlapping_passes())
+        };
+        for tiles in candidates(reshape, &tiling, &whole) {
+            let tiles = pipeline.flags(index, tiles);
+            if tiles.along > 1 && quality(&tiles) > quality(&best) {
                 best = tiles;
             }
         }
-        chain.add(number, best);
+        pipeline.add(index, best);
         all.push(best);
     }
     all
 }
 
-/// The same cuts for another schedule of the same reshapes: which passes can go by them.
+/// The same cuts for another schedule of the same reshapes, with the passes that can go by them.
 pub fn fit(schedule: &Schedule, cuts: &[Tiles], in_place: bool) -> Vec<Tiles> {
-    let mut chain = Chain::new(schedule, in_place);
-    let fitted = cuts.iter().enumerate().take(schedule.reshapes.len()).map(|(number, cut)| {
-        let tiles = chain.flags(number, *cut);
-        chain.add(number, tiles);
+    let mut pipeline = Pipeline::new(schedule, in_place);
+    let fitted = cuts.iter().enumerate().take(schedule.reshapes.len()).map(|(index, cut)| {
+        let tiles = pipeline.flags(index, *cut);
+        pipeline.add(index, tiles);
         tiles
     });
     fitted.collect()
 }
 
-/// All cuts that were asked for.
-fn candidates(reshape: &Reshape, wish: &Tiling, whole: &Tiles) -> Vec<Tiles> {
-    let axes = match (wish.tile, wish.cut) {
+/// All cuts that a tiling allows.
+fn candidates(reshape: &Reshape, tiling: &Tiling, whole: &Tiles) -> Vec<Tiles> {
+    let axes = match (tiling.tile, tiling.cut) {
         (0, _) => 0..0,
         (_, Some(axis)) => axis..axis + 1,
         (_, None) => 0..3,
@@ -196,106 +204,107 @@ fn candidates(reshape: &Reshape, wish: &Tiling, whole: &Tiles) -> Vec<Tiles> {
     let cut = |axis: usize, tiled: TiledBox| {
         let boxes = if tiled == TiledBox::Source { reshape.from.boxes() } else { reshape.to.boxes() };
         let longest = boxes.iter().map(|part| part.shape()[axis]).max().unwrap_or(0);
-        let along = longest.div_ceil(wish.tile).max(1);
-        let tiles = Tiles { axis, tiled, size: wish.tile, along, only_before: !wish.after, ..*whole };
-        Tiles { window: wish.window.clamp(1, tiles.count()), ..tiles }
+        let along = longest.div_ceil(tiling.tile).max(1);
+        let tiles = Tiles { axis, tiled, size: tiling.tile, along, only_before: !tiling.after, ..*whole };
+        Tiles { window: tiling.window.clamp(1, tiles.count()), ..tiles }
     };
     axes.flat_map(|axis| [cut(axis, TiledBox::Source), cut(axis, TiledBox::Target)]).collect()
 }
 
-/// The pipeline, reshape by reshape.
-struct Chain<'a> {
+/// The pipeline of passes and reshapes, extended reshape by reshape.
+struct Pipeline<'a> {
     schedule: &'a Schedule,
     in_place: bool,
-    /// Tiles that each pass is fed by, if it is.
-    fed: Vec<Option<Tiles>>,
-    /// The first pass that may still run when each one begins.
+    /// The tiles that each pass loads, if it goes by tiles.
+    loaded: Vec<Option<Tiles>>,
+    /// The first pass that may still run when each one starts.
     since: Vec<usize>,
 }
 
-impl<'a> Chain<'a> {
+impl<'a> Pipeline<'a> {
     fn new(schedule: &'a Schedule, in_place: bool) -> Self {
         let passes = schedule.passes.len();
-        Chain { schedule, in_place, fed: vec![None; passes], since: (0..passes).collect() }
+        Pipeline { schedule, in_place, loaded: vec![None; passes], since: (0..passes).collect() }
     }
 
     /// The passes before and after a reshape.
-    fn neighbours(&self, number: usize) -> Option<[usize; 2]> {
-        let sender = self.schedule.passes.iter().position(|pass| pass.to == End::Message(number))?;
-        let taker = self.schedule.passes.iter().position(|pass| pass.from == End::Message(number))?;
-        Some([sender, taker])
+    fn neighbours(&self, index: usize) -> Option<[usize; 2]> {
+        let sender = self.schedule.passes.iter().position(|pass| pass.to == End::Message(index))?;
+        let receiver = self.schedule.passes.iter().position(|pass| pass.from == End::Message(index))?;
+        Some([sender, receiver])
     }
 
-    /// Which of the two passes can go tile by tile, and whether batch_chunks must wait.
-    fn flags(&self, number: usize, tiles: Tiles) -> Tiles {
-        let idle = Tiles { before: false, after: false, held: false, ..tiles };
-        let Some([sender, taker]) = self.neighbours(number) else { return idle };
-        let reshape = &self.schedule.reshapes[number];
+    /// Which of the two neighbouring passes can go tile by tile, and whether batch chunks must wait.
+    fn flags(&self, index: usize, tiles: Tiles) -> Tiles {
+        let idle = Tiles { before: false, after: false, after_all: false, ..tiles };
+        let Some([sender, receiver]) = self.neighbours(index) else { return idle };
+        let reshape = &self.schedule.reshapes[index];
         let cut = tiles.along > 1;
         let before = cut && self.may_send(reshape, &tiles, sender);
-        let after = cut && !tiles.only_before && may_take(reshape, &tiles, &self.schedule.passes[taker]);
+        let after =
+            cut && !tiles.only_before && may_receive(reshape, &tiles, &self.schedule.passes[receiver]);
         let pipelined = before && after;
-        let since = self.since([number, sender], &tiles, pipelined || tiles.batch_chunks() > 1);
-        // What the passes after it store, those before it may have yet to load.
+        let since = self.since([index, sender], &tiles, pipelined || tiles.batch_chunks() > 1);
+        // Passes after the reshape may store where passes before it have yet to load.
         let clash = |tiled: bool| {
-            let later = &self.schedule.passes[taker..];
+            let later = &self.schedule.passes[receiver..];
             let last = later.iter().position(|pass| matches!(pass.to, End::Message(_)));
             let later = &later[..last.map_or(later.len(), |last| last + 1)];
-            let earlier = &self.schedule.passes[since.unwrap_or(taker)..taker];
+            let earlier = &self.schedule.passes[since.unwrap_or(receiver)..receiver];
             earlier.iter().any(|one| later.iter().any(|other| self.clash(one, other, tiled)))
         };
         let after = after && !(pipelined && clash(true));
-        let held = tiles.batch_chunks() > 1 && clash(before && after);
-        Tiles { before, after: after && !held, held, ..idle }
+        let after_all = tiles.batch_chunks() > 1 && clash(before && after);
+        Tiles { before, after: after && !after_all, after_all, ..idle }
     }
 
-    /// The first pass that may still run when a reshape, after `sender`, feeds
-    /// another, if any may. Lots go one by one through all that comes before
-    /// the first reshape.
-    fn since(&self, [number, sender]: [usize; 2], tiles: &Tiles, open: bool) -> Option<usize> {
-        let first = number == 0 && tiles.batch_chunks() > 1;
+    /// The first pass that may still run when a tile of a reshape arrives, if any may. Batch chunks go one by one
+    /// through all passes before the first reshape.
+    fn since(&self, [index, sender]: [usize; 2], tiles: &Tiles, open: bool) -> Option<usize> {
+        let first = index == 0 && tiles.batch_chunks() > 1;
         open.then(|| if first { 0 } else { self.since[sender] })
     }
 
-    /// May the pass before a reshape go by its tiles?
+    /// Whether the pass before a reshape can go by its tiles.
     fn may_send(&self, reshape: &Reshape, tiles: &Tiles, sender: usize) -> bool {
         let pass = &self.schedule.passes[sender];
         let own = match tiles.tiled {
             TiledBox::Source => true,
             TiledBox::Target => shared_range(reshape.from.boxes(), reshape.to.boxes(), tiles.axis),
         };
-        // Where it is fed by tiles itself, both must be counted in its own box along one axis.
-        let goes_on = |fed: &Tiles| {
-            let alone = left_alone(reshape, tiles.axis);
-            fed.axis == tiles.axis && (tiles.tiled == TiledBox::Source || alone)
+        // If it loads tiles too, both must be counted in its own box along one axis.
+        let forwards = |loaded: &Tiles| {
+            let unchanged = is_unchanged(reshape, tiles.axis);
+            loaded.axis == tiles.axis && (tiles.tiled == TiledBox::Source || unchanged)
         };
-        own && !transforms(pass, tiles.axis) && self.fed[sender].as_ref().is_none_or(goes_on)
+        own && !transforms(pass, tiles.axis) && self.loaded[sender].as_ref().is_none_or(forwards)
     }
 
-    fn add(&mut self, number: usize, tiles: Tiles) {
-        let Some([sender, taker]) = self.neighbours(number) else { return };
-        let reshape = &self.schedule.reshapes[number];
-        let own = tiles.tiled == TiledBox::Target || left_alone(reshape, tiles.axis);
-        // Fed by tiles that are not counted in its own box, it cannot hand them on.
-        self.fed[taker] =
+    fn add(&mut self, index: usize, tiles: Tiles) {
+        let Some([sender, receiver]) = self.neighbours(index) else { return };
+        let reshape = &self.schedule.reshapes[index];
+        let own = tiles.tiled == TiledBox::Target || is_unchanged(reshape, tiles.axis);
+        // Tiles that are not counted in the box of the pass cannot be forwarded to the next reshape.
+        self.loaded[receiver] =
             tiles.after.then_some(if own { tiles } else { Tiles { axis: usize::MAX, ..tiles } });
         let open = tiles.before && tiles.after || tiles.batch_chunks() > 1;
-        let first = self.since([number, sender], &tiles, open && !tiles.held).unwrap_or(taker);
-        let last = self.schedule.passes[taker..].iter().position(|pass| matches!(pass.to, End::Message(_)));
-        let end = last.map_or(self.schedule.passes.len(), |last| taker + last + 1);
-        for pass in taker..end {
-            // Inside a batch_chunk a pass is over before the next one begins.
-            self.since[pass] = if pass == taker || tiles.batch_chunks() > 1 { first } else { pass };
+        let first = self.since([index, sender], &tiles, open && !tiles.after_all).unwrap_or(receiver);
+        let last =
+            self.schedule.passes[receiver..].iter().position(|pass| matches!(pass.to, End::Message(_)));
+        let end = last.map_or(self.schedule.passes.len(), |last| receiver + last + 1);
+        for pass in receiver..end {
+            // Inside a batch chunk a pass ends before the next one starts.
+            self.since[pass] = if pass == receiver || tiles.batch_chunks() > 1 { first } else { pass };
         }
     }
 
-    /// Must the second of two passes not begin before the first is over? Lots
-    /// are apart in arrays of one form, tiles may not be.
+    /// Whether the second of two passes must not start before the first one ends. Batch chunks are disjoint in
+    /// arrays of the same distribution; tiles may not be.
     fn clash(&self, one: &Pass, other: &Pass, tiled: bool) -> bool {
         let memory = |end: &End| match end {
-            End::Own(home, state) | End::Peers(home, state) => {
-                let place = if self.in_place && *home == ArraySlot::In { ArraySlot::Out } else { *home };
-                Some((place, state.clone()))
+            End::Own(slot, array) | End::Peers(slot, array) => {
+                let memory = if self.in_place && *slot == ArraySlot::In { ArraySlot::Out } else { *slot };
+                Some((memory, array.clone()))
             }
             End::Message(_) => None,
         };
@@ -311,16 +320,16 @@ fn transforms(pass: &Pass, axis: usize) -> bool {
     pass.transforms.iter().any(|transform| transform.changes(axis))
 }
 
-/// May the pass after a reshape go by its tiles?
-fn may_take(reshape: &Reshape, tiles: &Tiles, taker: &Pass) -> bool {
+/// Whether the pass after a reshape can go by its tiles.
+fn may_receive(reshape: &Reshape, tiles: &Tiles, receiver: &Pass) -> bool {
     let own = match tiles.tiled {
         TiledBox::Target => true,
         TiledBox::Source => shared_range(reshape.to.boxes(), reshape.from.boxes(), tiles.axis),
     };
-    own && !transforms(taker, tiles.axis)
+    own && !transforms(receiver, tiles.axis)
 }
 
-/// Have all those that a box talks to the same range of an axis, for every box?
+/// Whether, for every box, all boxes that intersect it have the same range of an axis.
 fn shared_range(boxes: &[Box3], others: &[Box3], axis: usize) -> bool {
     boxes.iter().all(|part| {
         let mut ranges = others.iter().filter(|other| !part.intersect(other).is_empty());
@@ -330,10 +339,10 @@ fn shared_range(boxes: &[Box3], others: &[Box3], axis: usize) -> bool {
     })
 }
 
-/// Does every value keep its rank's range of this axis?
-fn left_alone(reshape: &Reshape, axis: usize) -> bool {
+/// Whether the reshape does not redistribute this axis.
+fn is_unchanged(reshape: &Reshape, axis: usize) -> bool {
     reshape.from.boxes().iter().all(|from| {
-        let talks = reshape.to.boxes().iter().filter(|to| !from.intersect(to).is_empty());
-        talks.into_iter().all(|to| (from.lo[axis], from.hi[axis]) == (to.lo[axis], to.hi[axis]))
+        let peers = reshape.to.boxes().iter().filter(|to| !from.intersect(to).is_empty());
+        peers.into_iter().all(|to| (from.lo[axis], from.hi[axis]) == (to.lo[axis], to.hi[axis]))
     })
 }

@@ -1,0 +1,11 @@
+//! Lowering: from the ends of a pass to pieces of memory with offsets and strides.
+
+mod context;
+mod pieces;
+mod volumes;
+mod workspace;
+
+pub use context::{MemoryPolicy, RankContext, padded_rows};
+pub use pieces::MessageEnd;
+pub use volumes::volumes;
+pub use workspace::WorkspaceLayout;

@@ -1,0 +1,226 @@
+//! The layout of a workspace: work arrays, local data, message buffers, unencoded data.
+
+use super::context::RankContext;
+use crate::geometry::{Geometry, width};
+use crate::messages::EncodedSegment;
+use crate::recipe::Distribution;
+use crate::schedule::{ArraySlot, End, Reshape, Schedule};
+
+/// The areas of a workspace: their offsets on every rank, in scalars. Offsets on other ranks are valid only if a
+/// pass accesses them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WorkspaceLayout {
+    /// Work arrays, by slot and rank.
+    pub slots: Vec<Vec<usize>>,
+    /// Data of a reshape that stays on its rank or node, by index in the cycle and rank. Reshapes cycle through
+    /// these areas, because one is stored while earlier ones are loaded.
+    pub local: Vec<Vec<usize>>,
+    /// Send (0) and receive (1) buffers, by index in the cycle and rank.
+    pub buffers: [Vec<Vec<usize>>; 2],
+    /// This rank's data before encoding (0) and after decoding (1), by index in the cycle of the buffers.
+    pub unencoded: [Vec<usize>; 2],
+    /// Scalars of the work arrays on this rank.
+    pub arrays: usize,
+    /// Scalars of all areas on this rank.
+    pub total: usize,
+}
+
+impl RankContext<'_> {
+    /// Lays out the workspace of a schedule.
+    pub fn workspace(&self, schedule: &Schedule) -> WorkspaceLayout {
+        let mut lens: Vec<Vec<usize>> = Vec::new();
+        for end in schedule.passes.iter().flat_map(|pass| [&pass.from, &pass.to]) {
+            if let End::Own(ArraySlot::Work(slot), array) | End::Peers(ArraySlot::Work(slot), array) = end {
+                while lens.len() <= *slot {
+                    lens.push(vec![0; self.ranks]);
+                }
+                for (rank, len) in lens[*slot].iter_mut().enumerate() {
+                    *len = (*len).max(self.work_len(array, rank));
+                }
+            }
+        }
+        let mut offsets = vec![0; self.ranks];
+        let mut next = |lens: Vec<usize>| {
+            let here = offsets.clone();
+            offsets.iter_mut().zip(&lens).for_each(|(offset, len)| *offset += len);
+            here
+        };
+        let ranks = || 0..self.ranks;
+        let slots = lens.into_iter().map(&mut next).collect();
+        let cycle = self.cycle;
+        let local_lens = |at: usize| ranks().map(|rank| self.local_len(schedule, at, rank)).collect();
+        let local: Vec<_> = (0..cycle.local).map(|at| next(local_lens(at))).collect();
+        let arrays = local[0][self.rank];
+        let mut buffers = |end: usize| -> Vec<Vec<usize>> {
+            let lens = |at: usize| ranks().map(|rank| self.buffer_len(rank, end, at)).collect();
+            (0..cycle.buffers[end]).map(|at| next(lens(at))).collect()
+        };
+        let buffers = [buffers(0), buffers(1)];
+        let mut unencoded = |end: usize| -> Vec<usize> {
+            let lens = |at: usize| vec![self.unencoded_len(schedule, end, at); self.ranks];
+            (0..cycle.buffers[end]).map(|at| next(lens(at))[self.rank]).collect()
+        };
+        let unencoded = [unencoded(0), unencoded(1)];
+        WorkspaceLayout { slots, local, buffers, unencoded, arrays, total: offsets[self.rank] }
+    }
+
+    /// Scalars of a work array on a rank, for the whole batch.
+    fn work_len(&self, array: &Distribution, rank: usize) -> usize {
+        let geometry = Geometry::work(array, rank, self.scalar_bytes, self.memory, self.packed_rows);
+        self.cache_lines(geometry.volume * self.batch)
+    }
+
+    /// Scalars of the unencoded segments of the first `peers` ranks in a tile, before encoding (`end` 0) or after
+    /// decoding (1).
+    fn unencoded_tile_len(
+        &self,
+        reshape: &Reshape,
+        index: usize,
+        tile: usize,
+        end: usize,
+        peers: usize,
+    ) -> usize {
+        let segment = |peer: usize| {
+            let (from, to) = if end == 0 { (self.rank, peer) } else { (peer, self.rank) };
+            match self.is_encoded(from, to) {
+                true => self.cache_lines(self.segment_scalars(reshape, index, tile, from, to)),
+                false => 0,
+            }
+        };
+        (0..peers).map(segment).sum()
+    }
+
+    /// Whether the tiles of a reshape share one unencoded area: the pass goes tile by tile, and each tile is encoded
+    /// before the next one is stored, or decoded after the last one was loaded.
+    fn tiles_share_unencoded(&self, reshape: usize, end: usize) -> bool {
+        let cut = &self.cuts[reshape];
+        (if end == 0 { cut.before } else { cut.after }) && !self.exchanges[self.exchange(reshape, 0)].encodes
+    }
+
+    /// Scalars of the unencoded area at an index of the cycle.
+    fn unencoded_len(&self, schedule: &Schedule, end: usize, at: usize) -> usize {
+        let of = |index: usize| -> usize {
+            let reshape = &schedule.reshapes[index];
+            let tiles = (0..self.cuts[index].count())
+                .map(|tile| self.unencoded_tile_len(reshape, index, tile, end, self.ranks));
+            if self.tiles_share_unencoded(index, end) { tiles.max().unwrap_or(0) } else { tiles.sum() }
+        };
+        match self.encoding {
+            Some(_) => (at..self.cuts.len()).step_by(self.cycle.buffers[end]).map(of).max().unwrap_or(0),
+            None => 0,
+        }
+    }
+
+    /// Offset of an unencoded segment, in scalars.
+    pub(super) fn unencoded_offset(
+        &self,
+        workspace: &WorkspaceLayout,
+        reshape: &Reshape,
+        index: usize,
+        tile: usize,
+        end: usize,
+        peer: usize,
+    ) -> usize {
+        let before: usize = match self.tiles_share_unencoded(index, end) {
+            true => 0,
+            false => {
+                (0..tile).map(|tile| self.unencoded_tile_len(reshape, index, tile, end, self.ranks)).sum()
+            }
+        };
+        workspace.unencoded[end][index % workspace.unencoded[end].len()]
+            + before
+            + self.unencoded_tile_len(reshape, index, tile, end, peer)
+    }
+
+    /// The segments of a tile that are encoded (`end` 0) or decoded (1).
+    pub fn encoded_segments(
+        &self,
+        workspace: &WorkspaceLayout,
+        reshape: &Reshape,
+        index: usize,
+        tile: usize,
+        end: usize,
+    ) -> Vec<EncodedSegment> {
+        let exchange = &self.exchanges[self.exchange(index, tile)];
+        let buffer = if end == 0 { &exchange.send } else { &exchange.recv };
+        let segment = |peer: usize| {
+            let (from, to) = if end == 0 { (self.rank, peer) } else { (peer, self.rank) };
+            let scalars = self.segment_scalars(reshape, index, tile, from, to);
+            let holder = self.holder(exchange, end, peer);
+            let tile_bytes = self.tile_at(workspace, index, tile, holder, end) * self.scalar_bytes;
+            let scalar_offset = self.unencoded_offset(workspace, reshape, index, tile, end, peer);
+            let byte_offset = tile_bytes + buffer.offsets[peer];
+            (self.is_encoded(from, to) && scalars > 0).then_some(EncodedSegment {
+                peer,
+                scalar_offset,
+                scalars,
+                holder,
+                byte_offset,
+            })
+        };
+        (0..self.ranks).filter_map(segment).collect()
+    }
+
+    /// Scalars of a rank's send (`end` 0) or receive (1) buffer for a tile.
+    fn tile_len(&self, reshape: usize, tile: usize, rank: usize, end: usize) -> usize {
+        let exchange = &self.exchanges[self.exchange(reshape, tile)];
+        let bytes = match (&exchange.sharing, &exchange.remote) {
+            (Some(sharing), _) => sharing.lens[rank][end],
+            (_, Some(remote)) if end == 0 => remote.lens[rank],
+            // Only the buffers of this rank are known, and needed.
+            _ => [exchange.send.len, exchange.recv.len][end],
+        };
+        self.cache_lines(bytes.div_ceil(self.scalar_bytes))
+    }
+
+    /// Scalars of a rank's send (`end` 0) or receive (1) buffers at an index of the cycle.
+    fn buffer_len(&self, rank: usize, end: usize, at: usize) -> usize {
+        let of = |reshape: usize| -> usize {
+            (0..self.cuts[reshape].count()).map(|tile| self.tile_len(reshape, tile, rank, end)).sum()
+        };
+        (at..self.cuts.len()).step_by(self.cycle.buffers[end]).map(of).max().unwrap_or(0)
+    }
+
+    /// Offset of a rank's send (`end` 0) or receive (1) buffer for a tile, in scalars.
+    pub fn tile_at(
+        &self,
+        workspace: &WorkspaceLayout,
+        reshape: usize,
+        tile: usize,
+        rank: usize,
+        end: usize,
+    ) -> usize {
+        let before: usize = (0..tile).map(|tile| self.tile_len(reshape, tile, rank, end)).sum();
+        let areas = &workspace.buffers[end];
+        areas[reshape % areas.len()][rank] + before
+    }
+
+    /// Scalars that stay on one rank or go to another rank of its node.
+    fn local_segment_len(&self, reshape: &Reshape, from: usize, to: usize) -> usize {
+        let part = reshape.from.boxes()[from].intersect(&reshape.to.boxes()[to]);
+        self.cache_lines(part.volume() * width(reshape.real) * self.batch)
+    }
+
+    /// Scalars of the area of a rank's local data at an index of the cycle.
+    fn local_len(&self, schedule: &Schedule, at: usize, rank: usize) -> usize {
+        let of = |(index, reshape): (usize, &Reshape)| -> usize {
+            let peers = (0..self.ranks).filter(|&peer| self.is_local(index, rank, peer));
+            peers.map(|peer| self.local_segment_len(reshape, rank, peer)).sum()
+        };
+        schedule.reshapes.iter().enumerate().skip(at).step_by(self.cycle.local).map(of).max().unwrap_or(0)
+    }
+
+    /// Offset in the workspace of `from` of its data for `to`, which is on its node, in scalars.
+    pub(super) fn local_offset(
+        &self,
+        workspace: &WorkspaceLayout,
+        reshape: &Reshape,
+        index: usize,
+        from: usize,
+        to: usize,
+    ) -> usize {
+        let before = (0..to).filter(|&peer| self.is_local(index, from, peer));
+        workspace.local[index % workspace.local.len()][from]
+            + before.map(|peer| self.local_segment_len(reshape, from, peer)).sum::<usize>()
+    }
+}
