@@ -4,7 +4,7 @@ use std::f64::consts::TAU;
 
 use ferrier::spectral::{self, WaveNumbers};
 use ferrier::wisdom::Known;
-use ferrier::{Choice, Comm, Data, Device, Operator, Precision, Problem, Real, Recipe};
+use ferrier::{Choice, Comm, Data, DeviceSpec, Operator, Precision, Problem, Real, Recipe};
 use serde::Serialize;
 
 use crate::agree::{agree, draft};
@@ -106,7 +106,7 @@ pub struct OperatorBench {
     /// The operator.
     pub operator: &'static OperatorEntry,
     /// The device.
-    pub device: Device,
+    pub device: DeviceSpec,
     /// Lengths of the user's axes, for the report.
     pub shape: Vec<usize>,
     /// Number of repetitions; `None`: about two seconds' worth.
@@ -232,7 +232,7 @@ fn measure<T: Real>(comm: &Comm, options: &OperatorBench) -> Outcome<OperatorRep
     let operator = &*operator;
     let threads = comm.threads();
     let repetitions = options.repeated(|| {
-        let apply = timed(comm, || plan.apply(&input, &mut fused, &operator))?;
+        let apply = timed(comm, || plan.call().operator(&operator).apply(&input, &mut fused))?;
         let pair = timed(comm, || {
             plan.forward(&input, &mut spectrum)?;
             plan.backward(&spectrum, &mut back)

@@ -1,7 +1,7 @@
 //! Commands on GPUs.
 
-use ferrier::cuda::{self, CudaPlanner};
-use ferrier::{Choice, Comm, Device, Planner, Precision, Problem, Real};
+use ferrier::cuda::{self, Cuda};
+use ferrier::{Choice, Comm, DeviceSpec, Planner, Precision, Problem, Real};
 use ferrier_bench::agree::agree_result;
 use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::gpu;
@@ -54,7 +54,12 @@ pub fn text(info: &Info) -> String {
 ///
 /// # Errors
 /// There is no GPU, or a library of CUDA is missing.
-pub fn planner(problem: &Problem, choice: &Choice, device: Device, comm: &Comm) -> Outcome<CudaPlanner> {
+pub fn planner(
+    problem: &Problem,
+    choice: &Choice,
+    device: DeviceSpec,
+    comm: &Comm,
+) -> Outcome<Planner<Cuda>> {
     Ok(Planner::new(problem).choice(choice.clone()).device(&gpu::of_rank(device, comm)?))
 }
 
@@ -66,7 +71,7 @@ pub fn draft(
     comm: &Comm,
     problem: &Problem,
     choice: &Choice,
-    device: Device,
+    device: DeviceSpec,
     precision: Precision,
 ) -> Outcome<Drafted> {
     match precision {
@@ -75,14 +80,16 @@ pub fn draft(
     }
 }
 
-fn draft_as<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, device: Device) -> Outcome<Drafted> {
+fn draft_as<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, device: DeviceSpec) -> Outcome<Drafted> {
     let start = std::time::Instant::now();
     let draft = agree_result(comm, planner(problem, choice, device, comm)?.draft::<T>(comm))?;
     Ok(Drafted {
         recipe: draft.recipe().clone(),
         memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
         nodes: comm.nodes().to_vec(),
-        notes: vec![format!("memory is that of {:?}", draft.gpu())],
+        notes: std::iter::once(format!("memory is that of {:?}", draft.gpu()))
+            .chain(draft.notes().iter().cloned())
+            .collect(),
         wisdom: None,
         speeds: None,
         planning_ms: start.elapsed().as_secs_f64() * 1e3,
@@ -97,7 +104,7 @@ pub fn contest(
     common: &CommonArgs,
     options: &ContestOptions<'_>,
     comparison: &Comparison,
-    device: Device,
+    device: DeviceSpec,
     session: &Session,
 ) -> Outcome<(ContestResult, f64)> {
     let Comparison::One(choice) = comparison else {

@@ -1,6 +1,6 @@
 //! Commands on GPUs, in a build without CUDA: all fail.
 
-use ferrier::{Choice, Comm, Device, Precision, Problem};
+use ferrier::{Choice, Comm, DeviceSpec, Precision, Problem};
 use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::operator_bench::{OperatorBench, OperatorReport};
 use serde::Serialize;
@@ -32,7 +32,7 @@ pub fn contest(
     _: &CommonArgs,
     _: &ContestOptions<'_>,
     _: &Comparison,
-    device: Device,
+    device: DeviceSpec,
     _: &Session,
 ) -> Outcome<(ContestResult, f64)> {
     refuse(device)
@@ -42,7 +42,7 @@ pub fn contest(
 ///
 /// # Errors
 /// Always.
-pub fn draft(_: &Comm, _: &Problem, _: &Choice, device: Device, _: Precision) -> Outcome<Drafted> {
+pub fn draft(_: &Comm, _: &Problem, _: &Choice, device: DeviceSpec, _: Precision) -> Outcome<Drafted> {
     refuse(device)
 }
 
@@ -58,6 +58,6 @@ pub fn operator_bench(_: &Comm, bench: &OperatorBench) -> Outcome<OperatorReport
 ///
 /// # Errors
 /// Always.
-pub fn refuse<T>(device: Device) -> Outcome<T> {
+pub fn refuse<T>(device: DeviceSpec) -> Outcome<T> {
     fail(format!("--device {device}: this program was built without the feature `cuda`"))
 }

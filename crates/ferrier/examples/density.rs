@@ -57,7 +57,7 @@ fn main() -> Result<()> {
 
         // The kinetic energy: the mean of conj(psi) (-1/2 laplace) psi.
         let mut curved = plan.make_input()?;
-        plan.apply(&space, &mut curved, &laplacian(&waves))?;
+        plan.call().operator(&laplacian(&waves)).apply(&space, &mut curved)?;
         let pairs = space.complex().iter().zip(curved.complex());
         let energy: f64 = pairs.map(|(psi, curved)| -0.5 * (psi.conj() * curved).re).sum();
         let energy = comm.sum(&[energy / points])?[0];

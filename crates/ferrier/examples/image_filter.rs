@@ -48,16 +48,16 @@ fn main() -> Result<()> {
         };
 
         let before = distance(&image, &clean)?;
-        plan.apply(&image, &mut out, &spectral::gaussian(&waves, SIGMA))?;
+        plan.call().operator(&spectral::gaussian(&waves, SIGMA)).apply(&image, &mut out)?;
         let after = distance(&out, &clean)?;
 
         // Blurred, a clean picture can be sharpened again: each mode over what the blur has left of it.
-        plan.apply(&clean, &mut image, &spectral::gaussian(&waves, SIGMA))?;
+        plan.call().operator(&spectral::gaussian(&waves, SIGMA)).apply(&clean, &mut image)?;
         let sharpen = pointwise(|index, mode| {
             let square = waves.vector(index).iter().map(|k| k * k).sum::<f64>();
             mode * (0.5 * SIGMA * SIGMA * square).min(20.0).exp()
         });
-        plan.apply(&image, &mut out, &sharpen)?;
+        plan.call().operator(&sharpen).apply(&image, &mut out)?;
         let (blurred, sharpened) = (distance(&image, &clean)?, distance(&out, &clean)?);
 
         if comm.rank() == 0 {

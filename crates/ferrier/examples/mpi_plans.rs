@@ -104,11 +104,11 @@ fn whose_arrays_does_not_matter(comm: &Comm) -> Result<()> {
 
         let mut array = one.make_in_place()?;
         array.complex_mut()[..own.len()].copy_from_slice(&own);
-        one.forward_in_place(&mut array)?;
+        one.call().forward_in_place(&mut array)?;
         check("in place", &array.complex()[..want.len()]);
         let mut array = own.clone();
         array.resize(own.len().max(want.len()), Value::default());
-        one.forward_in_place(&mut array)?;
+        one.call().forward_in_place(&mut array)?;
         check("a vector in place", &array[..want.len()]);
     }
     Ok(())
@@ -122,10 +122,12 @@ fn workspaces(comm: &Comm) -> Result<()> {
         let (mut x, mut y, mut z) = (owner.make_input()?, owner.make_output()?, owner.make_output()?);
         filled(&mut x);
         owner.forward(&x, &mut y)?;
-        plan.forward_using(&x, &mut z, &mut plan.make_workspace()?)?;
+        let mut workspace = plan.make_workspace()?;
+        plan.call().workspace(&mut workspace).forward(&x, &mut z)?;
         assert!(y.complex() == z.complex(), "{exchange}: the workspace matters");
         // A private one is refused everywhere, or does as well.
-        let outcome = plan.forward_using(&x, &mut z, &mut Workspace::new(plan.memory().total())?);
+        let mut private = Workspace::new(plan.memory().total())?;
+        let outcome = plan.call().workspace(&mut private).forward(&x, &mut z);
         let said = outcome.err().map_or(String::new(), |error| error.to_string());
         assert!(said.is_empty() || said.contains("make_workspace"), "{exchange}: {said}");
         same_everywhere(comm, "a private workspace", &said)?;

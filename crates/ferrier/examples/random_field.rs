@@ -39,7 +39,7 @@ fn main() -> Result<()> {
         let points = (N * N * N) as f64;
         let length = |index| waves.vector(index).iter().map(|k| k * k).sum::<f64>().sqrt();
         let colour = pointwise(|index, mode| mode * (points * power(length(index))).sqrt());
-        plan.apply(&noise, &mut field, &colour)?;
+        plan.call().operator(&colour).apply(&noise, &mut field)?;
 
         let mut spectrum = plan.make_output()?;
         plan.forward(&field, &mut spectrum)?;

@@ -87,7 +87,7 @@ impl Flow {
                 (v * c - w * b, w * a - u * c, u * b - v * a);
         }
         // Products of modes above a third of the points would come back as others: dropped on the way.
-        self.plan.forward_with(&self.velocity, &mut self.modes, &&*self.dealias)?;
+        self.plan.call().operator(&&*self.dealias).forward(&self.velocity, &mut self.modes)?;
         let m = self.waves.len();
         let force = self.modes.complex();
         for (i, (k, square)) in self.waves.iter().enumerate() {

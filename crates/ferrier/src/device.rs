@@ -1,17 +1,17 @@
-//! Devices: where arrays live and kernels run.
+//! Devices: where arrays live and passes run.
 //!
-//! A device member is one folder and one line in [`DEVICES`]. The member `cpu`
-//! is what [`Plan`](crate::Plan) runs on; `cuda` has plans and arrays of its
-//! own, made from the same recipes (module `cuda`, with the cargo feature of
-//! that name).
+//! A [`Device`] chooses the backend of a plan by its type: [`Planner::device`](crate::Planner::device). A
+//! [`DeviceSpec`] is the device that a user names on a command line. A new device is a folder in `exec/` and an entry
+//! in [`DEVICES`].
 
 #[cfg(feature = "cuda")]
-use crate::cuda;
+use crate::cuda::{Cuda, Gpu};
+use crate::exec::{Backend, Cpu};
 use crate::{Error, Result};
 
-/// A line of the table of devices.
+/// An entry of the table of devices.
 #[derive(Debug)]
-pub struct Member {
+pub struct DeviceEntry {
     /// The name users type.
     pub name: &'static str,
     /// One line for help texts.
@@ -19,15 +19,61 @@ pub struct Member {
 }
 
 /// All devices; the first is the default.
-pub static DEVICES: &[Member] = &[
-    Member { name: "cpu", summary: "arrays in main memory, passes on the cores" },
-    Member { name: "cuda", summary: "arrays and passes on an NVIDIA GPU; cuda:1 is the second one" },
+pub static DEVICES: &[DeviceEntry] = &[
+    DeviceEntry { name: "cpu", summary: "arrays in main memory, passes on the cores" },
+    DeviceEntry { name: "cuda", summary: "arrays and passes on an NVIDIA GPU; cuda:1 is the second one" },
 ];
 
-/// A device that was asked for.
+/// A device, ready to work. Cheap to clone.
+///
+/// ```
+/// use ferrier::{Comm, Device, Planner, Problem};
+/// let device = Device::cpu();
+/// let plan = Planner::new(&Problem::c2c([8, 8, 8])).device(&device).draft::<f64>(&Comm::one_rank())?.build()?;
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct Device<B: Backend = Cpu> {
+    handle: B::Handle,
+}
+
+impl<B: Backend> Device<B> {
+    pub(crate) fn handle(&self) -> &B::Handle {
+        &self.handle
+    }
+}
+
+impl Device<Cpu> {
+    /// The processor's cores and main memory.
+    pub fn cpu() -> Self {
+        Device { handle: () }
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl Device<Cuda> {
+    /// GPU number `index`.
+    ///
+    /// # Errors
+    /// Where there is no such GPU, no driver, or a library is missing; says what was searched.
+    pub fn cuda(index: usize) -> Result<Self> {
+        Ok(Device { handle: Gpu::new(index)? })
+    }
+}
+
+#[cfg(feature = "cuda")]
+impl std::ops::Deref for Device<Cuda> {
+    type Target = Gpu;
+
+    fn deref(&self) -> &Gpu {
+        &self.handle
+    }
+}
+
+/// The name of a device: `cpu`, `cuda`, `cuda:1`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Device {
+pub enum DeviceSpec {
     /// The processor's cores and main memory.
     #[default]
     Cpu,
@@ -35,43 +81,32 @@ pub enum Device {
     Cuda(Option<usize>),
 }
 
-impl Device {
-    /// GPU number `index`, ready to work.
-    ///
-    /// # Errors
-    /// Where there is no such GPU, no driver, or a library is missing; says what was searched.
-    #[cfg(feature = "cuda")]
-    pub fn cuda(index: usize) -> Result<cuda::Gpu> {
-        cuda::Gpu::new(index)
-    }
-}
-
-impl std::str::FromStr for Device {
+impl std::str::FromStr for DeviceSpec {
     type Err = Error;
 
     /// `cpu`, `cuda`, `cuda:1`.
-    fn from_str(text: &str) -> Result<Device> {
+    fn from_str(text: &str) -> Result<DeviceSpec> {
         let (name, number) = text.split_once(':').map_or((text, None), |(name, number)| (name, Some(number)));
         let unknown = || Error::UnknownName {
             what: "device",
             name: text.into(),
-            known: DEVICES.iter().map(|member| member.name).collect::<Vec<_>>().join(", "),
+            known: DEVICES.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
         };
         match (name, number.map(str::parse)) {
-            ("cpu", None) => Ok(Device::Cpu),
-            ("cuda", None) => Ok(Device::Cuda(None)),
-            ("cuda", Some(Ok(number))) => Ok(Device::Cuda(Some(number))),
+            ("cpu", None) => Ok(DeviceSpec::Cpu),
+            ("cuda", None) => Ok(DeviceSpec::Cuda(None)),
+            ("cuda", Some(Ok(number))) => Ok(DeviceSpec::Cuda(Some(number))),
             _ => Err(unknown()),
         }
     }
 }
 
-impl std::fmt::Display for Device {
+impl std::fmt::Display for DeviceSpec {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Device::Cpu => f.write_str("cpu"),
-            Device::Cuda(None) => f.write_str("cuda"),
-            Device::Cuda(Some(number)) => write!(f, "cuda:{number}"),
+            DeviceSpec::Cpu => f.write_str("cpu"),
+            DeviceSpec::Cuda(None) => f.write_str("cuda"),
+            DeviceSpec::Cuda(Some(number)) => write!(f, "cuda:{number}"),
         }
     }
 }
@@ -81,12 +116,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_go_both_ways() {
+    fn names_parse_and_print() {
         for text in ["cpu", "cuda", "cuda:3"] {
-            assert_eq!(text.parse::<Device>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<DeviceSpec>().unwrap().to_string(), text);
         }
         for text in ["", "gpu", "cuda:", "cuda:x", "cpu:1"] {
-            let error = text.parse::<Device>().unwrap_err().to_string();
+            let error = text.parse::<DeviceSpec>().unwrap_err().to_string();
             assert!(error.contains("known are: cpu, cuda"), "{error}");
         }
     }

@@ -36,22 +36,21 @@ pub mod machine;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub mod mpi;
 mod planner;
-#[cfg(debug_assertions)]
-#[doc(hidden)]
-pub mod ready;
 mod simple;
 pub mod solve;
 pub mod spectral;
 mod transport;
 
 pub use design::{design, design_with};
-pub use device::Device;
+pub use device::{Device, DeviceSpec};
 pub use error::{Cause, Error, Result};
+#[doc(hidden)]
+pub use exec::Fault;
 #[cfg(feature = "cuda")]
 pub use exec::cuda;
 pub use exec::{
-    Array, Certificate, Data, DataMut, Event, EventKind, Formula, Memory, Modes, Operator, Plan, Run,
-    StepTime, Tables, Workspace, pointwise,
+    Array, ArrayOf, Backend, Call, Certificate, Cpu, Data, DataMut, Event, EventKind, Formula, Input, Memory,
+    Modes, Operator, Output, Plan, Run, Span, StepTime, Tables, Workspace, pointwise,
 };
 pub use ferrier_kernel::{Precision, Real};
 pub use ferrier_plan::Error as PlanError;
@@ -62,7 +61,7 @@ pub use ferrier_plan::{
 };
 pub use num_complex::Complex;
 pub use planner::tune::Effort;
-pub use planner::{Draft, Planner, measure_speeds, tune, wisdom};
+pub use planner::{Draft, Planner, Target, measure_speeds, tune, wisdom};
 pub use simple::{fft3, ifft3, irfft3, rfft3};
 pub use transport::{Comm, Ranks, Wire, ranks};
 

@@ -22,8 +22,8 @@ fn complex<T: Real>(view: ArrayView3<'_, Complex<T>>, forward: bool) -> Result<A
     let mut plan = Plan::<T>::new(&Comm::one_rank(), &Problem::c2c(shape))?;
     let mut values = dense(&view);
     match forward {
-        true => plan.forward_in_place(&mut values)?,
-        false => plan.backward_in_place(&mut values)?,
+        true => plan.call().forward_in_place(&mut values)?,
+        false => plan.call().backward_in_place(&mut values)?,
     }
     Ok(array(shape, values))
 }

@@ -129,17 +129,17 @@ fn nothing_is_allocated(told: &str, problem: &Problem, choice: &Choice, ranks: u
             let twice = ferrier::pointwise(|_, mode| mode * 2.0);
             let mut plan = common::plan_of::<f64>(&comm, problem, choice)?;
             let mut array = plan.make_in_place()?;
-            check("first apply", &mut || plan.apply(&x, &mut z, &twice))?;
-            check("first forward with", &mut || plan.forward_with(&x, &mut y, &twice))?;
-            check("first backward with", &mut || plan.backward_with(&y, &mut z, &twice))?;
-            check("first apply in place", &mut || plan.apply_in_place(&mut array, &twice))?;
+            check("first apply", &mut || plan.call().operator(&twice).apply(&x, &mut z))?;
+            check("first forward with", &mut || plan.call().operator(&twice).forward(&x, &mut y))?;
+            check("first backward with", &mut || plan.call().operator(&twice).backward(&y, &mut z))?;
+            check("first apply in place", &mut || plan.call().operator(&twice).apply_in_place(&mut array))?;
         }
 
         let mut plan = common::plan_of::<f64>(&comm, problem, choice)?;
         let mut array = plan.make_in_place()?;
-        check("first forward in place", &mut || plan.forward_in_place(&mut array))?;
-        check("first backward in place", &mut || plan.backward_in_place(&mut array))?;
-        check("second forward in place", &mut || plan.forward_in_place(&mut array))?;
+        check("first forward in place", &mut || plan.call().forward_in_place(&mut array))?;
+        check("first backward in place", &mut || plan.call().backward_in_place(&mut array))?;
+        check("second forward in place", &mut || plan.call().forward_in_place(&mut array))?;
 
         let mut plan = common::plan_of::<f64>(&comm, problem, choice)?;
         let mut spectrum = y.complex().to_vec();

@@ -156,11 +156,11 @@ fn a_padded_real_vector_is_transformed_as_fftw_would() {
                     let (b, i, j) = (place / 8, place / 4 % 2 + 2 * comm.rank(), place % 4);
                     (0..n).for_each(|k| numbers[k] = source::<f64>(&case, b, [i, j, k]).re);
                 }
-                plan.forward_in_place(&mut padded)?;
+                plan.call().forward_in_place(&mut padded)?;
                 let same_spectrum = padded.chunks(row).zip(spectrum.1.chunks(half)).all(|(numbers, want)| {
                     numbers.chunks(2).zip(want).all(|(x, want)| Complex::new(x[0], x[1]) == *want)
                 });
-                plan.backward_in_place(&mut padded[..])?;
+                plan.call().backward_in_place(&mut padded[..])?;
                 let same_back = padded
                     .chunks(row)
                     .zip(back.1.chunks(n))
@@ -193,8 +193,8 @@ fn whose_workspace_does_not_matter() {
                 } else {
                     x.fill_complex(|b, at| source::<f64>(case, b, at));
                 }
-                plan.forward_using(&x, &mut y, &mut workspace)?;
-                plan.backward_using(&y, &mut back, &mut workspace)?;
+                plan.call().workspace(&mut workspace).forward(&x, &mut y)?;
+                plan.call().workspace(&mut workspace).backward(&y, &mut back)?;
                 assert!(y.complex() == want.0.1, "{exchange}: forward");
                 let back = if back.is_real() {
                     back.real().iter().map(|x| Complex::new(*x, 0.0)).collect()

@@ -302,15 +302,15 @@ fn slices_of_the_wrong_length_or_kind() {
     refused(&complex, &["input", "12", "0"], |plan| plan.backward(&c(0)[..], &mut c(12)[..]));
     refused(&complex, &["input", "complex", "real"], |plan| plan.forward(&vec![0.0; 24], &mut c(12)));
     refused(&complex, &["output", "complex", "real"], |plan| plan.backward(&c(12), &mut vec![0.0; 24]));
-    refused(&complex, &["24", "22"], |plan| plan.forward_in_place(&mut c(11)));
-    refused(&complex, &["24", "0"], |plan| plan.backward_in_place(&mut c(0)));
+    refused(&complex, &["24", "22"], |plan| plan.call().forward_in_place(&mut c(11)));
+    refused(&complex, &["24", "0"], |plan| plan.call().backward_in_place(&mut c(0)));
     let real = Problem::r2c([4, 3, 2]);
     refused(&real, &["input", "complex", "real"], |plan| plan.forward(&c(6), &mut c(12)));
     refused(&real, &["input", "12", "11"], |plan| plan.forward(&vec![0.0; 11], &mut c(12)));
     refused(&real, &["output", "12", "11"], |plan| plan.forward(&vec![0.0; 12], &mut c(11)));
     refused(&real, &["output", "complex", "real"], |plan| plan.forward(&vec![0.0; 12], &mut vec![0.0; 24]));
     refused(&real, &["output", "12", "24"], |plan| plan.backward(&c(12), &mut vec![0.0; 24]));
-    refused(&real, &["24", "23"], |plan| plan.forward_in_place(&mut vec![0.0; 23]));
+    refused(&real, &["24", "23"], |plan| plan.call().forward_in_place(&mut vec![0.0; 23]));
 }
 
 /// One rank's array is wrong, the others' are right: all get an error, nobody hangs.
@@ -345,7 +345,7 @@ fn arrays_of_another_plan() {
     let mut right = small.make_output().unwrap();
     says(small.forward(&large.make_input().unwrap(), &mut right), &["80", "64"]);
     says(small.forward(&real.make_input().unwrap(), &mut right), &["complex", "real"]);
-    says(small.forward_in_place(&mut tiny.make_in_place().unwrap()), &["128", "96"]);
+    says(small.call().forward_in_place(&mut tiny.make_in_place().unwrap()), &["128", "96"]);
 }
 
 #[test]
@@ -356,11 +356,12 @@ fn workspaces_that_are_missing_or_too_small() {
     let mut plan = draft.build_without_workspace().unwrap();
     let (x, mut y) = (plan.make_input().unwrap(), plan.make_output().unwrap());
     says(plan.forward(&x, &mut y), &["workspace"]);
-    says(plan.forward_in_place(&mut plan.make_in_place().unwrap()), &["workspace"]);
+    let mut array = plan.make_in_place().unwrap();
+    says(plan.call().forward_in_place(&mut array), &["workspace"]);
     let mut small = Workspace::new(bytes.saturating_sub(64)).unwrap();
-    says(plan.forward_using(&x, &mut y, &mut small), &["workspace", &bytes.to_string()]);
+    says(plan.call().workspace(&mut small).forward(&x, &mut y), &["workspace", &bytes.to_string()]);
     let mut right = Workspace::new(bytes).unwrap();
-    assert_eq!(plan.forward_using(&x, &mut y, &mut right), Ok(()));
+    assert_eq!(plan.call().workspace(&mut right).forward(&x, &mut y), Ok(()));
     says(Workspace::<f64>::new(usize::MAX - 7).map(drop), &["memory"]);
 }
 
@@ -476,7 +477,7 @@ fn stops_in_the_middle(exchange: &str, in_place: bool) {
                 *failed_at.lock().unwrap() = Some(Instant::now());
                 panic!("round 20");
             }
-            if in_place { plan.forward_in_place(&mut z)? } else { plan.forward(&x, &mut y)? }
+            if in_place { plan.call().forward_in_place(&mut z)? } else { plan.forward(&x, &mut y)? }
         }
         Ok(())
     });

@@ -114,7 +114,7 @@ fn an_operator_comes_between_long_transforms() -> Result<()> {
         // A shift by five points.
         let w = twiddles(n);
         let turn = ferrier::pointwise(|index, z: Complex<f64>| z * w[5 * mode(&problem, index) % n]);
-        plan.apply(&x, &mut y, &turn)?;
+        plan.call().operator(&turn).apply(&x, &mut y)?;
         each(&y, |index, at| {
             let wanted = signal(&field, 0, (point(&problem, index) + n - 5) % n);
             assert!((y.complex()[at] - wanted).norm() < 1e-13, "{index:?}");

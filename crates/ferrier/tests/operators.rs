@@ -162,20 +162,20 @@ fn check<T: Number>(trial: &Trial, turn: u64) -> Result<()> {
         fill(&plan, &mut x);
         plan.forward(&x, &mut spectrum)?;
         dirty(&mut modes);
-        plan.forward_with(&x, &mut modes, &noise)?;
+        plan.call().operator(&noise).forward(&x, &mut modes)?;
         dirty(&mut got);
-        plan.backward_with(&spectrum, &mut got, &noise)?;
+        plan.call().operator(&noise).backward(&spectrum, &mut got)?;
         spectrum.apply(&noise, 1 + turn as usize % 3);
         assert!(spectrum.numbers() == modes.numbers(), "forward_with, {}", told());
         plan.backward(&spectrum, &mut wanted)?;
         assert!(wanted.numbers() == got.numbers(), "backward_with, {}", told());
         dirty(&mut got);
-        plan.apply(&x, &mut got, &noise)?;
+        plan.call().operator(&noise).apply(&x, &mut got)?;
         assert!(wanted.numbers() == got.numbers(), "apply, {}", told());
         let mut place = plan.make_in_place()?;
         dirty(&mut place);
         fill(&plan, &mut place);
-        plan.apply_in_place(&mut place, &noise)?;
+        plan.call().operator(&noise).apply_in_place(&mut place)?;
         assert!(unpadded(&plan, &place) == wanted.numbers(), "in place, {}", told());
         Ok(())
     })?;
@@ -210,7 +210,8 @@ fn plans_without_operators_say_so() -> Result<()> {
     let failed = ferrier::ranks(2).run(|comm| {
         let mut plan = Plan::<f64>::new(&comm, &Problem::c2c([4, 4, 4]))?;
         let (x, mut y) = (plan.make_input()?, plan.make_input()?);
-        let error = plan.apply(&x, &mut y, &Noise(Field::new(1, 24))).expect_err("no operators");
+        let error =
+            plan.call().operator(&Noise(Field::new(1, 24))).apply(&x, &mut y).expect_err("no operators");
         assert!(
             matches!(&error, Error::Choice(invalid) if invalid.message.contains("operators(true)")),
             "{error}"
@@ -238,7 +239,7 @@ fn an_operator_that_panics_fails_the_group() {
         let (x, mut y) = (plan.make_input()?, plan.make_input()?);
         let bad =
             ferrier::pointwise(|index, value| if index == [3, 3, 3] { panic!("a bad mode") } else { value });
-        plan.apply(&x, &mut y, &bad)
+        plan.call().operator(&bad).apply(&x, &mut y)
     });
     let text = outcome.expect_err("it panicked").to_string();
     assert!(text.contains("a bad mode"), "{text}");

@@ -1,5 +1,6 @@
 //! Plans on every kind of problem, and the errors of plans: AddressSanitizer runs this file.
 
+mod calls;
 mod cases;
 mod common;
 mod errors;

@@ -90,7 +90,7 @@ fn each(
 fn applied(plan: &mut Plan<f64>, field: &Waving, operator: &impl Operator<f64>) -> Result<Array<f64>> {
     let (mut x, mut y) = (plan.make_input()?, plan.make_input()?);
     x.fill_real(|_, at| field.derived(at, [0; 3]));
-    plan.apply(&x, &mut y, operator)?;
+    plan.call().operator(operator).apply(&x, &mut y)?;
     Ok(y)
 }
 
@@ -122,10 +122,10 @@ fn operators_are_what_formulas_say() -> Result<()> {
         // The inverse undoes the Laplacian; Helmholtz' operator undoes its own.
         let (mut f, mut u) = (plan.make_input()?, plan.make_input()?);
         f.fill_real(|_, at| field.laplacian(at) + 7.0);
-        plan.apply(&f, &mut u, &spectral::inverse_laplacian(waves))?;
+        plan.call().operator(&spectral::inverse_laplacian(waves)).apply(&f, &mut u)?;
         near("inverse, without the mean", &u, value, 1e-12);
         f.fill_real(|_, at| -field.laplacian(at) + 2.5 * value(at));
-        plan.apply(&f, &mut u, &spectral::helmholtz(waves, 2.5))?;
+        plan.call().operator(&spectral::helmholtz(waves, 2.5)).apply(&f, &mut u)?;
         near("helmholtz", &u, value, 1e-12);
         Ok(())
     })
@@ -180,7 +180,7 @@ fn the_nyquist_mode() -> Result<()> {
                     false => x.fill_complex(|_, at| sign(at).into()),
                 }
                 let mut check = |operator: &dyn Operator<f64>, factor: f64| -> Result<()> {
-                    plan.apply(&x, &mut y, &operator)?;
+                    plan.call().operator(&operator).apply(&x, &mut y)?;
                     let numbers = |array: &Array<f64>| -> Vec<f64> {
                         if real {
                             array.real().to_vec()

@@ -38,14 +38,14 @@ impl<T: Real> Arrays<T> {
     fn forward(&mut self, plan: &mut Plan<T>) -> ferrier::Result<()> {
         match &mut self.apart {
             Some([spectrum, _]) => plan.forward(&self.input, spectrum),
-            None => plan.forward_in_place(&mut self.input),
+            None => plan.call().forward_in_place(&mut self.input),
         }
     }
 
     fn backward(&mut self, plan: &mut Plan<T>) -> ferrier::Result<()> {
         match &mut self.apart {
             Some([spectrum, back]) => plan.backward(&*spectrum, back),
-            None => plan.backward_in_place(&mut self.input),
+            None => plan.call().backward_in_place(&mut self.input),
         }
     }
 

@@ -1,7 +1,7 @@
 //! The GPU of a rank, and its copy speed.
 
-use ferrier::cuda::{self, Gpu};
-use ferrier::{Comm, Device};
+use ferrier::cuda::{self, Cuda, Gpu};
+use ferrier::{Comm, Device, DeviceSpec};
 
 use crate::agree::agree;
 use crate::failure::{Failure, Outcome, fail};
@@ -11,11 +11,11 @@ use crate::failure::{Failure, Outcome, fail};
 ///
 /// # Errors
 /// There is no GPU, or a library of CUDA is missing.
-pub fn of_rank(device: Device, comm: &Comm) -> Outcome<Gpu> {
+pub fn of_rank(device: DeviceSpec, comm: &Comm) -> Outcome<Device<Cuda>> {
     agree(comm, pick(device, comm))
 }
 
-fn pick(device: Device, comm: &Comm) -> Outcome<Gpu> {
+fn pick(device: DeviceSpec, comm: &Comm) -> Outcome<Device<Cuda>> {
     cuda::check()?;
     let count = cuda::gpu_count();
     if count == 0 {
@@ -24,7 +24,7 @@ fn pick(device: Device, comm: &Comm) -> Outcome<Gpu> {
     let node = comm.nodes()[comm.rank()];
     let local = comm.nodes()[..comm.rank()].iter().filter(|other| **other == node).count();
     let index = match device {
-        Device::Cuda(Some(index)) => index,
+        DeviceSpec::Cuda(Some(index)) => index,
         _ => local % count,
     };
     Ok(Device::cuda(index)?)
@@ -34,7 +34,7 @@ fn pick(device: Device, comm: &Comm) -> Outcome<Gpu> {
 ///
 /// # Errors
 /// Too little memory, or an error of the driver.
-pub fn copy_speed(comm: &Comm, device: Device) -> Outcome<f64> {
+pub fn copy_speed(comm: &Comm, device: DeviceSpec) -> Outcome<f64> {
     let gpu = of_rank(device, comm)?;
     let own = if comm.rank() == 0 { own_copy_speed(&gpu) } else { Ok(0.0) };
     Ok(comm.max(&[agree(comm, own)?])?[0])

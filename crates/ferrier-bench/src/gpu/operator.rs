@@ -46,9 +46,11 @@ fn measure<T: Real>(comm: &Comm, options: &OperatorBench) -> Outcome<OperatorRep
     let operator = options.operator.operator::<T>(&waves)?;
     let marks = [Event::new(&gpu)?, Event::new(&gpu)?];
     let repetitions = options.repeated(|| {
-        let apply = timed(comm, &mut plan, &marks, |plan| plan.apply(&input, &mut fused, &*operator))?;
+        let apply = timed(comm, &mut plan, &marks, |plan| {
+            plan.call().operator(&&*operator).apply(&input, &mut fused)
+        })?;
         let separate = timed(comm, &mut plan, &marks, |plan| {
-            plan.forward_with(&input, &mut spectrum, &*operator)?;
+            plan.call().operator(&&*operator).forward(&input, &mut spectrum)?;
             plan.backward(&spectrum, &mut back)
         })?;
         let pair = timed(comm, &mut plan, &marks, |plan| {

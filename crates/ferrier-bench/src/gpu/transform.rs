@@ -2,7 +2,7 @@
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 use ferrier::cuda::{DeviceArray, Event, Plan};
-use ferrier::{Array, Choice, Comm, Device, Order, Planner, Precision, Real, StepTime};
+use ferrier::{Array, Choice, Comm, DeviceSpec, Order, Planner, Precision, Real, StepTime};
 use num_complex::Complex;
 
 use super::cufft::{CufftInput, CufftPeer};
@@ -94,7 +94,7 @@ fn forward<T: Real>(
 ) -> ferrier::Result<()> {
     match apart {
         Some([spectrum, _]) => plan.forward(&*input, spectrum),
-        None => plan.forward_in_place(input),
+        None => plan.call().forward_in_place(input),
     }
 }
 
@@ -105,7 +105,7 @@ fn backward<T: Real>(
 ) -> ferrier::Result<()> {
     match apart {
         Some([spectrum, back]) => plan.backward(&*spectrum, back),
-        None => plan.backward_in_place(input),
+        None => plan.call().backward_in_place(input),
     }
 }
 
@@ -117,7 +117,7 @@ pub fn contest(
     comm: &Comm,
     options: &ContestOptions<'_>,
     choice: &Choice,
-    device: Device,
+    device: DeviceSpec,
 ) -> Outcome<ContestResult> {
     match options.peer_problem.precision {
         Precision::F32 => measure::<f32>(comm, options, choice, device),
@@ -129,7 +129,7 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
     comm: &Comm,
     options: &ContestOptions<'_>,
     choice: &Choice,
-    device: Device,
+    device: DeviceSpec,
 ) -> Outcome<ContestResult> {
     let problem = &options.peer_problem;
     let noise = Noise::new(problem.shape, 1);

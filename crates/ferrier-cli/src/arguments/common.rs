@@ -1,7 +1,7 @@
 //! Options of several commands.
 
 use clap::Args;
-use ferrier::{Device, device::DEVICES};
+use ferrier::{DeviceSpec, device::DEVICES};
 
 use super::help;
 use super::modes::ModesArgs;
@@ -49,8 +49,8 @@ pub struct CommonArgs {
     /// bytes as keep it
     #[arg(long, value_name = "E")]
     pub tolerance: Option<f64>,
-    #[arg(long, value_name = "NAME", default_value_t = Device::Cpu, help = help::table("Where arrays are stored and transformed", DEVICES.iter().map(|entry| (entry.name, entry.summary))) + "; kernels of a GPU are auto, native, cufft")]
-    pub device: Device,
+    #[arg(long, value_name = "NAME", default_value_t = DeviceSpec::Cpu, help = help::table("Where arrays are stored and transformed", DEVICES.iter().map(|entry| (entry.name, entry.summary))) + "; kernels of a GPU are auto, native, cufft")]
+    pub device: DeviceSpec,
     /// Axes to transform, such as 0,2; negative numbers count from the last axis. Real transforms halve
     /// the last axis listed [default: all]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]

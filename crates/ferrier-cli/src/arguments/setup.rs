@@ -1,6 +1,6 @@
 //! From options to problems, layouts and choices of the library.
 
-use ferrier::{Choice, Device, Kind, LayoutSpec, Problem};
+use ferrier::{Choice, DeviceSpec, Kind, LayoutSpec, Problem};
 
 use super::common::{CommonArgs, ExecutionArgs};
 use super::names::KindName;
@@ -44,7 +44,7 @@ pub fn check_group(common: &CommonArgs) -> Outcome {
 /// Another device.
 pub fn cpu_only(common: &CommonArgs, what: &str) -> Outcome {
     match common.device {
-        Device::Cpu => Ok(()),
+        DeviceSpec::Cpu => Ok(()),
         device => fail(format!("--device {device}: {what} is for the CPU")),
     }
 }
@@ -67,7 +67,7 @@ pub fn named(common: &CommonArgs) -> Outcome<Choice> {
         ferrier::exchange::find(name)?;
     }
     // The planner checks kernels of GPUs.
-    if let (Some(name), Device::Cpu) = (kernel, common.device) {
+    if let (Some(name), DeviceSpec::Cpu) = (kernel, common.device) {
         ferrier::kernel::find(name)?;
     }
     if common.tiling.block == Some(0) || common.tiling.arrays == Some(0) {

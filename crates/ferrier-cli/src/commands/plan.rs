@@ -5,7 +5,9 @@ use std::time::Instant;
 
 use clap::Args;
 use ferrier::wisdom::Known;
-use ferrier::{Choice, Comm, Device, MachineSpeeds, Planner, Precision, Problem, Real, Recipe, StepTraffic};
+use ferrier::{
+    Choice, Comm, DeviceSpec, MachineSpeeds, Planner, Precision, Problem, Real, Recipe, StepTraffic,
+};
 use ferrier_bench::agree::agree_result;
 use ferrier_bench::table::{bytes, columns, digits, pairs, plural};
 use ferrier_bench::tiling::{is_tiled, overlap_text, with_messages};
@@ -104,9 +106,9 @@ fn draft<T: Real>(
     problem: &Problem,
     choice: &Choice,
     wisdom: Option<&Path>,
-    device: Device,
+    device: DeviceSpec,
 ) -> Outcome<Drafted> {
-    if device != Device::Cpu {
+    if device != DeviceSpec::Cpu {
         return cuda::draft(comm, problem, choice, device, T::PRECISION);
     }
     let planner = Planner::new(problem).choice(with_messages(comm, choice)?);

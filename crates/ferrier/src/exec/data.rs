@@ -1,24 +1,47 @@
-//! What can be handed to a plan: slices, vectors, and arrays made by it.
+//! What plans read and write: slices, vectors, and arrays made by plans.
 
 use num_complex::Complex;
 
-use super::operator::{Modes, Operator};
-use crate::machine::buffer::Buffer;
-use crate::{Box3, Real, Result};
-use ferrier_plan::geometry::Geometry;
+use super::backend::Backend;
+use crate::Real;
 
-/// Numbers that a plan can read: `[T]`, `[Complex<T>]`, vectors of them, [`Array`].
+/// Arrays in main memory that a plan can read: `[T]`, `[Complex<T>]`, vectors of them, [`Array`](crate::Array).
 pub trait Data<T: Real> {
-    /// All numbers; a complex one is two.
+    /// All scalars; a complex element is two.
     fn numbers(&self) -> &[T];
-    /// What the numbers are; `None` where they may be either.
+    /// Whether the elements are real; `None` where they may be either.
     fn is_real(&self) -> Option<bool>;
 }
 
-/// Numbers that a plan can write.
+/// Arrays in main memory that a plan can write.
 pub trait DataMut<T: Real>: Data<T> {
-    /// All numbers; a complex one is two.
+    /// All scalars; a complex element is two.
     fn numbers_mut(&mut self) -> &mut [T];
+}
+
+/// Where an array lies in the memory of a backend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    /// The address of the first scalar.
+    pub start: usize,
+    /// How many scalars; a complex element is two.
+    pub scalars: usize,
+    /// Whether the elements are real; `None` where they may be either.
+    pub is_real: Option<bool>,
+}
+
+/// Arrays that plans of backend `B` can read: [`Data`] in main memory, `cuda::DeviceData` on a GPU.
+pub trait Input<T: Real, B: Backend> {
+    /// Runs `work` with the place of the array; the array is not written to meanwhile.
+    #[doc(hidden)]
+    fn with_span<R>(&self, access: &B::Access, work: impl FnOnce(Span) -> R) -> R;
+}
+
+/// Arrays that plans of backend `B` can write: [`DataMut`] in main memory, `cuda::DeviceDataMut` on a GPU.
+pub trait Output<T: Real, B: Backend> {
+    /// Runs `work` with the place of the array; only `work` accesses the array meanwhile.
+    #[doc(hidden)]
+    fn with_span_mut<R>(&mut self, access: &B::Access, work: impl FnOnce(Span) -> R) -> R;
 }
 
 impl<T: Real> Data<T> for [T] {
@@ -71,256 +94,5 @@ where
 {
     fn numbers_mut(&mut self) -> &mut [T] {
         self.as_mut_slice().numbers_mut()
-    }
-}
-
-/// One rank's part of an array, made by a plan: aligned, in huge pages where
-/// large, and reachable by global index.
-///
-/// The input (or output) of a plan is either real or complex. An array for
-/// transforms in place is both in turn: before and after.
-pub struct Array<T: Real> {
-    pub(super) buffer: Buffer<T>,
-    pub(super) real: Option<Geometry>,
-    pub(super) complex: Option<Geometry>,
-    pub(super) batch: usize,
-}
-
-impl<T: Real> Array<T> {
-    /// Room for the larger of a real and a complex array.
-    #[cfg(feature = "cuda")]
-    pub(crate) fn new([real, complex]: [Option<Geometry>; 2], batch: usize) -> Result<Self> {
-        let most = [real, complex].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
-        Ok(Array { buffer: Buffer::by_all_cores(most * batch, "an array of a plan")?, real, complex, batch })
-    }
-
-    /// Can the array hold real numbers?
-    pub fn is_real(&self) -> bool {
-        self.real.is_some()
-    }
-
-    /// Can the array hold complex numbers?
-    pub fn is_complex(&self) -> bool {
-        self.complex.is_some()
-    }
-
-    /// This rank's box of global indices (of the complex array where it can be both).
-    pub fn local_box(&self) -> Box3 {
-        self.complex.or(self.real).map_or(Box3::EMPTY, |geometry| geometry.part)
-    }
-
-    /// This rank's box of global indices of the real array.
-    ///
-    /// # Panics
-    /// If the array cannot hold real numbers.
-    pub fn real_box(&self) -> Box3 {
-        self.real_geometry().part
-    }
-
-    fn real_geometry(&self) -> &Geometry {
-        self.real.as_ref().expect("this array holds complex numbers, not real ones")
-    }
-
-    fn complex_geometry(&self) -> &Geometry {
-        self.complex.as_ref().expect("this array holds real numbers, not complex ones")
-    }
-
-    /// All real numbers in memory order, those that pad rows included.
-    ///
-    /// # Panics
-    /// If the array cannot hold real numbers.
-    pub fn real(&self) -> &[T] {
-        self.real_geometry();
-        self.buffer.as_slice()
-    }
-
-    /// All real numbers in memory order, those that pad rows included.
-    ///
-    /// # Panics
-    /// If the array cannot hold real numbers.
-    pub fn real_mut(&mut self) -> &mut [T] {
-        self.real_geometry();
-        self.buffer.as_mut_slice()
-    }
-
-    /// All complex numbers in memory order.
-    ///
-    /// # Panics
-    /// If the array cannot hold complex numbers.
-    pub fn complex(&self) -> &[Complex<T>] {
-        self.complex_geometry();
-        let numbers = self.buffer.as_slice();
-        // SAFETY: pairs of T are Complex<T>.
-        unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), numbers.len() / 2) }
-    }
-
-    /// All complex numbers in memory order.
-    ///
-    /// # Panics
-    /// If the array cannot hold complex numbers.
-    pub fn complex_mut(&mut self) -> &mut [Complex<T>] {
-        self.complex_geometry();
-        let numbers = self.buffer.as_mut_slice();
-        // SAFETY: pairs of T are Complex<T>.
-        unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len() / 2) }
-    }
-
-    /// Where a global index of array `batch` lies in [`real`](Self::real), if this rank has it.
-    ///
-    /// # Panics
-    /// If the array cannot hold real numbers.
-    pub fn real_index(&self, batch: usize, index: [usize; 3]) -> Option<usize> {
-        place(self.real_geometry(), self.batch, batch, index)
-    }
-
-    /// Where a global index of array `batch` lies in [`complex`](Self::complex), if this rank has it.
-    ///
-    /// # Panics
-    /// If the array cannot hold complex numbers.
-    pub fn complex_index(&self, batch: usize, index: [usize; 3]) -> Option<usize> {
-        place(self.complex_geometry(), self.batch, batch, index).map(|number| number / 2)
-    }
-
-    /// Where a global index lies in [`complex`](Self::complex) or, for an
-    /// array that is only real, in [`real`](Self::real).
-    pub fn index(&self, batch: usize, index: [usize; 3]) -> Option<usize> {
-        if self.is_complex() { self.complex_index(batch, index) } else { self.real_index(batch, index) }
-    }
-
-    /// Sets every element from its number in the batch and its global index.
-    ///
-    /// # Panics
-    /// If the array cannot hold real numbers.
-    pub fn fill_real(&mut self, mut value: impl FnMut(usize, [usize; 3]) -> T) {
-        let geometry = *self.real_geometry();
-        let numbers = self.buffer.as_mut_slice();
-        each_index(&geometry.part, self.batch, |batch, index| {
-            numbers[batch * geometry.volume + geometry.offset(index)] = value(batch, index);
-        });
-    }
-
-    /// Sets every element from its number in the batch and its global index.
-    ///
-    /// # Panics
-    /// If the array cannot hold complex numbers.
-    pub fn fill_complex(&mut self, mut value: impl FnMut(usize, [usize; 3]) -> Complex<T>) {
-        let geometry = *self.complex_geometry();
-        let numbers = self.buffer.as_mut_slice();
-        each_index(&geometry.part, self.batch, |batch, index| {
-            let at = batch * geometry.volume + geometry.offset(index);
-            let value = value(batch, index);
-            (numbers[at], numbers[at + 1]) = (value.re, value.im);
-        });
-    }
-
-    /// Each mode of a spectrum through an operator, by so many threads: a pass
-    /// over memory of its own, which [`Plan::apply`](super::Plan::apply) and its
-    /// relatives save.
-    pub fn apply(&mut self, operator: &(impl Operator<T> + ?Sized), threads: usize) {
-        let Some(geometry) = self.complex.or(self.real) else { return };
-        let width = if self.is_complex() { 2 } else { 1 };
-        let (shape, strides) = (geometry.part.shape(), geometry.strides);
-        if geometry.part.is_empty() {
-            return;
-        }
-        // Where strides are equal, an axis of one point is the slower one.
-        let mut axes = [0, 1, 2];
-        axes.sort_by_key(|&axis| (std::cmp::Reverse(strides[axis]), shape[axis]));
-        let [slow, mid, side] = axes;
-        let plane = if shape[slow] > 1 { strides[slow] } else { geometry.volume };
-        let (pitch, len) = (if shape[mid] > 1 { strides[mid] } else { plane }, shape[side]);
-        let planes = |batch: usize, start: usize, numbers: &mut [T]| {
-            for (number, numbers) in numbers.chunks_exact_mut(plane).enumerate() {
-                let mut first = geometry.part.lo;
-                first[slow] += start + number;
-                operator.apply(&mut Modes { numbers, first, batch, along: mid, side, pitch, len, width });
-            }
-        };
-        let share = shape[slow].div_ceil(threads.max(1));
-        let arrays = self.buffer.as_mut_slice().chunks_exact_mut(geometry.volume).take(self.batch);
-        for (batch, numbers) in arrays.enumerate() {
-            let mut parts = numbers.chunks_mut(share * plane).enumerate();
-            let own = parts.next();
-            std::thread::scope(|scope| {
-                for (part, numbers) in parts {
-                    let planes = &planes;
-                    scope.spawn(move || planes(batch, part * share, numbers));
-                }
-                own.into_iter().for_each(|(_, numbers)| planes(batch, 0, numbers));
-            });
-        }
-    }
-}
-
-/// Neighbouring modes of a spectrum along one axis.
-pub(crate) struct Rows<'a, T> {
-    modes: &'a [Complex<T>],
-    step: usize,
-}
-
-impl<'a, T: Real> Rows<'a, T> {
-    /// Those from `first` on.
-    ///
-    /// # Panics
-    /// If the array is real, or this rank does not have that index.
-    pub fn new(spectrum: &'a Array<T>, batch: usize, first: [usize; 3], axis: usize) -> Self {
-        let at = spectrum.complex_index(batch, first).expect("an index of this rank's part of the spectrum");
-        Rows { modes: &spectrum.complex()[at..], step: spectrum.complex_geometry().strides[axis] / 2 }
-    }
-
-    #[inline]
-    pub fn get(&self, i: usize) -> Complex<T> {
-        self.modes[i * self.step]
-    }
-}
-
-fn place(geometry: &Geometry, arrays: usize, batch: usize, index: [usize; 3]) -> Option<usize> {
-    (batch < arrays && geometry.part.contains(index))
-        .then(|| batch * geometry.volume + geometry.offset(index))
-}
-
-fn each_index(part: &Box3, batch: usize, mut visit: impl FnMut(usize, [usize; 3])) {
-    for b in 0..batch {
-        for i in part.lo[0]..part.hi[0] {
-            for j in part.lo[1]..part.hi[1] {
-                for k in part.lo[2]..part.hi[2] {
-                    visit(b, [i, j, k]);
-                }
-            }
-        }
-    }
-}
-
-impl<T: Real> Data<T> for Array<T> {
-    fn numbers(&self) -> &[T] {
-        self.buffer.as_slice()
-    }
-    fn is_real(&self) -> Option<bool> {
-        match (&self.real, &self.complex) {
-            (Some(_), None) => Some(true),
-            (None, _) => Some(false),
-            _ => None,
-        }
-    }
-}
-
-impl<T: Real> DataMut<T> for Array<T> {
-    fn numbers_mut(&mut self) -> &mut [T] {
-        self.buffer.as_mut_slice()
-    }
-}
-
-/// Memory for plans that own none; one serves several plans in turn.
-pub struct Workspace<T: Real>(pub(super) Buffer<T>);
-
-impl<T: Real> Workspace<T> {
-    /// A workspace of at least `bytes` bytes; a plan needs
-    /// [`Memory::total`](super::Memory::total). A plan of MPI ranks that share
-    /// memory needs one of [`Plan::make_workspace`](super::Plan::make_workspace).
-    ///
-    /// # Errors
-    /// Where the memory cannot be had.
-    pub fn new(bytes: usize) -> Result<Self> {
-        Ok(Workspace(Buffer::new(bytes.div_ceil(size_of::<T>()), "a workspace")?))
     }
 }

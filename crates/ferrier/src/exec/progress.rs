@@ -1,27 +1,27 @@
-//! A thread that looks after what flies, so that passes need not.
+//! A thread that makes progress on exchanges in flight, so that passes need not.
 //!
-//! MPI makes progress only when it is called. Either passes call it now and
-//! then ([`Progress::Poll`](crate::Progress)), or this thread does all the
-//! time; it costs a core, and needs a library that more than one thread may call.
+//! MPI makes progress only when it is called. Either passes poll now and then
+//! ([`Progress::Poll`](crate::Progress)), or this thread polls all the time; it costs a core, and needs an MPI
+//! library that more than one thread may call.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::cpu::bind::Exchanges;
+use super::variant::Exchanges;
 use crate::machine::waiting::{BusyThreads, Condition};
 use crate::{Error, Result};
 
-/// None.
+/// No call is running.
 const IDLE: usize = usize::MAX;
-/// Between two looks, where threads have to share cores.
-const NAP: Duration = Duration::from_micros(20);
+/// Between two polls, where threads have to share cores.
+const PAUSE: Duration = Duration::from_micros(20);
 
-struct Watch {
-    /// The movers of each kind of transform.
-    movers: Vec<Exchanges>,
-    /// Whose are in the air.
+struct Polled {
+    /// The exchanges of each variant.
+    exchanges: Vec<Exchanges>,
+    /// The variant that is running.
     which: AtomicUsize,
     stop: AtomicBool,
     condition: Condition,
@@ -29,7 +29,7 @@ struct Watch {
 
 /// The thread of a plan.
 pub(crate) struct ProgressThread {
-    watch: Arc<Watch>,
+    polled: Arc<Polled>,
     thread: Option<JoinHandle<()>>,
     _busy: BusyThreads,
 }
@@ -37,29 +37,29 @@ pub(crate) struct ProgressThread {
 impl ProgressThread {
     /// # Errors
     /// Where the thread cannot be started.
-    pub fn new(movers: Vec<Exchanges>) -> Result<ProgressThread> {
+    pub fn new(exchanges: Vec<Exchanges>) -> Result<ProgressThread> {
         let (which, stop) = (AtomicUsize::new(IDLE), AtomicBool::new(false));
-        let watch = Arc::new(Watch { movers, which, stop, condition: Condition::default() });
-        let own = watch.clone();
+        let polled = Arc::new(Polled { exchanges, which, stop, condition: Condition::default() });
+        let own = polled.clone();
         let thread = std::thread::Builder::new().name("ferrier progress".into()).spawn(move || own.run());
         let thread = thread.map_err(|error| {
             Error::transport(format!("the progress thread could not be started: {error}")).caused_by(error)
         })?;
-        Ok(ProgressThread { watch, thread: Some(thread), _busy: BusyThreads::new(1) })
+        Ok(ProgressThread { polled, thread: Some(thread), _busy: BusyThreads::new(1) })
     }
 
-    /// Looks after a transform of this kind for as long as the answer lives.
-    pub fn during(&self, which: usize) -> Shift<'_> {
-        self.watch.which.store(which, SeqCst);
-        self.watch.condition.notify_all();
-        Shift(&self.watch)
+    /// Polls the exchanges of a variant until the guard is dropped.
+    pub fn during(&self, which: usize) -> PollGuard<'_> {
+        self.polled.which.store(which, SeqCst);
+        self.polled.condition.notify_all();
+        PollGuard(&self.polled)
     }
 }
 
-/// A transform is under way.
-pub(crate) struct Shift<'a>(&'a Watch);
+/// A call is running.
+pub(crate) struct PollGuard<'a>(&'a Polled);
 
-impl Drop for Shift<'_> {
+impl Drop for PollGuard<'_> {
     fn drop(&mut self) {
         self.0.which.store(IDLE, SeqCst);
     }
@@ -67,15 +67,15 @@ impl Drop for Shift<'_> {
 
 impl Drop for ProgressThread {
     fn drop(&mut self) {
-        self.watch.stop.store(true, SeqCst);
-        self.watch.condition.notify_all();
+        self.polled.stop.store(true, SeqCst);
+        self.polled.condition.notify_all();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
 }
 
-impl Watch {
+impl Polled {
     fn run(&self) {
         loop {
             let which = self.condition.wait_until(|| {
@@ -85,11 +85,11 @@ impl Watch {
             if self.stop.load(SeqCst) {
                 return;
             }
-            if let Some(movers) = self.movers.get(which) {
-                // What goes wrong in the air comes out in the wait for it.
-                movers.iter().for_each(|mover| drop(mover.test()));
+            if let Some(exchanges) = self.exchanges.get(which) {
+                // Errors of exchanges in flight are returned by `wait`.
+                exchanges.iter().for_each(|exchange| drop(exchange.test()));
             }
-            if BusyThreads::fit() { std::thread::yield_now() } else { std::thread::sleep(NAP) }
+            if BusyThreads::fit() { std::thread::yield_now() } else { std::thread::sleep(PAUSE) }
         }
     }
 }

@@ -1,145 +1,247 @@
-//! A transform under way: the steps of a variant, one after the other.
+//! A call under way: the steps of a variant, one after the other.
 
+use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
 
-use super::Plan;
-use super::cpu::bind::{Step, Variant};
-use super::cpu::pass::{PollPolicy, WorkerState};
+use super::backend::{Backend, Executor, MessageBuffers, PollPolicy, VariantOf};
 use super::events::StepTiming;
 use super::operator::Operator;
-use crate::machine::SendPtr;
-use crate::transport::EXPOSED;
+use super::plan::{Fault, Plan};
+use super::variant::{Step, TileRef};
+use crate::machine::pool::panic_text;
+use crate::transport::Exposed;
 use crate::{Error, Real, Result};
+use ferrier_plan::geometry::Geometry;
+use ferrier_plan::messages::Mechanism;
 
-impl<T: Real> Plan<T> {
+impl<T: Real, B: Backend> Plan<T, B> {
+    /// A rank that cannot go on makes the calls of the others fail: they would wait for it.
+    pub(super) fn or_fail<R>(&self, outcome: Result<R>) -> Result<R> {
+        outcome.inspect_err(|error| {
+            if self.comm.size() > 1 {
+                self.comm.transport().fail(&error.to_string());
+            }
+        })
+    }
+
+    /// Makes a call. `own`: input, output, workspace. Whatever the outcome, a panic included: when it is over no
+    /// exchange is in flight, and no other rank accesses the arrays.
+    ///
     /// # Safety
-    /// As [`execute`](Self::execute), and `lent` is that of this call.
-    pub(super) unsafe fn run_passes(
+    /// The arrays are as long as the variant's geometries say, the workspace as the plan's memory. The input is not
+    /// written to by others, output and workspace are not accessed, until the call returns (on a GPU: until what it
+    /// enqueued has run).
+    pub(super) unsafe fn execute(
         &mut self,
         which: usize,
-        work: *mut T,
+        own: Exposed,
         operator: Option<&dyn Operator<T>>,
+        scale: f64,
     ) -> Result<()> {
+        if scale != 1.0 && self.variants[which].last_pass.is_none() {
+            return Err(Error::choice(
+                "scale",
+                "a call that neither transforms nor moves anything has no scale",
+            ));
+        }
+        let prepared = self.executor.prepare(&mut self.variants[which], which, operator, scale != 1.0);
+        match prepared {
+            Err(Error::Device { .. }) => return self.or_fail(prepared),
+            // The same on every rank.
+            prepared => prepared?,
+        }
+        self.last = which;
+        self.began = Instant::now();
+        self.timings.clear();
+        self.in_flight.clear();
+        // SAFETY: this function's contract.
+        let run = || unsafe { self.run_exposed(which, own, operator, scale) };
+        let outcome = catch_unwind(AssertUnwindSafe(run));
+        if !matches!(outcome, Ok(Ok(()))) {
+            self.abandon(&outcome);
+        }
+        // Arrays may be freed by their owners only after this.
+        let closed = if self.shared { self.comm.transport().unexpose() } else { Ok(()) };
+        match outcome {
+            Ok(outcome) => outcome.and(closed)?,
+            Err(payload) => resume_unwind(payload),
+        }
+        if self.shared {
+            let waits = self.executor.wait_for_peers();
+            self.or_fail(waits)?;
+        }
+        // SAFETY: this function's contract; the output is complete.
+        unsafe { self.certify(own[1], operator.is_some(), scale) }
+    }
+
+    /// After an error or a panic: the other ranks are told, and what is in flight is waited for, because its buffers
+    /// are about to go.
+    fn abandon(&mut self, outcome: &std::thread::Result<Result<()>>) {
+        match outcome {
+            Err(payload) => {
+                let payload: &(dyn Any + Send) = &**payload;
+                self.comm.transport().fail(&format!("panicked: {}", panic_text(payload)));
+            }
+            // Of other errors the transport has told all ranks already.
+            Ok(Err(error @ (Error::Codec { .. } | Error::Device { .. }))) => {
+                self.comm.transport().fail(&error.to_string());
+            }
+            _ => {}
+        }
+        let exchanges = &self.variants[self.last].exchanges;
+        for exchange in self.in_flight.drain(..) {
+            let _ = exchanges[exchange].wait();
+        }
+        self.executor.abandon();
+    }
+
+    /// # Safety
+    /// As [`execute`](Self::execute).
+    unsafe fn run_exposed(
+        &mut self,
+        which: usize,
+        own: Exposed,
+        operator: Option<&dyn Operator<T>>,
+        scale: f64,
+    ) -> Result<()> {
+        let rank = self.comm.rank();
+        if self.shared {
+            let transport = self.comm.transport().clone();
+            // What was enqueued before this call comes before what other ranks do to the arrays.
+            self.executor.mark()?;
+            let reached = transport.expose(self.to_expose(which, own), &mut self.exposed)?;
+            self.last = if reached { which } else { self.unexposed[which] };
+            self.executor.wait_for_peers()?;
+        }
+        self.exposed[rank] = own;
+        self.executor.begin(self.last, rank, &self.exposed)?;
+        // SAFETY: `execute`'s contract, on every rank; all have come here.
+        unsafe { self.run_steps(operator, scale)? };
+        match self.shared {
+            // What is enqueued after this call comes after it.
+            true => self.executor.mark(),
+            false => Ok(()),
+        }
+    }
+
+    /// Of these addresses those that other ranks may need.
+    fn to_expose(&self, which: usize, [input, output, work]: Exposed) -> Exposed {
         let variant = &self.variants[which];
-        for (lent, bases) in self.lent.iter().zip(self.bases.chunks_exact_mut(EXPOSED)) {
-            bases.iter_mut().zip(lent).for_each(|(base, address)| *base = *address as *mut T);
-        }
-        let first = (self.memory.workspace() - self.memory.scratch) / size_of::<T>();
-        for (thread, hand) in self.hands.iter_mut().enumerate() {
-            // SAFETY: the workspace was sized for a scratch for each thread.
-            let scratch = unsafe { work.add(first + thread * self.scratch) };
-            hand.set(&self.bases, scratch, self.scratch);
-        }
-        if let Some(grounds) = &self.grounds {
-            self.lent.iter().enumerate().for_each(|(rank, lent)| grounds.set(rank, lent[2] as *mut T));
-            // SAFETY: the workspace has one scratch more than there are threads.
-            grounds.set_scratch(unsafe { work.add(first + self.hands.len() * self.scratch) });
-        }
-        let hands = SendPtr(self.hands.as_mut_ptr());
-        self.flying.clear();
-        let _watched = self.lookout.as_ref().map(|lookout| lookout.during(which));
-        for step in &variant.steps {
-            let start = Instant::now();
-            // SAFETY: the caller's word.
-            let run = || unsafe { self.run_step(variant, step, work, hands, operator) };
-            let outcome = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(|payload| {
-                self.comm
-                    .transport()
-                    .fail(&format!("panicked: {}", crate::machine::pool::panic_text(&*payload)));
-                // Others may be reading what this rank sends, and it is about to go.
-                for &mover in &self.flying {
-                    let _ = variant.movers[mover].wait();
+        let ends = matches!(self.mechanism, Mechanism::SharedMemory);
+        let address = |geometry: &Geometry, address| if ends && geometry.volume > 0 { address } else { 0 };
+        [address(&variant.input, input), address(&variant.output, output), work]
+    }
+
+    /// # Safety
+    /// As [`execute`](Self::execute), and `exposed` is that of this call.
+    unsafe fn run_steps(&mut self, operator: Option<&dyn Operator<T>>, scale: f64) -> Result<()> {
+        let Plan { comm, variants, executor, in_flight, progress, timings, polls, fault, shared, .. } = self;
+        let (transport, variant) = (comm.transport(), &variants[self.last]);
+        let exchanges = &variant.exchanges;
+        let _watched = progress.as_ref().map(|progress| progress.during(self.last));
+        let mut start = Instant::now();
+        executor.tick(0)?;
+        for (number, step) in variant.steps.iter().enumerate() {
+            // Errors of exchanges in flight are returned by `wait`.
+            let poll = || polls.time(|| in_flight.iter().for_each(|&i| drop(exchanges[i].test())));
+            let idle = in_flight.is_empty();
+            let times = match *step {
+                Step::Run { polls, .. } if !idle && progress.is_none() => polls,
+                _ => 0,
+            };
+            let policy = PollPolicy { poll: &poll, times, in_flight: !idle };
+            // Other ranks' memory is accessed only inside this; it is not entered when a rank has failed.
+            let with_access = |run: &mut dyn FnMut() -> Result<()>| {
+                let mut outcome = Ok(());
+                match *shared {
+                    true => transport.with_access(&mut || outcome = run())?,
+                    false => outcome = run(),
                 }
-                resume_unwind(payload)
-            });
-            match step {
-                Step::Start { mover, run: true, .. } => self.flying.push(*mover),
-                Step::Wait { mover, .. } => self.flying.retain(|flying| flying != mover),
-                _ => {}
+                outcome
+            };
+            match *step {
+                Step::Barrier => {
+                    executor.mark()?;
+                    transport.node_barrier()?;
+                    executor.wait_for_peers()?;
+                }
+                Step::Run { bound, pass, .. } => {
+                    let scale = if variant.last_pass == Some(pass) { scale } else { 1.0 };
+                    let fault = fault.take_if(|_| !idle);
+                    with_access(&mut || {
+                        match fault {
+                            Some(Fault::Error) => return Err(injected_fault()),
+                            Some(Fault::Panic) => panic!("an injected fault"),
+                            None => {}
+                        }
+                        // SAFETY: `execute`'s contract; the schedule keeps ranks apart by barriers and exchanges.
+                        unsafe { executor.run(&variant.passes[bound].work, policy, operator, scale) }
+                    })?;
+                }
+                Step::Encode(tile) => {
+                    if let Some(coding) = &variant.codings[tile.exchange] {
+                        // SAFETY: the workspace is laid out so that stages and segments are this step's alone.
+                        with_access(&mut || unsafe { executor.encode(coding) })?;
+                    }
+                }
+                Step::Decode(tile) => {
+                    if let Some(coding) = &variant.codings[tile.exchange] {
+                        // SAFETY: as above.
+                        with_access(&mut || unsafe { executor.decode(coding) })?;
+                    }
+                }
+                Step::Start { blocking: true, .. } => {}
+                Step::Start { tile, buffers, .. } => {
+                    let buffers = message_buffers::<T, B>(variant, tile, buffers);
+                    let coder = variant.coder(tile.exchange);
+                    // SAFETY: the buffers lie inside the workspace, apart from each other and from those of tiles in
+                    // flight; no step accesses them before the wait for this exchange.
+                    unsafe {
+                        let [send, recv] = executor.begin_messages(buffers, policy)?;
+                        in_flight.push(tile.exchange);
+                        variant.exchanges[tile.exchange].start(send, recv, coder.as_ref())?;
+                    }
+                }
+                Step::Wait { tile, buffers, blocking } => {
+                    let buffers = message_buffers::<T, B>(variant, tile, buffers);
+                    let exchange = &variant.exchanges[tile.exchange];
+                    // SAFETY: as for `Start`; what an exchange received is complete after `run` or `wait`.
+                    unsafe {
+                        match blocking {
+                            true => {
+                                let [send, recv] = executor.begin_messages(buffers, policy)?;
+                                exchange.run(send, recv, variant.coder(tile.exchange).as_ref())?;
+                            }
+                            false => {
+                                in_flight.retain(|other| *other != tile.exchange);
+                                exchange.wait()?;
+                            }
+                        }
+                        executor.end_messages(buffers)?;
+                    }
+                }
             }
-            if let Err(error) = outcome {
-                if matches!(error, Error::Codec { .. }) {
-                    // Only this rank knows.
-                    self.comm.transport().fail(&error.to_string());
-                }
-                // What still flies must land before anybody frees its memory.
-                for &mover in &self.flying {
-                    let _ = variant.movers[mover].wait();
-                }
-                return Err(error);
-            }
-            self.spells.push(StepTiming { start, end: Instant::now(), tests: self.tests.take() });
+            executor.tick(number + 1)?;
+            let end = Instant::now();
+            timings.push(StepTiming { start, end, tests: polls.take() });
+            start = end;
         }
         Ok(())
     }
+}
 
-    /// # Safety
-    /// As [`run_passes`](Self::run_passes); `hands` are those of the plan.
-    unsafe fn run_step(
-        &self,
-        variant: &Variant<T>,
-        step: &Step,
-        work: *mut T,
-        hands: SendPtr<WorkerState<T>>,
-        operator: Option<&dyn Operator<T>>,
-    ) -> Result<()> {
-        let transport = self.comm.transport();
-        match *step {
-            Step::Barrier => transport.node_barrier(),
-            Step::Run { bound, polls, .. } => {
-                // What goes wrong in the air comes out in the wait for it.
-                let (flying, movers) = (&self.flying[..], &variant.movers);
-                let test = || flying.iter().for_each(|&mover| drop(movers[mover].test()));
-                let tests = &self.tests;
-                let look = || tests.time(test);
-                let times = if flying.is_empty() || self.lookout.is_some() { 0 } else { polls };
-                let care = PollPolicy { look: &look, times };
-                // SAFETY: the caller's word; the schedule keeps ranks apart by barriers and exchanges.
-                let mut run = || unsafe { variant.passes[bound].run(&self.pool, hands, &care, operator) };
-                match self.shared {
-                    true => transport.with_access(&mut run),
-                    false => {
-                        run();
-                        Ok(())
-                    }
-                }
-            }
-            Step::Encode { mover, .. } | Step::Decode { mover, .. } => {
-                let Some(coding) = &variant.codings[mover] else { return Ok(()) };
-                // SAFETY: a scratch for each thread; nothing else runs.
-                let scratch = |thread: usize| unsafe { (*hands.get().add(thread)).scratch() };
-                let mut outcome = Ok(());
-                // SAFETY: areas are laid out so that stages and bytes are this step's alone.
-                let mut run = || unsafe {
-                    match step {
-                        Step::Encode { .. } => coding.encode_all(&self.pool, &scratch),
-                        _ => outcome = coding.decode_all(&self.pool, &scratch),
-                    }
-                };
-                match self.shared {
-                    true => transport.with_access(&mut run)?,
-                    false => run(),
-                }
-                outcome
-            }
-            Step::Start { run: false, .. } => Ok(()),
-            Step::Start { mover, send, recv, .. } => {
-                let coder = variant.coder(mover);
-                // SAFETY: the areas lie inside the workspace, apart from each other and from those
-                // of tiles that fly; nobody touches them before the wait for this mover.
-                unsafe {
-                    variant.movers[mover].start(work.add(send).cast(), work.add(recv).cast(), coder.as_ref())
-                }
-            }
-            Step::Wait { mover, run: Some([send, recv]), .. } => {
-                let coder = variant.coder(mover);
-                // SAFETY: as above.
-                unsafe {
-                    variant.movers[mover].run(work.add(send).cast(), work.add(recv).cast(), coder.as_ref())
-                }
-            }
-            Step::Wait { mover, .. } => variant.movers[mover].wait(),
-        }
-    }
+/// The error of [`Fault::Error`]: like one of a GPU, only this rank knows of it.
+fn injected_fault() -> Error {
+    Error::Device { message: "an injected fault".into(), source: None }
+}
+
+/// The buffers of a tile, in bytes.
+fn message_buffers<T: Real, B: Backend>(
+    variant: &VariantOf<T, B::Executor<T>>,
+    tile: TileRef,
+    scalars: [usize; 2],
+) -> MessageBuffers {
+    let buffers = variant.exchanges[tile.exchange].buffers();
+    MessageBuffers { at: scalars.map(|at| at * size_of::<T>()), len: [buffers.send.len, buffers.recv.len] }
 }

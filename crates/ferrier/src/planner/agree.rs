@@ -2,11 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::known::Known;
 use crate::codec;
 use crate::exchange;
 use crate::machine::{last_level_bytes, level2};
-use crate::planner::effort::Effort;
-use crate::planner::wisdom::{Advice, Known};
 use crate::{
     Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
 };
@@ -17,16 +16,16 @@ use ferrier_plan::messages::Mechanism;
 
 /// What rank 0 decides for all.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct Decision {
-    pub choice: Choice,
+pub struct Decision {
+    pub(crate) choice: Choice,
     /// The largest plane, in bytes, that is transformed along two axes in one pass.
-    pub plane_bytes: usize,
-    pub threads: usize,
-    pub memory_policy: MemoryPolicy,
+    pub(crate) plane_bytes: usize,
+    pub(crate) threads: usize,
+    pub(crate) memory_policy: MemoryPolicy,
     /// Where the choice comes from, if it was known.
-    pub wisdom: Option<Known>,
+    pub(crate) wisdom: Option<Known>,
     /// What was measured here, where the planner decides by it.
-    pub speeds: Option<MachineSpeeds>,
+    pub(crate) speeds: Option<MachineSpeeds>,
 }
 
 /// The exchange that needs nothing but messages.
@@ -61,20 +60,10 @@ pub(crate) fn default_exchange(comm: &Comm, encodes_in_nodes: bool) -> &'static 
 /// Gathers the ranks' own boxes and compares everything else; checks the problem.
 pub(crate) fn agree<T: Real>(
     comm: &Comm,
-    problem: Problem,
-    choice: &Choice,
-    effort: Effort,
-) -> Result<Problem> {
-    agree_on::<T>(comm, "cpu", problem, choice, effort)
-}
-
-/// The same, for a device.
-pub(crate) fn agree_on<T: Real>(
-    comm: &Comm,
     device: &str,
     mut problem: Problem,
     choice: &Choice,
-    effort: Effort,
+    effort: impl std::fmt::Debug,
 ) -> Result<Problem> {
     for spec in [&mut problem.input, &mut problem.output] {
         gather_boxes(comm, spec)?;
@@ -143,8 +132,13 @@ fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
 const BUTTERFLY: usize = 16;
 
 /// Rank 0's decision, on every rank.
-pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
-    let Advice { mut choice, known: wisdom, speeds } = advice;
+pub(crate) fn decide<T: Real>(
+    comm: &Comm,
+    problem: &Problem,
+    mut choice: Choice,
+    wisdom: Option<Known>,
+    speeds: Option<MachineSpeeds>,
+) -> Result<Decision> {
     if comm.size() > 1 {
         let (nodes, encodes) = (comm.node_count(), encodes_in_nodes(comm, problem, &choice));
         choice.compress.get_or_insert(compress(comm));

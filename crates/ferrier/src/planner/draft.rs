@@ -1,316 +1,286 @@
-//! Drafts: everything about a plan is decided, no buffer is taken yet.
+//! Drafts: everything about a plan is decided, no memory is allocated yet.
 
-use std::sync::Arc;
+use std::fmt;
 
-use super::OnlineTuner;
-use super::agree::{Decision, MESSAGES, agree, compare, decide};
-use crate::codec::{self, CodecInstance};
+use super::agree::{Decision, MESSAGES, agree, compare};
+use super::known::Known;
+use super::target::{Advice, Target};
+use crate::codec;
 use crate::exchange;
-use crate::exec::cpu::bind::{Tables, Variant, WireCodec, bind, movers};
-use crate::exec::cpu::coding::{self, WorkPointers};
-use crate::exec::cpu::pass::{BoundPass, WorkerState};
-use crate::exec::{BACKWARD, FORWARD, Memory, Plan, ROUND};
-use crate::exec::{Ledger, ProgressThread};
-use crate::machine::buffer::Buffer;
-use crate::machine::pool::Pool;
-use crate::planner::effort::Effort;
-use crate::planner::wisdom::{self, Known, Source};
-use crate::transport::shared_buffer;
-use crate::{
-    Choice, Comm, Compress, Error, MachineSpeeds, MemoryUse, Problem, Progress, Real, Recipe, Result, Tiling,
-    design_with,
-};
+use crate::exec::backend::{Backend, Executor, VariantOf};
+use crate::exec::bind::{bind, exchanges, has_remote_buffers};
+use crate::exec::certificate::Ledger;
+use crate::exec::plan::{CallObserver, Parts, Plan};
+use crate::exec::progress::ProgressThread;
+use crate::exec::variant::{CALL_KINDS, CallKind, DIRECTIONS};
+use crate::exec::{Cpu, Memory};
+use crate::{Choice, Comm, Error, MachineSpeeds, MemoryUse, Problem, Progress, Real, Recipe, Result};
 use ferrier_plan::geometry::width;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::modes::total_len;
 use ferrier_plan::recipe::Distribution;
-use ferrier_plan::schedule::tilings;
-use ferrier_plan::schedule::{AxisTransform, Direction, Schedule, ScheduleOptions, schedule};
+use ferrier_plan::schedule::{AxisTransform, Schedule, ScheduleOptions, schedule, tilings};
 use ferrier_plan::tiles::{self, Tiles};
 
-/// Makes plans: a problem, and what the user wants to decide himself.
-#[derive(Clone, Debug)]
-pub struct Planner {
-    pub(crate) problem: Problem,
-    pub(crate) choice: Choice,
-    effort: Effort,
-    source: Source,
+/// What a plan falls back on where memory cannot be shared: the same with another exchange.
+pub(crate) struct Spare {
+    pub comm: Comm,
+    pub problem: Problem,
+    pub choice: Choice,
 }
 
-impl Planner {
-    /// A planner for this problem; everything else is left to it.
-    pub fn new(problem: &Problem) -> Self {
-        let (problem, choice) = (problem.clone(), Choice::default());
-        Planner { problem, choice, effort: Effort::default(), source: Source::default() }
-    }
-
-    /// What is decided already.
-    pub fn choice(mut self, choice: Choice) -> Self {
-        self.choice = choice;
-        self
-    }
-
-    /// How hard to look for a fast plan where none is known for this problem
-    /// (default: not at all). What trials find is remembered in the file of wisdom.
-    pub fn effort(mut self, effort: Effort) -> Self {
-        self.effort = effort;
-        self
-    }
-
-    /// The file of wisdom, read on rank 0, instead of the user's own.
-    pub fn wisdom(mut self, file: impl Into<std::path::PathBuf>) -> Self {
-        self.source = Source::File(file.into());
-        self
-    }
-
-    /// What was learned in other runs is neither used nor added to.
-    pub fn without_wisdom(mut self) -> Self {
-        self.source = Source::Nothing;
-        self
-    }
-
-    /// A planner of plans whose arrays live on this GPU. Wisdom and tuning
-    /// are the CPU's; they do not matter there.
-    #[cfg(feature = "cuda")]
-    pub fn device(self, gpu: &crate::cuda::Gpu) -> crate::cuda::CudaPlanner {
-        crate::cuda::CudaPlanner::new(self, gpu)
-    }
-
-    /// Decides everything. Collective: every rank of `comm` must call it with
-    /// the same problem and choice (own boxes aside).
-    ///
-    /// # Errors
-    /// Whatever is wrong with the problem or the choice;
-    /// [`Error::Disagreement`], on every rank, where they differ between ranks.
-    /// A rank that never calls cannot be told from a slow one.
-    pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T>> {
-        let problem = agree::<T>(comm, self.problem.clone(), &self.choice, self.effort)?;
-        let advice = wisdom::advice::<T>(comm, &problem, &self.choice, self.effort, &self.source)?;
-        let decision = decide::<T>(comm, &problem, advice)?;
-        let speeds = decision.speeds.unwrap_or_default();
-        let recipe = design_with(&problem, &decision.choice, T::PRECISION, comm.size(), &speeds)?;
-        compare(comm, &recipe)?;
-        let own = comm.duplicate()?.with_threads(decision.threads);
-        let tolerance = problem.tolerance.map(|tolerance| tolerance.0);
-        let shares = comm.size() > 1
-            && exchange::find(&recipe.exchange)?.mechanism.on_nodes(comm.node_count()).shares();
-        // Where sharing memory was not asked for, it may fail.
-        let spare = shares && !own.transport().exposes_all_memory() && self.choice.exchange.is_none();
-        let online = self.effort == Effort::Online && decision.wisdom.is_none();
-        let apprentice = online.then(|| OnlineTuner::new::<T>(comm, &problem, &self.choice, &self.source));
-        let other = spare.then(|| Other { comm: comm.clone(), planner: self });
-        match if shares { own.transport().enable_sharing() } else { Ok(()) } {
-            Ok(()) => Ok(Draft { other, apprentice, ..Draft::new(&own, recipe, &decision, tolerance)? }),
-            Err(error) => match other {
-                Some(other) => other.draft(&recipe, &error),
-                None => Err(error),
-            },
-        }
-    }
-}
-
-/// What to do where memory cannot be shared: the same with another exchange.
-struct Other {
-    comm: Comm,
-    planner: Planner,
-}
-
-impl Other {
-    fn draft<T: Real>(self, recipe: &Recipe, why: &Error) -> Result<Draft<T>> {
-        let Planner { problem, mut choice, .. } = self.planner;
+impl Spare {
+    fn draft<T: Real, B: Target>(
+        self,
+        device: &B::Handle,
+        recipe: &Recipe,
+        why: &Error,
+    ) -> Result<Draft<T, B>> {
+        let Spare { comm, problem, mut choice } = self;
         choice.exchange = Some(MESSAGES.into());
-        let mut draft = Planner::new(&problem).choice(choice).without_wisdom().draft(&self.comm)?;
+        let mut draft = Draft::on(&comm, &problem, choice, device)?;
         draft.notes.push(format!("exchange {MESSAGES} instead of {}: {why}", recipe.exchange));
         Ok(draft)
     }
 }
 
-/// What parts are encoded with; `None` where none is.
-fn wrapping<T: Real>(comm: &Comm, recipe: &Recipe) -> Result<Option<WireCodec<T>>> {
-    let one_node = comm.node_count() == 1;
-    let nothing = recipe.codec == codec::RAW
-        || comm.size() == 1
-        || one_node && recipe.compress == Compress::BetweenNodes
-        || recipe.reshapes() == 0;
-    if nothing {
-        return Ok(None);
-    }
-    let coat = CodecInstance::new(&recipe.codec)?;
-    let nodes = (recipe.compress == Compress::BetweenNodes).then(|| comm.nodes().to_vec());
-    let packing = coding::encoding(&coat, nodes);
-    Ok(Some(WireCodec { coat, packing, grounds: Arc::new(WorkPointers::new(comm.size())) }))
-}
-
-/// A plan without its buffers: says what it will do and what it will need.
-pub struct Draft<T: Real> {
-    pub(crate) comm: Comm,
-    pub(crate) recipe: Recipe,
-    pub(crate) mechanism: Mechanism,
-    /// One for each of the trips; then those of them that differ where users'
-    /// arrays cannot be lent.
-    pub(crate) variants: Vec<Variant<T>>,
-    /// Which variant takes the place of each of the trips then.
-    pub(crate) private: Vec<usize>,
-    pub(crate) memory: Memory,
-    pub(crate) scratch: usize,
-    /// Where the work areas of each call are, for what is encoded.
-    pub(crate) grounds: Option<Arc<WorkPointers<T>>>,
-    /// Where something may be lost.
-    pub(crate) ledger: Option<Ledger<T>>,
-    pub(crate) tolerance: Option<f64>,
+/// A plan without its memory: says what it will do and what it will need.
+pub struct Draft<T: Real, B: Backend = Cpu> {
+    pub(super) comm: Comm,
+    recipe: Recipe,
+    mechanism: Mechanism,
+    variants: Vec<VariantOf<T, B::Executor<T>>>,
+    unexposed: Vec<usize>,
+    pub(super) memory: Memory,
+    pub(super) binder: <B::Executor<T> as Executor<T>>::Binder,
+    ledger: Option<Ledger>,
+    tolerance: Option<f64>,
     wisdom: Option<Known>,
     speeds: Option<MachineSpeeds>,
-    pub(crate) notes: Vec<String>,
-    /// Is there to be a progress thread?
-    lookout: bool,
-    pub(crate) apprentice: Option<OnlineTuner>,
-    other: Option<Other>,
+    notes: Vec<String>,
+    progress_thread: bool,
+    observer: Option<Box<dyn CallObserver<T, B>>>,
+    pub(super) device: B::Handle,
+    spare: Option<Spare>,
 }
-
-/// One of the ways in which a plan can be run.
-#[derive(Clone, Copy)]
-struct CallKind {
-    direction: Direction,
-    in_place: bool,
-    operated: bool,
-}
-
-/// The variants of a plan, in order; those after the fourth are for operators.
-const CALL_KINDS: [CallKind; 8] = {
-    const fn trip(direction: Direction, in_place: bool, operated: bool) -> CallKind {
-        CallKind { direction, in_place, operated }
-    }
-    use Direction::{Backward, Forward, RoundTrip};
-    [
-        trip(Forward, false, false),
-        trip(Backward, false, false),
-        trip(Forward, true, false),
-        trip(Backward, true, false),
-        trip(RoundTrip, false, true),
-        trip(RoundTrip, true, true),
-        trip(Forward, false, true),
-        trip(Backward, false, true),
-    ]
-};
 
 impl<T: Real> Draft<T> {
-    fn new(comm: &Comm, recipe: Recipe, decision: &Decision, tolerance: Option<f64>) -> Result<Self> {
-        let exchange = exchange::find(&recipe.exchange)?;
-        let mechanism = exchange.mechanism.on_nodes(comm.node_count());
-        let wrapping = wrapping::<T>(comm, &recipe)?;
-        let wrapped = wrapping.as_ref();
-        let mut tables = Tables { kernel: recipe.kernel.clone(), made: Vec::new(), twiddles: Vec::new() };
+    /// A draft for this choice, without wisdom. Collective.
+    pub(crate) fn of(comm: &Comm, problem: &Problem, choice: Choice) -> Result<Self> {
+        Draft::on(comm, problem, choice, &())
+    }
+}
+
+impl<T: Real, B: Target> Draft<T, B> {
+    pub(super) fn on(comm: &Comm, problem: &Problem, choice: Choice, device: &B::Handle) -> Result<Self> {
+        let problem = agree::<T>(comm, B::NAME, problem.clone(), &choice, "none")?;
+        let asked = choice.exchange.is_some();
+        let spare =
+            (!asked).then(|| Spare { comm: comm.clone(), problem: problem.clone(), choice: choice.clone() });
+        let decision = B::decide::<T>(comm, &problem, Advice::none(choice))?;
+        let recipe = B::design::<T>(&problem, &decision, comm.size())?;
+        compare(comm, &recipe)?;
+        Draft::new(comm, &problem, (decision, recipe), device, spare)
+    }
+
+    /// Lays out memory and binds all kinds of calls. Collective.
+    pub(super) fn new(
+        comm: &Comm,
+        problem: &Problem,
+        (decision, recipe): (Decision, Recipe),
+        device: &B::Handle,
+        spare: Option<Spare>,
+    ) -> Result<Self> {
+        let comm = &comm.duplicate()?.with_threads(decision.threads);
+        let entry = exchange::find(&recipe.exchange)?;
+        let mechanism = entry.mechanism.on_nodes(comm.node_count());
+        let shares = comm.size() > 1 && mechanism.shares();
+        let mut spare = spare.filter(|_| shares && !comm.transport().exposes_all_memory());
+        if shares && let Err(error) = comm.transport().enable_sharing() {
+            return spare.take().ok_or_else(|| error.clone())?.draft(device, &recipe, &error);
+        }
+        let mut binder = B::binder::<T>(device, comm, &recipe)?;
+        let kinds = &CALL_KINDS[..if recipe.operators { 8 } else { 4 }];
+        let directions = &DIRECTIONS[..if recipe.operators { 3 } else { 2 }];
         let fuse = |transforms: &[AxisTransform], state: &Distribution| {
-            may_fuse(&recipe, decision, transforms, state)
+            may_fuse(&recipe, &decision, transforms, state)
         };
-        let trips = &CALL_KINDS[..if recipe.operators { 8 } else { 4 }];
-        // Trips in the same direction have the same reshapes, cut in the same way.
-        let directions = [Direction::Forward, Direction::Backward, Direction::RoundTrip];
-        let directions = &directions[..if recipe.operators { 3 } else { 2 }];
-        let tilings: Vec<Vec<Tiling>> = directions.iter().map(|&way| tilings(&recipe, way)).collect();
-        let plan = |trip: &CallKind, exposed_ends: bool| {
-            let CallKind { direction, in_place, operated } = *trip;
-            let tilings = &tilings[direction as usize];
-            schedule(
-                &recipe,
-                ScheduleOptions {
-                    direction,
-                    in_place,
-                    with_operator: operated,
-                    mechanism,
-                    exposed_ends,
-                    tilings,
-                    fuse: &fuse,
-                },
-            )
+        // Calls in the same direction have the same reshapes, cut in the same way.
+        let tilings: Vec<_> = directions.iter().map(|(direction, _)| tilings(&recipe, *direction)).collect();
+        let schedule = |kind: &CallKind, exposed_ends: bool| {
+            let CallKind { direction, in_place, operated: with_operator } = *kind;
+            let (tilings, fuse) = (&tilings[direction as usize][..], &fuse);
+            let options = ScheduleOptions {
+                direction,
+                in_place,
+                with_operator,
+                mechanism,
+                exposed_ends,
+                tilings,
+                fuse,
+            };
+            schedule(&recipe, options)
         };
-        let plans: Vec<Schedule> = trips.iter().map(|trip| plan(trip, true)).collect();
-        let firsts: Vec<&Schedule> = directions
-            .iter()
-            .filter_map(|way| Some(&plans[trips.iter().position(|trip| trip.direction == *way)?]))
-            .collect();
-        let lots = match recipe.overlap.arrays {
+        let schedules: Vec<Schedule> = kinds.iter().map(|kind| schedule(kind, true)).collect();
+        let batch_chunks = match recipe.overlap.arrays {
             0 => 1,
             arrays => recipe.batch.div_ceil(arrays).max(1),
         };
-        let cut = |(plan, tilings): (&&Schedule, &Vec<Tiling>)| tiles::cut(plan, tilings, recipe.batch, lots);
-        let cuts: Vec<Vec<Tiles>> = firsts.iter().zip(&tilings).map(cut).collect();
-        let ways: Vec<(&Schedule, &[Tiles])> =
-            firsts.iter().zip(&cuts).map(|(plan, cuts)| (*plan, &cuts[..])).collect();
-        let movers =
-            movers(comm, &recipe, &ways, exchange, (wrapped.map(|wrapped| &wrapped.packing), false))?;
-        let mut bind = |trip: &CallKind, plan: &Schedule| {
-            let way = trip.direction as usize;
-            let options = (trip.direction, trip.in_place, decision.memory_policy);
-            bind(comm, &recipe, plan, options, (&cuts[way], &movers[way]), wrapped, &mut tables)
+        let cut = |(number, (_, first)): (usize, &(_, usize))| {
+            tiles::cut(&schedules[*first], &tilings[number], recipe.batch, batch_chunks)
         };
-        let mut variants = Vec::with_capacity(2 * trips.len());
-        for (trip, plan) in trips.iter().zip(&plans) {
-            variants.push(bind(trip, plan)?);
+        let cuts: Vec<Vec<Tiles>> = directions.iter().enumerate().map(cut).collect();
+        let sent: Vec<(&Schedule, &[Tiles])> =
+            directions.iter().zip(&cuts).map(|((_, first), cuts)| (&schedules[*first], &cuts[..])).collect();
+        let encoding = <B::Executor<T>>::encoding(&binder);
+        let encodes = encoding.is_some();
+        let options = (encoding, <B::Executor<T>>::NEEDS_RECEIVE_BUFFERS);
+        let exchanges = exchanges(comm, &recipe, &sent, entry, options)?;
+        let mut bind = |kind: &CallKind, schedule: &Schedule| {
+            let number = kind.direction as usize;
+            let exchanges = (&cuts[number][..], &exchanges[number]);
+            let options = (*kind, decision.memory_policy);
+            bind::<T, B::Executor<T>>(comm, &recipe, schedule, options, exchanges, &mut binder)
+        };
+        let mut variants = Vec::with_capacity(2 * kinds.len());
+        for (kind, schedule) in kinds.iter().zip(&schedules) {
+            variants.push(bind(kind, schedule)?);
         }
-        let mut private: Vec<usize> = (0..trips.len()).collect();
-        if matches!(mechanism, Mechanism::SharedMemory)
-            && comm.size() > 1
-            && !comm.transport().exposes_all_memory()
-        {
-            for (i, trip) in trips.iter().enumerate() {
-                let own = plan(trip, false);
-                if own != plans[i] {
-                    private[i] = variants.len();
-                    variants.push(bind(trip, &own)?);
+        let mut unexposed: Vec<usize> = (0..kinds.len()).collect();
+        if mechanism == Mechanism::SharedMemory && comm.size() > 1 && !comm.transport().exposes_all_memory() {
+            for (i, kind) in kinds.iter().enumerate() {
+                let own = schedule(kind, false);
+                if own != schedules[i] {
+                    unexposed[i] = variants.len();
+                    variants.push(bind(kind, &own)?);
                 }
             }
         }
-        let scratch =
-            variants.iter().flat_map(|variant| &variant.passes).map(BoundPass::scratch).max().unwrap_or(0);
-        let coding = wrapped.map_or(0, |wrapped| coding::scratch(&*wrapped.coat.codec));
-        // An odd number of cache lines apart, so that the threads' scratches do not share sets.
-        let scratch = ((scratch.max(coding) * size_of::<T>()).div_ceil(64) | 1) * (64 / size_of::<T>());
-        // One more for who encodes while the others run a pass.
-        let scratches = comm.threads() + usize::from(coding > 0);
-        let memory = Memory::new::<T>(&variants, scratch * scratches);
-        let lossy = wrapped.filter(|_| codec::is_lossy(&recipe.codec));
-        let ledger = lossy.map(|wrapped| Ledger::new(comm, &recipe, &wrapped.coat, &variants)).transpose()?;
-        let grounds = wrapped.map(|wrapped| wrapped.grounds.clone());
-        let mut notes = exchange::notes(movers.iter().flat_map(|movers| movers.iter()));
-        let mut lookout = decision.choice.progress == Some(Progress::Thread) && comm.size() > 1;
-        if lookout && wrapped.is_some() {
-            lookout = false;
-            notes.push("passes look after what flies, not a thread: parts are encoded on the way".into());
+        let memory = <B::Executor<T>>::memory(&mut binder, comm, &variants);
+        let lossy = encodes && <B::Executor<T>>::MEASURES_LOSS && codec::is_lossy(&recipe.codec);
+        let ledger = lossy.then(|| Ledger::new(comm, &recipe)).transpose()?;
+        let mut notes = exchange::notes(exchanges.iter().flat_map(|exchanges| exchanges.iter()));
+        notes.extend(<B::Executor<T>>::notes(&binder));
+        let mut progress_thread = decision.choice.progress == Some(Progress::Thread) && comm.size() > 1;
+        let refused = match comm.transport().allows_progress_thread() {
+            _ if encodes => Some("messages are encoded".to_string()),
+            _ if !B::PROGRESS_THREAD => Some("on a GPU, calls poll while they wait for it".into()),
+            allowed => allowed.err().map(|error| error.to_string()),
+        };
+        if let (true, Some(reason)) = (progress_thread, refused) {
+            progress_thread = false;
+            notes.push(format!("progress thread disabled: {reason}"));
         }
-        if let (true, Err(error)) = (lookout, comm.transport().allows_progress_thread()) {
-            lookout = false;
-            notes.push(format!("passes look after what flies, not a thread: {error}"));
-        }
-        let wisdom = decision.wisdom.clone();
         Ok(Draft {
+            tolerance: problem.tolerance.map(|tolerance| tolerance.0),
+            wisdom: decision.wisdom,
+            speeds: decision.speeds,
             comm: comm.clone(),
+            device: device.clone(),
             recipe,
             mechanism,
             variants,
-            private,
+            unexposed,
             memory,
-            scratch,
-            notes,
-            lookout,
-            apprentice: None,
-            grounds,
+            binder,
             ledger,
-            tolerance,
-            other: None,
-            wisdom,
-            speeds: decision.speeds,
+            notes,
+            progress_thread,
+            observer: None,
+            spare,
         })
     }
 
-    /// What a user should know: an exchange that had to make do with less, or
-    /// another one than the planner's first choice, and why.
+    /// The calls of the plan will be observed.
+    pub(super) fn observe(&mut self, observer: impl CallObserver<T, B> + 'static) {
+        self.observer = Some(Box::new(observer));
+    }
+
+    /// Takes the memory, starts the threads or compiles the kernels. Collective.
+    ///
+    /// # Errors
+    /// Where memory or threads cannot be had, or a kernel does not compile; where the GPUs have too little memory,
+    /// on every rank before any is taken. Where only memory to share is missing, and the planner chose to share it,
+    /// another exchange is taken, which [`notes`](Self::notes) tell.
+    pub fn build(mut self) -> Result<Plan<T, B>> {
+        let spare = self.spare.take();
+        let exposed = self.comm.size() > 1 && self.mechanism.shares();
+        <B::Executor<T>>::check_room(&self.binder, &self.comm, &self.memory)?;
+        let work = <B::Executor<T>>::allocate(&self.binder, &self.comm, &self.memory, exposed);
+        // Where not all memory can be exposed, an error of memory to expose occurs on every rank.
+        let work = work.inspect_err(|error| {
+            if !exposed || self.comm.transport().exposes_all_memory() {
+                self.comm.transport().fail(&error.to_string());
+            }
+        });
+        match (work, spare) {
+            (Ok(work), _) => self.finish(Some(work)),
+            (Err(error @ Error::Memory { .. }), Some(spare)) => {
+                spare.draft(&self.device, &self.recipe, &error)?.build()
+            }
+            (Err(error), _) => Err(error),
+        }
+    }
+
+    pub(super) fn finish(
+        mut self,
+        work: Option<<B::Executor<T> as Executor<T>>::Buffer>,
+    ) -> Result<Plan<T, B>> {
+        let comm = self.comm;
+        let tell = |error: &Error| comm.transport().fail(&error.to_string());
+        // Calls in one direction have their exchanges in common.
+        let firsts = DIRECTIONS.iter().filter_map(|(_, first)| self.variants.get(*first));
+        let mut all = firsts.flat_map(|variant| variant.exchanges.iter());
+        let opened = all.try_for_each(|exchange| exchange.open());
+        // Where not all memory can be exposed, an error occurs on every rank.
+        opened.inspect_err(|error| if comm.transport().exposes_all_memory() { tell(error) })?;
+        let exchanges: Vec<_> = self.variants.iter().map(|variant| variant.exchanges.clone()).collect();
+        let remote = exchanges.iter().any(|exchanges| has_remote_buffers(exchanges));
+        let shared = comm.size() > 1 && (self.mechanism.shares() || remote);
+        let own_work = work.is_some();
+        let executor =
+            <B::Executor<T>>::build(self.binder, &comm, &mut self.variants, &self.memory, work, shared);
+        let executor = executor.inspect_err(tell)?;
+        let sends = exchanges.iter().any(|exchanges| !exchanges.is_empty());
+        let progress = (self.progress_thread && sends).then(|| ProgressThread::new(exchanges)).transpose();
+        let progress = progress.inspect_err(tell)?;
+        Ok(Plan::assemble(Parts {
+            comm,
+            recipe: self.recipe,
+            mechanism: self.mechanism,
+            variants: self.variants,
+            unexposed: self.unexposed,
+            memory: self.memory,
+            notes: self.notes,
+            shared,
+            executor,
+            progress,
+            observer: self.observer.filter(|_| own_work),
+            ledger: self.ledger,
+            tolerance: self.tolerance,
+        }))
+    }
+}
+
+impl<T: Real> Draft<T, Cpu> {
+    /// A plan without a workspace of its own: calls take one by [`Call::workspace`](crate::Call::workspace).
+    /// Collective.
+    ///
+    /// # Errors
+    /// Where threads cannot be started.
+    pub fn build_without_workspace(self) -> Result<Plan<T>> {
+        self.finish(None)
+    }
+}
+
+impl<T: Real, B: Backend> Draft<T, B> {
+    /// The substitutions that Ferrier makes, each with its reason: another exchange than the planner's first choice,
+    /// an exchange that works without windows, no progress thread.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// For each step of the recipe the most messages that go from one node to
-    /// another in one `forward`.
+    /// For each step of the recipe the most messages that go from one node to another in one `forward`.
     pub fn messages_between_nodes(&self) -> Vec<u64> {
         self.recipe.messages_between_nodes(self.mechanism, self.comm.nodes())
     }
@@ -320,87 +290,36 @@ impl<T: Real> Draft<T> {
         &self.recipe
     }
 
-    /// Whose experience the plan was made from; `None` where there was none.
+    /// The wisdom that the choice was taken from; `None` where nothing was known.
     pub fn wisdom(&self) -> Option<&Known> {
         self.wisdom.as_ref()
     }
 
-    /// What the planner judged by, where it was measured on such a machine:
-    /// tuning leaves that in the file of wisdom. `None` where it was assumed.
+    /// The speeds that the planner decided by, where they were measured on such a machine: tuning adds them to the
+    /// wisdom file. `None` where it assumed some.
     pub fn speeds(&self) -> Option<MachineSpeeds> {
         self.speeds
     }
 
-    /// What the plan will take on this rank.
+    /// The memory that the plan will take on this rank.
     pub fn memory(&self) -> Memory {
         self.memory
     }
+}
 
-    /// Takes the buffers and starts the threads. Collective.
-    ///
-    /// # Errors
-    /// Where memory or threads cannot be had. Where only memory to share is
-    /// missing, and the planner chose to share it, another exchange is taken,
-    /// which [`notes`](Self::notes) tell.
-    pub fn build(mut self) -> Result<Plan<T>> {
-        let other = self.other.take();
-        match (self.take_work(), other) {
-            (Ok(work), _) => self.finish(Some(work)),
-            (Err(error @ Error::Memory { .. }), Some(other)) => other.draft(&self.recipe, &error)?.build(),
-            (Err(error), _) => Err(error),
-        }
-    }
-
-    fn take_work(&self) -> Result<Buffer<T>> {
-        let (transport, what) = (self.comm.transport(), "the buffers of a plan");
-        let numbers = self.memory.workspace() / size_of::<T>();
-        match self.comm.size() > 1 && self.mechanism.shares() {
-            true => self.told(shared_buffer(&**transport, numbers, what)),
-            false => Buffer::new(numbers, what).inspect_err(|error| transport.fail(&error.to_string())),
-        }
-    }
-
-    /// Where memory is shared an error is one on every rank; elsewhere the
-    /// others must be told.
-    fn told<R>(&self, outcome: Result<R>) -> Result<R> {
-        outcome.inspect_err(|error| {
-            if self.comm.transport().exposes_all_memory() {
-                self.comm.transport().fail(&error.to_string());
-            }
-        })
-    }
-
-    /// A plan without buffers of its own: use
-    /// [`forward_using`](Plan::forward_using) and its relatives. Collective.
-    ///
-    /// # Errors
-    /// Where threads cannot be had.
-    pub fn build_without_workspace(self) -> Result<Plan<T>> {
-        self.finish(None)
-    }
-
-    pub(crate) fn finish(self, work: Option<Buffer<T>>) -> Result<Plan<T>> {
-        // Trips in one direction have their movers together; a third direction is the first trip of operators.
-        let first = |which: &usize| [FORWARD, BACKWARD, ROUND].contains(which);
-        let variants = self.variants.iter().enumerate().filter(|(which, _)| first(which));
-        let movers = variants.flat_map(|(_, variant)| variant.movers.iter());
-        let opened = movers.map(|mover| mover.open()).collect::<Result<Vec<()>>>();
-        self.told(opened)?;
-        let pool = Pool::new(self.comm.threads());
-        let pool = pool.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?;
-        let passes = || self.variants.iter().flat_map(|variant| &variant.passes);
-        let strips = passes().map(BoundPass::most_strips).max().unwrap_or(0);
-        let hands = (0..pool.threads()).map(|_| WorkerState::new(strips, self.comm.size())).collect();
-        let movers: Vec<_> = self.variants.iter().map(|variant| variant.movers.clone()).collect();
-        let flies = movers.iter().any(|movers| !movers.is_empty());
-        let lookout = (self.lookout && flies).then(|| ProgressThread::new(movers)).transpose();
-        let lookout = lookout.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?;
-        Ok(Plan::assemble(self, work, pool, hands, lookout))
+impl<T: Real, B: Backend> fmt::Debug for Draft<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Draft")
+            .field("comm", &self.comm)
+            .field("recipe", &self.recipe)
+            .field("memory", &self.memory)
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
     }
 }
 
-/// Two axes in one pass: where a plane stays in cache between them, and there
-/// are planes enough to keep all threads busy. The same answer on every rank.
+/// Two axes in one pass: where a plane stays in cache between them, and there are planes enough to keep all threads
+/// busy. The same answer on every rank.
 fn may_fuse(
     recipe: &Recipe,
     decision: &Decision,
@@ -411,7 +330,7 @@ fn may_fuse(
         return fuse;
     }
     let across = 3 - transforms[0].axis - transforms[1].axis;
-    // What lies between the legs; both axes are whole.
+    // What lies between the transforms; both axes are whole.
     let elements = total_len(&transforms[0].to) * total_len(&transforms[1].from);
     let plane = elements * width(transforms[0].real) * recipe.precision.bytes();
     let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0) * recipe.batch;

@@ -1,16 +1,21 @@
 //! Planning on all ranks: drafts, agreement, tuning, wisdom.
 
 mod agree;
+#[cfg(feature = "cuda")]
+mod cuda;
 mod draft;
 mod effort;
+mod known;
 mod online_tuner;
+#[expect(clippy::module_inception, reason = "the planner itself")]
+mod planner;
 mod speeds;
+mod target;
 pub mod tune;
 pub mod wisdom;
 
 pub(crate) use agree::{agree, default_exchange, encodes_in_nodes, threads};
-#[cfg(feature = "cuda")]
-pub(crate) use agree::{agree_on, compare};
-pub use draft::{Draft, Planner};
-pub(crate) use online_tuner::OnlineTuner;
+pub use draft::Draft;
+pub use planner::Planner;
 pub use speeds::measure_speeds;
+pub use target::Target;

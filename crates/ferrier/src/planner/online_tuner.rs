@@ -1,18 +1,21 @@
 //! Plans that try choices while they work; see [`Effort::Online`](crate::planner::tune::Effort).
 
-use std::time::Instant;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Draft, Planner};
+use super::draft::Draft;
+use super::target::Target;
 use crate::Plan;
-use crate::machine::buffer::Buffer;
+use crate::exec::backend::Executor;
+use crate::exec::plan::CallObserver;
 use crate::planner::tune::{Next, Online, Outcome};
 use crate::planner::wisdom::{self, Source};
 use crate::{Choice, Comm, Error, Problem, Real, Result};
 
 /// What a plan needs to become another one.
-pub(crate) struct OnlineTuner {
+pub(crate) struct OnlineTuner<B: Target> {
+    device: B::Handle,
     comm: Comm,
     problem: Problem,
     given: Choice,
@@ -33,11 +36,18 @@ enum Told {
     Keep(Box<Outcome>),
 }
 
-impl OnlineTuner {
-    pub fn new<T: Real>(comm: &Comm, problem: &Problem, given: &Choice, source: &Source) -> OnlineTuner {
+impl<B: Target> OnlineTuner<B> {
+    pub fn new<T: Real>(
+        comm: &Comm,
+        problem: &Problem,
+        given: &Choice,
+        source: &Source,
+        device: &B::Handle,
+    ) -> Self {
         let (problem, given) = (problem.clone(), given.clone());
         let search = (comm.rank() == 0).then(|| Box::new(Online::new(comm, &problem, &given, T::PRECISION)));
         OnlineTuner {
+            device: device.clone(),
             comm: comm.clone(),
             problem,
             given,
@@ -49,10 +59,9 @@ impl OnlineTuner {
     }
 
     /// The plan becomes what is to be tried. Collective.
-    fn prepare<T: Real>(&mut self, plan: &mut Plan<T>) -> Result<()> {
+    fn prepare<T: Real>(&mut self, plan: &mut Plan<T, B>) -> Result<()> {
         while let Some(choice) = self.pending.take() {
-            let planner = Planner::new(&self.problem).choice(choice).without_wisdom();
-            match planner.draft::<T>(&self.comm)?.build_if_it_fits()? {
+            match Draft::on(&self.comm, &self.problem, choice, &self.device)?.build_if_it_fits()? {
                 Some(other) => *plan = other,
                 None => {
                     let next = self.search.as_mut().map(|search| search.refused());
@@ -83,13 +92,13 @@ impl OnlineTuner {
     }
 }
 
-impl<T: Real> Draft<T> {
+impl<T: Real, B: Target> Draft<T, B> {
     /// As [`build`](Self::build); `None`, on every rank, where one has too little memory and that can be told.
-    pub(crate) fn build_if_it_fits(self) -> Result<Option<Plan<T>>> {
+    pub(crate) fn build_if_it_fits(self) -> Result<Option<Plan<T, B>>> {
         if !self.comm.transport().exposes_all_memory() {
             return self.build().map(Some);
         }
-        let work = Buffer::new(self.memory.workspace() / size_of::<T>(), "the buffers of a plan");
+        let work = <B::Executor<T>>::allocate(&self.binder, &self.comm, &self.memory, false);
         if self.comm.max(&[f64::from(u8::from(work.is_err()))])?[0] > 0.0 {
             return Ok(None);
         }
@@ -97,29 +106,15 @@ impl<T: Real> Draft<T> {
     }
 }
 
-impl<T: Real> Plan<T> {
-    /// Is it still looking for a faster way? See [`Effort::Online`](crate::planner::tune::Effort::Online).
-    pub fn is_tuning(&self) -> bool {
-        self.apprentice.is_some()
+impl<T: Real, B: Target> CallObserver<T, B> for OnlineTuner<B> {
+    fn before(&mut self, plan: &mut Plan<T, B>) -> Result<bool> {
+        self.prepare(plan)?;
+        Ok(!self.over)
     }
 
-    /// Runs a transform of a kind, as a trial if there is something to try. Collective.
-    pub(crate) fn as_trial(
-        &mut self,
-        kind: usize,
-        transform: impl FnOnce(&mut Self) -> Result<()>,
-    ) -> Result<()> {
-        let Some(mut apprentice) = self.apprentice.take() else { return transform(self) };
-        apprentice.prepare(self)?;
-        if apprentice.over {
-            return transform(self);
-        }
-        let start = Instant::now();
-        transform(self)?;
-        let seconds = self.comm.max(&[start.elapsed().as_secs_f64()])?[0];
-        let next = apprentice.search.as_mut().map(|search| search.heard(kind, seconds));
-        apprentice.hear::<T>(next)?;
-        self.apprentice = Some(apprentice);
-        Ok(())
+    fn after(&mut self, plan: &Plan<T, B>, kind: usize, elapsed: Duration) -> Result<()> {
+        let seconds = plan.comm.max(&[elapsed.as_secs_f64()])?[0];
+        let next = self.search.as_mut().map(|search| search.heard(kind, seconds));
+        self.hear::<T>(next)
     }
 }

@@ -94,7 +94,7 @@ impl<T: Real> Convolution<T> {
         O: DataMut<T> + ?Sized,
     {
         let times = SpectrumProduct { spectrum: &self.kernel, conjugate: false, scale: unscaled(&self.plan) };
-        self.plan.apply(field, out, &times)
+        self.plan.call().operator(&times).apply(field, out)
     }
 
     /// The correlation of a field with the kernel: the sum over y of
@@ -108,7 +108,7 @@ impl<T: Real> Convolution<T> {
         O: DataMut<T> + ?Sized,
     {
         let times = SpectrumProduct { spectrum: &self.kernel, conjugate: true, scale: unscaled(&self.plan) };
-        self.plan.apply(field, out, &times)
+        self.plan.call().operator(&times).apply(field, out)
     }
 }
 

@@ -21,7 +21,7 @@
 //!     let (mut f, mut u) = (plan.make_input()?, plan.make_input()?);
 //!     f.fill_real(|_, at| -14.0 * exact(at));
 //!     let waves = spectral::WaveNumbers::new(plan.recipe(), [TAU; 3])?;
-//!     plan.apply(&f, &mut u, &spectral::inverse_laplacian(&waves))?;
+//!     plan.call().operator(&spectral::inverse_laplacian(&waves)).apply(&f, &mut u)?;
 //!     if let Some(at) = u.index(0, [5, 6, 7]) {
 //!         assert!((u.real()[at] - exact([5, 6, 7])).abs() < 1e-14);
 //!     }

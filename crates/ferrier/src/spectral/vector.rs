@@ -99,7 +99,7 @@ impl<T: Real> Calculus<T> {
                 first: Some((axis, false)),
                 others: &[],
             };
-            self.plan.backward_with(&self.spectra[0], component, &sum)?;
+            self.plan.call().operator(&sum).backward(&self.spectra[0], component)?;
         }
         Ok(())
     }
@@ -118,7 +118,7 @@ impl<T: Real> Calculus<T> {
         let others = [(1, false, y), (2, false, z)];
         let sum =
             DerivativeSum { odd: &self.odd, places: self.places, first: Some((0, false)), others: &others };
-        self.plan.backward_with(x, divergence, &sum)
+        self.plan.call().operator(&sum).backward(x, divergence)
     }
 
     /// The curl of a vector field. Collective; does not allocate.
@@ -141,7 +141,7 @@ impl<T: Real> Calculus<T> {
                 first: Some((b, false)),
                 others: &others,
             };
-            self.plan.backward_with(&self.spectra[c], out, &sum)?;
+            self.plan.call().operator(&sum).backward(&self.spectra[c], out)?;
         }
         Ok(())
     }

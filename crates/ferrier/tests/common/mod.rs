@@ -287,15 +287,15 @@ fn in_place<T: Number>(plan: &mut Plan<T>, case: &Case, from: Local, to: Local) 
         for ((b, at), x) in from.walk().zip(array.complex_mut()) {
             *x = from_f64(source::<T>(case, b, at));
         }
-        plan.forward_in_place(&mut array)?;
+        plan.call().forward_in_place(&mut array)?;
         let spectrum = array.complex()[..after].to_vec();
         array.complex_mut()[after..].fill(dirt());
-        plan.backward_in_place(&mut array)?;
+        plan.call().backward_in_place(&mut array)?;
         return Ok((spectrum, array.complex()[..before].to_vec()));
     }
     array.real_mut().fill(T::rounded(f64::NAN));
     array.fill_real(|b, at| T::rounded(source::<T>(case, b, at).re));
-    plan.forward_in_place(&mut array)?;
+    plan.call().forward_in_place(&mut array)?;
     let place = |b, at| array.complex_index(b, at).expect("an index of this rank's box");
     let spectrum: Vec<_> = to.walk().map(|(b, at)| array.complex()[place(b, at)]).collect();
     array.complex_mut().fill(dirt());
@@ -304,7 +304,7 @@ fn in_place<T: Number>(plan: &mut Plan<T>, case: &Case, from: Local, to: Local) 
         let place = array.complex_index(b, at).expect("an index of this rank's box");
         array.complex_mut()[place] = *values.next().expect("as many as before");
     }
-    plan.backward_in_place(&mut array)?;
+    plan.call().backward_in_place(&mut array)?;
     let place = |b, at| array.real_index(b, at).expect("an index of this rank's box");
     let back = from.walk().map(|(b, at)| Complex::new(array.real()[place(b, at)], T::rounded(0.0))).collect();
     Ok((spectrum, back))

@@ -1,6 +1,5 @@
 //! Operators on a GPU, against the CPU's plan.
 
-use ferrier::cuda::Gpu;
 use ferrier::spectral::{self, WaveNumbers};
 use ferrier::{
     Box3, Choice, Comm, Complex, Data, Error, Formula, Keep, LayoutSpec, Modes, Operator, Overlap, Planner,
@@ -9,7 +8,7 @@ use ferrier::{
 use ferrier_test::{Errors, Rng, tolerance, watchdog};
 
 use crate::common::Number;
-use crate::{KERNELS, gpu, planner};
+use crate::{Gpu, KERNELS, gpu, planner};
 
 /// Multiplies each mode by something that depends on its index, its array, tables
 /// and a constant: wrong where one of them is.
@@ -96,10 +95,10 @@ fn all_ways<T: Number, O: Operator<T>>(
     let (mut from, mut to, mut modes) = (plan.make_input()?, plan.make_input()?, plan.make_output()?);
     let (mut got, mut got_modes) = (host.make_input()?, host.make_output()?);
     from.upload(&input)?;
-    host.apply(&input, &mut field, &operator)?;
+    host.call().operator(&operator).apply(&input, &mut field)?;
     // Twice: what a call leaves behind must not matter.
     for _ in 0..2 {
-        plan.apply(&from, &mut to, &operator)?;
+        plan.call().operator(&operator).apply(&from, &mut to)?;
         to.download(&mut got)?;
         found.push(distance(got.numbers(), field.numbers()));
     }
@@ -110,8 +109,8 @@ fn all_ways<T: Number, O: Operator<T>>(
         false => array.fill_complex(|b, at| input.complex()[input.index(b, at).expect("here")]),
     }
     device.upload(&array)?;
-    plan.apply_in_place(&mut device, &operator)?;
-    host.apply_in_place(&mut array, &operator)?;
+    plan.call().operator(&operator).apply_in_place(&mut device)?;
+    host.call().operator(&operator).apply_in_place(&mut array)?;
     let mut in_place = host.make_in_place()?;
     device.download(&mut in_place)?;
     let places = indices(plan.input_box(), plan.recipe().batch);
@@ -123,13 +122,13 @@ fn all_ways<T: Number, O: Operator<T>>(
         }
     };
     found.push(distance(&picked(&in_place), &picked(&array)));
-    host.forward_with(&input, &mut spectrum, &operator)?;
-    plan.forward_with(&from, &mut modes, &operator)?;
+    host.call().operator(&operator).forward(&input, &mut spectrum)?;
+    plan.call().operator(&operator).forward(&from, &mut modes)?;
     modes.download(&mut got_modes)?;
     found.push(distance(got_modes.numbers(), spectrum.numbers()));
-    host.backward_with(&spectrum, &mut field, &operator)?;
+    host.call().operator(&operator).backward(&spectrum, &mut field)?;
     modes.upload(&spectrum)?;
-    plan.backward_with(&modes, &mut to, &operator)?;
+    plan.call().operator(&operator).backward(&modes, &mut to)?;
     to.download(&mut got)?;
     found.push(distance(got.numbers(), field.numbers()));
     Ok(found)
@@ -221,8 +220,8 @@ fn operators_of_the_library_agree_with_the_cpu() {
             from.upload(&input)?;
             for (name, make) in makers.iter().chain(&makers) {
                 let operator = make(&waves)?;
-                host.apply(&input, &mut want, &&*operator)?;
-                plan.apply(&from, &mut to, &*operator)?;
+                host.call().operator(&&*operator).apply(&input, &mut want)?;
+                plan.call().operator(&&*operator).apply(&from, &mut to)?;
                 to.download(&mut got)?;
                 let error = distance(got.numbers(), want.numbers());
                 assert!(error < 1e-14, "{name} of {problem:?}: {error:.1e}");
@@ -243,11 +242,15 @@ fn operators_that_cannot_be_are_refused() {
     let mut plan = build(&problem.operators(true)).unwrap();
     let (from, mut to) = (plan.make_input().unwrap(), plan.make_input().unwrap());
     let good = Shade::new([4, 6, 8], &mut Rng::for_test(1));
-    let told = without.apply(&from, &mut to, &good).unwrap_err();
+    let told = without.call().operator(&good).apply(&from, &mut to).unwrap_err();
     assert!(matches!(&told, Error::Choice(invalid) if invalid.message.contains("operators(true)")), "{told}");
-    let told = plan.apply(&from, &mut to, &pointwise(|_, z| z)).unwrap_err();
+    let told = plan.call().operator(&pointwise(|_, z| z)).apply(&from, &mut to).unwrap_err();
     assert!(matches!(&told, Error::Choice(invalid) if invalid.message.contains("no formula")), "{told}");
-    let told = plan.apply(&from, &mut to, &Shade::new([4, 5, 8], &mut Rng::for_test(1))).unwrap_err();
+    let told = plan
+        .call()
+        .operator(&Shade::new([4, 5, 8], &mut Rng::for_test(1)))
+        .apply(&from, &mut to)
+        .unwrap_err();
     assert!(
         matches!(&told, Error::Array { expected, got, .. } if expected.contains("axis 1") && got == "5"),
         "{told}"
@@ -259,11 +262,11 @@ fn operators_that_cannot_be_are_refused() {
             Some(Formula { code: "return z * nonsense;", tables: Tables::None, constants: [0.0; 4] })
         }
     }
-    let told = plan.apply(&from, &mut to, &Broken).unwrap_err();
+    let told = plan.call().operator(&Broken).apply(&from, &mut to).unwrap_err();
     assert!(
         matches!(&told, Error::Device { message: text, .. } if text.contains("formula(1)") && text.contains("nonsense")),
         "{told}"
     );
-    plan.apply(&from, &mut to, &good).unwrap();
+    plan.call().operator(&good).apply(&from, &mut to).unwrap();
     plan.synchronize().unwrap();
 }

@@ -3,11 +3,10 @@
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use ferrier::cuda::Gpu;
 use ferrier::{Choice, Comm, Complex, Data, LayoutSpec, Planner, Problem};
 use ferrier_test::{tolerance, watchdog};
 
-use crate::{against_cpu_with, gpu, planner};
+use crate::{Gpu, against_cpu_with, gpu, planner};
 
 const PATIENCE: Duration = Duration::from_secs(150);
 
@@ -127,10 +126,10 @@ fn apply(comm: &Comm, gpu: &Gpu) {
     input.fill_complex(|_, [i, j, k]| Complex::new((i * j) as f64 + 0.5, (k * k) as f64 - 3.0));
     let waves = ferrier::spectral::WaveNumbers::new(plan.recipe(), [1.0; 3]).unwrap();
     let operator = ferrier::spectral::helmholtz(&waves, 2.0);
-    host.apply(&input, &mut want, &operator).unwrap();
+    host.call().operator(&operator).apply(&input, &mut want).unwrap();
     let (mut from, mut to) = (plan.make_input().unwrap(), plan.make_input().unwrap());
     from.upload(&input).unwrap();
-    plan.apply(&from, &mut to, &operator).unwrap();
+    plan.call().operator(&operator).apply(&from, &mut to).unwrap();
     let mut got = host.make_input().unwrap();
     to.download(&mut got).unwrap();
     let scale = want.numbers().iter().fold(0.0, |most: f64, x| most.max(x.abs()));

@@ -4,6 +4,7 @@
 #![cfg(feature = "cuda")]
 
 mod apply;
+mod calls;
 mod codecs;
 #[path = "../common/mod.rs"]
 mod common;
@@ -12,12 +13,15 @@ mod refused;
 mod speed;
 
 use common::{Local, Number, Oracle, Part, any_overlap, from_f64, problem, source, tile, to_f64};
-use ferrier::cuda::{CudaPlanner, DeviceArray, Gpu, Plan, RawArray};
+use ferrier::cuda::{Cuda, DeviceArray, Plan, RawArray};
 use ferrier::{Choice, Comm, Complex, Decomposition, Device, Error, Planner, Problem, Result};
 use ferrier_test::cases::cases;
 use ferrier_test::{Case, Errors, Kind, Rng, tolerance, watchdog};
 
-/// The first GPU, or `None` with a word about it.
+/// A GPU as plans take it.
+type Gpu = Device<Cuda>;
+
+/// The first GPU; `None`, and a line of output, where there is none.
 fn gpu() -> Option<Gpu> {
     match Device::cuda(0) {
         Ok(gpu) => Some(gpu),
@@ -38,7 +42,7 @@ const EXCHANGES: [&str; 6] =
     ["direct", "all_to_allv", "all_to_all", "point_to_point", "ring", "hierarchical"];
 const KERNELS: [&str; 3] = ["auto", "native", "cufft"];
 
-fn planner(problem: &Problem, choice: &Choice, gpu: &Gpu) -> CudaPlanner {
+fn planner(problem: &Problem, choice: &Choice, gpu: &Gpu) -> Planner<Cuda> {
     Planner::new(problem).choice(choice.clone()).device(gpu)
 }
 
@@ -106,7 +110,7 @@ fn in_place<T: Number>(
         array.fill_real(|b, at| T::rounded(source::<T>(case, b, at).re));
     }
     device.upload(&array)?;
-    plan.forward_in_place(&mut device)?;
+    plan.call().forward_in_place(&mut device)?;
     device.download(&mut array)?;
     let dense = |array: &ferrier::Array<T>, local: Local| array.complex()[..local.walk().count()].to_vec();
     let at =
@@ -115,7 +119,7 @@ fn in_place<T: Number>(
         true => dense(&array, to),
         false => to.walk().map(|(b, index)| array.complex()[at(&array, b, index)]).collect(),
     };
-    plan.backward_in_place(&mut device)?;
+    plan.call().backward_in_place(&mut device)?;
     device.download(&mut array)?;
     let back = match c2c {
         true => dense(&array, from),

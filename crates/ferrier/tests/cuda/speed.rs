@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use cudarc::driver::{CudaStream, DeviceRepr, ValidAsZeroBits, sys::CUevent_flags};
-use ferrier::cuda::{DeviceCodec, Gpu};
+use ferrier::cuda::DeviceCodec;
 use ferrier::{Choice, Comm, Kind, LayoutSpec, Order, Problem};
 
 use crate::codecs::wild;
 use crate::common::Number;
-use crate::{gpu, planner};
+use crate::{Gpu, gpu, planner};
 
 const REPEAT: usize = 7;
 

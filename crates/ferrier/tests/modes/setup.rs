@@ -300,9 +300,9 @@ pub fn in_place<T: Number>(
     let memory = array.numbers_mut();
     before.iter().zip(numbers).for_each(|(place, number)| memory[*place] = number);
     if forward {
-        plan.forward_in_place(&mut array)?
+        plan.call().forward_in_place(&mut array)?
     } else {
-        plan.backward_in_place(&mut array)?
+        plan.call().backward_in_place(&mut array)?
     }
     let memory = array.numbers_mut();
     Ok(after.iter().map(|place| memory[*place]).collect())

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use ferrier::{Device, machine};
+use ferrier::{DeviceSpec, machine};
 use ferrier_bench::charts::{timeline, trace};
 use ferrier_bench::contest::{
     BenchReport, Comparison, ContestOptions, ContestResult, Labels, find_variant, title,
@@ -34,7 +34,7 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
     let (options, comparison) = session.agree(prepare())?;
     session.first(|| check_files(args))?;
     let measured = match args.problem.common.device {
-        Device::Cpu => on_cpu(args, &options, &comparison, session),
+        DeviceSpec::Cpu => on_cpu(args, &options, &comparison, session),
         device => cuda::contest(&args.problem.common, &options, &comparison, device, session),
     };
     bar.finish_and_clear();
@@ -187,7 +187,7 @@ fn comparison(args: &BenchArgs) -> Outcome<Comparison> {
 fn check_peers(args: &BenchArgs, session: &Session, peers: &[&PeerEntry], ranks: usize) -> Outcome {
     let ProblemArgs { in_layout, out_layout, common, .. } = &args.problem;
     for peer in peers {
-        if peer.is_on_gpu() != matches!(common.device, Device::Cuda(_)) {
+        if peer.is_on_gpu() != matches!(common.device, DeviceSpec::Cuda(_)) {
             return fail(format!("peer {} and --device {} do not go together", peer.name, common.device));
         }
         if peer.is_on_gpu() {

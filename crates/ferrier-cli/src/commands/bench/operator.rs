@@ -1,6 +1,6 @@
 //! `ferrier bench --apply`.
 
-use ferrier::{Device, LayoutSpec};
+use ferrier::{DeviceSpec, LayoutSpec};
 use ferrier_bench::operator_bench::{OperatorBench, find_operator};
 
 use super::args::BenchArgs;
@@ -17,7 +17,7 @@ pub fn run(args: &BenchArgs, name: &str, session: &Session) -> Outcome {
     let bench = session.agree(prepare(args, name, session))?;
     session.first(|| print::check(args.json.as_deref()))?;
     let report = session.run(&args.problem.common, |comm| match bench.device {
-        Device::Cpu => bench.run(comm),
+        DeviceSpec::Cpu => bench.run(comm),
         _ => cuda::operator_bench(comm, &bench),
     })?;
     session.first(|| print::report(args.json.as_deref(), &report, &report.text()))

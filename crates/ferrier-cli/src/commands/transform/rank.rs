@@ -2,7 +2,7 @@
 
 use std::fs::File;
 
-use ferrier::{Array, Box3, Comm, Device, Layout, Order, Real};
+use ferrier::{Array, Box3, Comm, DeviceSpec, Layout, Order, Real};
 use ferrier_bench::agree::{agree, agree_result, draft};
 use ferrier_bench::memory::{check_memory, local_volumes};
 use ferrier_bench::tiling::with_messages;
@@ -23,7 +23,7 @@ use crate::print;
 /// Those of the library; a file that cannot be read or written.
 pub fn run<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &ProgressBar) -> Outcome {
     let forward = task.args.direction == Direction::Forward;
-    if task.args.common.device != Device::Cpu {
+    if task.args.common.device != DeviceSpec::Cpu {
         #[cfg(feature = "cuda")]
         return on_gpu::<T>(comm, task, output, bar);
         #[cfg(not(feature = "cuda"))]

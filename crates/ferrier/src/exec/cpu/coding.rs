@@ -8,17 +8,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::codec::CodecInstance;
 use crate::exchange::Coder;
+use crate::exec::backend::TileToCode;
+use crate::exec::variant::Coding;
 use crate::machine::pool::Pool;
 use crate::{Error, Real, Result};
 use ferrier_codec::{Codec, Loss};
 use ferrier_plan::messages::{CHUNK_SCALARS, EncodedSegment, Encoding, LENGTH_BYTES};
-
-/// How messages are encoded with this codec; those inside a node are left alone where `nodes` is `Some`.
-pub(crate) fn encoding<T: Real>(coat: &CodecInstance<T>, nodes: Option<Vec<usize>>) -> Encoding {
-    let codec = coat.codec.clone();
-    let varies = !codec.is_fixed();
-    Encoding::new(Arc::new(move |numbers| codec.max_bytes(numbers)), varies, nodes)
-}
 
 /// Where the work areas of this call are, by rank (this node's only), and the
 /// scratch of who encodes while a pass runs.
@@ -71,8 +66,8 @@ impl Note {
     }
 }
 
-/// The parts of one side of a mover.
-struct Side {
+/// The segments that one exchange sends, or receives.
+struct CodedSegments {
     parts: Vec<EncodedSegment>,
     /// The part of each rank, if there is one.
     by_peer: Vec<Option<usize>>,
@@ -81,8 +76,8 @@ struct Side {
     notes: Vec<Note>,
 }
 
-impl Side {
-    fn new(parts: Vec<EncodedSegment>, ranks: usize) -> Side {
+impl CodedSegments {
+    fn new(parts: Vec<EncodedSegment>, ranks: usize) -> CodedSegments {
         let mut by_peer = vec![None; ranks];
         let mut first = vec![0];
         for (index, part) in parts.iter().enumerate() {
@@ -90,7 +85,7 @@ impl Side {
             first.push(first[index] + part.chunks());
         }
         let notes = (0..first[parts.len()]).map(|_| Note::default()).collect();
-        Side { parts, by_peer, first, notes }
+        CodedSegments { parts, by_peer, first, notes }
     }
 
     /// The part of a chunk and its number there.
@@ -108,14 +103,14 @@ impl Side {
     }
 }
 
-/// The encoded parts of one mover of one variant.
-pub(crate) struct Coding<T> {
+/// The encoded segments of one exchange of one variant.
+pub struct CpuCoding<T> {
     codec: Arc<dyn Codec<T>>,
-    packing: Encoding,
-    grounds: Arc<WorkPointers<T>>,
+    encoding: Encoding,
+    pointers: Arc<WorkPointers<T>>,
     rank: usize,
-    sent: Side,
-    received: Side,
+    sent: CodedSegments,
+    received: CodedSegments,
     /// Bytes to each rank of parts that are not encoded.
     plain: Vec<usize>,
     next: AtomicUsize,
@@ -127,37 +122,27 @@ pub(crate) fn scratch<T: Real>(codec: &dyn Codec<T>) -> usize {
     codec.scratch(CHUNK_SCALARS) * size_of::<u64>() / size_of::<T>()
 }
 
-impl<T: Real> Coding<T> {
-    pub fn new(
-        coat: &CodecInstance<T>,
-        packing: &Encoding,
-        grounds: &Arc<WorkPointers<T>>,
-        rank: usize,
-        [sent, received]: [Vec<EncodedSegment>; 2],
-        plain: Vec<usize>,
-    ) -> Coding<T> {
-        let ranks = plain.len();
-        Coding {
-            codec: coat.codec.clone(),
-            packing: packing.clone(),
-            grounds: grounds.clone(),
-            rank,
-            sent: Side::new(sent, ranks),
-            received: Side::new(received, ranks),
+impl<T: Real> CpuCoding<T> {
+    pub(super) fn new(
+        codec: &CodecInstance<T>,
+        pointers: &Arc<WorkPointers<T>>,
+        tile: TileToCode<'_>,
+    ) -> Self {
+        let TileToCode { context, schedule, layout, reshape, tile, encoding, plain } = tile;
+        let staged =
+            |side| context.encoded_segments(layout, &schedule.reshapes[reshape], reshape, tile, side);
+        let [sent, received] = [0, 1].map(|side| CodedSegments::new(staged(side), plain.len()));
+        CpuCoding {
+            codec: codec.codec.clone(),
+            encoding: encoding.clone(),
+            pointers: pointers.clone(),
+            rank: context.rank,
+            sent,
+            received,
             plain,
             next: AtomicUsize::new(0),
             failure: Mutex::default(),
         }
-    }
-
-    /// What was lost of all that was sent.
-    pub fn loss(&self) -> Loss {
-        self.sent.notes.iter().map(Note::loss).sum()
-    }
-
-    /// Bytes that were sent.
-    pub fn bytes_sent(&self) -> u64 {
-        (0..self.plain.len()).map(|peer| self.len(peer) as u64).sum()
     }
 
     fn failure(&self) -> MutexGuard<'_, Option<Error>> {
@@ -167,13 +152,13 @@ impl<T: Real> Coding<T> {
     /// The values of a chunk.
     fn stage(&self, part: &EncodedSegment, chunk: usize) -> (*mut T, usize) {
         let range = part.chunk(chunk);
-        let work = self.grounds.work[self.rank].load(Relaxed);
+        let work = self.pointers.work[self.rank].load(Relaxed);
         (work.wrapping_add(part.scalar_offset + range.start), range.len())
     }
 
     /// The bytes of a part from there on.
     fn bytes(&self, part: &EncodedSegment, at: usize) -> *mut u8 {
-        let work: *mut u8 = self.grounds.work[part.holder].load(Relaxed).cast();
+        let work: *mut u8 = self.pointers.work[part.holder].load(Relaxed).cast();
         work.wrapping_add(part.byte_offset + at)
     }
 
@@ -183,18 +168,18 @@ impl<T: Real> Coding<T> {
     /// The areas of this call are as the plan laid them out, the bytes are
     /// this part's, nobody else touches them or writes to the stage.
     unsafe fn encode_chunk(&self, index: usize, chunk: usize, at: usize, scratch: &mut [u64]) -> usize {
-        let (part, head) = (&self.sent.parts[index], self.packing.header_bytes());
+        let (part, head) = (&self.sent.parts[index], self.encoding.header_bytes());
         let (values, numbers) = self.stage(part, chunk);
         // SAFETY: the caller's word.
         let (values, out) = unsafe {
-            let most = self.packing.chunk_bytes(numbers);
+            let most = self.encoding.chunk_bytes(numbers);
             (
                 std::slice::from_raw_parts(values, numbers),
                 std::slice::from_raw_parts_mut(self.bytes(part, at), most),
             )
         };
         let encoded = self.codec.encode(values, &mut out[head..], scratch);
-        if self.packing.varies {
+        if self.encoding.varies {
             out[..LENGTH_BYTES].copy_from_slice(&(encoded.bytes as u32).to_le_bytes());
         }
         let note = &self.sent.notes(index)[chunk];
@@ -208,10 +193,10 @@ impl<T: Real> Coding<T> {
     /// # Safety
     /// As for [`encode_chunk`](Self::encode_chunk); `scratch` gives each
     /// thread as much as [`scratch`] says.
-    pub unsafe fn encode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) {
-        let slot = self.packing.chunk_bytes(CHUNK_SCALARS);
+    pub(super) unsafe fn encode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) {
+        let slot = self.encoding.chunk_bytes(CHUNK_SCALARS);
         let (all, parts) = (self.sent.notes.len(), self.sent.parts.len());
-        if self.packing.varies && pool.threads() == 1 {
+        if self.encoding.varies && pool.threads() == 1 {
             // One after the other: nothing needs to move.
             // SAFETY: the caller's word.
             return unsafe { (0..parts).for_each(|part| self.encode_part(part, self.scratch(scratch(0)))) };
@@ -230,7 +215,7 @@ impl<T: Real> Coding<T> {
                 unsafe { self.encode_chunk(part, chunk, chunk * slot, scratch) };
             }
         });
-        if !self.packing.varies {
+        if !self.encoding.varies {
             return;
         }
         self.next.store(0, Relaxed);
@@ -266,8 +251,8 @@ impl<T: Real> Coding<T> {
     /// # Safety
     /// As for [`encode_chunk`](Self::encode_chunk).
     unsafe fn close_up(&self, index: usize) {
-        let (part, slot) = (&self.sent.parts[index], self.packing.chunk_bytes(CHUNK_SCALARS));
-        let most = self.packing.segment_bytes(part.scalars);
+        let (part, slot) = (&self.sent.parts[index], self.encoding.chunk_bytes(CHUNK_SCALARS));
+        let most = self.encoding.segment_bytes(part.scalars);
         // SAFETY: the caller's word.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes(part, 0), most) };
         let mut end = 0;
@@ -297,12 +282,16 @@ impl<T: Real> Coding<T> {
     ///
     /// # Safety
     /// As for [`encode_all`](Self::encode_all); the mover is done.
-    pub unsafe fn decode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) -> Result<()> {
+    pub(super) unsafe fn decode_all(
+        &self,
+        pool: &Pool,
+        scratch: &(dyn Fn(usize) -> *mut T + Sync),
+    ) -> Result<()> {
         #[cfg(test)]
         self.received
             .parts
             .iter()
-            .for_each(|part| self.spoil(part, 0..self.packing.segment_bytes(part.scalars)));
+            .for_each(|part| self.spoil(part, 0..self.encoding.segment_bytes(part.scalars)));
         for part in 0..self.received.parts.len() {
             // SAFETY: the caller's word.
             unsafe { self.locate(part)? };
@@ -332,14 +321,14 @@ impl<T: Real> Coding<T> {
     /// As for [`decode_all`](Self::decode_all).
     unsafe fn locate(&self, index: usize) -> Result<()> {
         let part = &self.received.parts[index];
-        let most = self.packing.segment_bytes(part.scalars);
+        let most = self.encoding.segment_bytes(part.scalars);
         // SAFETY: the caller's word.
         let bytes = unsafe { std::slice::from_raw_parts(self.bytes(part, 0), most) };
         let mut at = 0;
         for (chunk, note) in self.received.notes(index).iter().enumerate() {
-            let room = self.packing.max_bytes(part.chunk(chunk).len());
+            let room = self.encoding.max_bytes(part.chunk(chunk).len());
             let mut len = room;
-            if self.packing.varies {
+            if self.encoding.varies {
                 let length: [u8; LENGTH_BYTES] = bytes
                     .get(at..at + LENGTH_BYTES)
                     .and_then(|length| length.try_into().ok())
@@ -381,7 +370,7 @@ impl<T: Real> Coding<T> {
     /// As if the wire had made a mess of it.
     #[cfg(test)]
     fn spoil(&self, part: &EncodedSegment, bytes: Range<usize>) {
-        if self.grounds.spoil.load(Relaxed) {
+        if self.pointers.spoil.load(Relaxed) {
             // SAFETY: bytes of a part that came, which is ours.
             unsafe { self.bytes(part, bytes.start).write_bytes(0xa7, bytes.len()) };
         }
@@ -393,7 +382,7 @@ impl<T: Real> Coding<T> {
     /// For that thread alone.
     unsafe fn own_scratch<'a>(&self) -> &'a mut [u64] {
         // SAFETY: the plan set it for this call.
-        unsafe { self.scratch(self.grounds.scratch.load(Relaxed)) }
+        unsafe { self.scratch(self.pointers.scratch.load(Relaxed)) }
     }
 }
 
@@ -401,11 +390,25 @@ fn too_long(rank: usize, room: usize, len: usize) -> Error {
     Error::codec(rank, format!("a chunk of at most {room} bytes says that it has {len}"))
 }
 
-impl<T: Real> Coder for Coding<T> {
+impl<T: Real> Coding for Arc<CpuCoding<T>> {
+    fn coder(&self) -> Arc<dyn Coder> {
+        self.clone()
+    }
+
+    fn bytes_sent(&self) -> u64 {
+        (0..self.plain.len()).map(|peer| self.len(peer) as u64).sum()
+    }
+
+    fn loss(&self) -> Loss {
+        self.sent.notes.iter().map(Note::loss).sum()
+    }
+}
+
+impl<T: Real> Coder for CpuCoding<T> {
     fn len(&self, peer: usize) -> usize {
         match self.sent.of(peer) {
             None => self.plain[peer],
-            Some(part) if !self.packing.varies => self.packing.segment_bytes(self.sent.parts[part].scalars),
+            Some(part) if !self.encoding.varies => self.encoding.segment_bytes(self.sent.parts[part].scalars),
             Some(part) => {
                 self.sent.notes(part).iter().map(|note| note.len.load(Relaxed)).sum::<usize>() + LENGTH_BYTES
             }
@@ -414,7 +417,7 @@ impl<T: Real> Coder for Coding<T> {
 
     fn encode(&self, peer: usize, chunks: Range<usize>) -> usize {
         let Some(part) = self.sent.of(peer) else { return 0 };
-        let start = chunks.start * self.packing.chunk_bytes(CHUNK_SCALARS);
+        let start = chunks.start * self.encoding.chunk_bytes(CHUNK_SCALARS);
         chunks.fold(start, |at, chunk| {
             // SAFETY: a mover calls this between its start and its end, when stage and bytes are its own.
             at + unsafe { self.encode_chunk(part, chunk, at, self.own_scratch()) }
@@ -423,7 +426,7 @@ impl<T: Real> Coder for Coding<T> {
 
     fn size(&self, peer: usize, chunk: usize) -> usize {
         let part = self.received.of(peer).map(|part| &self.received.parts[part]);
-        part.map_or(0, |part| self.packing.max_bytes(part.chunk(chunk).len()))
+        part.map_or(0, |part| self.encoding.max_bytes(part.chunk(chunk).len()))
     }
 
     fn decode(&self, peer: usize, chunk: usize, bytes: Range<usize>) -> Result<()> {
@@ -466,8 +469,8 @@ mod tests {
                     let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
                     input.fill_complex(|_, [i, j, k]| num_complex::Complex::cis((i * j + k) as f64));
                     plan.forward(&input, &mut output)?;
-                    let grounds = plan.grounds.as_ref().expect("something is encoded");
-                    grounds.spoil.store(comm.rank() == 2, Relaxed);
+                    let pointers = plan.executor.pointers.as_ref().expect("something is encoded");
+                    pointers.spoil.store(comm.rank() == 2, Relaxed);
                     let spoiled = plan.forward(&input, &mut output);
                     assert!(spoiled.is_err() || reads_all, "{exchange} {codec}");
                     spoiled

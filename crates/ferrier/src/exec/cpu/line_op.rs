@@ -18,8 +18,8 @@ pub(crate) enum LineOp<T> {
     FusedLineOp(FusedLineOp<T>),
 }
 
-/// Lines go through `before` into scratch, meet an operator there, and leave
-/// through `after`. One of the two may be a copy.
+/// Lines go fused `before` into scratch, meet an operator there, and leave
+/// fused `after`. One of the two may be a copy.
 pub(crate) struct FusedLineOp<T> {
     pub before: Arc<dyn Lines<T>>,
     pub after: Arc<dyn Lines<T>>,
@@ -47,7 +47,7 @@ impl<T: Real> LineOp<T> {
     pub fn block(&self, strided: bool) -> usize {
         match self {
             LineOp::Lines(lines) => lines.block(strided),
-            LineOp::FusedLineOp(through) => through.block(strided),
+            LineOp::FusedLineOp(fused) => fused.block(strided),
         }
     }
 
@@ -55,7 +55,7 @@ impl<T: Real> LineOp<T> {
     pub fn scratch(&self, lines: usize) -> usize {
         match self {
             LineOp::Lines(kernel) => kernel.scratch(lines),
-            LineOp::FusedLineOp(through) => through.scratch(lines),
+            LineOp::FusedLineOp(fused) => fused.scratch(lines),
         }
     }
 
@@ -63,7 +63,7 @@ impl<T: Real> LineOp<T> {
     pub fn loader(&self) -> &dyn Lines<T> {
         match self {
             LineOp::Lines(lines) => &**lines,
-            LineOp::FusedLineOp(through) => &*through.before,
+            LineOp::FusedLineOp(fused) => &*fused.before,
         }
     }
 
@@ -80,7 +80,7 @@ impl<T: Real> LineOp<T> {
             // SAFETY: the caller's word.
             LineOp::Lines(lines) => unsafe { lines.run(block, scratch) },
             // SAFETY: the caller's word.
-            LineOp::FusedLineOp(through) => unsafe { through.run(block, &spot(), operator, scratch) },
+            LineOp::FusedLineOp(fused) => unsafe { fused.run(block, &spot(), operator, scratch) },
         }
     }
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::line_op::{LineOp, Spot};
 use super::sparse_lines::SparseLines;
+use crate::exec::cuts::cuts;
 use crate::{Box3, Real};
 use ferrier_kernel::Strip;
 use ferrier_plan::geometry::{Axes, Piece};
@@ -49,7 +50,7 @@ pub(crate) struct LineGrid<T> {
     /// Arrays, and the number of the first in the whole batch.
     batch: usize,
     first_array: usize,
-    pub tool: LineOp<T>,
+    pub line_op: LineOp<T>,
     axes: Axes,
     /// The first element of a line.
     start: usize,
@@ -57,13 +58,13 @@ pub(crate) struct LineGrid<T> {
     pub blocks: usize,
     /// The axis across planes.
     pub planes: (usize, usize),
-    /// Numbers of each of two pockets for blocks that are taken along while the one before is
+    /// Numbers of each of two staging for blocks that are taken along while the one before is
     /// transformed: where lines lie side by side and come from afar.
-    pub pocket: usize,
+    pub staging_len: usize,
     /// Do the lines come from (go to) a plane that is in cache?
     pub near: [bool; 2],
     /// Do lines come from (go to) places that differ from line to line?
-    pub rough: [Option<SparseLines>; 2],
+    pub sparse: [Option<SparseLines>; 2],
     /// Are they to be written past the caches, where they do not go back where they came from?
     pub stream: bool,
 }
@@ -95,7 +96,7 @@ impl<'a> Side<'a> {
         Side { pieces, runs, ragged: None, width }
     }
 
-    fn rough(&self, axes: Axes) -> Option<SparseLines> {
+    fn sparse(&self, axes: Axes) -> Option<SparseLines> {
         self.ragged.map(|ragged| SparseLines::new(axes, self.pieces, self.runs, ragged.clone(), self.width))
     }
 
@@ -148,16 +149,16 @@ impl<T: Real> LineGrid<T> {
         domain: &Box3,
         from: Side<'_>,
         to: Side<'_>,
-        tool: LineOp<T>,
+        line_op: LineOp<T>,
         arrays: (&Range<usize>, Option<usize>),
     ) -> Self {
         // Operators want to know where lines are.
-        let flat = if matches!(tool, LineOp::Lines(_)) { Flat::new(axes, domain, from, to) } else { None };
+        let flat = if matches!(line_op, LineOp::Lines(_)) { Flat::new(axes, domain, from, to) } else { None };
         match &flat {
-            None => Self::new(axes, domain, from, to, tool, arrays),
+            None => Self::new(axes, domain, from, to, line_op, arrays),
             Some(flat) => {
                 let (from, to) = (Side { pieces: &flat.from, ..from }, Side { pieces: &flat.to, ..to });
-                Self::new(axes, &flat.domain, from, to, tool, arrays)
+                Self::new(axes, &flat.domain, from, to, line_op, arrays)
             }
         }
     }
@@ -169,7 +170,7 @@ impl<T: Real> LineGrid<T> {
         domain: &Box3,
         from: Side<'_>,
         to: Side<'_>,
-        tool: LineOp<T>,
+        line_op: LineOp<T>,
         (arrays, wish): (&Range<usize>, Option<usize>),
     ) -> Self {
         let both = || from.smooth().iter().chain(to.smooth());
@@ -177,7 +178,7 @@ impl<T: Real> LineGrid<T> {
         let plane_cuts = cuts(domain, axes.planes, both());
         let strided =
             from.pieces.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
-        let block = wish.filter(|_| strided).unwrap_or_else(|| tool.block(strided)).max(1);
+        let block = wish.filter(|_| strided).unwrap_or_else(|| line_op.block(strided)).max(1);
         let batch = arrays.len();
         let planes = (domain.lo[axes.planes], domain.hi[axes.planes]);
         let mut grid = LineGrid {
@@ -187,15 +188,15 @@ impl<T: Real> LineGrid<T> {
             widest: 0,
             batch,
             first_array: arrays.start,
-            tool,
+            line_op,
             axes,
             start: domain.lo[axes.along],
             blocks: 0,
             planes,
             near: [from.ragged.is_some(), to.ragged.is_some()],
-            rough: [from.rough(axes), to.rough(axes)],
+            sparse: [from.sparse(axes), to.sparse(axes)],
             stream: false,
-            pocket: 0,
+            staging_len: 0,
         };
         for planes in plane_cuts.windows(2).map(|w| (w[0], w[1])) {
             for lanes in lane_cuts.windows(2).map(|w| (w[0], w[1])) {
@@ -209,7 +210,7 @@ impl<T: Real> LineGrid<T> {
                 grid.cells.push(Cell { lanes, planes, from, to, blocks, first });
             }
         }
-        grid.pocket = grid.pocket();
+        grid.staging_len = grid.staging_len();
         grid
     }
 
@@ -257,26 +258,26 @@ impl<T: Real> LineGrid<T> {
 
     /// Numbers of scratch a thread needs.
     pub fn scratch(&self) -> usize {
-        self.rough_scratch() + self.tool_scratch() + 2 * self.pocket
+        self.sparse_scratch() + self.line_op_scratch() + 2 * self.staging_len
     }
 
-    /// Numbers of it that are the tool's own.
-    pub fn tool_scratch(&self) -> usize {
-        self.tool.scratch(self.widest).next_multiple_of(64 / size_of::<T>())
+    /// Numbers of it that are the line_op's own.
+    pub fn line_op_scratch(&self) -> usize {
+        self.line_op.scratch(self.widest).next_multiple_of(64 / size_of::<T>())
     }
 
-    fn pocket(&self) -> usize {
+    fn staging_len(&self) -> usize {
         let mut sources = self.cells.iter().flat_map(|cell| &self.strips[cell.from.0..cell.from.1]);
         let afar = !self.near[0] && sources.all(|strip| strip.lane == 2 && strip.step > 2);
-        if afar { self.tool.loader().staging_len(self.widest) } else { 0 }
+        if afar { self.line_op.loader().staging_len(self.widest) } else { 0 }
     }
 
     /// Numbers of it that hold a block of lines that lie unevenly.
-    pub fn rough_scratch(&self) -> usize {
-        self.rough.iter().flatten().map(|rough| rough.area(self.widest)).sum()
+    pub fn sparse_scratch(&self) -> usize {
+        self.sparse.iter().flatten().map(|sparse| sparse.area(self.widest)).sum()
     }
 
-    /// LineBlock number `number` of all; the next ones follow by [`next`](Self::next).
+    /// Block number `number` of all; the next ones follow by [`next`](Self::next).
     pub fn block(&self, number: usize) -> BlockAt {
         let cell = self.cells.partition_point(|cell| cell.first <= number) - 1;
         let here = &self.cells[cell];
@@ -342,15 +343,4 @@ impl<T: Real> LineGrid<T> {
     pub fn batch(&self) -> usize {
         self.batch
     }
-}
-
-/// Where the pieces cut the domain along an axis, both ends included.
-pub(crate) fn cuts<'a>(domain: &Box3, axis: usize, pieces: impl Iterator<Item = &'a Piece>) -> Vec<usize> {
-    let mut cuts: Vec<usize> =
-        pieces.flat_map(|piece| [piece.region.lo[axis], piece.region.hi[axis]]).collect();
-    cuts.extend([domain.lo[axis], domain.hi[axis]]);
-    cuts.retain(|&cut| domain.lo[axis] <= cut && cut <= domain.hi[axis]);
-    cuts.sort_unstable();
-    cuts.dedup();
-    cuts
 }

@@ -1,11 +1,17 @@
 //! Backend `cpu`: passes on the threads of a rank, in main memory.
 
-pub(crate) mod bind;
-pub(crate) mod coding;
+mod coding;
 mod copy;
-pub(crate) mod line_op;
-pub(crate) mod lines;
-pub(crate) mod pass;
+mod executor;
+mod line_op;
+mod lines;
+mod norm;
+mod pass;
 mod plane_store;
+mod spans;
 mod sparse_lines;
+mod tables;
 mod twiddle;
+
+pub use executor::Cpu;
+pub(crate) use executor::CpuBinder;

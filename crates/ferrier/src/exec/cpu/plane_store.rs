@@ -33,15 +33,15 @@ pub(crate) struct PlaneStore {
 
 impl PlaneStore {
     /// For planes that lie in `scratch` and go to `to`, where they do so in whole rows and past the caches.
-    pub fn new(site: &RankContext<'_>, axes: Axes, scratch: &Piece, to: &[Piece]) -> Option<PlaneStore> {
+    pub fn new(context: &RankContext<'_>, axes: Axes, scratch: &Piece, to: &[Piece]) -> Option<PlaneStore> {
         let [target] = to else { return None };
         let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
         let shape = target.region.shape();
         let row = shape[fast] * scratch.strides[fast];
         let step = target.strides[slow];
         let same = target.region == scratch.region && target.strides[fast] == scratch.strides[fast];
-        let odd = !(step * site.scalar_bytes).is_multiple_of(64);
-        (site.memory_policy.stream && odd && same && step >= row).then(|| PlaneStore {
+        let odd = !(step * context.scalar_bytes).is_multiple_of(64);
+        (context.memory_policy.stream && odd && same && step >= row).then(|| PlaneStore {
             base: target.rank * crate::transport::EXPOSED + target.base as usize,
             offset: target.offset,
             first: target.region.lo[axes.planes],
@@ -58,20 +58,26 @@ impl PlaneStore {
 
 /// A finished plane on its way out of a thread's scratch.
 pub(crate) struct PlaneWriter<'a, T> {
-    outlet: &'a PlaneStore,
+    plane_store: &'a PlaneStore,
     from: *const T,
     to: *mut T,
     /// Rows that have left, or are on their way.
     gone: usize,
     /// Those on their way.
-    pub leaving: Cell<StreamCopy<T>>,
+    pub stream_copy: Cell<StreamCopy<T>>,
 }
 
 impl<'a, T> PlaneWriter<'a, T> {
-    /// Of no plane, by way of `outlet`.
-    pub fn new(outlet: &'a PlaneStore, scratch: *const T) -> Self {
-        let leaving = Cell::new(StreamCopy::default());
-        PlaneWriter { outlet, from: scratch, to: std::ptr::null_mut(), gone: outlet.rows, leaving }
+    /// Of no plane, by way of `plane_store`.
+    pub fn new(plane_store: &'a PlaneStore, scratch: *const T) -> Self {
+        let stream_copy = Cell::new(StreamCopy::default());
+        PlaneWriter {
+            plane_store,
+            from: scratch,
+            to: std::ptr::null_mut(),
+            gone: plane_store.rows,
+            stream_copy,
+        }
     }
 
     /// Lets plane `index` of an array leave: now, or as the next one comes in.
@@ -80,11 +86,11 @@ impl<'a, T> PlaneWriter<'a, T> {
     /// The plane is in scratch; its place is where the piece said, counted from `bases`. Until it has
     /// left, nobody touches either but with [`make_room`](Self::make_room) for what is overwritten.
     pub unsafe fn begin(&mut self, bases: &[*mut T], batch: usize, index: usize) {
-        let PlaneStore { base, offset, first, plane, batch: array, .. } = *self.outlet;
+        let PlaneStore { base, offset, first, plane, batch: array, .. } = *self.plane_store;
         // SAFETY: the caller's word.
         self.to = unsafe { bases[base].add(offset + (index - first) * plane + batch * array) };
         self.gone = 0;
-        if !self.outlet.by_rows {
+        if !self.plane_store.by_rows {
             self.finish();
         }
     }
@@ -99,22 +105,22 @@ impl<'a, T> PlaneWriter<'a, T> {
 
     /// Sees to it that all rows have left.
     pub fn finish(&mut self) {
-        self.make_room(self.outlet.low + self.outlet.rows, 0);
+        self.make_room(self.plane_store.low + self.plane_store.rows, 0);
     }
 
     fn wait(&self) {
-        self.leaving.take().advance(usize::MAX);
+        self.stream_copy.take().advance(usize::MAX);
     }
 
     /// Sets rows before `end` on their way.
     fn send(&mut self, end: usize) {
-        let PlaneStore { low, rows, row, steps, .. } = *self.outlet;
+        let PlaneStore { low, rows, row, steps, .. } = *self.plane_store;
         let end = end.saturating_sub(low).min(rows);
         if end > self.gone {
             let (from, to) =
                 (self.from.wrapping_add(self.gone * steps[0]), self.to.wrapping_add(self.gone * steps[1]));
             // SAFETY: rows of the plane that `begin` was given, none of them twice.
-            self.leaving.set(unsafe { StreamCopy::new(from, to, row, end - self.gone, steps) });
+            self.stream_copy.set(unsafe { StreamCopy::new(from, to, row, end - self.gone, steps) });
             self.gone = end;
         }
     }

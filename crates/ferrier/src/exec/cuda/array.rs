@@ -1,4 +1,4 @@
-//! Arrays in a GPU's memory, and what else a plan can be handed.
+//! Arrays in a GPU's memory, made by plans or by others.
 
 use std::marker::PhantomData;
 
@@ -6,19 +6,10 @@ use cudarc::driver::{CudaSlice, DevicePtr, DevicePtrMut};
 
 use super::gpu::Gpu;
 use super::memory::{Block, Stream};
+use crate::exec::backend::ArrayShape;
+use crate::exec::data::Span;
 use crate::{Box3, Data, DataMut, Error, Real, Result};
 use ferrier_plan::geometry::Geometry;
-
-/// A run of numbers in a GPU's memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Where the first lies.
-    pub start: u64,
-    /// How many; a complex one is two.
-    pub numbers: usize,
-    /// What they are; `None` where they may be either.
-    pub is_real: Option<bool>,
-}
 
 mod sealed {
     pub trait Sealed {}
@@ -28,35 +19,27 @@ mod sealed {
 /// [`CudaSlice`], and raw pointers ([`RawArray`]).
 pub trait DeviceData<T: Real>: sealed::Sealed {
     #[doc(hidden)]
-    fn with_span<R>(&self, stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R;
+    fn with_span<R>(&self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R;
 }
 
 /// Numbers on a GPU that a plan can write.
 pub trait DeviceDataMut<T: Real>: DeviceData<T> {
     #[doc(hidden)]
-    fn with_span_mut<R>(&mut self, stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R;
+    fn with_span_mut<R>(&mut self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R;
 }
-
-/// The stream that will use an array.
-#[doc(hidden)]
-pub struct Streams<'a>(pub(super) &'a Stream);
 
 /// One rank's part of an array in its GPU's memory, made by a plan.
 pub struct DeviceArray<T: Real> {
-    pub(super) block: Block,
-    pub(super) real: Option<Geometry>,
-    pub(super) complex: Option<Geometry>,
-    pub(super) numbers: usize,
-    pub(super) kind: PhantomData<T>,
+    block: Block,
+    real: Option<Geometry>,
+    complex: Option<Geometry>,
+    numbers: usize,
+    kind: PhantomData<T>,
 }
 
 impl<T: Real> DeviceArray<T> {
-    pub(super) fn new(
-        gpu: &Gpu,
-        numbers: usize,
-        real: Option<Geometry>,
-        complex: Option<Geometry>,
-    ) -> Result<Self> {
+    pub(super) fn new(gpu: &Gpu, shape: ArrayShape) -> Result<Self> {
+        let ArrayShape { real, complex, scalars: numbers, .. } = shape;
         let block = Block::new(gpu, numbers * size_of::<T>(), "an array of a plan")?;
         block.clear()?;
         Ok(DeviceArray { block, real, complex, numbers, kind: PhantomData })
@@ -129,20 +112,31 @@ impl<T: Real> DeviceArray<T> {
             (None, Some(_)) => Some(false),
             _ => None,
         };
-        Span { start: self.block.start(), numbers: self.numbers, is_real }
+        Span { start: self.block.start() as usize, scalars: self.numbers, is_real }
+    }
+}
+
+impl<T: Real> std::fmt::Debug for DeviceArray<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DeviceArray")
+            .field("gpu", self.gpu())
+            .field("real", &self.real)
+            .field("complex", &self.complex)
+            .field("scalars", &self.numbers)
+            .finish()
     }
 }
 
 impl<T: Real> sealed::Sealed for DeviceArray<T> {}
 
 impl<T: Real> DeviceData<T> for DeviceArray<T> {
-    fn with_span<R>(&self, _stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+    fn with_span<R>(&self, _stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
         work(self.span())
     }
 }
 
 impl<T: Real> DeviceDataMut<T> for DeviceArray<T> {
-    fn with_span_mut<R>(&mut self, _stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+    fn with_span_mut<R>(&mut self, _stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
         work(self.span())
     }
 }
@@ -150,19 +144,19 @@ impl<T: Real> DeviceDataMut<T> for DeviceArray<T> {
 impl<T: Real> sealed::Sealed for CudaSlice<T> {}
 
 impl<T: Real> DeviceData<T> for CudaSlice<T> {
-    fn with_span<R>(&self, stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+    fn with_span<R>(&self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
         // cudarc orders its own uses of the slice before and after ours.
-        let (start, _used) = self.device_ptr(stream.0.safe.as_ref().unwrap_or(self.stream()));
-        work(Span { start, numbers: self.len(), is_real: None })
+        let (start, _used) = self.device_ptr(stream.safe.as_ref().unwrap_or(self.stream()));
+        work(Span { start: start as usize, scalars: self.len(), is_real: None })
     }
 }
 
 impl<T: Real> DeviceDataMut<T> for CudaSlice<T> {
-    fn with_span_mut<R>(&mut self, stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
+    fn with_span_mut<R>(&mut self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
         let numbers = self.len();
         let own = self.stream().clone();
-        let (start, _used) = self.device_ptr_mut(stream.0.safe.as_ref().unwrap_or(&own));
-        work(Span { start, numbers, is_real: None })
+        let (start, _used) = self.device_ptr_mut(stream.safe.as_ref().unwrap_or(&own));
+        work(Span { start: start as usize, scalars: numbers, is_real: None })
     }
 }
 
@@ -189,13 +183,13 @@ impl<T: Real> RawArray<T> {
 impl<T: Real> sealed::Sealed for RawArray<T> {}
 
 impl<T: Real> DeviceData<T> for RawArray<T> {
-    fn with_span<R>(&self, _stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
-        work(Span { start: self.start, numbers: self.numbers, is_real: None })
+    fn with_span<R>(&self, _stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
+        work(Span { start: self.start as usize, scalars: self.numbers, is_real: None })
     }
 }
 
 impl<T: Real> DeviceDataMut<T> for RawArray<T> {
-    fn with_span_mut<R>(&mut self, _stream: &Streams<'_>, work: impl FnOnce(Span) -> R) -> R {
-        work(Span { start: self.start, numbers: self.numbers, is_real: None })
+    fn with_span_mut<R>(&mut self, _stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
+        work(Span { start: self.start as usize, scalars: self.numbers, is_real: None })
     }
 }

@@ -6,16 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 
-use super::gpu::{Function, Gpu, Grid};
-use super::launch::{COMMON, place, real};
+use super::gpu::{Function, Gpu, Grid, argument};
 use super::memory::{Block, Stream};
+use super::sources::{CODEC, COMMON, DECODE, ENCODE, real_name};
 use crate::codec::{CHUNK_SCALARS, CodecInstance};
 use crate::exchange::Coder;
+use crate::exec::variant::Coding;
 use crate::{Error, Precision, Real, Result};
-
-const CODEC: &str = include_str!("kernels/codec.cuh");
-const ENCODE: &str = include_str!("kernels/encode.cu");
-const DECODE: &str = include_str!("kernels/decode.cu");
+use ferrier_codec::Loss;
 
 /// Threads of a block of `codec.cuh`.
 const WORKERS: u32 = 128;
@@ -25,7 +23,7 @@ const SLACK: usize = 48;
 /// A run of numbers and the bytes of its chunks; as in `codec.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Part {
+pub(super) struct ChunkedPart {
     first: u64,
     numbers: u64,
     stage: u64,
@@ -40,20 +38,13 @@ pub(super) struct Chunks {
     pub chunks: usize,
 }
 
-impl Chunks {
-    /// Bytes of the numbers, at most.
-    pub fn bytes<T>(&self) -> u64 {
-        (self.chunks * CHUNK_SCALARS * size_of::<T>()) as u64
-    }
-}
-
 /// The table of some parts: (numbers, place of the first, place of the first byte).
-pub(super) fn table(parts: impl Iterator<Item = (usize, usize, usize)>) -> (Vec<Part>, usize) {
+pub(super) fn table(parts: impl Iterator<Item = (usize, usize, usize)>) -> (Vec<ChunkedPart>, usize) {
     let mut chunks = 0;
     let part = |(numbers, stage, bytes): (usize, usize, usize)| {
         let first = chunks as u64;
         chunks += numbers.div_ceil(CHUNK_SCALARS);
-        Part { first, numbers: numbers as u64, stage: stage as u64, bytes: bytes as u64 }
+        ChunkedPart { first, numbers: numbers as u64, stage: stage as u64, bytes: bytes as u64 }
     };
     let parts = parts.map(part).collect();
     (parts, chunks)
@@ -90,7 +81,7 @@ impl Format {
 /// and back, as [`crate::codec`] writes and reads them.
 pub struct DeviceCodec<T> {
     gpu: Gpu,
-    coat: CodecInstance<T>,
+    instance: CodecInstance<T>,
     slot: usize,
     encode: (Function, Grid),
     decode: (Function, Grid),
@@ -104,7 +95,7 @@ impl<T: Real> DeviceCodec<T> {
     /// # Errors
     /// [`Error::Choice`] where there is no such codec, or none on a GPU.
     pub fn new(gpu: &Gpu, name: &str) -> Result<Self> {
-        let coat = CodecInstance::<T>::new(name)?;
+        let instance = CodecInstance::<T>::new(name)?;
         let f64 = T::PRECISION == Precision::F64;
         let format = Format::find(name).filter(|format| f64 || format.width < 32 || format.block).ok_or_else(|| {
             Error::choice("codec", format!(
@@ -112,11 +103,11 @@ impl<T: Real> DeviceCodec<T> {
                 T::PRECISION.name()
             ))
         })?;
-        let slot = coat.codec.max_bytes(CHUNK_SCALARS);
+        let slot = instance.codec.max_bytes(CHUNK_SCALARS);
         let bits = 8 * size_of::<T>();
         let pick = |double: &str, single: &str| if f64 { double } else { single }.to_string();
         let macros = [
-            ("REAL", real::<T>()),
+            ("REAL", real_name::<T>()),
             ("WORD", pick("Word", "unsigned")),
             ("BITS", bits.to_string()),
             ("MANTISSA", pick("52", "23")),
@@ -135,16 +126,12 @@ impl<T: Real> DeviceCodec<T> {
         };
         let encode = kernel("encode_chunks", ENCODE, slot + SLACK)?;
         let decode = kernel("decode_chunks", DECODE, 0)?;
-        Ok(DeviceCodec { gpu: gpu.clone(), coat, slot, encode, decode, whole: Mutex::default() })
+        Ok(DeviceCodec { gpu: gpu.clone(), instance, slot, encode, decode, whole: Mutex::default() })
     }
 
     /// Bytes of a run of numbers: its chunks one after the other.
     pub fn bytes(&self, numbers: usize) -> usize {
-        numbers / CHUNK_SCALARS * self.slot + self.coat.codec.max_bytes(numbers % CHUNK_SCALARS)
-    }
-
-    pub(super) fn coat(&self) -> &CodecInstance<T> {
-        &self.coat
+        numbers / CHUNK_SCALARS * self.slot + self.instance.codec.max_bytes(numbers % CHUNK_SCALARS)
     }
 
     /// Enqueues encoding all numbers of a slice. The first time for a length
@@ -197,7 +184,7 @@ impl<T: Real> DeviceCodec<T> {
                 format!(
                     "{} bytes, for {numbers} scalars in codec {}",
                     self.bytes(numbers),
-                    self.coat.codec.name()
+                    self.instance.codec.name()
                 ),
                 bytes.to_string(),
             )),
@@ -249,13 +236,42 @@ unsafe fn launch(
 ) -> Result<()> {
     let mut count = count as i32;
     let mut arguments: [*mut c_void; 4] =
-        [place(&mut table), place(&mut count), place(&mut values), place(&mut bytes)];
+        [argument(&mut table), argument(&mut count), argument(&mut values), argument(&mut bytes)];
     // SAFETY: the arguments are those of `codec.cuh`; the caller's word for the memory.
     unsafe { function.launch(Grid { blocks: chunks as u32, ..grid }, stream.raw(), &mut arguments) }
 }
 
-/// Tells movers how long encoded parts are; the GPU has encoded them before.
-pub(super) struct Lengths(pub Vec<usize>);
+/// Encodes and decodes the segments of one exchange; the exchange itself asks only for lengths.
+pub struct CudaCoding {
+    pub(super) encode: Chunks,
+    pub(super) decode: Chunks,
+    lens: Arc<Lengths>,
+}
+
+impl CudaCoding {
+    /// `lens`: bytes to each rank.
+    pub(super) fn new(encode: Chunks, decode: Chunks, lens: Vec<usize>) -> CudaCoding {
+        CudaCoding { encode, decode, lens: Arc::new(Lengths(lens)) }
+    }
+}
+
+impl Coding for CudaCoding {
+    fn coder(&self) -> Arc<dyn Coder> {
+        self.lens.clone()
+    }
+
+    fn bytes_sent(&self) -> u64 {
+        self.lens.0.iter().map(|&bytes| bytes as u64).sum()
+    }
+
+    fn loss(&self) -> Loss {
+        // Not measured: see `Executor::MEASURES_LOSS`.
+        Loss::NONE
+    }
+}
+
+/// Tells exchanges the lengths of segments that the GPU has encoded.
+struct Lengths(Vec<usize>);
 
 impl Coder for Lengths {
     fn len(&self, peer: usize) -> usize {
@@ -263,15 +279,15 @@ impl Coder for Lengths {
     }
 
     fn encode(&self, _peer: usize, _chunks: Range<usize>) -> usize {
-        unreachable!("members that encode themselves are refused on a GPU")
+        unreachable!("exchanges that encode themselves are refused on a GPU")
     }
 
     fn size(&self, _peer: usize, _chunk: usize) -> usize {
-        unreachable!("members that encode themselves are refused on a GPU")
+        unreachable!("exchanges that encode themselves are refused on a GPU")
     }
 
     fn decode(&self, _peer: usize, _chunk: usize, _bytes: Range<usize>) -> Result<()> {
-        unreachable!("members that encode themselves are refused on a GPU")
+        unreachable!("exchanges that encode themselves are refused on a GPU")
     }
 }
 

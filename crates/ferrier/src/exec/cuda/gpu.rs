@@ -45,6 +45,11 @@ unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
+/// The place of an argument of a launch: the driver copies it.
+pub(super) fn argument<A>(argument: &mut A) -> *mut c_void {
+    std::ptr::from_mut(argument).cast()
+}
+
 impl fmt::Debug for Gpu {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "GPU {} ({})", self.0.index, self.0.name)

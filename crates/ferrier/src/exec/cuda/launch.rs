@@ -1,41 +1,25 @@
 //! The launches of passes: kernels, compiled for this GPU, with their arguments.
 
-use std::ffi::c_void;
-
-use super::batch::Batch;
-use super::bind::{BoundPass, Lines, Moves, Work};
-use super::gpu::{Function, Gpu, Grid};
+use super::fused_op::{Code, Field, OpTime, Operand};
+use super::gpu::{Function, Gpu, Grid, argument};
 use super::memory::Stream;
-use super::touch::{Code, Field, Operand, When};
-use crate::{Error, Precision, Real, Result};
+use super::sources::{COMMON, DFT, LINES, MOVE, OPERATE, real_name};
+use super::work::{CudaWork, CufftLines, Launch, LineLaunch, MoveLaunch};
+use crate::{Error, Real, Result};
 use ferrier_kernel::LineKind;
-
-pub(super) const COMMON: &str = include_str!("kernels/common.cuh");
-const DFT: &str = include_str!("kernels/dft.cuh");
-const LINES: &str = include_str!("kernels/lines.cu");
-const MOVE: &str = include_str!("kernels/move.cu");
-const OPERATE: &str = include_str!("kernels/operate.cu");
 
 /// Threads of a block of `move.cu`.
 const MOVE_THREADS: u32 = 256;
 /// And of `operate.cu`.
 const OPERATE_THREADS: usize = 256;
 
-/// The name of a number in C.
-pub(super) fn real<T: Real>() -> String {
-    match T::PRECISION {
-        Precision::F32 => "float".into(),
-        Precision::F64 => "double".into(),
-    }
-}
-
 /// The kernel of a launch of lines; `code` is what is done to modes, where something is.
-fn lines_kernel<T: Real>(gpu: &Gpu, lines: &Lines, code: Code<'_>) -> Result<Function> {
+fn lines_kernel<T: Real>(gpu: &Gpu, lines: &LineLaunch, code: Code<'_>) -> Result<Function> {
     let (wish, cut) = (&lines.wish, &lines.cut);
-    let when = lines.touch.as_ref().map(|touching| touching.when);
+    let when = lines.fused_op.as_ref().map(|fused| fused.when);
     let kind = match wish.kind {
         LineKind::Forward | LineKind::Backward => 0,
-        LineKind::RealForward if when == Some(When::Between) => 3,
+        LineKind::RealForward if when == Some(OpTime::Between) => 3,
         LineKind::RealForward => 1,
         LineKind::RealBackward => 2,
         LineKind::R2r { .. } => {
@@ -57,13 +41,13 @@ fn lines_kernel<T: Real>(gpu: &Gpu, lines: &Lines, code: Code<'_>) -> Result<Fun
         ("BLOCKS", cut.blocks.to_string()),
         ("LONE", u8::from(lines.lone.is_some()).to_string()),
         ("FLOWING", u8::from(lines.flowing).to_string()),
-        ("TOUCH", when.map_or(0, |when| when as u8).to_string()),
+        ("FUSED_OP", when.map_or(0, |when| when as u8).to_string()),
     ];
-    let Some(touching) = &lines.touch else {
-        macros.push(("REAL", real::<T>()));
+    let Some(fused) = &lines.fused_op else {
+        macros.push(("REAL", real_name::<T>()));
         return gpu.kernel("lines", &[COMMON, DFT, LINES], &macros, cut.shared);
     };
-    macros.extend(code.macros::<T>(touching));
+    macros.extend(code.macros::<T>(fused));
     let source: Vec<&str> = code.source().into_iter().chain([DFT, LINES]).collect();
     gpu.kernel("lines", &source, &macros, cut.shared)
 }
@@ -71,41 +55,34 @@ fn lines_kernel<T: Real>(gpu: &Gpu, lines: &Lines, code: Code<'_>) -> Result<Fun
 /// The kernel that does something to lines of modes in scratch.
 fn field_kernel<T: Real>(gpu: &Gpu, field: &Field, code: Code<'_>) -> Result<Function> {
     let source: Vec<&str> = code.source().into_iter().chain([OPERATE]).collect();
-    gpu.kernel("operate_lines", &source, &code.macros::<T>(&field.touching), 0)
+    gpu.kernel("operate_lines", &source, &code.macros::<T>(&field.fused), 0)
 }
 
 /// The kernel of a launch of moves.
-fn moves_kernel<T: Real>(gpu: &Gpu, moves: &Moves) -> Result<Function> {
+fn moves_kernel<T: Real>(gpu: &Gpu, moves: &MoveLaunch, scaled: bool) -> Result<Function> {
     let macros = [
-        ("REAL", real::<T>()),
+        ("REAL", real_name::<T>()),
         ("UNIT", moves.unit.max(1).to_string()),
         ("NUMBERS", (moves.unit / size_of::<T>()).max(1).to_string()),
         ("TURN", u8::from(moves.turn).to_string()),
-        ("SCALED", u8::from(moves.scale != 1.0).to_string()),
+        ("SCALED", u8::from(scaled).to_string()),
     ];
     gpu.kernel("move", &[COMMON, MOVE], &macros, 0)
 }
 
-/// Does a pass need the operator of a call?
-pub(super) fn is_called(pass: &BoundPass) -> bool {
-    let touching = match &pass.work {
-        Work::Lines(lines) => lines.touch.as_ref(),
-        Work::Batch(batch) => batch.field.as_ref().map(|field| &field.touching),
-        _ => None,
-    };
-    touching.is_some_and(|touching| touching.is_called())
-}
-
-/// The kernels of a pass; `code` is that of the operator, where it needs one.
-pub(super) fn kernels<T: Real>(gpu: &Gpu, pass: &BoundPass, code: Code<'_>) -> Result<Vec<Function>> {
-    match &pass.work {
-        Work::Nothing | Work::Whole(_, None) => Ok(Vec::new()),
-        Work::Lines(lines) => Ok(vec![lines_kernel::<T>(gpu, lines, code)?]),
-        Work::Moves(moves) | Work::Whole(_, Some(moves)) => Ok(vec![moves_kernel::<T>(gpu, moves)?]),
-        Work::Batch(batch) => {
-            let mut all =
-                vec![moves_kernel::<T>(gpu, &batch.gather)?, moves_kernel::<T>(gpu, &batch.scatter)?];
-            if let Some(field) = &batch.field {
+/// The kernels of a pass; `code` is that of the operator, where it has one.
+pub(super) fn kernels<T: Real>(gpu: &Gpu, work: &CudaWork, code: Code<'_>) -> Result<Vec<Function>> {
+    match &work.launch {
+        Launch::Nothing => Ok(Vec::new()),
+        Launch::Lines(lines) => Ok(vec![lines_kernel::<T>(gpu, lines, code)?]),
+        Launch::Moves(moves) => Ok(vec![moves_kernel::<T>(gpu, moves, moves.scale != 1.0)?]),
+        // Without a scale it is not launched.
+        Launch::CufftArray(_, moves) if moves.scale == 1.0 => Ok(Vec::new()),
+        Launch::CufftArray(_, moves) => Ok(vec![moves_kernel::<T>(gpu, moves, true)?]),
+        Launch::CufftLines(lines) => {
+            let moves = |moves: &MoveLaunch| moves_kernel::<T>(gpu, moves, moves.scale != 1.0);
+            let mut all = vec![moves(&lines.gather)?, moves(&lines.scatter)?];
+            if let Some(field) = &lines.field {
                 all.push(field_kernel::<T>(gpu, field, code)?);
             }
             Ok(all)
@@ -113,44 +90,62 @@ pub(super) fn kernels<T: Real>(gpu: &Gpu, pass: &BoundPass, code: Code<'_>) -> R
     }
 }
 
-/// Where things are in one call.
-#[derive(Clone, Copy)]
-pub(super) struct Places {
+/// The kernel of the last moves of a pass for calls with a scale; `None` where there are no moves.
+pub(super) fn scaled_moves<T: Real>(gpu: &Gpu, work: &CudaWork) -> Result<Option<Function>> {
+    match &work.launch {
+        Launch::Nothing | Launch::Lines(_) => Ok(None),
+        Launch::Moves(moves) | Launch::CufftArray(_, moves) => moves_kernel::<T>(gpu, moves, true).map(Some),
+        Launch::CufftLines(lines) => moves_kernel::<T>(gpu, &lines.scatter, true).map(Some),
+    }
+}
+
+/// The addresses and factors of one call.
+#[derive(Clone, Copy, Default)]
+pub(super) struct CallArguments<T> {
     /// The tables.
     pub tables: u64,
-    /// The pointers of this call, on the GPU, and which set of them it is.
-    pub bases: u64,
+    /// The addresses of this call, on the GPU, and which set of them it is.
+    pub addresses: u64,
     pub set: usize,
     pub input: u64,
     pub output: u64,
     pub scratch: [u64; 2],
+    pub operand: Operand<T>,
 }
 
-/// Enqueues a pass.
+/// Enqueues a pass; what it stores is multiplied by `scale`.
 ///
 /// # Safety
-/// The functions are those of [`kernels`]; the tables hold what the pass was
-/// bound to, and the pointers are those of arrays that are large enough, live
-/// until it has run, and are not touched by others meanwhile.
+/// The functions of the work are those of [`kernels`] (and [`scaled_moves`], where there is a scale); the tables hold
+/// what the pass was bound to, and the addresses are those of arrays that are large enough, live until it has run,
+/// and are not accessed by others meanwhile.
 pub(super) unsafe fn run<T: Real>(
-    pass: &BoundPass,
-    functions: &[Function],
-    (places, pointers): (&Places, &[u64]),
-    operand: &Operand<T>,
+    work: &CudaWork,
+    call: &CallArguments<T>,
+    addresses: &[u64],
     stream: &Stream,
+    scale: f64,
 ) -> Result<()> {
-    // SAFETY: the caller's word, for each of them.
+    let functions = &work.functions;
+    let last = |own: Option<&Function>| -> Result<Function> {
+        let function = if scale == 1.0 { own.copied() } else { work.scaled_moves };
+        function.ok_or_else(|| Error::device("a kernel was not compiled"))
+    };
+    // SAFETY: this function's contract, for each of them.
     unsafe {
-        match &pass.work {
-            Work::Nothing => Ok(()),
-            Work::Lines(lines) => run_lines::<T>(lines, functions[0], (places, pointers), operand, stream),
-            Work::Moves(moves) => run_moves::<T>(moves, functions[0], places, stream),
-            Work::Batch(batch) => run_batch::<T>(batch, functions, places, operand, stream),
-            Work::Whole(fft, scaling) => {
-                fft.run(places.input, places.output)?;
-                match scaling {
-                    Some(moves) => run_moves::<T>(moves, functions[0], places, stream),
-                    None => Ok(()),
+        match &work.launch {
+            Launch::Nothing => Ok(()),
+            Launch::Lines(lines) => run_lines::<T>(lines, functions[0], (call, addresses), stream, scale),
+            Launch::Moves(moves) => run_moves::<T>(moves, last(functions.first())?, call, stream, scale),
+            Launch::CufftLines(lines) => {
+                let functions = (&functions[..], last(functions.get(1))?);
+                run_cufft_lines::<T>(lines, functions, call, stream, scale)
+            }
+            Launch::CufftArray(fft, moves) => {
+                fft.run(call.input, call.output)?;
+                match moves.scale * scale == 1.0 {
+                    true => Ok(()),
+                    false => run_moves::<T>(moves, last(functions.first())?, call, stream, scale),
                 }
             }
         }
@@ -159,32 +154,33 @@ pub(super) unsafe fn run<T: Real>(
 
 /// # Safety
 /// As [`run`].
-unsafe fn run_batch<T: Real>(
-    batch: &Batch,
-    functions: &[Function],
-    places: &Places,
-    operand: &Operand<T>,
+unsafe fn run_cufft_lines<T: Real>(
+    batch: &CufftLines,
+    (functions, scatter): (&[Function], Function),
+    call: &CallArguments<T>,
     stream: &Stream,
+    scale: f64,
 ) -> Result<()> {
-    let [there, end] = batch.ends().map(|which| places.scratch[which]);
-    let field = |when: fn(When) -> bool| -> Result<()> {
-        match batch.field.as_ref().filter(|field| when(field.touching.when)) {
-            // SAFETY: the caller's word; the field lies in the scratches.
-            Some(field) => unsafe { run_field::<T>(field, functions[2], places, operand, stream) },
+    let operand = &call.operand;
+    let [there, end] = batch.ends().map(|which| call.scratch[which]);
+    let field = |when: fn(OpTime) -> bool| -> Result<()> {
+        match batch.field.as_ref().filter(|field| when(field.fused.when)) {
+            // SAFETY: this function's contract; the field lies in the scratches.
+            Some(field) => unsafe { run_field::<T>(field, functions[2], call, operand, stream) },
             None => Ok(()),
         }
     };
-    // SAFETY: the caller's word, for each of them.
+    // SAFETY: this function's contract, for each of them.
     unsafe {
-        stream.clear(places.scratch[0], batch.clear)?;
-        run_moves::<T>(&batch.gather, functions[0], places, stream)?;
-        field(|when| when == When::Before)?;
-        batch.fft.run(places.scratch[0], there)?;
-        field(|when| when != When::Before)?;
+        stream.clear(call.scratch[0], batch.clear)?;
+        run_moves::<T>(&batch.gather, functions[0], call, stream, 1.0)?;
+        field(|when| when == OpTime::Before)?;
+        batch.fft.run(call.scratch[0], there)?;
+        field(|when| when != OpTime::Before)?;
         if let Some(back) = &batch.back {
             back.run(there, end)?;
         }
-        run_moves::<T>(&batch.scatter, functions[1], places, stream)
+        run_moves::<T>(&batch.scatter, scatter, call, stream, scale)
     }
 }
 
@@ -193,55 +189,57 @@ unsafe fn run_batch<T: Real>(
 unsafe fn run_field<T: Real>(
     field: &Field,
     function: Function,
-    places: &Places,
+    call: &CallArguments<T>,
     operand: &Operand<T>,
     stream: &Stream,
 ) -> Result<()> {
-    let mut modes = places.scratch[usize::from(field.second)];
+    let mut modes = call.scratch[usize::from(field.second)];
     let mut count = field.count() as u64;
     let mut sizes =
         [field.len, field.rows, field.lanes, field.low[1], field.low[0], field.edges].map(|n| n as u32);
-    let mut handed = field.touching.handed(operand);
+    let mut handed = field.fused.argument(operand);
     let [len, rows, lanes, low_row, low_lane, edges] = &mut sizes;
     let mut arguments = [
-        place(&mut modes),
-        place(&mut count),
-        place(len),
-        place(rows),
-        place(lanes),
-        place(low_row),
-        place(low_lane),
-        place(edges),
-        place(&mut handed),
+        argument(&mut modes),
+        argument(&mut count),
+        argument(len),
+        argument(rows),
+        argument(lanes),
+        argument(low_row),
+        argument(low_lane),
+        argument(edges),
+        argument(&mut handed),
     ];
     let blocks = field.count().div_ceil(OPERATE_THREADS) as u32;
     let grid = Grid { blocks, threads: OPERATE_THREADS as u32, shared: 0 };
-    // SAFETY: the arguments are those of `operate.cu`; the caller's word for the memory.
+    // SAFETY: the arguments are those of `operate.cu`; `run`'s contract covers the memory.
     unsafe { function.launch(grid, stream.raw(), &mut arguments) }
 }
 
 /// # Safety
 /// As [`run`].
 unsafe fn run_lines<T: Real>(
-    lines: &Lines,
+    lines: &LineLaunch,
     function: Function,
-    (places, pointers): (&Places, &[u64]),
-    operand: &Operand<T>,
+    (call, pointers): (&CallArguments<T>, &[u64]),
     stream: &Stream,
+    scale: f64,
 ) -> Result<()> {
+    let operand = &call.operand;
     let mut lone = lines.lone.map(|lone| lone.at(pointers));
-    let mut cells = places.tables + lines.cells as u64;
+    let mut cells = call.tables + lines.cells as u64;
     let mut cell_count = lines.count as i32;
-    let mut strips = places.tables + lines.strips_at as u64;
-    let mut bases = places.bases;
-    let mut roots = places.tables + lines.roots as u64;
-    let mut scale = T::rounded(lines.scale);
+    let mut strips = call.tables + lines.strips_at as u64;
+    let mut bases = call.addresses;
+    let mut roots = call.tables + lines.roots as u64;
+    let mut scale = T::rounded(lines.scale * scale);
     let mut swap = i32::from(matches!(lines.wish.kind, LineKind::Backward | LineKind::RealBackward));
-    let mut handed = lines.touch.as_ref().map(|touching| touching.handed(operand));
-    let tables = [place(&mut cells), place(&mut cell_count), place(&mut strips), place(&mut bases)];
-    let rest = [place(&mut roots), place(&mut scale), place(&mut swap)];
-    let touch = handed.as_mut().map(place);
-    let lone = lone.as_mut().map(place);
+    let mut handed = lines.fused_op.as_ref().map(|fused| fused.argument(operand));
+    let tables =
+        [argument(&mut cells), argument(&mut cell_count), argument(&mut strips), argument(&mut bases)];
+    let rest = [argument(&mut roots), argument(&mut scale), argument(&mut swap)];
+    let touch = handed.as_mut().map(argument);
+    let lone = lone.as_mut().map(argument);
     let mut arguments = [std::ptr::null_mut(); 8];
     let first = if lone.is_some() { 0..0 } else { 0..tables.len() };
     let all = lone.into_iter().chain(tables[first].iter().copied()).chain(rest).chain(touch);
@@ -251,7 +249,7 @@ unsafe fn run_lines<T: Real>(
         threads: (lines.cut.threads * lines.cut.lines) as u32,
         shared: lines.cut.shared as u32,
     };
-    // SAFETY: the arguments are those of `lines.cu`, which waits before it touches arrays; the caller's word for
+    // SAFETY: the arguments are those of `lines.cu`, which waits before it accesses arrays; the caller's word for
     // the memory.
     unsafe {
         match lines.early {
@@ -264,22 +262,19 @@ unsafe fn run_lines<T: Real>(
 /// # Safety
 /// As [`run`].
 unsafe fn run_moves<T: Real>(
-    moves: &Moves,
+    moves: &MoveLaunch,
     function: Function,
-    places: &Places,
+    call: &CallArguments<T>,
     stream: &Stream,
+    scale: f64,
 ) -> Result<()> {
-    let mut table = places.tables + moves.at as u64;
+    let mut table = call.tables + moves.at as u64;
     let mut count = moves.count as i32;
-    let mut bases = places.bases;
-    let mut scale = T::rounded(moves.scale);
-    let mut arguments = [place(&mut table), place(&mut count), place(&mut bases), place(&mut scale)];
+    let mut bases = call.addresses;
+    let mut scale = T::rounded(moves.scale * scale);
+    let mut arguments =
+        [argument(&mut table), argument(&mut count), argument(&mut bases), argument(&mut scale)];
     let grid = Grid { blocks: moves.blocks as u32, threads: MOVE_THREADS, shared: 0 };
-    // SAFETY: the arguments are those of `move.cu`; the caller's word for the memory.
+    // SAFETY: the arguments are those of `move.cu`; `run`'s contract covers the memory.
     unsafe { function.launch(grid, stream.raw(), &mut arguments) }
-}
-
-/// An argument, by its place: the driver copies it at the launch.
-pub(super) fn place<A>(argument: &mut A) -> *mut c_void {
-    std::ptr::from_mut(argument).cast()
 }

@@ -10,7 +10,7 @@ use super::gpu::{Gpu, failed};
 use crate::{Error, Result};
 
 /// A block of a GPU's memory.
-pub(super) struct Block {
+pub struct Block {
     gpu: Gpu,
     start: sys::CUdeviceptr,
     bytes: usize,
@@ -141,11 +141,11 @@ impl Drop for Pinned {
 }
 
 /// In what order a GPU works: a stream of our own, or the user's.
-pub(super) struct Stream {
+pub struct Stream {
     gpu: Gpu,
     raw: sys::CUstream,
     /// Keeps it alive, and tells cudarc's slices what they are used by.
-    pub safe: Option<Arc<CudaStream>>,
+    pub(super) safe: Option<Arc<CudaStream>>,
 }
 
 // SAFETY: the driver allows the use of a stream from any thread.

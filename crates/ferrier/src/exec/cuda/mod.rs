@@ -6,30 +6,30 @@
 //! array, a neighbour's, a receive buffer), transforms them and stores them
 //! where they are wanted; or cuFFT, where that is faster.
 
-mod apply;
 mod array;
-mod batch;
-mod bind;
+mod binder;
 mod codec;
-mod draft;
-mod fft;
+mod cufft;
+mod cufft_array;
+mod cufft_lines;
+mod executor;
+mod formulas;
+mod fused_op;
 mod gpu;
 mod launch;
 mod library;
+mod line_tables;
 mod memory;
 mod plan;
-mod run;
-mod tables;
-mod touch;
+mod sources;
+mod table_buffer;
 mod tuning;
-mod upload;
-mod whole;
+mod work;
 
-#[doc(hidden)]
-pub use array::Streams;
-pub use array::{DeviceArray, DeviceData, DeviceDataMut, RawArray, Span};
+pub use array::{DeviceArray, DeviceData, DeviceDataMut, RawArray};
+pub(crate) use binder::{CudaBinder, Engine};
 pub use codec::DeviceCodec;
-pub use draft::{CudaDraft, CudaMemory, CudaPlanner};
+pub use executor::Cuda;
 pub use gpu::Gpu;
 pub use library::{CudaInfo, GpuInfo, check, gpu_count, info};
 pub use memory::Event;

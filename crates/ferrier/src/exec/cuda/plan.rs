@@ -1,28 +1,21 @@
-//! Plans on GPUs.
+//! What plans on GPUs can do besides: streams, events, arrays in main memory.
 
-use std::marker::PhantomData;
 use std::sync::Arc;
 
-use super::apply::Formulas;
-use super::array::{DeviceArray, DeviceData, DeviceDataMut, Span, Streams};
-use super::bind::{BoundPass, SETS, Variant, Work};
-use super::codec::DeviceCodec;
-use super::draft::{CudaDraft, CudaMemory};
-use super::fft::Cufft;
-use super::gpu::{Function, Gpu};
-use super::launch;
-use super::memory::{Block, Event, Pinned, Stream};
-use super::run::meet;
-use super::touch::Code;
-use crate::transport::{EXPOSED, Exposed};
-use crate::{Array, Box3, Comm, Error, Layout, Real, Recipe, Result};
-use ferrier_plan::geometry::{Geometry, width};
+use super::executor::Cuda;
+use super::gpu::Gpu;
+use super::memory::{Event, Stream};
+use crate::exec::array::Array;
+use crate::exec::events::StepTime;
+use crate::exec::variant::{FORWARD, IN_PLACE};
+use crate::machine::buffer::Buffer;
+use crate::{Real, Result};
+use ferrier_plan::geometry::Geometry;
 
-/// An executable transform on a GPU. Made once, run often.
+/// A plan whose arrays are in the memory of a GPU.
 ///
-/// Calls enqueue their work on the plan's stream and return;
-/// [`synchronize`](Self::synchronize) waits for it. (Exchanges by messages
-/// wait inside the call, for their bytes pass through main memory.)
+/// Calls enqueue their work on the plan's stream and return; [`synchronize`](Plan::synchronize) waits for it.
+/// (Exchanges by messages wait inside the call.)
 ///
 /// ```no_run
 /// use ferrier::{Complex, Device, Planner, Problem};
@@ -40,120 +33,15 @@ use ferrier_plan::geometry::{Geometry, width};
 /// })?;
 /// # Ok::<(), ferrier::Error>(())
 /// ```
-pub struct Plan<T: Real> {
-    pub(super) comm: Comm,
-    pub(super) gpu: Gpu,
-    pub(super) recipe: Recipe,
-    pub(super) variants: Vec<Variant>,
-    pub(super) functions: Vec<Vec<Vec<Function>>>,
-    pub(super) memory: CudaMemory,
-    pub(super) scratch: [u64; 2],
-    pub(super) shared: bool,
-    pub(super) stream: Stream,
-    pub(super) work: Block,
-    pub(super) tables: Block,
-    pub(super) staging: Pinned,
-    /// Movers that were started and not waited for.
-    pub(super) aloft: Vec<usize>,
-    /// Two moments of this rank, in turn, and those of all ranks.
-    pub(super) marks: Arc<[Event; 2]>,
-    pub(super) peers: Vec<Arc<[Event; 2]>>,
-    pub(super) turn: usize,
-    pub(super) lent: Vec<Exposed>,
-    /// For each variant the sets of pointers that the GPU has, and which comes next.
-    pub(super) sets: Vec<(Vec<Vec<u64>>, usize)>,
-    pub(super) codec: Option<DeviceCodec<T>>,
-    pub(super) formulas: Formulas<T>,
-    /// Moments between steps, where they are timed.
-    pub(super) clock: Option<Vec<Event>>,
-    pub(super) last: usize,
-    /// Set last: waits for the GPU before anything else goes.
-    pub(super) _kind: PhantomData<T>,
-}
+pub type Plan<T> = crate::Plan<T, Cuda>;
 
-/// The variants of a plan; those from `ROUND` on are there for operators only.
-pub(super) const FORWARD: usize = 0;
-pub(super) const BACKWARD: usize = 1;
-const IN_PLACE: usize = 2;
-pub(super) const ROUND: usize = 4;
-pub(super) const ROUND_IN_PLACE: usize = 5;
-pub(super) const OPERATED: usize = 6;
-
-/// Kernels load and store up to 16 bytes at once.
-const ALIGNMENT: u64 = 16;
-
-impl<T: Real> Plan<T> {
-    pub(super) fn build(draft: CudaDraft<T>) -> Result<Self> {
-        let CudaDraft { comm, gpu, recipe, mechanism, variants, tables, memory, scratch, cufft, codec, room } =
-            draft;
-        let work = Block::new(&gpu, memory.total() - memory.tables, "the buffers of a plan")?;
-        let table_block = Block::new(&gpu, memory.tables, "the tables of a plan")?;
-        table_block.upload(0, &tables.bytes)?;
-        let stream = Stream::new(&gpu)?;
-        let compile = |pass: &BoundPass| match launch::is_called(pass) {
-            // When the operator is known.
-            true => Ok(Vec::new()),
-            false => launch::kernels::<T>(&gpu, pass, Code::NONE),
-        };
-        let compile = |variant: &Variant| variant.passes.iter().map(compile).collect();
-        let functions = variants.iter().map(compile).collect::<Result<Vec<_>>>()?;
-        let shared = comm.size() > 1 && mechanism.shares();
-        let marks = Arc::new([Event::mark(&gpu)?, Event::mark(&gpu)?]);
-        let peers = if shared { meet(&comm, &gpu, &marks)? } else { Vec::new() };
-        // Variants in one direction have their movers together.
-        for variant in [FORWARD, BACKWARD, ROUND].iter().filter_map(|&first| variants.get(first)) {
-            variant.movers.iter().try_for_each(|mover| mover.open())?;
-        }
-        let at = |offset: usize| work.start() + offset as u64;
-        let plan = Plan {
-            scratch: scratch.map(at),
-            staging: Pinned::new(&gpu, memory.staging)?,
-            lent: vec![[0; EXPOSED]; comm.size()],
-            aloft: Vec::with_capacity(variants.iter().map(|variant| variant.movers.len()).max().unwrap_or(0)),
-            sets: variants.iter().map(|_| (Vec::with_capacity(SETS), 0)).collect(),
-            codec,
-            formulas: Formulas::new(room, variants.len()),
-            clock: None,
-            last: FORWARD,
-            turn: 0,
-            comm,
-            gpu,
-            recipe,
-            variants,
-            functions,
-            memory,
-            shared,
-            stream,
-            tables: table_block,
-            marks,
-            peers,
-            work,
-            _kind: PhantomData,
-        };
-        plan.bind_cufft(plan.work.start() + cufft as u64)?;
-        Ok(plan)
-    }
-
-    /// cuFFT works on our stream and in our memory.
-    fn bind_cufft(&self, work: u64) -> Result<()> {
-        for pass in self.variants.iter().flat_map(|variant| &variant.passes) {
-            // SAFETY: stream and workspace live as long as this plan, which has the cuFFT plans.
-            let bind = |fft: &Cufft| unsafe { fft.bind(&self.stream, work) };
-            match &pass.work {
-                Work::Whole(fft, _) => bind(fft)?,
-                Work::Batch(batch) => batch.plans().try_for_each(bind)?,
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
+impl<T: Real> crate::Plan<T, Cuda> {
     /// From now on the plan works on this stream of its GPU.
     ///
     /// # Errors
     /// Where cuFFT or the driver refuses.
     pub fn set_stream(&mut self, stream: &Arc<cudarc::driver::CudaStream>) -> Result<()> {
-        self.replace_stream(Stream::of_user(&self.gpu, stream))
+        self.replace_stream(Stream::of_user(&self.executor.gpu, stream))
     }
 
     /// From now on the plan works on this stream.
@@ -162,18 +50,19 @@ impl<T: Real> Plan<T> {
     /// Where cuFFT or the driver refuses.
     ///
     /// # Safety
-    /// It is a stream (`CUstream`, `cudaStream_t`) of the primary context of
-    /// the plan's GPU and lives until the plan gets another one or is gone.
+    /// It is a stream (`CUstream`, `cudaStream_t`) of the primary context of the plan's GPU and lives until the plan
+    /// gets another one or is dropped.
     pub unsafe fn set_raw_stream(&mut self, stream: *mut std::ffi::c_void) -> Result<()> {
-        // SAFETY: the caller's word.
-        let stream = unsafe { Stream::of_raw(&self.gpu, stream.cast()) };
+        // SAFETY: this function's contract.
+        let stream = unsafe { Stream::of_raw(&self.executor.gpu, stream.cast()) };
         self.replace_stream(stream)
     }
 
     fn replace_stream(&mut self, stream: Stream) -> Result<()> {
-        self.stream.synchronize()?;
-        self.stream = stream;
-        self.bind_cufft(self.work.start() + (self.work.bytes() - self.memory.cufft) as u64)
+        self.synchronize()?;
+        self.executor.stream = stream;
+        let passes = self.variants.iter().flat_map(|variant| &variant.passes);
+        self.executor.bind_cufft(passes.map(|pass| &pass.work))
     }
 
     /// Returns when all that was enqueued has run.
@@ -181,192 +70,22 @@ impl<T: Real> Plan<T> {
     /// # Errors
     /// Where the GPU failed.
     pub fn synchronize(&self) -> Result<()> {
-        self.stream.synchronize()
+        self.executor.stream.synchronize()
     }
 
-    /// Notes the moment at which the plan's stream comes here.
+    /// Records an event on the plan's stream.
     ///
     /// # Errors
     /// Where the driver refuses.
     pub fn record(&self, event: &Event) -> Result<()> {
-        self.gpu.enter()?;
-        event.record(&self.stream)
-    }
-
-    /// Transforms `input` to `output`; leaves the input as it was. Collective;
-    /// allocates nothing.
-    ///
-    /// # Errors
-    /// [`Error::Array`] where an array is not the one the plan was made for
-    /// (the group fails then, so that nobody waits); an error on every rank
-    /// where one fails or leaves. What goes wrong on the GPU later comes out
-    /// of [`synchronize`](Self::synchronize).
-    pub fn forward<I: DeviceData<T>, O: DeviceDataMut<T>>(
-        &mut self,
-        input: &I,
-        output: &mut O,
-    ) -> Result<()> {
-        self.out_of_place(FORWARD, input, output)
-    }
-
-    /// Transforms `input`, laid out as the output of [`forward`](Self::forward),
-    /// back; leaves the input as it was. Collective; allocates nothing.
-    ///
-    /// # Errors
-    /// As [`forward`](Self::forward).
-    pub fn backward<I: DeviceData<T>, O: DeviceDataMut<T>>(
-        &mut self,
-        input: &I,
-        output: &mut O,
-    ) -> Result<()> {
-        self.out_of_place(BACKWARD, input, output)
-    }
-
-    /// Transforms an array in place; it is laid out as on the CPU
-    /// ([`crate::Plan::make_in_place`]). Collective; allocates nothing.
-    ///
-    /// # Errors
-    /// As [`forward`](Self::forward).
-    pub fn forward_in_place<A: DeviceDataMut<T>>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(IN_PLACE + FORWARD, array)
-    }
-
-    /// Transforms a spectrum back in place. Collective; allocates nothing.
-    ///
-    /// # Errors
-    /// As [`forward`](Self::forward).
-    pub fn backward_in_place<A: DeviceDataMut<T>>(&mut self, array: &mut A) -> Result<()> {
-        self.in_place(IN_PLACE + BACKWARD, array)
-    }
-
-    pub(super) fn out_of_place<I, O>(&mut self, which: usize, input: &I, output: &mut O) -> Result<()>
-    where
-        I: DeviceData<T>,
-        O: DeviceDataMut<T>,
-    {
-        // The stream is borrowed while the plan changes: it is put back below.
-        let stream = self.stream.twin();
-        let streams = Streams(&stream);
-        input.with_span(&streams, |source| {
-            output.with_span_mut(&streams, |target| {
-                let variant = &self.variants[which];
-                let checked = self
-                    .check("input", &variant.input, variant.real[0], &source)
-                    .and_then(|()| self.check("output", &variant.output, variant.real[1], &target));
-                self.or_fail(checked)?;
-                // SAFETY: lengths and places were checked, both arrays are borrowed for the call.
-                let outcome = unsafe { self.execute(which, source.start, target.start) };
-                self.or_fail(outcome)
-            })
-        })
-    }
-
-    pub(super) fn in_place<A: DeviceDataMut<T>>(&mut self, which: usize, array: &mut A) -> Result<()> {
-        let stream = self.stream.twin();
-        array.with_span_mut(&Streams(&stream), |span| {
-            let variant = &self.variants[which];
-            let needed = variant.input.volume.max(variant.output.volume) * self.recipe.batch;
-            let checked = match span.numbers >= needed && span.start.is_multiple_of(ALIGNMENT) {
-                true => Ok(()),
-                false => Err(Error::array(
-                    "array",
-                    self.comm.rank(),
-                    format!(
-                        "at least {needed} scalars (a complex element is two) at a multiple of {ALIGNMENT} bytes \
-                         for a transform in place"
-                    ),
-                    format!("{} at {:#x}", span.numbers, span.start),
-                )),
-            };
-            self.or_fail(checked)?;
-            // SAFETY: as above.
-            let outcome = unsafe { self.execute(which, span.start, span.start) };
-            self.or_fail(outcome)
-        })
-    }
-
-    /// An array of the right kind and length?
-    fn check(&self, side: &'static str, geometry: &Geometry, real: bool, span: &Span) -> Result<()> {
-        let word = |real: bool| if real { "real" } else { "complex" };
-        let needed = geometry.volume * self.recipe.batch;
-        let wrong_kind = span.is_real.is_some_and(|is_real| is_real != real);
-        if wrong_kind || span.numbers != needed {
-            let got = span.is_real.map_or("", |real| if real { "real " } else { "complex " });
-            let expected = format!(
-                "{} {} elements (its box is {}, times {} arrays)",
-                needed / width(real),
-                word(real),
-                geometry.part,
-                self.recipe.batch,
-            );
-            let got = format!("{} {got}elements", span.numbers / width(span.is_real.unwrap_or(real)));
-            return Err(Error::array(side, self.comm.rank(), expected, got));
-        }
-        if !span.start.is_multiple_of(ALIGNMENT) {
-            let expected = format!("at a multiple of {ALIGNMENT} bytes");
-            return Err(Error::array(side, self.comm.rank(), expected, format!("{:#x}", span.start)));
-        }
-        Ok(())
-    }
-
-    /// A rank that cannot go on tells the others, who would wait for it.
-    pub(super) fn or_fail<R>(&self, outcome: Result<R>) -> Result<R> {
-        outcome.inspect_err(|error| {
-            if self.comm.size() > 1 {
-                self.comm.transport().fail(&error.to_string());
-            }
-        })
-    }
-
-    /// An array on the GPU for the input of [`forward`](Self::forward). Allocates.
-    ///
-    /// # Errors
-    /// Where the memory cannot be had.
-    pub fn make_input(&self) -> Result<DeviceArray<T>> {
-        self.make(Some(self.variants[FORWARD].input), None)
-    }
-
-    /// An array on the GPU for the output of [`forward`](Self::forward). Allocates.
-    ///
-    /// # Errors
-    /// Where the memory cannot be had.
-    pub fn make_output(&self) -> Result<DeviceArray<T>> {
-        self.make(None, Some(self.variants[FORWARD].output))
-    }
-
-    /// An array on the GPU for transforms in place, laid out as
-    /// [`crate::Plan::make_in_place`] says. Allocates.
-    ///
-    /// # Errors
-    /// Where the memory cannot be had.
-    pub fn make_in_place(&self) -> Result<DeviceArray<T>> {
-        let variant = &self.variants[IN_PLACE + FORWARD];
-        self.make(Some(variant.input), Some(variant.output))
-    }
-
-    /// The real and the complex side of an array.
-    fn sides(
-        &self,
-        input: Option<Geometry>,
-        output: Option<Geometry>,
-    ) -> (Option<Geometry>, Option<Geometry>) {
-        match self.recipe.is_real() {
-            true => (input, output),
-            // A complex array that is input and output in turn is seen as the input.
-            false => (None, input.or(output)),
-        }
-    }
-
-    fn make(&self, input: Option<Geometry>, output: Option<Geometry>) -> Result<DeviceArray<T>> {
-        let (real, complex) = self.sides(input, output);
-        let most = [input, output].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
-        DeviceArray::new(&self.gpu, most * self.recipe.batch, real, complex)
+        self.executor.gpu.enter()?;
+        event.record(&self.executor.stream)
     }
 
     /// An array in main memory that can be copied to [`make_input`](Self::make_input)'s. Allocates.
     ///
     /// # Errors
-    /// Where the memory cannot be had.
+    /// Where the memory cannot be allocated.
     pub fn make_host_input(&self) -> Result<Array<T>> {
         self.make_host(Some(self.variants[FORWARD].input), None)
     }
@@ -374,60 +93,51 @@ impl<T: Real> Plan<T> {
     /// An array in main memory that [`make_output`](Self::make_output)'s can be copied to. Allocates.
     ///
     /// # Errors
-    /// Where the memory cannot be had.
+    /// Where the memory cannot be allocated.
     pub fn make_host_output(&self) -> Result<Array<T>> {
         self.make_host(None, Some(self.variants[FORWARD].output))
     }
 
-    /// An array in main memory that can be copied to and from [`make_in_place`](Self::make_in_place)'s.
-    /// Allocates.
+    /// An array in main memory that can be copied to and from [`make_in_place`](Self::make_in_place)'s. Allocates.
     ///
     /// # Errors
-    /// Where the memory cannot be had.
+    /// Where the memory cannot be allocated.
     pub fn make_host_in_place(&self) -> Result<Array<T>> {
         let variant = &self.variants[IN_PLACE + FORWARD];
         self.make_host(Some(variant.input), Some(variant.output))
     }
 
     fn make_host(&self, input: Option<Geometry>, output: Option<Geometry>) -> Result<Array<T>> {
-        let (real, complex) = self.sides(input, output);
-        Array::new([real, complex], self.recipe.batch)
-    }
-
-    /// This rank's box of the input of [`forward`](Self::forward).
-    pub fn input_box(&self) -> Box3 {
-        self.recipe.input.boxes()[self.comm.rank()]
-    }
-
-    /// This rank's box of the output of [`forward`](Self::forward).
-    pub fn output_box(&self) -> Box3 {
-        self.recipe.output.boxes()[self.comm.rank()]
-    }
-
-    /// Where the output of [`forward`](Self::forward) lies.
-    pub fn output_layout(&self) -> &Layout {
-        &self.recipe.output
-    }
-
-    /// What the plan does.
-    pub fn recipe(&self) -> &Recipe {
-        &self.recipe
-    }
-
-    /// What the plan takes on this rank.
-    pub fn memory(&self) -> CudaMemory {
-        self.memory
+        Array::new(self.shape(input, output), Buffer::by_all_cores)
     }
 
     /// The GPU of this rank.
     pub fn gpu(&self) -> &Gpu {
-        &self.gpu
+        &self.executor.gpu
     }
-}
 
-impl<T: Real> Drop for Plan<T> {
-    fn drop(&mut self) {
-        // Neighbours may still wait for our marks, and the GPU works in our memory.
-        let _ = self.stream.synchronize();
+    /// Times every step of the calls to come, for [`profile`](Self::profile).
+    ///
+    /// # Errors
+    /// Where the driver has no more events.
+    pub fn time_steps(&mut self) -> Result<()> {
+        let most = self.variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
+        let events = (0..=most).map(|_| Event::new(&self.executor.gpu)).collect::<Result<_>>()?;
+        self.executor.clock = Some(events);
+        Ok(())
+    }
+
+    /// How long each step of the last call took on this rank's stream, its tiles together, where
+    /// [`time_steps`](Self::time_steps) was called before. Waits for the GPU; allocates.
+    ///
+    /// # Errors
+    /// Where the GPU failed.
+    pub fn profile(&self) -> Result<Vec<StepTime>> {
+        self.synchronize()?;
+        let Some(clock) = &self.executor.clock else { return Ok(Vec::new()) };
+        let steps = self.variants[self.last].steps.len();
+        let ms = |step: usize| clock[step + 1].ms_since(&clock[step]);
+        let all = (0..steps).map(ms).collect::<Result<Vec<f64>>>()?;
+        Ok(self.profile_of(all.into_iter()))
     }
 }

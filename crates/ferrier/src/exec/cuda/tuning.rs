@@ -32,7 +32,7 @@ pub(super) struct Wish {
     /// Does a line lie in several places, before or after?
     pub scattered: bool,
     /// Is something done to the modes?
-    pub touched: bool,
+    pub fused: bool,
     /// Lines side by side.
     pub lanes: usize,
 }
@@ -105,7 +105,7 @@ fn resident(wish: &Wish, radices: &[usize], threads: usize) -> usize {
         (false, _) => 768,
     };
     // Dense rows do better with more registers; finding strips takes some too, and so do formulas.
-    match (wish.rows || wish.scattered || wish.touched || wish.kind == LineKind::RealBackward, f64) {
+    match (wish.rows || wish.scattered || wish.fused || wish.kind == LineKind::RealBackward, f64) {
         (false, _) => full,
         (true, true) => full.min(768),
         (true, false) => full.min(1024),
@@ -191,7 +191,7 @@ mod tests {
 
     fn wish(points: usize, precision: Precision, rows: bool) -> Wish {
         let kind = LineKind::Forward;
-        Wish { points, kind, precision, rows, turn: false, scattered: false, touched: false, lanes: points }
+        Wish { points, kind, precision, rows, turn: false, scattered: false, fused: false, lanes: points }
     }
 
     #[test]

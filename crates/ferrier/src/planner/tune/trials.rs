@@ -9,7 +9,8 @@ use super::cost_model::CostModel;
 use super::options::{Options, Outcome, find};
 use super::tunables::ChoiceSpace;
 use crate::exec::{Array, DataMut, Modes, Operator, Workspace};
-use crate::{Choice, Comm, Error, Plan, Planner, Problem, Real, Result, Scale, design};
+use crate::planner::draft::Draft;
+use crate::{Choice, Comm, Error, Plan, Problem, Real, Result, Scale, design};
 use ferrier_search::{Bench, Findings, Limits, Method, Nearby, Point, Progress, Race, Session, median};
 
 /// A run shorter than this is repeated and the mean is taken: clocks and
@@ -46,7 +47,7 @@ pub fn tune<T: Real>(
     watch: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Outcome> {
     let method = find(&options.method)?;
-    let problem = &crate::planner::agree::<T>(comm, problem.clone(), given, crate::Effort::Estimate)?;
+    let problem = &crate::planner::agree::<T>(comm, "cpu", problem.clone(), given, crate::Effort::Estimate)?;
     // On every rank: whatever is wrong is then wrong everywhere, and nobody waits for orders.
     let default = design(problem, given, T::PRECISION, comm.size())?;
     let mut lab = Lab::<T>::new(comm, problem);
@@ -303,8 +304,7 @@ impl<T: Real> Lab<T> {
 
     /// A plan for this choice; `None`, on every rank, where one has no memory for it.
     fn contestant(&mut self, choice: &Choice) -> Result<Option<Contestant<T>>> {
-        let planner = Planner::new(&self.problem).choice(choice.clone()).without_wisdom();
-        let draft = planner.draft::<T>(&self.comm)?;
+        let draft = Draft::<T>::of(&self.comm, &self.problem, choice.clone())?;
         let Some(common) = &mut self.common else {
             let plan = draft.build()?;
             let arrays = Some(arrays(&plan)?);
@@ -346,20 +346,20 @@ impl<T: Real> Lab<T> {
         for _ in 0..repeats {
             match (&mut self.common, &mut contestant.arrays) {
                 (_, Some([input, output])) if self.problem.operators => {
-                    contestant.plan.apply(input, output, &Same)?;
+                    contestant.plan.call().operator(&Same).apply(input, output)?;
                 }
                 (Some(Common { arrays: Some([input, output]), work, .. }), None)
                     if self.problem.operators =>
                 {
-                    contestant.plan.apply_using(input, output, &Same, work)?;
+                    contestant.plan.call().workspace(work).operator(&Same).apply(input, output)?;
                 }
                 (_, Some([input, output])) => {
                     contestant.plan.forward(input, output)?;
                     contestant.plan.backward(output, input)?;
                 }
                 (Some(Common { arrays: Some([input, output]), work, .. }), None) => {
-                    contestant.plan.forward_using(input, output, work)?;
-                    contestant.plan.backward_using(output, input, work)?;
+                    contestant.plan.call().workspace(work).forward(input, output)?;
+                    contestant.plan.call().workspace(work).backward(output, input)?;
                 }
                 _ => return Err(Error::other("a trial without arrays")),
             }

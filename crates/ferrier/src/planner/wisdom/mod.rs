@@ -14,16 +14,20 @@ mod key;
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 pub use key::{MachineKey, ProblemKey};
 
+use crate::planner::known::now;
+use crate::planner::target::Advice;
 use crate::planner::tune::{self, Effort, Options, Outcome};
 use crate::{Choice, Comm, Error, MachineSpeeds, Problem, Real, Result, design};
 use file::There;
+
+pub use crate::planner::known::Known;
 
 /// Where wisdom comes from.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -103,28 +107,6 @@ pub struct Measured {
     pub speeds: MachineSpeeds,
     /// When, in seconds since 1970.
     pub found: u64,
-}
-
-/// Where a plan's choice was known from.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Known {
-    /// The file.
-    pub file: PathBuf,
-    /// The name of the entry; see [`Entry::id`].
-    pub id: String,
-    /// When it was learned, in seconds since 1970.
-    pub found: u64,
-}
-
-impl Known {
-    /// How old the experience is, in seconds.
-    pub fn age(&self) -> u64 {
-        now().saturating_sub(self.found)
-    }
-}
-
-fn now() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs())
 }
 
 /// What is in a file of wisdom.
@@ -253,20 +235,6 @@ fn warn(text: &str) {
     }
 }
 
-/// What rank 0 proposes to a planner; the other ranks' is not used.
-pub(crate) struct Advice {
-    pub choice: Choice,
-    pub known: Option<Known>,
-    /// What to judge the rest by, where that was measured.
-    pub speeds: Option<MachineSpeeds>,
-}
-
-impl Advice {
-    fn none(choice: Choice) -> Advice {
-        Advice { choice, known: None, speeds: None }
-    }
-}
-
 /// What is known about a problem or, with some effort, found out and
 /// remembered. Collective.
 ///
@@ -366,7 +334,7 @@ pub(crate) fn note<T: Real>(
 /// # Errors
 /// Layouts that do not fit, or that differ between ranks.
 pub fn keys<T: Real>(comm: &Comm, problem: &Problem, given: &Choice) -> Result<(ProblemKey, MachineKey)> {
-    let problem = crate::planner::agree::<T>(comm, problem.clone(), given, Effort::Estimate)?;
+    let problem = crate::planner::agree::<T>(comm, "cpu", problem.clone(), given, Effort::Estimate)?;
     about::<T>(comm, &problem, given, comm.node_count())
 }
 

@@ -12,7 +12,7 @@
 // BLOCKS    that should fit on a multiprocessor
 // LONE      1: all lines are of one cell, each in one strip before and after (FROM and TO are 0)
 // FLOWING   1: what is loaded is not wanted again, and leaves the cache first
-// TOUCH     what `touch.cuh` does: 0 nothing, 1 before the transform, 2 after it,
+// FUSED_OP     what `fused_op.cuh` does: 0 nothing, 1 before the transform, 2 after it,
 //           3 after it, and then the line is transformed back
 
 // Lines side by side in neighbouring planes, all with the same strips.
@@ -85,14 +85,14 @@ struct Job {
     int across[2], batch;
 };
 
-#if TOUCH
+#if FUSED_OP
 // What becomes of element k of line l, which a transform has left, or will be handed.
-INLINE Pair mode(Pair z, int k, int l, const Job &job, const Touch &touch) {
+INLINE Pair mode(Pair z, int k, int l, const Job &job, const FusedOp &op) {
     int across[2] = {job.across[0] + l, job.across[1]};
-    return touched(z, k, across, job.batch, touch);
+    return fused(z, k, across, job.batch, op);
 }
 #else
-struct Touch {};
+struct FusedOp {};
 #endif
 
 // Where element k of line l lies, or nowhere. Without branches: threads look in parallel.
@@ -160,7 +160,7 @@ INLINE void store(REAL *to, Pair value, bool swap, REAL scale) {
 }
 
 // The first registers of a thread.
-INLINE void fetch(Pair (&x)[most()], const Job &job, int p, int l, bool swap, const Touch &touch) {
+INLINE void fetch(Pair (&x)[most()], const Job &job, int p, int l, bool swap, const FusedOp &op) {
     constexpr int R = radix<0>(), M = POINTS / R;
     // A block that is not full loads its last line more than once.
     int line = l < job.lanes ? l : job.lanes - 1;
@@ -174,8 +174,8 @@ INLINE void fetch(Pair (&x)[most()], const Job &job, int p, int l, bool swap, co
                 int k = used ? j + t * M : 0;
                 Side<FROM == 0, 1, FROM ? FROM : 1> side(job.from, job.strips_in, line, k > HALF ? POINTS - k : k);
                 Pair value = load(side[0], false);
-#if TOUCH == 1
-                value = mode(value, k > HALF ? POINTS - k : k, line, job, touch);
+#if FUSED_OP == 1
+                value = mode(value, k > HALF ? POINTS - k : k, line, job, op);
 #endif
                 if (k > HALF) value.y = -value.y;
                 if (k == 0 || 2 * k == POINTS) value.y = 0;
@@ -185,8 +185,8 @@ INLINE void fetch(Pair (&x)[most()], const Job &job, int p, int l, bool swap, co
             Side<FROM == 0, M, FROM ? FROM : 1> side(job.from, job.strips_in, line, used ? j : 0);
 #pragma unroll
             for (int t = 0; t < R; t++) {
-#if TOUCH == 1
-                Pair value = mode(load(side[t], false), used ? j + t * M : 0, line, job, touch);
+#if FUSED_OP == 1
+                Pair value = mode(load(side[t], false), used ? j + t * M : 0, line, job, op);
                 x[c * R + t] = swap ? swapped(value) : value;
 #else
                 x[c * R + t] = load(side[t], swap);
@@ -338,9 +338,9 @@ INLINE void prepare(Job &job, const Cell *cells, int count, const Strip *strips,
     __syncthreads();
 }
 
-#if TOUCH >= 2
+#if FUSED_OP >= 2
 // The modes that a transform has left in registers.
-INLINE void touch_modes(Pair (&x)[most()], const Job &job, int p, int l, bool swap, const Touch &touch) {
+INLINE void operate_modes(Pair (&x)[most()], const Job &job, int p, int l, bool swap, const FusedOp &op) {
     constexpr int R = radix<STAGES - 1>(), M = POINTS / R;
     int line = l < job.lanes ? l : job.lanes - 1;
 #pragma unroll
@@ -353,12 +353,12 @@ INLINE void touch_modes(Pair (&x)[most()], const Job &job, int p, int l, bool sw
                 Pair &value = x[c * R + t];
                 if constexpr (KIND == 3) {
                     // The other half of a real line's modes are the conjugates of these.
-                    value = mode(k > HALF ? conjugate(value) : value, k > HALF ? POINTS - k : k, line, job, touch);
+                    value = mode(k > HALF ? conjugate(value) : value, k > HALF ? POINTS - k : k, line, job, op);
                     if (k > HALF) value.y = -value.y;
                     if (k == 0 || 2 * k == POINTS) value.y = 0;
                 } else if (KIND != 1 || k < OUT) {
                     value = swap ? swapped(value) : value;
-                    value = mode(value, k, line, job, touch);
+                    value = mode(value, k, line, job, op);
                     value = swap ? swapped(value) : value;
                 }
             }
@@ -391,13 +391,13 @@ extern "C" __global__ void __launch_bounds__(SIZE, BLOCKS)
         const Cell *cells, int count, const Strip *strips, REAL *const *bases,
 #endif
         const Pair *__restrict__ roots, REAL scale, int swap
-#if TOUCH
+#if FUSED_OP
           ,
-          const Touch touch
+          const FusedOp op
 #endif
     ) {
-#if !TOUCH
-    const Touch touch = {};
+#if !FUSED_OP
+    const FusedOp op = {};
 #endif
     extern __shared__ __align__(16) unsigned char raw[];
     Pair *shared = reinterpret_cast<Pair *>(raw);
@@ -413,12 +413,12 @@ extern "C" __global__ void __launch_bounds__(SIZE, BLOCKS)
     int l = ROWS ? threadIdx.x / THREADS : threadIdx.x % LINES;
     constexpr int R = radix<STAGES - 1>(), M = POINTS / R;
     Pair x[most()];
-    fetch(x, job, p, l, swap, touch);
+    fetch(x, job, p, l, swap, op);
     stages<0, 1>(x, shared, p, l, roots);
-#if TOUCH >= 2
-    touch_modes(x, job, p, l, swap, touch);
+#if FUSED_OP >= 2
+    operate_modes(x, job, p, l, swap, op);
 #endif
-#if TOUCH == 3
+#if FUSED_OP == 3
     turn_back(x, shared, p, l, roots);
     swap = 1;
 #endif

@@ -1,8 +1,9 @@
 //! Whole arrays by cuFFT's own plan of several axes.
 
-use super::bind::{Binder, BoundPass, Engine, Work, flops};
-use super::fft::{Cufft, Shape};
+use super::binder::{CudaBinder, Engine};
+use super::cufft::{Cufft, Shape};
 use super::tuning::{Cut, Wish};
+use super::work::{CudaWork, Launch};
 use crate::{Real, Result};
 use ferrier_kernel::LineKind;
 use ferrier_plan::geometry::{Base, Piece};
@@ -11,41 +12,34 @@ use ferrier_plan::lowering::RankContext;
 use ferrier_plan::modes::total_len;
 use ferrier_plan::schedule::{AxisTransform, Schedule};
 
-impl<T: Real> Binder<'_, T> {
+impl<T: Real> CudaBinder<T> {
     /// The whole schedule as one plan of cuFFT, where that can be and is better.
-    pub(super) fn whole(
+    pub(super) fn cufft_array(
         &mut self,
         plan: &Schedule,
-        site: &RankContext<'_>,
+        context: &RankContext<'_>,
         [input, output]: [&Geometry; 2],
-    ) -> Result<Option<BoundPass>> {
+    ) -> Result<Option<CudaWork>> {
         let transforms: Vec<&AxisTransform> = plan.passes.iter().flat_map(|pass| &pass.transforms).collect();
-        let Some(shape) = whole_shape(plan, site, &transforms) else { return Ok(None) };
+        let Some(shape) = whole_shape(plan, context, &transforms) else { return Ok(None) };
         let scale = transforms.iter().map(|transform| transform.spec.scale).product::<f64>();
         if !self.prefers_cufft(&transforms, input.volume.max(output.volume), scale) {
             return Ok(None);
         }
-        self.arrays = site.batch;
-        let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
+        self.arrays = context.batch;
+        let fft = Cufft::new(&self.gpu, &shape, T::PRECISION)?;
         self.cufft = self.cufft.max(fft.work);
         let real = plan.output.real;
         let home = |geometry: &Geometry| Piece {
             region: geometry.part,
-            rank: site.rank,
+            rank: context.rank,
             base: Base::Out,
             offset: 0,
             strides: geometry.strides,
             batch: geometry.volume,
         };
-        let scaling =
-            (scale != 1.0).then(|| self.moves(&[home(output)], &[home(output)], width(real), scale));
-        let bytes: u64 =
-            [input, output].map(|g| (g.volume * site.batch * site.scalar_bytes) as u64).iter().sum();
-        let name = transforms.iter().map(|transform| transform.name.as_str()).collect::<Vec<_>>().join(" + ");
-        let flops =
-            transforms.iter().map(|transform| flops(transform, &output.part) * site.batch as f64).sum();
-        let passes = transforms.len() as u64;
-        Ok(Some(BoundPass { name, bytes: bytes * passes, flops, work: Work::Whole(fft, scaling) }))
+        let scaling = self.moves(&[home(output)], &[home(output)], width(real), scale);
+        Ok(Some(CudaWork::new(Launch::CufftArray(fft, scaling))))
     }
 
     /// Measured on an H200: our passes are faster, but for real arrays of powers of two that are larger
@@ -60,7 +54,7 @@ impl<T: Real> Binder<'_, T> {
                 rows: false,
                 turn: false,
                 scattered: false,
-                touched: false,
+                fused: false,
                 lanes: 64,
             };
             Cut::new(&wish, self.gpu.shared_bytes()).is_some()
@@ -80,10 +74,10 @@ impl<T: Real> Binder<'_, T> {
 
 /// The shape for cuFFT of a schedule that one rank does alone: the transformed
 /// axes are the fastest ones, and lie the same way before and after.
-fn whole_shape(plan: &Schedule, site: &RankContext<'_>, transforms: &[&AxisTransform]) -> Option<Shape> {
+fn whole_shape(plan: &Schedule, context: &RankContext<'_>, transforms: &[&AxisTransform]) -> Option<Shape> {
     let order = plan.input.layout.order();
-    let touched = transforms.iter().any(|transform| transform.fused_op.is_some());
-    if site.ranks > 1 || transforms.is_empty() || touched || plan.output.layout.order() != order {
+    let fused = transforms.iter().any(|transform| transform.fused_op.is_some());
+    if context.ranks > 1 || transforms.is_empty() || fused || plan.output.layout.order() != order {
         return None;
     }
     let shape = plan.input.layout.shape();
@@ -98,7 +92,7 @@ fn whole_shape(plan: &Schedule, site: &RankContext<'_>, transforms: &[&AxisTrans
         transforms.iter().find(|transform| transform.spec.kind.width_in() != transform.spec.kind.width_out());
     let kind = real.map_or(transforms[0].spec.kind, |transform| transform.spec.kind);
     // Back to real, cuFFT overwrites its input.
-    if kind == LineKind::RealBackward && !site.in_place
+    if kind == LineKind::RealBackward && !context.in_place
         || real.is_some_and(|transform| transform.axis != order.fastest())
     {
         return None;
@@ -115,7 +109,7 @@ fn whole_shape(plan: &Schedule, site: &RankContext<'_>, transforms: &[&AxisTrans
         .find(|transform| transform.axis == order.fastest())
         .map(|transform| &transform.spec.n)
         .unwrap_or(&1);
-    let padded = site.in_place && real.is_some();
+    let padded = context.in_place && real.is_some();
     let real_row = if padded { 2 * (row / 2 + 1) } else { row };
-    n.map(|n| Shape { n, kind, batch: outer * site.batch, real_row })
+    n.map(|n| Shape { n, kind, batch: outer * context.batch, real_row })
 }

@@ -1,8 +1,9 @@
-//! Lines by cuFFT, by way of scratch: gathered, transformed, scattered.
+//! Lines that cuFFT transforms in scratch: gathered, transformed, scattered.
 
-use super::bind::{Binder, Moves};
-use super::fft::{Cufft, Shape};
-use super::touch::{Field, Touching, When, ends_real};
+use super::binder::CudaBinder;
+use super::cufft::{Cufft, Shape};
+use super::fused_op::{Field, FusedLaunch, OpTime, ends_real};
+use super::work::{CufftLines, Launch};
 use crate::{Box3, Order, Real, Result};
 use ferrier_kernel::{LineKind, LinesSpec};
 use ferrier_plan::geometry::Axes;
@@ -11,52 +12,24 @@ use ferrier_plan::geometry::{Base, Piece};
 use ferrier_plan::modes::total_len;
 use ferrier_plan::schedule::AxisTransform;
 
-/// Lines gathered into scratch, transformed there by cuFFT, and scattered.
-pub(super) struct Batch {
-    /// Bytes of scratch that must be zero first, because lines are not whole.
-    pub clear: usize,
-    pub gather: Moves,
-    pub fft: Cufft,
-    /// Into a second scratch, or where they are?
-    pub apart: bool,
-    /// What is done to the modes, before or after.
-    pub field: Option<Field>,
-    /// The way back, from where the modes are.
-    pub back: Option<Cufft>,
-    pub scatter: Moves,
-}
-
-impl Batch {
-    /// The scratches, first or second, that each of both transforms leads to.
-    pub fn ends(&self) -> [usize; 2] {
-        let there = usize::from(self.apart);
-        [there, if self.back.is_some() { 0 } else { there }]
-    }
-
-    /// The plans of cuFFT in it.
-    pub fn plans(&self) -> impl Iterator<Item = &Cufft> {
-        std::iter::once(&self.fft).chain(&self.back)
-    }
-}
-
-impl<T: Real> Binder<'_, T> {
-    /// Lines by cuFFT, by way of scratch. `first`: the first array of the batch.
-    pub(super) fn batch(
+impl<T: Real> CudaBinder<T> {
+    /// Lines that cuFFT transforms in scratch. `first`: the first array of the batch.
+    pub(super) fn cufft_lines(
         &mut self,
         transform: &AxisTransform,
         domain: [&Box3; 2],
         first: usize,
         [from, to]: [&[Piece]; 2],
-    ) -> Result<Batch> {
+    ) -> Result<Launch> {
         let (spec, number, batch) = (transform.spec, size_of::<T>(), self.arrays);
         let (others, kind) = ([1, 2].map(|a| (transform.axis + a) % 3), spec.kind);
         let axes = Axes { along: transform.axis, lanes: others[1], planes: others[0] };
-        let touched = Touching::of(transform, axes, first);
-        let (scale, last) = touched.as_ref().map_or((spec.scale, spec), |(_, scale, last)| (*scale, *last));
+        let fused = FusedLaunch::of(transform, axes, first);
+        let (scale, last) = fused.as_ref().map_or((spec.scale, spec), |(_, scale, last)| (*scale, *last));
         let order = Order::new([others[0], others[1], transform.axis])?;
         let ranks = self.recipe.ranks();
         let apart = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
-        let returns = matches!(&touched, Some((touching, ..)) if touching.when == When::Between);
+        let returns = matches!(&fused, Some((launch, ..)) if launch.when == OpTime::Between);
         // Scratch has whole lines, whatever the arrays hold of them.
         let scratch = |len: usize, real: bool, second: bool| {
             let part = domain[0].with_axis(transform.axis, len);
@@ -75,12 +48,12 @@ impl<T: Real> Binder<'_, T> {
             *room = (*room).max(piece.batch * batch * number);
         }
         let lines = domain[0].volume() / domain[0].shape()[transform.axis].max(1) * batch;
-        let fft = self.cufft_lines(&spec, lines)?;
-        let back = if returns { Some(self.cufft_lines(&last, lines)?) } else { None };
-        let field = touched.map(|(touching, ..)| {
-            let piece = if touching.when == When::Before { &source } else { &modes };
+        let fft = self.cufft_plan(&spec, lines)?;
+        let back = if returns { Some(self.cufft_plan(&last, lines)?) } else { None };
+        let field = fused.map(|(launch, ..)| {
+            let piece = if launch.when == OpTime::Before { &source } else { &modes };
             let shape = piece.region.shape();
-            let edges = touching.when != When::After && ends_real(last.kind);
+            let edges = launch.when != OpTime::After && ends_real(last.kind);
             Field {
                 len: shape[transform.axis],
                 lanes: shape[others[1]],
@@ -89,19 +62,19 @@ impl<T: Real> Binder<'_, T> {
                 low: [others[1], others[0]].map(|axis| domain[0].lo[axis]),
                 edges: if edges { spec.n } else { 0 },
                 second: piece.base == Base::Out,
-                touching,
+                fused: launch,
             }
         });
         let clear =
             if total_len(&transform.from) == kind.len_in(spec.n) { 0 } else { source.batch * batch * number };
         let gather = self.moves(from, &[source], kind.width_in(), 1.0);
         let scatter = self.moves(&[target], to, last.kind.width_out(), scale);
-        Ok(Batch { clear, gather, fft, apart, field, back, scatter })
+        Ok(Launch::CufftLines(Box::new(CufftLines { clear, gather, fft, apart, field, back, scatter })))
     }
 
-    fn cufft_lines(&mut self, spec: &LinesSpec, lines: usize) -> Result<Cufft> {
+    fn cufft_plan(&mut self, spec: &LinesSpec, lines: usize) -> Result<Cufft> {
         let shape = Shape { n: vec![spec.n], kind: spec.kind, batch: lines, real_row: spec.n };
-        let fft = Cufft::new(self.gpu, &shape, T::PRECISION)?;
+        let fft = Cufft::new(&self.gpu, &shape, T::PRECISION)?;
         self.cufft = self.cufft.max(fft.work);
         Ok(fft)
     }

@@ -1,20 +1,17 @@
-//! What is done to modes while they are in a GPU's registers: the formula of an
-//! operator, or the factors between the two halves of a long transform.
+//! Pointwise operations on modes in a GPU's registers: the formula of an operator, or the twiddle factors between
+//! the two halves of a long transform.
 
-use super::bind::Binder;
-use super::launch::{COMMON, real};
+use super::sources::{COMMON, FUSED_OP, real_name};
 use crate::{Formula, Real, Tables};
 use ferrier_kernel::{LineKind, LinesSpec};
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::modes::IndexRun;
 use ferrier_plan::schedule::{AxisTransform, OpPosition, PointwiseOp};
 
-const TOUCH: &str = include_str!("kernels/touch.cuh");
-
-/// What a launch does to modes.
+/// The pointwise operation of a launch.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Touching {
-    pub when: When,
+pub(super) struct FusedLaunch {
+    pub when: OpTime,
     /// The axis of the lines, and that along which they lie side by side.
     pub along: usize,
     pub across: usize,
@@ -28,42 +25,42 @@ pub(super) struct Touching {
     pub batch: usize,
 }
 
-/// Before or after a transform, or between it and its inverse: TOUCH of `lines.cu`.
+/// Before or after a transform, or between it and its inverse; FUSED_OP of `lines.cu`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum When {
+pub(super) enum OpTime {
     Before = 1,
     After = 2,
     Between = 3,
 }
 
-impl Touching {
-    /// What a leg wants, with the factors before it and at its end, and the last of its transforms.
-    pub fn of(transform: &AxisTransform, axes: Axes, batch: usize) -> Option<(Touching, f64, LinesSpec)> {
-        let touch = transform.fused_op.as_ref()?;
-        let (when, scale, last) = match touch.position {
-            OpPosition::Before => (When::Before, 1.0, transform.spec),
+impl FusedLaunch {
+    /// That of a transform, with its last factor and the last of its transforms.
+    pub fn of(transform: &AxisTransform, axes: Axes, batch: usize) -> Option<(FusedLaunch, f64, LinesSpec)> {
+        let op = transform.fused_op.as_ref()?;
+        let (when, scale, last) = match op.position {
+            OpPosition::Before => (OpTime::Before, 1.0, transform.spec),
             OpPosition::After => {
-                (When::After, transform.spec.scale, LinesSpec { scale: 1.0, ..transform.spec })
+                (OpTime::After, transform.spec.scale, LinesSpec { scale: 1.0, ..transform.spec })
             }
-            OpPosition::Between(back) => (When::Between, transform.spec.scale, back),
+            OpPosition::Between(back) => (OpTime::Between, transform.spec.scale, back),
         };
-        let twiddle = match touch.op {
+        let twiddle = match op.op {
             PointwiseOp::Called => None,
             PointwiseOp::Twiddles { points, backward } => {
                 Some(if backward { -(points as i64) } else { points as i64 })
             }
         };
-        let (along, across, kept) = (axes.along, axes.lanes, touch.runs.clone());
-        let touching = Touching { when, along, across, kept, scale, twiddle, batch };
-        Some((touching, last.scale, last))
+        let (along, across, kept) = (axes.along, axes.lanes, op.runs.clone());
+        let launch = FusedLaunch { when, along, across, kept, scale, twiddle, batch };
+        Some((launch, last.scale, last))
     }
 
-    /// Does it need the operator of a call?
-    pub fn is_called(&self) -> bool {
+    /// Is it the operator of a call?
+    pub fn is_operator(&self) -> bool {
         self.twiddle.is_none()
     }
 
-    /// What `touch.cuh` is compiled with.
+    /// What `fused_op.cuh` is compiled with.
     pub fn macros(&self, entry: usize) -> Vec<(&'static str, String)> {
         vec![
             ("ALONG", self.along.to_string()),
@@ -74,13 +71,13 @@ impl Touching {
         ]
     }
 
-    /// What a launch is handed.
-    pub fn handed<T: Real>(&self, operand: &Operand<T>) -> Handed<T> {
+    /// The argument of a launch.
+    pub fn argument<T: Real>(&self, operand: &Operand<T>) -> OpArgument<T> {
         let kept = |number: usize| match self.kept.get(number) {
             Some(run) => Kept { at: run.at as i32, line: run.line as i32, len: run.len as i32, pad: 0 },
             None => Kept::default(),
         };
-        Handed {
+        OpArgument {
             tables: operand.tables,
             kept: [kept(0), kept(1)],
             constants: operand.constants,
@@ -92,10 +89,10 @@ impl Touching {
     }
 }
 
-/// Runs of modes that an axis has at most; as in `touch.cuh`.
+/// Runs of modes that an axis has at most; as in `fused_op.cuh`.
 const MOST_RUNS: usize = 2;
 
-/// As in `touch.cuh`.
+/// As in `fused_op.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Kept {
@@ -105,10 +102,10 @@ pub(super) struct Kept {
     pad: i32,
 }
 
-/// The structure `FusedOp` of `touch.cuh`.
+/// The structure `FusedOp` of `fused_op.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Handed<T> {
+pub(super) struct OpArgument<T> {
     tables: [u64; 3],
     kept: [Kept; MOST_RUNS],
     constants: [T; 4],
@@ -118,7 +115,7 @@ pub(super) struct Handed<T> {
     pad: i32,
 }
 
-/// What an operator brings to a call: where its tables lie on the GPU, and its constants.
+/// The tables of an operator on the GPU, and its constants.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Operand<T> {
     pub tables: [u64; 3],
@@ -145,11 +142,11 @@ impl<'a> Code<'a> {
         Code { text: formula.code, entry }
     }
 
-    /// What comes before a kernel that touches modes.
+    /// The source before that of a kernel with a pointwise operation.
     pub fn source(&self) -> [&'a str; 5] {
         [
             COMMON,
-            TOUCH,
+            FUSED_OP,
             "INLINE Pair formula(Pair z, Entry a, Entry b, Entry c, const int (&index)[3], int batch, const REAL \
              (&p)[CONSTANTS]) {\n#line 1 \"formula\"\n",
             self.text,
@@ -157,10 +154,10 @@ impl<'a> Code<'a> {
         ]
     }
 
-    /// Macros of `common.cuh` and `touch.cuh`.
-    pub fn macros<T: Real>(&self, touching: &Touching) -> Vec<(&'static str, String)> {
-        let mut macros = vec![("REAL", real::<T>())];
-        macros.extend(touching.macros(self.entry));
+    /// Macros of `common.cuh` and `fused_op.cuh`.
+    pub fn macros<T: Real>(&self, launch: &FusedLaunch) -> Vec<(&'static str, String)> {
+        let mut macros = vec![("REAL", real_name::<T>())];
+        macros.extend(launch.macros(self.entry));
         macros
     }
 }
@@ -168,7 +165,7 @@ impl<'a> Code<'a> {
 /// Dense lines of modes in scratch, for `operate.cu`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Field {
-    pub touching: Touching,
+    pub fused: FusedLaunch,
     /// Modes of a line; lines side by side; rows of them; arrays.
     pub len: usize,
     pub lanes: usize,
@@ -193,27 +190,17 @@ pub(super) fn ends_real(kind: LineKind) -> bool {
     kind == LineKind::RealBackward
 }
 
-impl<T: Real> Binder<'_, T> {
-    /// Words of the tables of formulas: room for a few, so that callers may change operators.
-    pub(super) fn formula_room(&mut self) -> Room {
-        let lens = [0, 1, 2].map(|axis| ferrier_plan::modes::total_len(&self.recipe.modes(axis)));
-        let numbers = FORMULAS * 2 * lens.iter().sum::<usize>();
-        let at = self.tables.room((numbers * size_of::<T>()).div_ceil(size_of::<u64>()));
-        Room { at, lens }
-    }
-}
-
 /// Tables of formulas that are kept on the GPU.
-pub(super) const FORMULAS: usize = 4;
+pub(super) const FORMULA_SETS: usize = 4;
 
 /// Where tables of formulas go, in bytes of a plan's tables, and the entries of each axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Room {
+pub(super) struct FormulaRoom {
     pub at: usize,
     pub lens: [usize; 3],
 }
 
-impl Room {
+impl FormulaRoom {
     /// Numbers of a set of tables.
     pub fn numbers(&self, entry: usize) -> usize {
         entry * self.lens.iter().sum::<usize>()
@@ -231,9 +218,9 @@ mod tests {
 
     #[test]
     fn structures_are_those_of_the_kernels() {
-        assert_eq!((size_of::<Handed<f32>>(), size_of::<Handed<f64>>()), (96, 112));
-        assert_eq!(std::mem::offset_of!(Handed<f32>, scale), 72);
-        assert_eq!(std::mem::offset_of!(Handed<f64>, scale), 88);
+        assert_eq!((size_of::<OpArgument<f32>>(), size_of::<OpArgument<f64>>()), (96, 112));
+        assert_eq!(std::mem::offset_of!(OpArgument<f32>, scale), 72);
+        assert_eq!(std::mem::offset_of!(OpArgument<f64>, scale), 88);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Pieces of memory as the kernels see them: tables of plain numbers. Pure.
 
 use crate::Box3;
-use crate::exec::cpu::lines::cuts;
+use crate::exec::cuts::cuts;
 use crate::transport::EXPOSED;
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::Piece;

@@ -20,7 +20,7 @@ struct Kept {
 };
 
 // Handed over with every launch.
-struct Touch {
+struct FusedOp {
     const Entry *tables[3];
     Kept kept[2];
     REAL constants[CONSTANTS];
@@ -36,39 +36,39 @@ INLINE Pair conjugate(Pair a) { return {a.x, -a.y}; }
 
 #if TWIDDLE
 // e^(-2 pi i m / n) for the product m of the indices along the two axes.
-INLINE Pair operate(Pair z, const Touch &touch, const int (&index)[3], int) {
-    long long n = touch.points < 0 ? -touch.points : touch.points, m = (long long)index[1] * index[2];
+INLINE Pair operate(Pair z, const FusedOp &op, const int (&index)[3], int) {
+    long long n = op.points < 0 ? -op.points : op.points, m = (long long)index[1] * index[2];
     // From minus half a turn to half a turn, where angles are most exact.
     if (2 * m > n) m -= n;
     double sine, cosine;
-    sincospi((touch.points < 0 ? 2.0 : -2.0) * double(m) / double(n), &sine, &cosine);
+    sincospi((op.points < 0 ? 2.0 : -2.0) * double(m) / double(n), &sine, &cosine);
     return z * Pair{REAL(cosine), REAL(sine)};
 }
 #else
 INLINE Pair formula(Pair z, Entry a, Entry b, Entry c, const int (&index)[3], int batch, const REAL (&p)[CONSTANTS]);
 
-INLINE Pair operate(Pair z, const Touch &touch, const int (&index)[3], int batch) {
+INLINE Pair operate(Pair z, const FusedOp &op, const int (&index)[3], int batch) {
     Entry entries[3] = {};
 #if TABLES
 #pragma unroll
-    for (int axis = 0; axis < 3; axis++) entries[axis] = touch.tables[axis][index[axis]];
+    for (int axis = 0; axis < 3; axis++) entries[axis] = op.tables[axis][index[axis]];
 #endif
-    return formula(z, entries[0], entries[1], entries[2], index, batch, touch.constants);
+    return formula(z, entries[0], entries[1], entries[2], index, batch, op.constants);
 }
 #endif
 
 // What becomes of element k of a line that lies at these indices across.
-INLINE Pair touched(Pair z, int k, const int (&across)[2], int batch, const Touch &touch) {
+INLINE Pair fused(Pair z, int k, const int (&across)[2], int batch, const FusedOp &op) {
     int at = -1;
 #pragma unroll
     for (int r = 0; r < KEPT; r++) {
-        int from = k - touch.kept[r].line;
-        at = from >= 0 && from < touch.kept[r].len ? touch.kept[r].at + from : at;
+        int from = k - op.kept[r].line;
+        at = from >= 0 && from < op.kept[r].len ? op.kept[r].at + from : at;
     }
     if (at < 0) return {0, 0};
     int index[3];
     index[ALONG] = at;
     index[ACROSS] = across[0];
     index[3 - ALONG - ACROSS] = across[1];
-    return operate(z * REAL(touch.scale), touch, index, touch.batch + batch);
+    return operate(z * REAL(op.scale), op, index, op.batch + batch);
 }

@@ -6,12 +6,12 @@ use crate::Real;
 
 /// Tables for the kernels, one after the other as they will lie on the GPU.
 #[derive(Default)]
-pub(super) struct Tables {
+pub(super) struct TableBuffer {
     pub bytes: Vec<u8>,
     roots: Vec<(usize, usize)>,
 }
 
-impl Tables {
+impl TableBuffer {
     /// Appends plain numbers; where they begin.
     pub fn push<E: Copy>(&mut self, items: &[E]) -> usize {
         let at = self.bytes.len().next_multiple_of(64);
@@ -22,8 +22,8 @@ impl Tables {
         at
     }
 
-    /// Room for `count` words that are set later.
-    pub fn room(&mut self, count: usize) -> usize {
+    /// Reserves `count` words that are set later.
+    pub fn reserve(&mut self, count: usize) -> usize {
         self.push(&vec![0_u64; count])
     }
 

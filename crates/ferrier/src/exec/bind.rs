@@ -1,0 +1,270 @@
+//! Binding: a schedule becomes what one rank does, step by step, on memory of its own.
+
+use super::backend::{Executor, PassEnds, TileToCode, VariantOf};
+use super::certificate::gains;
+use super::variant::{BoundPass, CallKind, Exchanges, Step, TileRef, Variant};
+use crate::exchange::{Exchange, ExchangeEntry};
+use crate::{Box3, Comm, Real, Recipe, Result};
+use ferrier_kernel::LineKind;
+use ferrier_plan::geometry::width;
+use ferrier_plan::lowering::{MemoryPolicy, MessageEnd, RankContext, WorkspaceLayout, volumes};
+use ferrier_plan::messages::{Encoding, Volumes};
+use ferrier_plan::order::{self, Action, BufferCycle, PassPart};
+use ferrier_plan::recipe;
+use ferrier_plan::schedule::{
+    ArraySlot, AxisTransform, Direction, End, FusedOp, Pass, Reshape, OpPosition, Schedule, stages,
+};
+use ferrier_plan::tiles::{self, Tiles};
+
+/// The name of a pass that transforms nothing.
+const COPY: &str = "copy";
+
+/// The exchanges of some directions, each with its tiles: one for every tile. `copied`: messages must be copied to
+/// receive buffers.
+pub(crate) fn exchanges(
+    comm: &Comm,
+    recipe: &Recipe,
+    directions: &[(&Schedule, &[Tiles])],
+    entry: &ExchangeEntry,
+    (encoding, copied): (Option<&Encoding>, bool),
+) -> Result<Vec<Exchanges>> {
+    let sends = entry.sends_messages(comm.node_count());
+    let Some(make) = entry.make.filter(|_| sends) else {
+        return Ok(vec![Exchanges::default(); directions.len()]);
+    };
+    let size = recipe.precision.bytes();
+    let mut all: Vec<Volumes> = Vec::new();
+    let mut count = 0;
+    for (schedule, cuts) in directions {
+        // Reshapes that are in flight together must not use the same memory in turn: two ranks could each wait for
+        // the turn that the other has.
+        let (first, together) = (count, order::in_flight_together(&order::actions(schedule, cuts)));
+        for (reshape, cut) in schedule.reshapes.iter().zip(*cuts) {
+            let of = |tile| Volumes {
+                reshape: if together { first } else { count },
+                via_host: copied,
+                ..volumes(reshape, (cut, tile), comm.rank(), size, encoding)
+            };
+            all.extend((0..cut.count()).map(of));
+            count += 1;
+        }
+    }
+    let mut made = make(comm, &all)?.into_iter();
+    let share = |(_, cuts): &(&Schedule, &[Tiles])| {
+        let tiles: usize = cuts.iter().map(Tiles::count).sum();
+        Exchanges::new(made.by_ref().take(tiles).collect())
+    };
+    Ok(directions.iter().map(share).collect())
+}
+
+/// Do ranks load segments where their senders stored them?
+pub(crate) fn has_remote_buffers(exchanges: &[Exchange]) -> bool {
+    exchanges.iter().any(|exchange| exchange.buffers().remote.is_some())
+}
+
+/// Binds a schedule to this rank and its memory.
+pub(crate) fn bind<T: Real, E: Executor<T>>(
+    comm: &Comm,
+    recipe: &Recipe,
+    schedule: &Schedule,
+    (kind, memory_policy): (CallKind, MemoryPolicy),
+    (cuts, exchanges): (&[Tiles], &Exchanges),
+    binder: &mut E::Binder,
+) -> Result<VariantOf<T, E>> {
+    let CallKind { direction, in_place, .. } = kind;
+    let (rank, size) = (comm.rank(), recipe.precision.bytes());
+    let cuts = &tiles::fit(schedule, cuts, in_place);
+    let actions = order::actions(schedule, cuts);
+    let mut cycle = BufferCycle::new(schedule, &actions);
+    if has_remote_buffers(exchanges) {
+        // Only at the end of a call does a sender know that all was loaded.
+        cycle.buffers[0] = schedule.reshapes.len().max(1);
+    }
+    let encoding = E::encoding(binder).cloned();
+    let buffers: Vec<_> = exchanges.iter().map(|exchange| exchange.buffers()).collect();
+    let context = &RankContext {
+        rank,
+        ranks: comm.size(),
+        batch: recipe.batch,
+        scalar_bytes: size,
+        memory: recipe.memory,
+        in_place,
+        memory_policy,
+        halved: recipe.padded_axis(),
+        packed_rows: direction == Direction::Backward,
+        cuts,
+        cycle,
+        exchanges: &buffers,
+        encoding: encoding.as_ref(),
+    };
+    let layout = context.workspace(schedule);
+    let [input, output] = [(ArraySlot::In, &schedule.input), (ArraySlot::Out, &schedule.output)]
+        .map(|(slot, state)| context.geometry(slot, state, rank));
+    let tiles = || {
+        let tiles = |(reshape, cut): (usize, &Tiles)| (0..cut.count()).map(move |tile| (reshape, tile));
+        cuts.iter().enumerate().flat_map(tiles)
+    };
+    let by_tile = |(reshape, tile): (usize, usize)| {
+        bytes_received(&schedule.reshapes[reshape], (&cuts[reshape], tile), rank, size)
+    };
+    let received: Vec<u64> = tiles().map(by_tile).collect();
+    let reshape_of: Vec<usize> = tiles().map(|(reshape, _)| reshape).collect();
+    let bytes_of = |number: usize| {
+        reshape_of.iter().zip(&received).filter(|(of, _)| **of == number).map(|(_, bytes)| bytes).sum()
+    };
+    let named = |(number, reshape): (usize, &Reshape)| (reshape.name.clone(), bytes_of(number));
+    let mut variant = Variant {
+        passes: Vec::new(),
+        steps: Vec::new(),
+        last_pass: schedule.passes.len().checked_sub(1),
+        reshapes: schedule.reshapes.iter().enumerate().map(named).collect(),
+        received,
+        codings: Vec::new(),
+        reshape_of,
+        gains: gains(recipe, direction),
+        plain_bytes: if encoding.is_some() { 0 } else { bytes_sent(recipe, direction, rank) },
+        input,
+        output,
+        real: [schedule.input.real, schedule.output.real],
+        exchanges: exchanges.clone(),
+        layout,
+    };
+    if let Some(work) = E::bind_whole(binder, schedule, context, [&input, &output])? {
+        let transforms = || schedule.passes.iter().flat_map(|pass| &pass.transforms);
+        let volume = (input.volume + output.volume) * recipe.batch * size;
+        variant.passes.push(BoundPass {
+            name: name(transforms()),
+            bytes: (volume * transforms().count()) as u64,
+            flops: flops(transforms(), input.part) * recipe.batch as f64,
+            is_copy: false,
+            work,
+        });
+        let (reshapes, part) = ([None; 2], PassPart::default());
+        variant.steps.push(Step::Run { bound: 0, pass: 0, part, reshapes, polls: 0 });
+        variant.last_pass = Some(0);
+        // There are no arrays between passes.
+        (variant.layout.arrays, variant.layout.total) = (0, 0);
+        return Ok(variant);
+    }
+    let most_polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
+    for action in actions {
+        match action {
+            Action::Barrier => variant.steps.push(Step::Barrier),
+            Action::Run { pass, part } => {
+                let bound = variant.passes.len();
+                let ends = [&schedule.passes[pass].from, &schedule.passes[pass].to];
+                let reshapes = ends.map(|end| match end {
+                    End::Message(number) => Some(*number),
+                    _ => None,
+                });
+                let polls = reshapes.iter().flatten().map(|&number| cuts[number].polls).max();
+                let polls = polls.unwrap_or(most_polls);
+                let place = (context, schedule, &variant.layout);
+                variant.passes.push(bind_pass::<T, E>(place, &schedule.passes[pass], part, binder)?);
+                variant.steps.push(Step::Run { bound, pass, part, reshapes, polls });
+            }
+            Action::Start { reshape, tile: number } | Action::Wait { reshape, tile: number } => {
+                let tile = TileRef { exchange: context.exchange(reshape, number), reshape, tile: number };
+                let place = |side| context.tile_at(&variant.layout, reshape, number, rank, side);
+                let (buffers, blocking) = ([0, 1].map(place), cuts[reshape].count() == 1);
+                // Exchanges that encode while they send need no steps for it.
+                let coded = encoding.is_some() && !exchanges[tile.exchange].buffers().encodes;
+                match action {
+                    Action::Start { .. } => {
+                        variant.steps.extend(coded.then_some(Step::Encode(tile)));
+                        variant.steps.push(Step::Start { tile, buffers, blocking });
+                    }
+                    _ => {
+                        variant.steps.push(Step::Wait { tile, buffers, blocking });
+                        variant.steps.extend(coded.then_some(Step::Decode(tile)));
+                    }
+                }
+            }
+        }
+    }
+    if let (Some(encoding), false) = (&encoding, exchanges.is_empty()) {
+        let mut coding = |(reshape, tile): (usize, usize)| {
+            let bytes = volumes(&schedule.reshapes[reshape], (&cuts[reshape], tile), rank, size, None).to;
+            let plain =
+                bytes.iter().enumerate().map(|(peer, &bytes)| match encoding.is_encoded(rank, peer) {
+                    true => 0,
+                    false => bytes,
+                });
+            let (plain, layout) = (plain.collect(), &variant.layout);
+            let tile = TileToCode { context, schedule, layout, reshape, tile, encoding, plain };
+            Some(E::bind_coding(binder, tile))
+        };
+        let codings = tiles().map(&mut coding).collect();
+        variant.codings = codings;
+    }
+    Ok(variant)
+}
+
+fn bind_pass<T: Real, E: Executor<T>>(
+    (context, schedule, layout): (&RankContext<'_>, &Schedule, &WorkspaceLayout),
+    pass: &Pass,
+    part: PassPart,
+    binder: &mut E::Binder,
+) -> Result<BoundPass<E::Work>> {
+    let [arrive, leave] = [&pass.arrive, &pass.leave]
+        .map(|state| context.part_of(schedule, pass, part, &state.layout.boxes()[context.rank]));
+    let arrays = context.arrays(part.batch_chunk);
+    let end = |sending: bool| {
+        let tile = if sending { part.to } else { part.from };
+        MessageEnd { sending, batch_chunk: part.batch_chunk, tile }
+    };
+    let from = context.pieces(schedule, layout, &pass.from, (&arrive, &arrays), end(false));
+    let to = context.pieces(schedule, layout, &pass.to, (&leave, &arrays), end(true));
+    let scalars = |part: &Box3, real: bool| part.volume() * width(real) * arrays.len();
+    let bytes =
+        (scalars(&arrive, pass.arrive.real) + scalars(&leave, pass.leave.real)) * context.scalar_bytes;
+    let flops = flops(pass.transforms.iter(), arrive) * arrays.len() as f64;
+    let work = E::bind_pass(binder, &PassEnds { context, pass, arrive, leave, arrays, from, to })?;
+    let is_copy = pass.transforms.is_empty();
+    let name = if is_copy { COPY.into() } else { name(pass.transforms.iter()) };
+    Ok(BoundPass { name, bytes: bytes as u64, flops, is_copy, work })
+}
+
+fn name<'a>(transforms: impl Iterator<Item = &'a AxisTransform>) -> String {
+    transforms.map(|transform| transform.name.as_str()).collect::<Vec<_>>().join(" + ")
+}
+
+/// The operations of transforms of a box, one after the other.
+fn flops<'a>(transforms: impl Iterator<Item = &'a AxisTransform>, mut now: Box3) -> f64 {
+    let count = |transform: &AxisTransform| {
+        let part = transform.lines_in(&now);
+        let lines = part.volume() as f64 / part.shape()[transform.axis].max(1) as f64;
+        now = transform.after(&now);
+        let n = transform.spec.n as f64;
+        let half = match transform.spec.kind {
+            LineKind::Forward | LineKind::Backward | LineKind::R2r { complex: true, .. } => 1.0,
+            LineKind::RealForward | LineKind::RealBackward | LineKind::R2r { .. } => 0.5,
+        };
+        let returns = matches!(transform.fused_op, Some(FusedOp { position: OpPosition::Between(_), .. }));
+        let times = if returns { 2.0 } else { 1.0 };
+        times * half * 5.0 * n * n.log2() * lines
+    };
+    transforms.map(count).sum()
+}
+
+/// The bytes that a rank sends to others in all reshapes of one direction, where nothing is encoded.
+fn bytes_sent(recipe: &Recipe, direction: Direction, rank: usize) -> u64 {
+    let mut bytes = 0;
+    for stage in stages(recipe, direction, false) {
+        if let recipe::Step::Reshape { from, to } = &stage.step {
+            let own = &from.boxes()[rank];
+            let others = to.boxes().iter().enumerate().filter(|(peer, _)| *peer != rank);
+            let elements: usize = others.map(|(_, to)| own.intersect(to).volume()).sum();
+            bytes += elements * width(stage.before.real) * recipe.batch * recipe.precision.bytes();
+        }
+    }
+    bytes as u64
+}
+
+/// The bytes that a rank receives from others in a tile; a scalar has `size` bytes.
+fn bytes_received(reshape: &Reshape, (cut, tile): (&Tiles, usize), rank: usize, size: usize) -> u64 {
+    let own = &reshape.to.boxes()[rank];
+    let others = reshape.from.boxes().iter().enumerate().filter(|(source, _)| *source != rank);
+    let elements: usize = others.map(|(_, from)| cut.between(from, own, tile).volume()).sum();
+    (elements * width(reshape.real) * cut.arrays(tile).len() * size) as u64
+}

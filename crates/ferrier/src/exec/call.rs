@@ -1,0 +1,326 @@
+//! Calls of a plan: what they are made of, and the checks of their arguments.
+
+use std::fmt;
+use std::time::Instant;
+
+use super::array::Workspace;
+use super::backend::{Backend, Executor};
+use super::cpu::Cpu;
+use super::data::{Input, Output, Span};
+use super::operator::Operator;
+use super::plan::Plan;
+use super::variant::{BACKWARD, FORWARD, IN_PLACE, OPERATED, ROUND_TRIP};
+use crate::{Error, Real, Result};
+use ferrier_plan::geometry::{Geometry, width};
+
+impl<T: Real, B: Backend> Plan<T, B> {
+    /// Transforms `input` to `output`; the input is unchanged. Collective; allocates nothing.
+    ///
+    /// On a GPU the call enqueues its work on the plan's stream and returns; errors of the GPU that occur later are
+    /// returned by `synchronize`.
+    ///
+    /// # Errors
+    /// [`Error::Array`] where an array is not the one the plan was made for (the other ranks' calls fail then); an
+    /// error on every rank where one fails or leaves. When a call returns an error or unwinds, no exchange is in
+    /// flight.
+    pub fn forward<I, O>(&mut self, input: &I, output: &mut O) -> Result<()>
+    where
+        I: Input<T, B> + ?Sized,
+        O: Output<T, B> + ?Sized,
+    {
+        self.call().forward(input, output)
+    }
+
+    /// Transforms `input`, laid out as the output of [`forward`](Self::forward), back; the input is unchanged.
+    /// Collective; allocates nothing.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn backward<I, O>(&mut self, input: &I, output: &mut O) -> Result<()>
+    where
+        I: Input<T, B> + ?Sized,
+        O: Output<T, B> + ?Sized,
+    {
+        self.call().backward(input, output)
+    }
+
+    /// A call that is more than [`forward`](Self::forward) or [`backward`](Self::backward): in place, with an
+    /// operator, a scale or a workspace of the caller's.
+    ///
+    /// ```
+    /// use ferrier::{Complex, Plan, Problem, pointwise};
+    /// ferrier::ranks(2).run(|comm| {
+    ///     let mut plan = Plan::<f64>::new(&comm, &Problem::c2c([8, 8, 8]).operators(true))?;
+    ///     let mut wave = plan.make_in_place()?;
+    ///     wave.fill_complex(|_, [i, _, _]| Complex::new(i as f64, 0.0));
+    ///     plan.call().scale(0.5).forward_in_place(&mut wave)?;
+    ///     plan.call().backward_in_place(&mut wave)?;
+    ///     // Forward, each mode through an operator, and back, in as few passes over memory as possible.
+    ///     plan.call().operator(&pointwise(|_, mode| mode * 2.0)).apply_in_place(&mut wave)?;
+    ///     if let Some(at) = wave.index(0, [5, 0, 0]) {
+    ///         assert!((wave.complex()[at].re - 5.0).abs() < 1e-12);
+    ///     }
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), ferrier::Error>(())
+    /// ```
+    pub fn call(&mut self) -> Call<'_, T, B> {
+        Call { plan: self, workspace: None, operator: None, scale: 1.0 }
+    }
+}
+
+/// A call of a plan, made by [`Plan::call`]. Its last methods ([`forward`](Self::forward),
+/// [`backward`](Self::backward), [`apply`](Self::apply) and those in place) run it; they are collective and allocate
+/// nothing, but where a GPU compiles a formula or a scale for the first time.
+#[must_use = "a call does nothing until one of its methods that take arrays runs it"]
+pub struct Call<'a, T: Real, B: Backend = Cpu> {
+    plan: &'a mut Plan<T, B>,
+    /// Address and bytes.
+    workspace: Option<(usize, usize)>,
+    operator: Option<&'a dyn Operator<T>>,
+    scale: f64,
+}
+
+impl<T: Real, B: Backend> fmt::Debug for Call<'_, T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Call")
+            .field("plan", &self.plan)
+            .field("operator", &self.operator.is_some())
+            .field("scale", &self.scale)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<'a, T: Real> Call<'a, T> {
+    /// Uses this workspace instead of the plan's. The last methods return [`Error::Array`] where it is too small.
+    pub fn workspace(mut self, workspace: &'a mut Workspace<T>) -> Self {
+        self.workspace = Some(workspace.address());
+        self
+    }
+}
+
+impl<'a, T: Real, B: Backend> Call<'a, T, B> {
+    /// Sends each mode through this operator: as it is stored by [`forward`](Self::forward), as it is loaded by
+    /// [`backward`](Self::backward), between the two in [`apply`](Self::apply). The last methods return
+    /// [`Error::Choice`] for a plan of a problem without [`operators`](crate::Problem::operators) and, on a GPU, for
+    /// an operator without a [`formula`](Operator::formula).
+    ///
+    /// Several fields can be made from one spectrum so, or one from several (an operator may read other arrays).
+    pub fn operator<F: Operator<T>>(mut self, operator: &'a F) -> Self {
+        self.operator = Some(operator);
+        self
+    }
+
+    /// Multiplies the result by this factor, besides the scale of the problem. The same on every rank.
+    pub fn scale(mut self, factor: f64) -> Self {
+        self.scale = factor;
+        self
+    }
+
+    /// Transforms `input` to `output`; the input is unchanged.
+    ///
+    /// # Errors
+    /// As [`Plan::forward`], and as the parts of the call say.
+    pub fn forward<I, O>(self, input: &I, output: &mut O) -> Result<()>
+    where
+        I: Input<T, B> + ?Sized,
+        O: Output<T, B> + ?Sized,
+    {
+        let kind = if self.operator.is_some() { OPERATED } else { 0 };
+        self.out_of_place(kind + FORWARD, input, output)
+    }
+
+    /// Transforms `input`, laid out as the output of [`forward`](Self::forward), back; the input is unchanged.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward).
+    pub fn backward<I, O>(self, input: &I, output: &mut O) -> Result<()>
+    where
+        I: Input<T, B> + ?Sized,
+        O: Output<T, B> + ?Sized,
+    {
+        let kind = if self.operator.is_some() { OPERATED } else { 0 };
+        self.out_of_place(kind + BACKWARD, input, output)
+    }
+
+    /// Transforms an array in place; see [`Plan::make_in_place`] for its length and layout.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward); [`Error::Choice`] where there is an operator.
+    pub fn forward_in_place<A: Output<T, B> + ?Sized>(self, array: &mut A) -> Result<()> {
+        self.without_operator()?.in_place(IN_PLACE + FORWARD, array)
+    }
+
+    /// Transforms a spectrum back in place.
+    ///
+    /// # Errors
+    /// As [`forward_in_place`](Self::forward_in_place).
+    pub fn backward_in_place<A: Output<T, B> + ?Sized>(self, array: &mut A) -> Result<()> {
+        self.without_operator()?.in_place(IN_PLACE + BACKWARD, array)
+    }
+
+    /// Transforms `input` forward, sends each mode through the operator, and transforms back to `output`, which is
+    /// laid out as the input; the input is unchanged.
+    ///
+    /// The spectrum never leaves the caches: the last axis is transformed, the operator applied and the axis
+    /// transformed back in one pass over memory, wherever that axis is whole. So it costs less than
+    /// [`forward`](Self::forward) and [`backward`](Self::backward), and the output layout of the problem does not
+    /// matter. The result is that of these two, with the operator between them, to the last bit.
+    ///
+    /// # Errors
+    /// As [`forward`](Self::forward); [`Error::Choice`] where there is no operator.
+    pub fn apply<I, O>(self, input: &I, output: &mut O) -> Result<()>
+    where
+        I: Input<T, B> + ?Sized,
+        O: Output<T, B> + ?Sized,
+    {
+        self.with_operator()?.out_of_place(ROUND_TRIP, input, output)
+    }
+
+    /// [`apply`](Self::apply) to an array of [`Plan::make_in_place`].
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    pub fn apply_in_place<A: Output<T, B> + ?Sized>(self, array: &mut A) -> Result<()> {
+        self.with_operator()?.in_place(ROUND_TRIP + 1, array)
+    }
+
+    fn with_operator(self) -> Result<Self> {
+        match self.operator {
+            Some(_) => Ok(self),
+            None => Err(Error::choice("operator", "`apply` needs an operator: `plan.call().operator(..)`")),
+        }
+    }
+
+    fn without_operator(self) -> Result<Self> {
+        match self.operator {
+            None => Ok(self),
+            Some(_) => Err(Error::choice(
+                "operator",
+                "transforms in place take no operator; `apply_in_place`, `forward` and `backward` do",
+            )),
+        }
+    }
+
+    fn out_of_place<I, O>(self, kind: usize, input: &I, output: &mut O) -> Result<()>
+    where
+        I: Input<T, B> + ?Sized,
+        O: Output<T, B> + ?Sized,
+    {
+        self.observed(kind, |call| {
+            let access = call.plan.executor.access();
+            // Each is taken once: what is checked is what is used, whatever the caller's types do.
+            input.with_span(&access, |source| {
+                output.with_span_mut(&access, |target| {
+                    let variant = &call.plan.variants[kind];
+                    let checked = call
+                        .check("input", &variant.input, variant.real[0], &source)
+                        .and_then(|()| call.check("output", &variant.output, variant.real[1], &target));
+                    // SAFETY: lengths were checked, both arrays are borrowed for the call.
+                    unsafe { call.run(kind, checked, source.start, target.start) }
+                })
+            })
+        })
+    }
+
+    fn in_place<A: Output<T, B> + ?Sized>(self, kind: usize, array: &mut A) -> Result<()> {
+        self.observed(kind, |call| {
+            let access = call.plan.executor.access();
+            array.with_span_mut(&access, |span| {
+                let variant = &call.plan.variants[kind];
+                let needed = variant.input.volume.max(variant.output.volume) * call.plan.recipe.batch;
+                let checked = match span.scalars >= needed {
+                    true => call.check_alignment("array", &span),
+                    false => Err(Error::array(
+                        "array",
+                        call.plan.comm.rank(),
+                        format!(
+                            "at least {needed} scalars (a complex element is two) for a transform in place"
+                        ),
+                        span.scalars.to_string(),
+                    )),
+                };
+                // SAFETY: the length was checked, the array is borrowed for the call.
+                unsafe { call.run(kind, checked, span.start, span.start) }
+            })
+        })
+    }
+
+    /// Makes a call, observed if there is an observer and the call is a plain one. Collective.
+    fn observed(mut self, kind: usize, call: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        if self.operator.is_some() && !self.plan.recipe.operators {
+            // The same on every rank: no other rank waits for this one.
+            return Err(Error::choice(
+                "operators",
+                "this plan takes no operators: make it from a problem with `operators(true)`",
+            ));
+        }
+        let plain = self.workspace.is_none() && self.operator.is_none();
+        let Some(mut observer) = self.plan.observer.take_if(|_| plain) else { return call(&mut self) };
+        if !observer.before(self.plan)? {
+            return call(&mut self);
+        }
+        let start = Instant::now();
+        call(&mut self)?;
+        observer.after(self.plan, kind, start.elapsed())?;
+        self.plan.observer = Some(observer);
+        Ok(())
+    }
+
+    /// # Safety
+    /// If `checked` is `Ok`, the arrays are as long as the variant of this kind says. Both are borrowed for the call.
+    unsafe fn run(&mut self, kind: usize, checked: Result<()>, input: usize, output: usize) -> Result<()> {
+        let (operator, scale) = (self.operator, self.scale);
+        let checked = checked.and_then(|()| self.work_address());
+        let work = self.plan.or_fail(checked)?;
+        // SAFETY: this function's contract.
+        unsafe { self.plan.execute(kind, [input, output, work], operator, scale) }
+    }
+
+    /// Checks the kind and length of an array.
+    fn check(&self, name: &'static str, geometry: &Geometry, real: bool, span: &Span) -> Result<()> {
+        let (rank, batch) = (self.plan.comm.rank(), self.plan.recipe.batch);
+        let word = |real: bool| if real { "real" } else { "complex" };
+        if span.is_real.is_some_and(|is_real| is_real != real) {
+            return Err(Error::array(name, rank, word(real), word(!real)));
+        }
+        let needed = geometry.volume * batch;
+        if span.scalars != needed {
+            let (elements, width) = (needed / width(real), width(real));
+            let word = word(real);
+            let expected =
+                format!("{elements} {word} elements (its box is {}, times {batch} arrays)", geometry.part);
+            return Err(Error::array(name, rank, expected, (span.scalars / width).to_string()));
+        }
+        self.check_alignment(name, span)
+    }
+
+    fn check_alignment(&self, name: &'static str, span: &Span) -> Result<()> {
+        let alignment = self.plan.executor.alignment();
+        match span.start.is_multiple_of(alignment) {
+            true => Ok(()),
+            false => {
+                let expected = format!("at a multiple of {alignment} bytes");
+                Err(Error::array(name, self.plan.comm.rank(), expected, format!("{:#x}", span.start)))
+            }
+        }
+    }
+
+    fn work_address(&self) -> Result<usize> {
+        let needed = self.plan.memory.workspace();
+        match (self.workspace, self.plan.executor.workspace()) {
+            (Some((address, bytes)), _) if bytes >= needed => Ok(address),
+            (Some((_, bytes)), _) => {
+                let expected = format!("at least {needed} bytes");
+                Err(Error::array("workspace", self.plan.comm.rank(), expected, bytes.to_string()))
+            }
+            (None, Some(address)) => Ok(address),
+            (None, None) => Err(Error::array(
+                "workspace",
+                self.plan.comm.rank(),
+                "passed by `plan.call().workspace(..)` to a plan that was built without one",
+                "none",
+            )),
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! Runs plans on the threads of a rank.
+
+use std::sync::Arc;
+
+use super::coding::{CpuCoding, WorkPointers};
+use super::norm::NormSum;
+use super::pass::{PassWork, WorkerState};
+use super::tables::KernelTables;
+use crate::codec::CodecInstance;
+use crate::exec::array::{Array, Workspace};
+use crate::exec::backend::{
+    ArrayShape, Backend, Executor, MessageBuffers, PassEnds, PollPolicy, TileToCode, VariantOf,
+};
+use crate::exec::memory::Memory;
+use crate::exec::operator::Operator;
+use crate::machine::SendPtr;
+use crate::machine::buffer::Buffer;
+use crate::machine::pool::Pool;
+use crate::transport::{EXPOSED, Exposed, shared_buffer};
+use crate::{Comm, Real, Recipe, Result};
+use ferrier_codec::Norm;
+use ferrier_plan::geometry::Geometry;
+use ferrier_plan::messages::Encoding;
+
+/// The processor's cores and main memory: the backend of plans by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cpu;
+
+impl Backend for Cpu {
+    type Handle = ();
+    type Access = ();
+    type Executor<T: Real> = CpuExecutor<T>;
+}
+
+/// What segments are encoded with.
+pub(super) struct WireCodec<T> {
+    pub codec: CodecInstance<T>,
+    pub encoding: Encoding,
+    pub pointers: Arc<WorkPointers<T>>,
+}
+
+/// Binds passes to main memory.
+pub struct CpuBinder<T> {
+    tables: KernelTables<T>,
+    codec: Option<WireCodec<T>>,
+    batch: usize,
+    /// Scalars of scratch of each thread.
+    scratch: usize,
+}
+
+impl<T: Real> CpuBinder<T> {
+    /// A binder for a recipe; segments are encoded as the encoding says.
+    pub(crate) fn new(comm: &Comm, recipe: &Recipe, codec: Option<(CodecInstance<T>, Encoding)>) -> Self {
+        let wire = |(codec, encoding)| {
+            let pointers = Arc::new(WorkPointers::new(comm.size()));
+            WireCodec { codec, encoding, pointers }
+        };
+        let (tables, batch) = (KernelTables::new(&recipe.kernel), recipe.batch);
+        CpuBinder { tables, codec: codec.map(wire), batch, scratch: 0 }
+    }
+}
+
+/// Runs the passes of a plan on its threads.
+pub struct CpuExecutor<T: Real> {
+    pool: Pool,
+    workers: Vec<WorkerState<T>>,
+    work: Option<Workspace<T>>,
+    /// Where the scratch of the first thread begins in the workspace, and scalars of each.
+    scratch_at: usize,
+    scratch: usize,
+    bases: Vec<*mut T>,
+    /// The workspace of the current call.
+    current: *mut T,
+    pub(crate) pointers: Option<Arc<WorkPointers<T>>>,
+    norms: Option<NormSum<T>>,
+}
+
+// SAFETY: the pointers are used only during a call, when they are set anew.
+unsafe impl<T: Real> Send for CpuExecutor<T> {}
+
+impl<T: Real> Executor<T> for CpuExecutor<T> {
+    type Backend = Cpu;
+    type Binder = CpuBinder<T>;
+    type Work = PassWork<T>;
+    type Coding = Arc<CpuCoding<T>>;
+    type Buffer = Workspace<T>;
+    type Array = Array<T>;
+
+    const NEEDS_RECEIVE_BUFFERS: bool = false;
+    const MEASURES_LOSS: bool = true;
+
+    fn encoding(binder: &CpuBinder<T>) -> Option<&Encoding> {
+        binder.codec.as_ref().map(|codec| &codec.encoding)
+    }
+
+    fn bind_pass(binder: &mut CpuBinder<T>, ends: &PassEnds<'_>) -> Result<PassWork<T>> {
+        PassWork::new(ends, &mut binder.tables)
+    }
+
+    fn bind_coding(binder: &mut CpuBinder<T>, tile: TileToCode<'_>) -> Arc<CpuCoding<T>> {
+        let WireCodec { codec, pointers, .. } = binder.codec.as_ref().expect("segments are encoded");
+        Arc::new(CpuCoding::new(codec, pointers, tile))
+    }
+
+    fn memory(binder: &mut CpuBinder<T>, comm: &Comm, variants: &[VariantOf<T, Self>]) -> Memory {
+        let passes = variants.iter().flat_map(|variant| &variant.passes);
+        let scratch = passes.map(|pass| pass.work.scratch()).max().unwrap_or(0);
+        let coding = binder.codec.as_ref().map_or(0, |wire| super::coding::scratch(&*wire.codec.codec));
+        // An odd number of cache lines apart, so that the threads' scratches do not share sets.
+        let scratch = ((scratch.max(coding) * size_of::<T>()).div_ceil(64) | 1) * (64 / size_of::<T>());
+        // One more for exchanges that encode while the threads run a pass.
+        let count = comm.threads() + usize::from(coding > 0);
+        binder.scratch = scratch;
+        Memory { scratch: scratch * count * size_of::<T>(), ..Memory::of(variants, size_of::<T>()) }
+    }
+
+    fn allocate(_: &CpuBinder<T>, comm: &Comm, memory: &Memory, exposed: bool) -> Result<Workspace<T>> {
+        Workspace::allocate(comm, memory.workspace(), exposed, "the buffers of a plan")
+    }
+
+    fn build(
+        binder: CpuBinder<T>,
+        comm: &Comm,
+        variants: &mut [VariantOf<T, Self>],
+        memory: &Memory,
+        work: Option<Workspace<T>>,
+        _exposed: bool,
+    ) -> Result<Self> {
+        let pool = Pool::new(comm.threads())?;
+        let passes = || variants.iter().flat_map(|variant| &variant.passes);
+        let strips = passes().map(|pass| pass.work.most_strips()).max().unwrap_or(0);
+        let outputs = || variants.iter().map(|variant| &variant.output);
+        Ok(CpuExecutor {
+            workers: (0..pool.threads()).map(|_| WorkerState::new(strips, comm.size())).collect(),
+            pool,
+            work,
+            scratch_at: (memory.workspace() - memory.scratch) / size_of::<T>(),
+            scratch: binder.scratch,
+            bases: vec![std::ptr::null_mut(); comm.size() * EXPOSED],
+            current: std::ptr::null_mut(),
+            norms: binder.codec.as_ref().map(|wire| NormSum::new(wire.codec.norm, binder.batch, outputs())),
+            pointers: binder.codec.map(|wire| wire.pointers),
+        })
+    }
+
+    fn make_array(&self, comm: &Comm, shape: ArrayShape, exposed: bool) -> Result<Array<T>> {
+        Array::new(shape, |scalars, what| match exposed {
+            true => shared_buffer(&**comm.transport(), scalars, what),
+            false => Buffer::new(scalars, what),
+        })
+    }
+
+    fn access(&self) {}
+
+    fn workspace(&self) -> Option<usize> {
+        self.work.as_ref().map(|work| work.address().0)
+    }
+
+    fn begin(&mut self, _which: usize, rank: usize, exposed: &[Exposed]) -> Result<()> {
+        for (base, address) in self.bases.iter_mut().zip(exposed.as_flattened()) {
+            *base = *address as *mut T;
+        }
+        let work = exposed[rank][2] as *mut T;
+        self.current = work;
+        // The workspace was sized for a scratch for each thread, and one more where segments are encoded.
+        let scratch = |thread: usize| work.wrapping_add(self.scratch_at + thread * self.scratch);
+        for (thread, worker) in self.workers.iter_mut().enumerate() {
+            worker.set(&self.bases, scratch(thread), self.scratch);
+        }
+        if let Some(pointers) = &self.pointers {
+            exposed.iter().enumerate().for_each(|(rank, own)| pointers.set(rank, own[2] as *mut T));
+            pointers.set_scratch(scratch(self.workers.len()));
+        }
+        Ok(())
+    }
+
+    unsafe fn run(
+        &mut self,
+        work: &PassWork<T>,
+        poll: PollPolicy<'_>,
+        operator: Option<&dyn Operator<T>>,
+        scale: f64,
+    ) -> Result<()> {
+        let workers = SendPtr(self.workers.as_mut_ptr());
+        // SAFETY: this function's contract; there is a worker for each thread, with the addresses of this call.
+        unsafe { work.run(&self.pool, workers, &poll, (operator, scale)) };
+        Ok(())
+    }
+
+    unsafe fn encode(&mut self, coding: &Arc<CpuCoding<T>>) -> Result<()> {
+        // SAFETY: this function's contract; each thread has a scratch of its own.
+        unsafe { coding.encode_all(&self.pool, &self.scratches()) };
+        Ok(())
+    }
+
+    unsafe fn decode(&mut self, coding: &Arc<CpuCoding<T>>) -> Result<()> {
+        // SAFETY: as above.
+        unsafe { coding.decode_all(&self.pool, &self.scratches()) }
+    }
+
+    unsafe fn begin_messages(
+        &mut self,
+        buffers: MessageBuffers,
+        _poll: PollPolicy<'_>,
+    ) -> Result<[*mut u8; 2]> {
+        Ok(buffers.at.map(|at| self.current.cast::<u8>().wrapping_add(at)))
+    }
+
+    unsafe fn norm(&self, geometry: &Geometry, batch: usize, address: usize) -> Norm {
+        // SAFETY: this function's contract.
+        let norm =
+            |norms: &NormSum<T>| unsafe { norms.norm(&self.pool, geometry, batch, address as *const T) };
+        self.norms.as_ref().map_or(Norm::ZERO, norm)
+    }
+
+    fn rest(&self) {
+        self.pool.rest();
+    }
+}
+
+impl<T: Real> CpuExecutor<T> {
+    /// The scratch of each thread.
+    fn scratches(&self) -> impl Fn(usize) -> *mut T + Sync + use<T> {
+        let (first, len) = (SendPtr(self.current.wrapping_add(self.scratch_at)), self.scratch);
+        move |thread| first.get().wrapping_add(thread * len)
+    }
+}

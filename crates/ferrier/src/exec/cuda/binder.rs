@@ -1,0 +1,266 @@
+//! Binding to the memory of a GPU: passes become launches.
+
+use std::marker::PhantomData;
+
+use super::codec::{Chunks, CudaCoding, DeviceCodec, table};
+use super::fused_op::{FORMULA_SETS, FormulaRoom, FusedLaunch};
+use super::gpu::Gpu;
+use super::line_tables::{LineTable, MoveTable};
+use super::table_buffer::TableBuffer;
+use super::tuning::{Cut, Wish};
+use super::work::{CudaWork, Launch, LineLaunch, MoveLaunch};
+use crate::exec::backend::{PassEnds, TileToCode};
+use crate::exec::memory::Memory;
+use crate::exec::variant::Variant;
+use crate::transport::EXPOSED;
+use crate::{Box3, Comm, Error, Real, Recipe, Result};
+use ferrier_plan::geometry::{Axes, Base, Piece, width};
+use ferrier_plan::messages::Encoding;
+use ferrier_plan::modes::{IndexRun, total_len};
+use ferrier_plan::schedule::AxisTransform;
+
+/// What transforms lines: the names that [`Choice::kernel`](crate::Choice::kernel) takes on a GPU.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Engine {
+    /// The faster one.
+    Auto,
+    /// Our own kernel wherever it has the length.
+    Native,
+    /// cuFFT everywhere.
+    Cufft,
+}
+
+impl Engine {
+    pub fn find(name: Option<&str>) -> Result<Engine> {
+        match name {
+            None | Some("auto") => Ok(Engine::Auto),
+            Some("native") => Ok(Engine::Native),
+            Some("cufft") => Ok(Engine::Cufft),
+            Some(other) => Err(Error::UnknownName {
+                what: "kernel",
+                name: other.into(),
+                known: "auto, native, cufft (on a GPU)".into(),
+            }),
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Engine::Auto => "auto",
+            Engine::Native => "native",
+            Engine::Cufft => "cufft",
+        }
+    }
+}
+
+/// Sets of addresses that are kept on the GPU for each kind of call, so that callers may change arrays.
+pub(super) const ADDRESS_SETS: usize = 8;
+
+/// What lies on the GPU begins at multiples of this.
+const ALIGN: usize = 256;
+
+/// Addresses of a set.
+pub(super) fn set_len(ranks: usize) -> usize {
+    (ranks + 1) * EXPOSED
+}
+
+/// Binds the passes of a plan to a GPU.
+pub struct CudaBinder<T> {
+    pub(super) gpu: Gpu,
+    pub(super) recipe: Recipe,
+    pub(super) engine: Engine,
+    /// What encodes segments, if they are encoded.
+    pub(super) codec: Option<(DeviceCodec<T>, Encoding)>,
+    /// Are messages staged in main memory?
+    pub(super) staged: bool,
+    pub(super) tables: TableBuffer,
+    /// Arrays of the pass that is being bound.
+    pub(super) arrays: usize,
+    /// Is the variant that is being bound in place?
+    pub(super) in_place: bool,
+    /// Bytes of the two scratches of [`CufftLines`](super::work::CufftLines).
+    pub(super) scratch: [usize; 2],
+    /// Bytes of cuFFT's work area.
+    pub(super) cufft: usize,
+    /// Where the sets of addresses of each variant begin, in bytes of the tables.
+    pub(super) addresses_at: Vec<usize>,
+    pub(super) formulas: FormulaRoom,
+    scalar: PhantomData<T>,
+}
+
+impl<T: Real> CudaBinder<T> {
+    pub(crate) fn new(
+        gpu: &Gpu,
+        recipe: &Recipe,
+        codec: Option<(DeviceCodec<T>, Encoding)>,
+        staged: bool,
+    ) -> Result<Self> {
+        Ok(CudaBinder {
+            gpu: gpu.clone(),
+            engine: Engine::find(Some(&recipe.kernel))?,
+            recipe: recipe.clone(),
+            codec,
+            staged,
+            tables: TableBuffer::default(),
+            arrays: recipe.batch,
+            in_place: false,
+            scratch: [0; 2],
+            cufft: 0,
+            addresses_at: Vec::new(),
+            formulas: FormulaRoom::default(),
+            scalar: PhantomData,
+        })
+    }
+
+    /// Lays out the memory of a plan. Where the two scratches and cuFFT's work area begin: [`places`](Self::places).
+    pub(super) fn memory<W, C>(&mut self, comm: &Comm, variants: &[Variant<W, C>]) -> Memory {
+        let set = ADDRESS_SETS * set_len(comm.size());
+        self.addresses_at = variants.iter().map(|_| self.tables.reserve(set)).collect();
+        if self.recipe.operators {
+            let lens = [0, 1, 2].map(|axis| total_len(&self.recipe.modes(axis)));
+            let scalars = FORMULA_SETS * 2 * lens.iter().sum::<usize>();
+            let at = self.tables.reserve((scalars * size_of::<T>()).div_ceil(size_of::<u64>()));
+            self.formulas = FormulaRoom { at, lens };
+        }
+        let most =
+            |of: fn(&Variant<W, C>) -> usize| variants.iter().map(of).max().unwrap_or(0) * size_of::<T>();
+        let total = most(|variant| variant.layout.total).next_multiple_of(ALIGN);
+        let messages = most(|variant| variant.layout.total - variant.layout.arrays).min(total);
+        Memory {
+            arrays: total - messages,
+            messages,
+            scratch: self.scratch.iter().map(|bytes| bytes.next_multiple_of(ALIGN)).sum(),
+            cufft: self.cufft,
+            tables: self.tables.bytes.len(),
+            staging: if self.staged { total } else { 0 },
+            ..Memory::of(variants, size_of::<T>())
+        }
+    }
+
+    /// Where the two scratches begin in the workspace.
+    pub(super) fn scratch_at(&self, memory: &Memory) -> [usize; 2] {
+        let total = memory.arrays + memory.messages;
+        [total, total + self.scratch[0].next_multiple_of(ALIGN)]
+    }
+
+    pub(super) fn pass(&mut self, ends: &PassEnds<'_>) -> Result<CudaWork> {
+        let PassEnds { context, pass, arrive, leave, arrays, from, to } = ends;
+        (self.arrays, self.in_place) = (arrays.len(), context.in_place);
+        let launch = match &pass.transforms[..] {
+            _ if arrive.is_empty() => Launch::Nothing,
+            [] => Launch::Moves(self.moves(from, to, width(pass.leave.real), 1.0)),
+            [transform] => self.lines(transform, [arrive, leave], arrays.start, [from, to])?,
+            _ => unreachable!("passes on a GPU are not fused"),
+        };
+        Ok(CudaWork::new(launch))
+    }
+
+    /// What encodes and decodes a tile.
+    pub(super) fn coding(&mut self, tile: TileToCode<'_>) -> CudaCoding {
+        let TileToCode { context, schedule, layout, reshape, tile, encoding, plain } = tile;
+        let mut chunks = |side| {
+            let segments = context.encoded_segments(layout, &schedule.reshapes[reshape], reshape, tile, side);
+            let parts = segments.iter().map(|part| (part.scalars, part.scalar_offset, part.byte_offset));
+            let (parts, chunks) = table(parts);
+            (Chunks { at: self.tables.push(&parts), count: parts.len(), chunks }, segments)
+        };
+        let ((encode, sent), (decode, _)) = (chunks(0), chunks(1));
+        let mut lens = plain;
+        sent.iter().for_each(|part| lens[part.peer] = encoding.segment_bytes(part.scalars));
+        CudaCoding::new(encode, decode, lens)
+    }
+
+    /// A launch that moves all pieces.
+    pub(super) fn moves(&mut self, from: &[Piece], to: &[Piece], width: usize, scale: f64) -> MoveLaunch {
+        let table = MoveTable::new(from, to, self.arrays, width, size_of::<T>());
+        let at = self.tables.push(&table.moves);
+        let MoveTable { unit, turn, blocks, .. } = table;
+        MoveLaunch { unit, turn, at, count: table.moves.len(), blocks, scale }
+    }
+
+    /// The lines of a pass: by our kernel where it has the length, else by cuFFT.
+    fn lines(
+        &mut self,
+        transform: &AxisTransform,
+        domain: [&Box3; 2],
+        first: usize,
+        [from, to]: [&[Piece]; 2],
+    ) -> Result<Launch> {
+        let (axes, spec) = (Axes::choose(transform.axis, from, to), transform.spec);
+        let fused = FusedLaunch::of(transform, axes, first);
+        let (scale, last) = fused.as_ref().map_or((spec.scale, spec), |(_, scale, last)| (*scale, *last));
+        let (from, to) = (
+            &unrolled(from, &transform.from, transform.axis)[..],
+            &unrolled(to, &transform.to, transform.axis)[..],
+        );
+        let dense = |pieces: &[Piece]| {
+            pieces
+                .first()
+                .is_some_and(|piece| (0..3).all(|a| piece.strides[transform.axis] <= piece.strides[a]))
+        };
+        let lanes = domain[0].shape()[axes.lanes];
+        let (rows, rows_after) = (dense(from), dense(to));
+        let lens = [spec.kind.len_in(spec.n), last.kind.len_out(last.n)];
+        let whole = |pieces: &[Piece], len: usize| {
+            pieces.len() == 1 && pieces[0].region.shape()[transform.axis] == len
+        };
+        let one = [whole(from, lens[0]), whole(to, lens[1])];
+        let wish = Wish {
+            points: spec.n,
+            kind: spec.kind,
+            precision: T::PRECISION,
+            rows,
+            turn: rows != rows_after,
+            scattered: one.contains(&false),
+            fused: fused.is_some(),
+            lanes,
+        };
+        let cut = match self.engine {
+            Engine::Cufft => None,
+            _ => Cut::new(&wish, self.gpu.shared_bytes()),
+        };
+        let Some(cut) = cut else { return self.cufft_lines(transform, domain, first, [from, to]) };
+        let table = LineTable::new(axes, domain[0], from, to, cut.lines, self.arrays);
+        // Powers of two: fewer kernels to compile.
+        let strips = [0, 1].map(|side| if one[side] { 0 } else { table.most[side].next_power_of_two() });
+        Ok(Launch::Lines(Box::new(LineLaunch {
+            wish,
+            cut,
+            strips,
+            lone: table.lone().filter(|_| strips == [0; 2]),
+            flowing: self.flows(from, to),
+            early: self.gpu.launches_early(),
+            cells: self.tables.push(&table.cells),
+            count: table.cells.len(),
+            strips_at: self.tables.push(&table.strips),
+            roots: self.tables.roots::<T>(spec.n),
+            blocks: table.blocks,
+            scale,
+            fused_op: fused.map(|(fused, ..)| fused),
+        })))
+    }
+}
+
+impl<T: Real> CudaBinder<T> {
+    /// Does an input that is not wanted again push out of the cache what comes of it, which would fit there?
+    fn flows(&self, from: &[Piece], to: &[Piece]) -> bool {
+        let base = |pieces: &[Piece], base: Base| pieces.iter().all(|piece| piece.base == base);
+        let numbers: usize = to.iter().map(|piece| piece.region.volume()).sum();
+        let bytes = 2 * numbers * size_of::<T>() * self.arrays;
+        !self.in_place && base(from, Base::In) && !base(to, Base::In) && bytes <= self.gpu.cache_bytes()
+    }
+}
+
+/// Pieces along an axis as the transformed lines count it: what an array
+/// holds of a line lies in runs.
+fn unrolled(pieces: &[Piece], runs: &[IndexRun], axis: usize) -> Vec<Piece> {
+    let part = |(piece, run): (&Piece, &IndexRun)| {
+        let (low, high) = (piece.region.lo[axis].max(run.at), piece.region.hi[axis].min(run.at + run.len));
+        let mut region = piece.region;
+        (region.lo[axis], region.hi[axis]) =
+            (run.line + low - run.at.min(low), run.line + high - run.at.min(high));
+        let offset = piece.offset + (low - piece.region.lo[axis]) * piece.strides[axis];
+        (low < high).then(|| Piece { region, offset, ..piece.clone() })
+    };
+    pieces.iter().flat_map(|piece| runs.iter().map(move |run| (piece, run))).filter_map(part).collect()
+}

@@ -1,0 +1,423 @@
+//! Runs plans on a GPU: launches on a stream, messages staged in main memory where MPI cannot access the GPU's.
+
+use std::sync::Arc;
+
+use super::array::{DeviceArray, DeviceData, DeviceDataMut};
+use super::binder::{ADDRESS_SETS, CudaBinder, set_len};
+use super::codec::{CudaCoding, DeviceCodec};
+use super::formulas::Formulas;
+use super::fused_op::{Code, Operand};
+use super::gpu::Gpu;
+use super::launch::{self, CallArguments};
+use super::memory::{Block, Event, Pinned, Stream};
+use super::work::CudaWork;
+use crate::exec::backend::{
+    ArrayShape, Backend, Executor, MessageBuffers, PassEnds, PollPolicy, TileToCode, VariantOf,
+};
+use crate::exec::data::{Input, Output, Span};
+use crate::exec::memory::Memory;
+use crate::exec::operator::Operator;
+use crate::exec::variant::Step;
+use crate::transport::Exposed;
+use crate::{Comm, Error, Real, Result};
+use ferrier_plan::geometry::Geometry;
+use ferrier_plan::lowering::RankContext;
+use ferrier_plan::messages::Encoding;
+use ferrier_plan::schedule::Schedule;
+
+/// NVIDIA GPUs: a backend of plans.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cuda;
+
+impl Backend for Cuda {
+    type Handle = Gpu;
+    type Access = Stream;
+    type Executor<T: Real> = CudaExecutor<T>;
+}
+
+impl<T: Real, D: DeviceData<T>> Input<T, Cuda> for D {
+    fn with_span<R>(&self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
+        DeviceData::with_span(self, stream, work)
+    }
+}
+
+impl<T: Real, D: DeviceDataMut<T>> Output<T, Cuda> for D {
+    fn with_span_mut<R>(&mut self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
+        DeviceDataMut::with_span_mut(self, stream, work)
+    }
+}
+
+/// Kernels load and store up to 16 bytes at once.
+const ALIGNMENT: usize = 16;
+
+/// The sets of addresses of one kind of call that the GPU has.
+struct AddressSets {
+    /// Where they begin, in bytes of the tables.
+    at: usize,
+    sets: Vec<Vec<u64>>,
+    /// Which one comes next.
+    next: usize,
+}
+
+/// Runs the passes of a plan on its GPU.
+pub struct CudaExecutor<T: Real> {
+    pub(super) gpu: Gpu,
+    pub(super) stream: Stream,
+    pub(super) work: Block,
+    tables: Block,
+    staging: Pinned,
+    rank: usize,
+    /// Two events of this rank, used in turn, and those of all ranks.
+    marks: Arc<[Event; 2]>,
+    peers: Vec<Arc<[Event; 2]>>,
+    turn: usize,
+    addresses: Vec<AddressSets>,
+    scratch: [u64; 2],
+    /// Where cuFFT's work area begins.
+    cufft: u64,
+    codec: Option<DeviceCodec<T>>,
+    formulas: Formulas<T>,
+    /// The current call, and its kind.
+    call: CallArguments<T>,
+    which: usize,
+    /// The workspace of the current call.
+    current: u64,
+    /// Events between steps, where they are timed.
+    pub(super) clock: Option<Vec<Event>>,
+}
+
+impl<T: Real> Executor<T> for CudaExecutor<T> {
+    type Backend = Cuda;
+    type Binder = CudaBinder<T>;
+    type Work = CudaWork;
+    type Coding = CudaCoding;
+    type Buffer = Block;
+    type Array = DeviceArray<T>;
+
+    const NEEDS_RECEIVE_BUFFERS: bool = true;
+    const MEASURES_LOSS: bool = false;
+
+    fn encoding(binder: &CudaBinder<T>) -> Option<&Encoding> {
+        binder.codec.as_ref().map(|(_, encoding)| encoding)
+    }
+
+    fn bind_pass(binder: &mut CudaBinder<T>, ends: &PassEnds<'_>) -> Result<CudaWork> {
+        binder.pass(ends)
+    }
+
+    fn bind_whole(
+        binder: &mut CudaBinder<T>,
+        schedule: &Schedule,
+        context: &RankContext<'_>,
+        ends: [&Geometry; 2],
+    ) -> Result<Option<CudaWork>> {
+        binder.cufft_array(schedule, context, ends)
+    }
+
+    fn bind_coding(binder: &mut CudaBinder<T>, tile: TileToCode<'_>) -> CudaCoding {
+        binder.coding(tile)
+    }
+
+    fn memory(binder: &mut CudaBinder<T>, comm: &Comm, variants: &[VariantOf<T, Self>]) -> Memory {
+        binder.memory(comm, variants)
+    }
+
+    fn notes(binder: &CudaBinder<T>) -> Vec<String> {
+        match binder.staged {
+            true => vec!["messages are staged in main memory: MPI does not access GPU memory".into()],
+            false => Vec::new(),
+        }
+    }
+
+    fn check_room(binder: &CudaBinder<T>, comm: &Comm, memory: &Memory) -> Result<()> {
+        let gpu = &binder.gpu;
+        let (free, _) = gpu.memory()?;
+        let own = [memory.total(), free, gpu.index()].map(|value| (value as u64).to_le_bytes());
+        let words = |bytes: &Vec<u8>| -> [u64; 3] {
+            let words = bytes.as_chunks::<8>().0;
+            std::array::from_fn(|i| words.get(i).map_or(0, |word| u64::from_le_bytes(*word)))
+        };
+        let all: Vec<[u64; 3]> = comm.all_gather(own.as_flattened())?.iter().map(words).collect();
+        let nodes = comm.nodes();
+        for (rank, [_, free, gpu]) in all.iter().enumerate() {
+            let shares = |other: &usize| nodes[*other] == nodes[rank] && all[*other][2] == *gpu;
+            let needed: u64 = (0..all.len()).filter(shares).map(|other| all[other][0]).sum();
+            if needed > *free {
+                return Err(Error::device(format!(
+                    "out of memory: the plan needs {needed} bytes on GPU {gpu} for its {} ranks there, {free} are \
+                     free",
+                    (0..all.len()).filter(shares).count()
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn allocate(binder: &CudaBinder<T>, _comm: &Comm, memory: &Memory, _exposed: bool) -> Result<Block> {
+        Block::new(&binder.gpu, memory.workspace(), "the buffers of a plan")
+    }
+
+    fn build(
+        binder: CudaBinder<T>,
+        comm: &Comm,
+        variants: &mut [VariantOf<T, Self>],
+        memory: &Memory,
+        work: Option<Block>,
+        exposed: bool,
+    ) -> Result<Self> {
+        let scratch_at = binder.scratch_at(memory);
+        let CudaBinder { gpu, tables, addresses_at, formulas, codec, .. } = binder;
+        let work = work.ok_or_else(|| Error::device("a plan on a GPU has a workspace of its own"))?;
+        let block = Block::new(&gpu, memory.tables, "the tables of a plan")?;
+        block.upload(0, &tables.bytes)?;
+        for pass in variants.iter_mut().flat_map(|variant| &mut variant.passes) {
+            // Those with an operator are compiled when it is known.
+            if !pass.work.has_operator() {
+                pass.work.functions = launch::kernels::<T>(&gpu, &pass.work, Code::NONE)?;
+            }
+        }
+        let marks = Arc::new([Event::mark(&gpu)?, Event::mark(&gpu)?]);
+        let peers = if exposed { share_marks(comm, &gpu, &marks)? } else { Vec::new() };
+        let sets = |at| AddressSets { at, sets: Vec::with_capacity(ADDRESS_SETS), next: 0 };
+        let cufft = work.start() + (memory.workspace() - memory.cufft) as u64;
+        let executor = CudaExecutor {
+            stream: Stream::new(&gpu)?,
+            staging: Pinned::new(&gpu, memory.staging)?,
+            rank: comm.rank(),
+            turn: 0,
+            addresses: addresses_at.into_iter().map(sets).collect(),
+            scratch: scratch_at.map(|at| work.start() + at as u64),
+            codec: codec.map(|(codec, _)| codec),
+            formulas: Formulas::new(formulas, variants.len()),
+            call: CallArguments::default(),
+            which: 0,
+            current: 0,
+            clock: None,
+            tables: block,
+            marks,
+            peers,
+            cufft,
+            work,
+            gpu,
+        };
+        let passes = variants.iter().flat_map(|variant| &variant.passes);
+        executor.bind_cufft(passes.map(|pass| &pass.work))?;
+        Ok(executor)
+    }
+
+    fn make_array(&self, _comm: &Comm, shape: ArrayShape, _exposed: bool) -> Result<DeviceArray<T>> {
+        DeviceArray::new(&self.gpu, shape)
+    }
+
+    fn access(&self) -> Stream {
+        self.stream.twin()
+    }
+
+    fn workspace(&self) -> Option<usize> {
+        Some(self.work.start() as usize)
+    }
+
+    fn alignment(&self) -> usize {
+        ALIGNMENT
+    }
+
+    fn prepare(
+        &mut self,
+        variant: &mut VariantOf<T, Self>,
+        which: usize,
+        operator: Option<&dyn Operator<T>>,
+        scaled: bool,
+    ) -> Result<()> {
+        self.gpu.enter()?;
+        self.call.operand = match operator {
+            None => Operand::default(),
+            Some(operator) => {
+                let memory = (&self.gpu, &self.stream, &self.tables);
+                self.formulas.prepare(memory, which, &mut variant.passes, operator)?
+            }
+        };
+        for step in variant.steps.iter().filter(|_| scaled) {
+            let Step::Run { bound, pass, .. } = *step else { continue };
+            let work = &mut variant.passes[bound].work;
+            if variant.last_pass == Some(pass) && work.scaled_moves.is_none() {
+                work.scaled_moves = launch::scaled_moves::<T>(&self.gpu, work)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn begin(&mut self, which: usize, rank: usize, exposed: &[Exposed]) -> Result<()> {
+        self.gpu.enter()?;
+        let set = self.address_set(which, exposed)?;
+        let [input, output, work] = exposed[rank].map(|address| address as u64);
+        (self.which, self.current) = (which, work);
+        self.call = CallArguments {
+            tables: self.tables.start(),
+            addresses: self.tables.start() + self.set_at(which, set, exposed.len()) as u64,
+            set,
+            input,
+            output,
+            scratch: self.scratch,
+            operand: self.call.operand,
+        };
+        Ok(())
+    }
+
+    unsafe fn run(
+        &mut self,
+        work: &CudaWork,
+        _poll: PollPolicy<'_>,
+        _operator: Option<&dyn Operator<T>>,
+        scale: f64,
+    ) -> Result<()> {
+        let addresses = &self.addresses[self.which].sets[self.call.set];
+        // SAFETY: this function's contract.
+        unsafe { launch::run::<T>(work, &self.call, addresses, &self.stream, scale) }
+    }
+
+    unsafe fn encode(&mut self, coding: &CudaCoding) -> Result<()> {
+        let Some(codec) = &self.codec else { return Ok(()) };
+        // SAFETY: this function's contract; the chunks are in the plan's tables.
+        unsafe { codec.run(true, &coding.encode, self.call.tables, self.current, &self.stream) }
+    }
+
+    unsafe fn decode(&mut self, coding: &CudaCoding) -> Result<()> {
+        let Some(codec) = &self.codec else { return Ok(()) };
+        // SAFETY: as above.
+        unsafe { codec.run(false, &coding.decode, self.call.tables, self.current, &self.stream) }
+    }
+
+    unsafe fn begin_messages(
+        &mut self,
+        buffers: MessageBuffers,
+        poll: PollPolicy<'_>,
+    ) -> Result<[*mut u8; 2]> {
+        let [send, _] = buffers.at;
+        let ends = match self.staging.is_empty() {
+            true => buffers.at.map(|at| (self.current + at as u64) as *mut u8),
+            false => {
+                let [to, from] = buffers.at.map(|at| self.staging.at(at));
+                // SAFETY: the buffers lie in the workspace and at the same places of the staging memory, which is as
+                // long, apart from those of exchanges in flight.
+                unsafe { self.stream.download(self.current + send as u64, to, buffers.len[0])? };
+                [to, from]
+            }
+        };
+        // The transport reads what the stream has written.
+        match poll.in_flight {
+            false => self.stream.synchronize()?,
+            true => {
+                while !self.stream.is_idle()? {
+                    (poll.poll)();
+                }
+            }
+        }
+        Ok(ends)
+    }
+
+    unsafe fn end_messages(&mut self, buffers: MessageBuffers) -> Result<()> {
+        if self.staging.is_empty() {
+            return Ok(());
+        }
+        let (at, len) = (buffers.at[1], buffers.len[1]);
+        // SAFETY: as in `begin_messages`; the exchange is complete.
+        unsafe { self.stream.upload(self.staging.at(at), self.current + at as u64, len) }
+    }
+
+    fn mark(&mut self) -> Result<()> {
+        self.gpu.enter()?;
+        self.marks[self.turn % 2].record(&self.stream)
+    }
+
+    fn wait_for_peers(&mut self) -> Result<()> {
+        for (_, marks) in self.peers.iter().enumerate().filter(|(peer, _)| *peer != self.rank) {
+            // SAFETY: the event lives: `peers` holds a reference to it.
+            unsafe { self.stream.wait(marks[self.turn % 2].raw())? };
+        }
+        self.turn += 1;
+        Ok(())
+    }
+
+    fn tick(&mut self, step: usize) -> Result<()> {
+        match &self.clock {
+            Some(clock) => clock[step].record(&self.stream),
+            None => Ok(()),
+        }
+    }
+
+    fn abandon(&mut self) {
+        let _ = self.stream.synchronize();
+    }
+}
+
+impl<T: Real> CudaExecutor<T> {
+    /// cuFFT works on our stream and in our memory.
+    pub(super) fn bind_cufft<'a>(&self, passes: impl Iterator<Item = &'a CudaWork>) -> Result<()> {
+        for fft in passes.flat_map(CudaWork::cufft_plans) {
+            // SAFETY: stream and workspace live as long as this executor, which outlives every call of the passes.
+            unsafe { fft.bind(&self.stream, self.cufft)? };
+        }
+        Ok(())
+    }
+
+    /// The set of the addresses of this call on the GPU: one that is there already, or a new one in the place of the
+    /// oldest.
+    fn address_set(&mut self, which: usize, exposed: &[Exposed]) -> Result<usize> {
+        let arrays = exposed.as_flattened().iter().map(|&address| address as u64);
+        let all = arrays.chain(self.scratch).chain([0]);
+        let known = &self.addresses[which].sets;
+        if let Some(known) = known.iter().position(|set| set.iter().copied().eq(all.clone())) {
+            return Ok(known);
+        }
+        let set: Vec<u64> = all.collect();
+        let slot = self.addresses[which].next % ADDRESS_SETS;
+        // Kernels that still use the oldest set end first.
+        self.stream.synchronize()?;
+        self.tables.upload(self.set_at(which, slot, exposed.len()), &set)?;
+        let AddressSets { sets, next, .. } = &mut self.addresses[which];
+        match sets.get_mut(slot) {
+            Some(old) => *old = set,
+            None => sets.push(set),
+        }
+        *next += 1;
+        Ok(slot)
+    }
+
+    /// Where a set of addresses lies, in bytes of the tables.
+    fn set_at(&self, which: usize, set: usize, ranks: usize) -> usize {
+        self.addresses[which].at + set * set_len(ranks) * size_of::<u64>()
+    }
+}
+
+impl<T: Real> Drop for CudaExecutor<T> {
+    fn drop(&mut self) {
+        // Other ranks may still wait for our marks, and the GPU works in our memory.
+        let _ = self.stream.synchronize();
+    }
+}
+
+/// Learns the events of all ranks, and accesses their GPUs' memory. Collective.
+///
+/// A rank may drop its plan while another one has still to wait for its last event: so all ranks hold references to
+/// the events.
+fn share_marks(comm: &Comm, gpu: &Gpu, marks: &Arc<[Event; 2]>) -> Result<Vec<Arc<[Event; 2]>>> {
+    let start = Arc::as_ptr(marks);
+    for _ in 1..comm.size() {
+        // SAFETY: the events live; every other rank takes one of these counts below (where the group fails first,
+        // they are leaked).
+        unsafe { Arc::increment_strong_count(start) };
+    }
+    let own: Vec<u8> = [start as usize, gpu.index()].iter().flat_map(|value| value.to_le_bytes()).collect();
+    let mut peers = Vec::with_capacity(comm.size());
+    for (peer, theirs) in comm.all_gather(&own)?.iter().enumerate() {
+        let words: Vec<usize> =
+            theirs.as_chunks::<8>().0.iter().map(|word| usize::from_le_bytes(*word)).collect();
+        peers.push(match peer == comm.rank() {
+            true => marks.clone(),
+            // SAFETY: a rank of this process, which has counted this reference above.
+            false => unsafe { Arc::from_raw(words[0] as *const [Event; 2]) },
+        });
+        gpu.reach(words[1])?;
+    }
+    Ok(peers)
+}

@@ -1,0 +1,107 @@
+//! What a pass launches on a GPU, as data.
+
+use super::cufft::Cufft;
+use super::fused_op::{Field, FusedLaunch};
+use super::gpu::Function;
+use super::line_tables::Lone;
+use super::tuning::{Cut, Wish};
+
+/// A launch of the kernel of lines.
+pub(super) struct LineLaunch {
+    pub wish: Wish,
+    pub cut: Cut,
+    /// Strips of a line before and after; 0: one that holds all of it.
+    pub strips: [usize; 2],
+    /// The only cell of lines, where no table is needed.
+    pub lone: Option<Lone>,
+    /// Is what is loaded not used again soon?
+    pub flowing: bool,
+    /// May it start while the kernel before it still runs?
+    pub early: bool,
+    pub cells: usize,
+    pub count: usize,
+    pub strips_at: usize,
+    pub roots: usize,
+    pub blocks: u64,
+    pub scale: f64,
+    /// The pointwise operation of the modes.
+    pub fused_op: Option<FusedLaunch>,
+}
+
+/// A launch of the kernel of moves.
+pub(super) struct MoveLaunch {
+    pub unit: usize,
+    pub turn: bool,
+    pub at: usize,
+    pub count: usize,
+    pub blocks: u64,
+    pub scale: f64,
+}
+
+/// Lines gathered into scratch, transformed there by cuFFT, and scattered.
+pub(super) struct CufftLines {
+    /// Bytes of scratch that must be zero first, because lines are not whole.
+    pub clear: usize,
+    pub gather: MoveLaunch,
+    pub fft: Cufft,
+    /// Into a second scratch, or where they are?
+    pub apart: bool,
+    /// The pointwise operation of the modes, before or after.
+    pub field: Option<Field>,
+    /// The transform back, from where the modes are.
+    pub back: Option<Cufft>,
+    pub scatter: MoveLaunch,
+}
+
+impl CufftLines {
+    /// The scratches, first or second, that each of both transforms leads to.
+    pub fn ends(&self) -> [usize; 2] {
+        let there = usize::from(self.apart);
+        [there, if self.back.is_some() { 0 } else { there }]
+    }
+}
+
+/// What a pass launches.
+pub(super) enum Launch {
+    Nothing,
+    Lines(Box<LineLaunch>),
+    Moves(MoveLaunch),
+    CufftLines(Box<CufftLines>),
+    /// The whole array, or batches of its planes or rows, from the input to the output by cuFFT; then, where there
+    /// is a scale, times that in place.
+    CufftArray(Cufft, MoveLaunch),
+}
+
+/// A pass with its kernels.
+pub struct CudaWork {
+    pub(super) launch: Launch,
+    /// Empty until the operator of a call is known, where there is one.
+    pub(super) functions: Vec<Function>,
+    /// The kernel of the last moves for calls with a scale, once there was one.
+    pub(super) scaled_moves: Option<Function>,
+}
+
+impl CudaWork {
+    pub(super) fn new(launch: Launch) -> CudaWork {
+        CudaWork { launch, functions: Vec::new(), scaled_moves: None }
+    }
+
+    /// Does it need the operator of a call?
+    pub(super) fn has_operator(&self) -> bool {
+        let fused = match &self.launch {
+            Launch::Lines(lines) => lines.fused_op.as_ref(),
+            Launch::CufftLines(lines) => lines.field.as_ref().map(|field| &field.fused),
+            _ => None,
+        };
+        fused.is_some_and(|fused| fused.is_operator())
+    }
+
+    /// The plans of cuFFT in it.
+    pub(super) fn cufft_plans(&self) -> Vec<&Cufft> {
+        match &self.launch {
+            Launch::CufftArray(fft, _) => vec![fft],
+            Launch::CufftLines(lines) => std::iter::once(&lines.fft).chain(&lines.back).collect(),
+            _ => Vec::new(),
+        }
+    }
+}

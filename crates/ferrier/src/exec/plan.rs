@@ -1,0 +1,269 @@
+//! Plans: recipes bound to ranks and memory.
+
+use std::fmt;
+use std::time::{Duration, Instant};
+
+use super::array::Workspace;
+use super::backend::{ArrayShape, Backend, Executor, VariantOf};
+use super::certificate::{Certificate, Ledger};
+use super::cpu::Cpu;
+use super::events::{PollTime, StepTiming};
+use super::memory::Memory;
+use super::progress::ProgressThread;
+use super::variant::{FORWARD, IN_PLACE};
+use crate::transport::{EXPOSED, Exposed};
+use crate::{Box3, Comm, Layout, Real, Recipe, Result};
+use ferrier_codec::Loss;
+use ferrier_plan::geometry::Geometry;
+use ferrier_plan::messages::Mechanism;
+
+/// An executable transform that owns its buffers. Made once, run often.
+///
+/// [`forward`](Self::forward) and [`backward`](Self::backward) are the plain calls; [`call`](Self::call) is for
+/// transforms in place, with a workspace of the caller's, an operator or a scale.
+///
+/// ```
+/// use ferrier::{Plan, Problem};
+/// ferrier::ranks(2).run(|comm| {
+///     let mut plan = Plan::<f64>::new(&comm, &Problem::r2c([8, 8, 8]))?;
+///     let mut field = plan.make_input()?;
+///     field.fill_real(|_, [i, j, k]| (i + 2 * j + 3 * k) as f64);
+///     let mut spectrum = plan.make_output()?;
+///     plan.forward(&field, &mut spectrum)?;
+///     if let Some(zero) = spectrum.index(0, [0, 0, 0]) {
+///         assert_eq!(spectrum.complex()[zero].re, 512.0 * 6.0 * 3.5);
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+pub struct Plan<T: Real, B: Backend = Cpu> {
+    pub(crate) comm: Comm,
+    pub(crate) recipe: Recipe,
+    pub(crate) mechanism: Mechanism,
+    /// One for each kind of call; then those that differ where users' arrays cannot be exposed.
+    pub(crate) variants: Vec<VariantOf<T, B::Executor<T>>>,
+    /// Which variant takes the place of each kind of call then.
+    pub(crate) unexposed: Vec<usize>,
+    pub(crate) memory: Memory,
+    pub(crate) notes: Vec<String>,
+    /// Do ranks access each other's memory?
+    pub(crate) shared: bool,
+    pub(crate) executor: B::Executor<T>,
+    /// The addresses of the current call, by rank.
+    pub(crate) exposed: Vec<Exposed>,
+    /// Exchanges that were started and not waited for.
+    pub(crate) in_flight: Vec<usize>,
+    /// Makes progress on them, where passes do not.
+    pub(crate) progress: Option<ProgressThread>,
+    pub(crate) observer: Option<Box<dyn CallObserver<T, B>>>,
+    pub(crate) ledger: Option<Ledger>,
+    pub(crate) tolerance: Option<f64>,
+    /// The variant of the last call, when it began, and when each of its steps ran.
+    pub(crate) last: usize,
+    pub(crate) began: Instant,
+    pub(crate) timings: Vec<StepTiming>,
+    pub(crate) polls: PollTime,
+    /// Of the last call: what was lost in each reshape, what this rank sent.
+    pub(crate) losses: Vec<Loss>,
+    pub(crate) sent: u64,
+    pub(crate) certificate: Option<Certificate>,
+    pub(crate) fault: Option<Fault>,
+}
+
+/// Observes the calls of a plan, and may replace the plan before one. Collective, as the calls are.
+pub(crate) trait CallObserver<T: Real, B: Backend>: Send {
+    /// Called before a call; false: it has seen enough.
+    fn before(&mut self, plan: &mut Plan<T, B>) -> Result<bool>;
+    /// Called after a call of a kind that took so long on this rank.
+    fn after(&mut self, plan: &Plan<T, B>, kind: usize, elapsed: Duration) -> Result<()>;
+}
+
+/// A failure for tests: in the first pass that runs while an exchange is in flight.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The pass returns an error.
+    Error,
+    /// The pass panics.
+    Panic,
+}
+
+/// What a plan is made of.
+pub(crate) struct Parts<T: Real, B: Backend> {
+    pub comm: Comm,
+    pub recipe: Recipe,
+    pub mechanism: Mechanism,
+    pub variants: Vec<VariantOf<T, B::Executor<T>>>,
+    pub unexposed: Vec<usize>,
+    pub memory: Memory,
+    pub notes: Vec<String>,
+    pub shared: bool,
+    pub executor: B::Executor<T>,
+    pub progress: Option<ProgressThread>,
+    pub observer: Option<Box<dyn CallObserver<T, B>>>,
+    pub ledger: Option<Ledger>,
+    pub tolerance: Option<f64>,
+}
+
+impl<T: Real, B: Backend> Plan<T, B> {
+    pub(crate) fn assemble(parts: Parts<T, B>) -> Self {
+        let Parts { comm, recipe, mechanism, variants, unexposed, memory, notes, shared, executor, .. } =
+            parts;
+        let reshapes = variants.iter().map(|variant| variant.gains.len()).max().unwrap_or(0);
+        let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
+        Plan {
+            exposed: vec![[0; EXPOSED]; comm.size()],
+            in_flight: Vec::with_capacity(most),
+            progress: parts.progress,
+            observer: parts.observer,
+            ledger: parts.ledger,
+            tolerance: parts.tolerance,
+            last: FORWARD,
+            began: Instant::now(),
+            timings: Vec::with_capacity(most),
+            polls: PollTime::default(),
+            losses: vec![Loss::NONE; reshapes],
+            sent: 0,
+            certificate: None,
+            fault: None,
+            comm,
+            recipe,
+            mechanism,
+            variants,
+            unexposed,
+            memory,
+            notes,
+            shared,
+            executor,
+        }
+    }
+
+    /// An array for the input of [`forward`](Self::forward). Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be allocated.
+    pub fn make_input(&self) -> Result<ArrayOf<T, B>> {
+        self.make(Some(self.variants[FORWARD].input), None)
+    }
+
+    /// An array for the output of [`forward`](Self::forward). Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be allocated.
+    pub fn make_output(&self) -> Result<ArrayOf<T, B>> {
+        self.make(None, Some(self.variants[FORWARD].output))
+    }
+
+    /// An array for transforms in place. Collective; allocates.
+    ///
+    /// It has room for the larger of input and output. In a real transform whose halved axis is the fastest in
+    /// memory and whole on each rank, real rows of n are padded to 2 (n/2 + 1) scalars, as FFTW lays them out;
+    /// otherwise real elements lie densely at its start, also where not all modes of that axis are kept or not all
+    /// of its points are filled. [`Array::index`](crate::Array::index) refers to the input where input and output
+    /// are of one kind.
+    ///
+    /// # Errors
+    /// Where the memory cannot be allocated.
+    pub fn make_in_place(&self) -> Result<ArrayOf<T, B>> {
+        let variant = &self.variants[IN_PLACE + FORWARD];
+        self.make(Some(variant.input), Some(variant.output))
+    }
+
+    fn make(&self, input: Option<Geometry>, output: Option<Geometry>) -> Result<ArrayOf<T, B>> {
+        let exposed = self.shared && matches!(self.mechanism, Mechanism::SharedMemory);
+        self.executor.make_array(&self.comm, self.shape(input, output), exposed)
+    }
+
+    /// The shape of an array that is input, output or both in turn. One that is both, of one kind, is seen as the
+    /// input.
+    pub(crate) fn shape(&self, input: Option<Geometry>, output: Option<Geometry>) -> ArrayShape {
+        let sides = [(input, self.recipe.is_real()), (output, self.recipe.has_real_output())];
+        let [real, complex] =
+            [true, false].map(|real| sides.iter().filter(|side| side.1 == real).find_map(|side| side.0));
+        let most = [input, output].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
+        ArrayShape { real, complex, scalars: most * self.recipe.batch, batch: self.recipe.batch }
+    }
+
+    /// Substitutions that Ferrier made for this plan; see [`Draft::notes`](crate::Draft::notes).
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// This rank's box of the input of [`forward`](Self::forward).
+    pub fn input_box(&self) -> Box3 {
+        self.recipe.input.boxes()[self.comm.rank()]
+    }
+
+    /// This rank's box of the output of [`forward`](Self::forward).
+    pub fn output_box(&self) -> Box3 {
+        self.recipe.output.boxes()[self.comm.rank()]
+    }
+
+    /// The layout of the input of [`forward`](Self::forward).
+    pub fn input_layout(&self) -> &Layout {
+        &self.recipe.input
+    }
+
+    /// The layout of the output of [`forward`](Self::forward).
+    pub fn output_layout(&self) -> &Layout {
+        &self.recipe.output
+    }
+
+    /// What the plan does.
+    pub fn recipe(&self) -> &Recipe {
+        &self.recipe
+    }
+
+    /// The memory that the plan takes on this rank.
+    pub fn memory(&self) -> Memory {
+        self.memory
+    }
+
+    /// Does it still look for a faster choice? See [`Effort::Online`](crate::tune::Effort::Online).
+    pub fn is_tuning(&self) -> bool {
+        self.observer.is_some()
+    }
+
+    /// Lets the threads of the plan sleep until its next call.
+    pub(crate) fn rest(&self) {
+        self.executor.rest();
+    }
+
+    /// Makes a pass of the next call fail, for tests of the library itself.
+    #[doc(hidden)]
+    pub fn inject_fault(&mut self, fault: Fault) {
+        self.fault = Some(fault);
+    }
+
+    /// How many exchanges are in flight; none between calls. For tests of the library itself.
+    #[doc(hidden)]
+    pub fn exchanges_in_flight(&self) -> usize {
+        let exchanges = self.variants.iter().flat_map(|variant| variant.exchanges.iter());
+        exchanges.filter(|exchange| matches!(exchange.test(), Ok(false))).count()
+    }
+}
+
+impl<T: Real> Plan<T, Cpu> {
+    /// A workspace for this plan; see [`Call::workspace`](crate::Call::workspace). Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be allocated.
+    pub fn make_workspace(&self) -> Result<Workspace<T>> {
+        Workspace::allocate(&self.comm, self.memory.workspace(), self.shared, "a workspace")
+    }
+}
+
+/// The arrays that plans of a backend make.
+pub type ArrayOf<T, B> = <<B as Backend>::Executor<T> as Executor<T>>::Array;
+
+impl<T: Real, B: Backend> fmt::Debug for Plan<T, B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Plan")
+            .field("comm", &self.comm)
+            .field("recipe", &self.recipe)
+            .field("memory", &self.memory)
+            .field("notes", &self.notes)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,184 @@
+//! What a plan reports of its last call: times, events, the certificate.
+
+use std::time::Instant;
+
+use super::backend::{Backend, Executor, VariantOf};
+use super::certificate::Certificate;
+use super::cpu::Cpu;
+use super::events::{Event, EventKind, StepTime, StepTiming};
+use super::plan::Plan;
+use super::variant::{Coding, Step, TileRef};
+use crate::{Error, Real, Result};
+use ferrier_codec::Loss;
+
+impl<T: Real> Plan<T, Cpu> {
+    /// How long each step of the last call took on this rank, its tiles together. Allocates.
+    pub fn profile(&self) -> Vec<StepTime> {
+        let ms = |timing: &StepTiming| timing.end.duration_since(timing.start).as_secs_f64() * 1e3;
+        self.profile_of(self.timings.iter().map(ms))
+    }
+}
+
+impl<T: Real, B: Backend> Plan<T, B> {
+    /// The steps of the last call, its tiles together, with the milliseconds of each step.
+    pub(super) fn profile_of(&self, ms: impl Iterator<Item = f64>) -> Vec<StepTime> {
+        let variant = &self.variants[self.last];
+        let mut steps: Vec<(Step, StepTime)> = Vec::new();
+        for (step, ms) in variant.steps.iter().zip(ms) {
+            let name = |tile: TileRef| &*variant.reshapes[tile.reshape].0;
+            let new = |name: String, bytes: u64, flops: f64| StepTime { name, ms, bytes, flops };
+            let time = match *step {
+                Step::Barrier => new("wait".into(), 0, 0.0),
+                Step::Run { bound, .. } => {
+                    let pass = &variant.passes[bound];
+                    new(pass.name.clone(), pass.bytes, pass.flops)
+                }
+                Step::Encode(tile) => new(format!("encode {}", name(tile)), 0, 0.0),
+                Step::Decode(tile) => new(format!("decode {}", name(tile)), 0, 0.0),
+                Step::Start { tile, .. } | Step::Wait { tile, .. } => new(name(tile).into(), 0, 0.0),
+            };
+            let same = steps.iter_mut().find(|(known, _)| match (known, step) {
+                (Step::Run { pass: a, .. }, Step::Run { pass: b, .. }) => a == b,
+                (
+                    Step::Start { tile: a, .. } | Step::Wait { tile: a, .. },
+                    Step::Start { tile: b, .. } | Step::Wait { tile: b, .. },
+                )
+                | (Step::Encode(a), Step::Encode(b))
+                | (Step::Decode(a), Step::Decode(b)) => a.reshape == b.reshape,
+                _ => false,
+            });
+            match (same, step) {
+                (Some((_, known)), _) => {
+                    known.ms += ms;
+                    known.bytes += time.bytes;
+                    known.flops += time.flops;
+                }
+                (None, Step::Start { tile, .. } | Step::Wait { tile, .. }) => {
+                    steps.push((*step, StepTime { bytes: variant.reshapes[tile.reshape].1, ..time }));
+                }
+                (None, _) => steps.push((*step, time)),
+            }
+        }
+        steps.into_iter().map(|(_, time)| time).collect()
+    }
+
+    /// What this rank did during the last call, step by step, tile by tile; on a GPU, when steps were enqueued.
+    /// Allocates.
+    pub fn events(&self) -> Vec<Event> {
+        let variant = &self.variants[self.last];
+        let since = |moment: Instant| moment.duration_since(self.began).as_secs_f64() * 1e3;
+        let event = |(step, timing): (&Step, &StepTiming)| {
+            let of_tile = |kind, tile: TileRef| {
+                let name = &*variant.reshapes[tile.reshape].0;
+                (kind, name, Some((tile.reshape, tile.tile)), variant.received[tile.exchange])
+            };
+            let (kind, name, at, bytes) = match *step {
+                Step::Barrier => (EventKind::Barrier, "wait", None, 0),
+                Step::Run { bound, part, reshapes, .. } => {
+                    let pass = &variant.passes[bound];
+                    let kind = if pass.is_copy { EventKind::Copy } else { EventKind::Transform };
+                    let at = reshapes[0].zip(part.from).or(reshapes[1].zip(part.to));
+                    (kind, &*pass.name, at, pass.bytes)
+                }
+                Step::Encode(tile) => of_tile(EventKind::Encode, tile),
+                Step::Decode(tile) => of_tile(EventKind::Decode, tile),
+                Step::Start { tile, .. } => of_tile(EventKind::Post, tile),
+                Step::Wait { tile, .. } => of_tile(EventKind::Wait, tile),
+            };
+            Event {
+                kind,
+                name: name.into(),
+                reshape: at.map(|(reshape, _)| reshape),
+                tile: at.map(|(_, tile)| tile),
+                wired: matches!(step, Step::Run { reshapes: [Some(_), _] | [_, Some(_)], .. }),
+                start_ms: since(timing.start),
+                end_ms: since(timing.end),
+                test_ms: timing.tests.as_secs_f64() * 1e3,
+                bytes,
+            }
+        };
+        variant.steps.iter().zip(&self.timings).map(event).collect()
+    }
+
+    /// How far the result of the last call may be from the exact one. `None` before the first call, after one with
+    /// an operator (its effect on errors is unknown), and on a GPU with a lossy codec. The same on every rank.
+    ///
+    /// ```
+    /// use ferrier::{Plan, Problem};
+    /// ferrier::ranks(2).run(|comm| {
+    ///     let mut plan = Plan::<f64>::new(&comm, &Problem::c2c([16, 16, 16]).tolerance(1e-4))?;
+    ///     let mut wave = plan.make_input()?;
+    ///     wave.fill_complex(|_, [i, j, k]| ferrier::Complex::cis((i + 2 * j * j + 3 * k) as f64));
+    ///     let mut modes = plan.make_output()?;
+    ///     plan.forward(&wave, &mut modes)?;
+    ///     let certificate = plan.certificate().expect("after a transform");
+    ///     assert!(certificate.loss > 0.0 && certificate.bound() <= 1e-4);
+    ///     // Half of a rank's complex elements go to the other one, and back: in less than a third of their bytes.
+    ///     assert!(plan.wire_bytes() < 2 * (8 * 8 * 16) * 16 / 3);
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), ferrier::Error>(())
+    /// ```
+    pub fn certificate(&self) -> Option<Certificate> {
+        self.certificate
+    }
+
+    /// What this rank sent to other ranks in the last call, in bytes, after encoding; with exchange `direct`, what
+    /// they loaded from its memory.
+    pub fn wire_bytes(&self) -> u64 {
+        self.sent
+    }
+
+    /// Makes out the certificate of a call that is complete. Collective where something may have been lost.
+    ///
+    /// # Errors
+    /// [`Error::Tolerance`], on every rank, where more was lost than is allowed.
+    ///
+    /// # Safety
+    /// `output` is the address of the array that the call stored its result in.
+    pub(super) unsafe fn certify(&mut self, output: usize, operated: bool, scale: f64) -> Result<()> {
+        let variant: &VariantOf<T, B::Executor<T>> = &self.variants[self.last];
+        let encoded = || variant.codings.iter().flatten();
+        self.sent = variant.plain_bytes + encoded().map(Coding::bytes_sent).sum::<u64>();
+        self.certificate = None;
+        let unknown = !B::Executor::<T>::MEASURES_LOSS && crate::codec::is_lossy(&self.recipe.codec);
+        if operated || unknown && encoded().next().is_some() {
+            return Ok(());
+        }
+        let mut certificate = Certificate {
+            loss: 0.0,
+            rounding_worst: self.recipe.rounding_worst(),
+            rounding_typical: self.recipe.rounding_typical(),
+            tolerance: self.tolerance,
+        };
+        if let Some(ledger) = &mut self.ledger {
+            self.losses.fill(Loss::NONE);
+            for (coding, reshape) in variant.codings.iter().zip(&variant.reshape_of) {
+                self.losses[*reshape] += coding.as_ref().map_or(Loss::NONE, Coding::loss);
+            }
+            // SAFETY: this function's contract.
+            let own = unsafe { self.executor.norm(&variant.output, self.recipe.batch, output) };
+            let norm = ledger.add_up(&mut self.losses[..variant.gains.len()], own)?;
+            let shares = self.losses.iter().zip(&variant.gains);
+            let sum: f64 =
+                scale.abs() * shares.map(|(loss, gain)| gain * loss.relative_to(norm)).sum::<f64>();
+            // So far relative to the result as it is; and gains, products and sums are rounded too.
+            let rest = 1.0 - sum - certificate.rounding_worst;
+            let scale = (1.0 + 64.0 * f64::EPSILON) / rest;
+            certificate.loss = if sum == 0.0 || rest > 0.0 { sum * scale } else { f64::INFINITY };
+        }
+        self.certificate = Some(certificate);
+        let promised = self.tolerance.map(|allowed| self.recipe.rounding_promised(allowed));
+        let reached = certificate.loss + promised.unwrap_or(0.0);
+        match self.tolerance {
+            Some(allowed) if self.ledger.is_some() && (reached.is_nan() || reached > allowed) => {
+                let reason = match reached.is_finite() {
+                    true => "the result is much smaller than the values that were sent",
+                    false => "nothing is left of the values that were sent, or some are not finite",
+                };
+                Err(Error::Tolerance { allowed, reached, reason })
+            }
+            _ => Ok(()),
+        }
+    }
+}

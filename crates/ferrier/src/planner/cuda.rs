@@ -1,0 +1,123 @@
+//! What planning decides for GPUs.
+
+use super::agree::Decision;
+use super::draft::Draft;
+use super::target::{Advice, Target, encoding};
+use crate::codec::{CodecInstance, RAW};
+use crate::exchange;
+use crate::exec::cuda::{Cuda, CudaBinder, DeviceCodec, Engine, Gpu};
+use crate::{Choice, Comm, Error, Overlap, Problem, Real, Recipe, Result, Tiling, design};
+use ferrier_plan::lowering::MemoryPolicy;
+use ferrier_plan::messages::Mechanism;
+
+/// Tiles of a reshape that is staged in main memory, so that it is in flight while others are transformed.
+const STAGED_TILES: usize = 4;
+
+/// The exchange whose messages go from GPU to GPU where MPI accesses their memory: its collectives that do not block
+/// cannot.
+const AWARE: &str = "point_to_point";
+
+impl Target for Cuda {
+    const NAME: &'static str = "cuda";
+    const LEARNS: bool = false;
+    const PROGRESS_THREAD: bool = false;
+
+    fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
+        let aware = comm.size() > 1 && comm.transport().reaches_gpus()?;
+        let choice = complete(comm, problem, advice.choice, aware)?;
+        let (threads, memory_policy) = (comm.threads(), MemoryPolicy::default());
+        Ok(Decision { choice, plane_bytes: 0, threads, memory_policy, wisdom: None, speeds: None })
+    }
+
+    fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe> {
+        let mut choice = decision.choice.clone();
+        let engine = Engine::find(choice.kernel.take().as_deref())?;
+        let mut recipe = design(problem, &choice, T::PRECISION, ranks)?;
+        recipe.kernel = engine.name().into();
+        if recipe.sphere.is_some() {
+            return Err(Error::problem(
+                "keep_sphere",
+                "a sphere of modes has no plan on a GPU; boxes of modes have",
+            ));
+        }
+        if let Some(axis) = (0..3).find(|&axis| recipe.kinds[axis].r2r().is_some()) {
+            return Err(Error::problem(
+                "kinds",
+                format!(
+                    "axes on a GPU are complex, real or left alone; axis {axis} is {}",
+                    recipe.kinds[axis].name()
+                ),
+            ));
+        }
+        Ok(recipe)
+    }
+
+    fn binder<T: Real>(gpu: &Gpu, comm: &Comm, recipe: &Recipe) -> Result<CudaBinder<T>> {
+        let mechanism = exchange::find(&recipe.exchange)?.mechanism.on_nodes(comm.node_count());
+        let sends = comm.size() > 1 && mechanism != Mechanism::SharedMemory;
+        let staged = sends && !(recipe.exchange == AWARE && comm.transport().reaches_gpus()?);
+        let encodes = recipe.codec != RAW && comm.size() > 1 && !mechanism.shares();
+        let codec = match encodes {
+            true => {
+                let encoding = encoding(&CodecInstance::<T>::new(&recipe.codec)?, None);
+                Some((DeviceCodec::new(gpu, &recipe.codec)?, encoding))
+            }
+            false => None,
+        };
+        CudaBinder::new(gpu, recipe, codec, staged)
+    }
+}
+
+impl<T: Real> Draft<T, Cuda> {
+    /// The GPU of this rank.
+    pub fn gpu(&self) -> &Gpu {
+        &self.device
+    }
+}
+
+/// Completes a choice: ranks of one process access each other's GPUs, others send messages. `aware`: MPI accesses
+/// GPU memory.
+fn complete(comm: &Comm, problem: &Problem, mut choice: Choice, aware: bool) -> Result<Choice> {
+    Engine::find(choice.kernel.as_deref())?;
+    if problem.tolerance.is_some() && choice.codec.as_deref().is_some_and(|name| name != RAW) {
+        return Err(Error::choice(
+            "codec",
+            "on a GPU no certificate says whether a codec kept a tolerance: leave out the codec, and nothing is \
+             lost, or the tolerance",
+        ));
+    }
+    // A tolerance allows losses, it does not require them.
+    let coded = choice.codec.get_or_insert_with(|| RAW.into()) != RAW;
+    (choice.fuse, choice.memory) = (Some(false), crate::MemoryUse::Small);
+    let near = comm.transport_name() == "threads" && comm.node_count() == 1;
+    let name = choice.exchange.get_or_insert_with(|| match (near && !coded) || comm.size() == 1 {
+        true => exchange::EXCHANGES[0].name.into(),
+        false if aware => AWARE.into(),
+        false => "all_to_allv".into(),
+    });
+    let entry = exchange::find(name)?;
+    let shares = entry.mechanism.on_nodes(comm.node_count()).shares();
+    if comm.size() > 1 && shares && !near {
+        return Err(Error::choice(
+            "exchange",
+            format!(
+                "exchange `{name}` on GPUs needs ranks that are threads of one process on one node; others send \
+             messages"
+            ),
+        ));
+    }
+    if coded && comm.size() > 1 && (shares || name == "ring") {
+        return Err(Error::choice(
+            "exchange",
+            format!(
+                "exchange `{name}` encodes nothing on a GPU; those that send whole messages do, such as `all_to_allv`"
+            ),
+        ));
+    }
+    if !shares && comm.size() > 1 {
+        let longest = problem.shape().into_iter().max().unwrap_or(1);
+        let tile = longest.div_ceil(STAGED_TILES);
+        choice.overlap.get_or_insert_with(|| Overlap::uniform(Tiling::new(tile).polls(0)));
+    }
+    Ok(choice)
+}

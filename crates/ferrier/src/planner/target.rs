@@ -1,0 +1,85 @@
+//! What planning decides differently for each backend.
+
+use super::agree::{self, Decision};
+use super::known::Known;
+use crate::codec::{self, CodecInstance};
+use crate::exec::Cpu;
+use crate::exec::backend::{Backend, Executor};
+use crate::exec::cpu::CpuBinder;
+use crate::{Choice, Comm, Compress, MachineSpeeds, Problem, Real, Recipe, Result, design_with};
+use ferrier_plan::messages::Encoding;
+
+/// What the user decides, and what is known from wisdom.
+pub struct Advice {
+    pub(crate) choice: Choice,
+    pub(crate) known: Option<Known>,
+    pub(crate) speeds: Option<MachineSpeeds>,
+}
+
+impl Advice {
+    /// The user's choice alone.
+    pub(crate) fn none(choice: Choice) -> Advice {
+        Advice { choice, known: None, speeds: None }
+    }
+}
+
+type BinderOf<T, B> = <<B as Backend>::Executor<T> as Executor<T>>::Binder;
+
+/// A backend that plans can be made for.
+pub trait Target: Backend {
+    /// The name that the ranks compare.
+    #[doc(hidden)]
+    const NAME: &'static str;
+    /// Are wisdom and tuning for it?
+    #[doc(hidden)]
+    const LEARNS: bool;
+    /// May a thread of its own make progress on exchanges?
+    #[doc(hidden)]
+    const PROGRESS_THREAD: bool;
+    /// Decides what the advice leaves open; the same on every rank. Collective.
+    #[doc(hidden)]
+    fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision>;
+    /// The recipe of a decision.
+    #[doc(hidden)]
+    fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe>;
+    /// What binds the schedules of a recipe. Collective.
+    #[doc(hidden)]
+    fn binder<T: Real>(device: &Self::Handle, comm: &Comm, recipe: &Recipe) -> Result<BinderOf<T, Self>>;
+}
+
+impl Target for Cpu {
+    const NAME: &'static str = "cpu";
+    const LEARNS: bool = true;
+    const PROGRESS_THREAD: bool = true;
+
+    fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
+        let Advice { choice, known, speeds } = advice;
+        agree::decide::<T>(comm, problem, choice, known, speeds)
+    }
+
+    fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe> {
+        let speeds = decision.speeds.unwrap_or_default();
+        design_with(problem, &decision.choice, T::PRECISION, ranks, &speeds)
+    }
+
+    fn binder<T: Real>((): &(), comm: &Comm, recipe: &Recipe) -> Result<CpuBinder<T>> {
+        let plain = recipe.codec == codec::RAW
+            || comm.size() == 1
+            || comm.node_count() == 1 && recipe.compress == Compress::BetweenNodes
+            || recipe.reshapes() == 0;
+        if plain {
+            return Ok(CpuBinder::new(comm, recipe, None));
+        }
+        let instance = CodecInstance::new(&recipe.codec)?;
+        let nodes = (recipe.compress == Compress::BetweenNodes).then(|| comm.nodes().to_vec());
+        let encoding = encoding(&instance, nodes);
+        Ok(CpuBinder::new(comm, recipe, Some((instance, encoding))))
+    }
+}
+
+/// How messages are encoded with this codec; those inside a node are left alone where `nodes` is `Some`.
+pub(super) fn encoding<T: Real>(instance: &CodecInstance<T>, nodes: Option<Vec<usize>>) -> Encoding {
+    let codec = instance.codec.clone();
+    let varies = !codec.is_fixed();
+    Encoding::new(std::sync::Arc::new(move |scalars| codec.max_bytes(scalars)), varies, nodes)
+}
