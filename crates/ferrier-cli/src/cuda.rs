@@ -80,7 +80,12 @@ pub fn draft(
     }
 }
 
-fn draft_as<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, device: DeviceSpec) -> Outcome<Drafted> {
+fn draft_as<T: Real>(
+    comm: &Comm,
+    problem: &Problem,
+    choice: &Choice,
+    device: DeviceSpec,
+) -> Outcome<Drafted> {
     let start = std::time::Instant::now();
     let draft = agree_result(comm, planner(problem, choice, device, comm)?.draft::<T>(comm))?;
     Ok(Drafted {

@@ -6,7 +6,7 @@ use crate::Result;
 
 /// Encodes and decodes the segments of an exchange, for exchanges that do so chunk by chunk. Knows the lengths of
 /// segments that were encoded before the start.
-pub(crate) trait Coder: Send + Sync {
+pub trait Coder: Send + Sync {
     /// Bytes of the segment for a rank, encoded or not.
     fn len(&self, peer: usize) -> usize;
     /// Encodes chunks of the segment for a rank into the send buffer, one after the other, beginning where the

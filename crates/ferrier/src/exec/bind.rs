@@ -12,7 +12,7 @@ use ferrier_plan::messages::{Encoding, Volumes};
 use ferrier_plan::order::{self, Action, BufferCycle, PassPart};
 use ferrier_plan::recipe;
 use ferrier_plan::schedule::{
-    ArraySlot, AxisTransform, Direction, End, FusedOp, Pass, Reshape, OpPosition, Schedule, stages,
+    ArraySlot, AxisTransform, Direction, End, FusedOp, OpPosition, Pass, Reshape, Schedule, stages,
 };
 use ferrier_plan::tiles::{self, Tiles};
 

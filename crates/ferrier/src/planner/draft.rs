@@ -233,7 +233,11 @@ impl<T: Real, B: Target> Draft<T, B> {
         let mut all = firsts.flat_map(|variant| variant.exchanges.iter());
         let opened = all.try_for_each(|exchange| exchange.open());
         // Where not all memory can be exposed, an error occurs on every rank.
-        opened.inspect_err(|error| if comm.transport().exposes_all_memory() { tell(error) })?;
+        opened.inspect_err(|error| {
+            if comm.transport().exposes_all_memory() {
+                tell(error)
+            }
+        })?;
         let exchanges: Vec<_> = self.variants.iter().map(|variant| variant.exchanges.clone()).collect();
         let remote = exchanges.iter().any(|exchanges| has_remote_buffers(exchanges));
         let shared = comm.size() > 1 && (self.mechanism.shares() || remote);
