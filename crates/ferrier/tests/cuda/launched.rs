@@ -111,7 +111,7 @@ fn body() {
     ways_agree(&comm, &gpu, &problems[0]);
     ways_agree(&comm, &gpu, &Problem::c2c([96, 80, 64]).output(LayoutSpec::slabs(1)));
     let direct = Choice::new().exchange("direct");
-    let told = planner(&problems[0], &direct, &gpu).draft::<f64>(&comm).err().expect("refused").to_string();
+    let told = planner(&problems[0], &direct, &gpu).draft::<f64>(&comm).expect_err("refused").to_string();
     assert!(told.contains("threads of one process"), "{told}");
     apply(&comm, &gpu);
     println!("rank done");
