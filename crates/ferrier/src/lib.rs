@@ -50,7 +50,7 @@ pub use exec::Fault;
 pub use exec::cuda;
 pub use exec::{
     Array, ArrayOf, Backend, Call, Certificate, Cpu, Data, DataMut, Event, EventKind, Formula, Input, Memory,
-    Modes, Operator, Output, Plan, Run, Span, StepTime, Tables, Workspace, pointwise,
+    ModeRun, Modes, Operator, Output, Plan, Span, StepTime, Tables, Workspace, pointwise,
 };
 pub use ferrier_kernel::{Precision, Real};
 pub use ferrier_plan::Error as PlanError;

@@ -240,5 +240,5 @@ pub trait Executor<T: Real>: Send + Sized {
         Norm::ZERO
     }
     /// Lets the threads sleep until the next call.
-    fn rest(&self) {}
+    fn park(&self) {}
 }

@@ -2,7 +2,7 @@
 
 use super::backend::{Executor, PassEnds, TileToCode, VariantOf};
 use super::certificate::gains;
-use super::variant::{BoundPass, CallKind, Exchanges, Step, TileRef, Variant};
+use super::variant::{BoundPass, BoundStep, CallKind, Exchanges, TileRef, Variant};
 use crate::exchange::{Exchange, ExchangeEntry};
 use crate::{Box3, Comm, Real, Recipe, Result};
 use ferrier_kernel::LineKind;
@@ -140,7 +140,7 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
             work,
         });
         let (reshapes, part) = ([None; 2], PassPart::default());
-        variant.steps.push(Step::Run { bound: 0, pass: 0, part, reshapes, polls: 0 });
+        variant.steps.push(BoundStep::Run { bound: 0, pass: 0, part, reshapes, polls: 0 });
         variant.last_pass = Some(0);
         // There are no arrays between passes.
         (variant.layout.arrays, variant.layout.total) = (0, 0);
@@ -149,7 +149,7 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
     let most_polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
     for action in actions {
         match action {
-            Action::Barrier => variant.steps.push(Step::Barrier),
+            Action::Barrier => variant.steps.push(BoundStep::Barrier),
             Action::Run { pass, part } => {
                 let bound = variant.passes.len();
                 let ends = [&schedule.passes[pass].from, &schedule.passes[pass].to];
@@ -161,7 +161,7 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
                 let polls = polls.unwrap_or(most_polls);
                 let place = (context, schedule, &variant.layout);
                 variant.passes.push(bind_pass::<T, E>(place, &schedule.passes[pass], part, binder)?);
-                variant.steps.push(Step::Run { bound, pass, part, reshapes, polls });
+                variant.steps.push(BoundStep::Run { bound, pass, part, reshapes, polls });
             }
             Action::Start { reshape, tile: number } | Action::Wait { reshape, tile: number } => {
                 let tile = TileRef { exchange: context.exchange(reshape, number), reshape, tile: number };
@@ -171,12 +171,12 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
                 let coded = encoding.is_some() && !exchanges[tile.exchange].buffers().encodes;
                 match action {
                     Action::Start { .. } => {
-                        variant.steps.extend(coded.then_some(Step::Encode(tile)));
-                        variant.steps.push(Step::Start { tile, buffers, blocking });
+                        variant.steps.extend(coded.then_some(BoundStep::Encode(tile)));
+                        variant.steps.push(BoundStep::Start { tile, buffers, blocking });
                     }
                     _ => {
-                        variant.steps.push(Step::Wait { tile, buffers, blocking });
-                        variant.steps.extend(coded.then_some(Step::Decode(tile)));
+                        variant.steps.push(BoundStep::Wait { tile, buffers, blocking });
+                        variant.steps.extend(coded.then_some(BoundStep::Decode(tile)));
                     }
                 }
             }

@@ -28,7 +28,7 @@ pub use cpu::Cpu;
 pub use data::{Data, DataMut, Input, Output, Span};
 pub use events::{Event, EventKind, StepTime};
 pub use memory::Memory;
-pub use operator::{Formula, Modes, Operator, Run, Tables, pointwise};
+pub use operator::{Formula, ModeRun, Modes, Operator, Tables, pointwise};
 #[doc(hidden)]
 pub use plan::Fault;
 pub use plan::{ArrayOf, Plan};

@@ -101,19 +101,19 @@ pub struct Modes<'a, T> {
 impl<T: Real> Modes<'_, T> {
     /// The runs of the block, one by one.
     #[inline]
-    pub fn runs(&mut self) -> impl Iterator<Item = Run<'_, T>> {
+    pub fn runs(&mut self) -> impl Iterator<Item = ModeRun<'_, T>> {
         let (first, batch, along, axis) = (self.first, self.batch, self.along, self.side);
         let (len, width) = (self.len, self.width);
         self.numbers.chunks_exact_mut(self.pitch).enumerate().map(move |(k, numbers)| {
             let mut first = first;
             first[along] += k;
-            Run { numbers: &mut numbers[..len * width], first, batch, axis, width }
+            ModeRun { numbers: &mut numbers[..len * width], first, batch, axis, width }
         })
     }
 }
 
 /// Neighbouring modes along one axis.
-pub struct Run<'a, T> {
+pub struct ModeRun<'a, T> {
     numbers: &'a mut [T],
     first: [usize; 3],
     batch: usize,
@@ -121,7 +121,7 @@ pub struct Run<'a, T> {
     width: usize,
 }
 
-impl<T: Real> Run<'_, T> {
+impl<T: Real> ModeRun<'_, T> {
     /// Global index, in the spectrum, of the first mode. For each complex
     /// axis of n points indices are those of `numpy.fft.fftfreq(n)`.
     #[inline]

@@ -226,8 +226,8 @@ impl<T: Real, B: Backend> Plan<T, B> {
     }
 
     /// Lets the threads of the plan sleep until its next call.
-    pub(crate) fn rest(&self) {
-        self.executor.rest();
+    pub(crate) fn park(&self) {
+        self.executor.park();
     }
 
     /// Makes a pass of the next call fail, for tests of the library itself.

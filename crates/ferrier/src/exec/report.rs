@@ -7,7 +7,7 @@ use super::certificate::Certificate;
 use super::cpu::Cpu;
 use super::events::{Event, EventKind, StepTime, StepTiming};
 use super::plan::Plan;
-use super::variant::{Coding, Step, TileRef};
+use super::variant::{BoundStep, Coding, TileRef};
 use crate::{Error, Real, Result};
 use ferrier_codec::Loss;
 
@@ -23,28 +23,30 @@ impl<T: Real, B: Backend> Plan<T, B> {
     /// The steps of the last call, its tiles together, with the milliseconds of each step.
     pub(super) fn profile_of(&self, ms: impl Iterator<Item = f64>) -> Vec<StepTime> {
         let variant = &self.variants[self.last];
-        let mut steps: Vec<(Step, StepTime)> = Vec::new();
+        let mut steps: Vec<(BoundStep, StepTime)> = Vec::new();
         for (step, ms) in variant.steps.iter().zip(ms) {
             let name = |tile: TileRef| &*variant.reshapes[tile.reshape].0;
             let new = |name: String, bytes: u64, flops: f64| StepTime { name, ms, bytes, flops };
             let time = match *step {
-                Step::Barrier => new("wait".into(), 0, 0.0),
-                Step::Run { bound, .. } => {
+                BoundStep::Barrier => new("wait".into(), 0, 0.0),
+                BoundStep::Run { bound, .. } => {
                     let pass = &variant.passes[bound];
                     new(pass.name.clone(), pass.bytes, pass.flops)
                 }
-                Step::Encode(tile) => new(format!("encode {}", name(tile)), 0, 0.0),
-                Step::Decode(tile) => new(format!("decode {}", name(tile)), 0, 0.0),
-                Step::Start { tile, .. } | Step::Wait { tile, .. } => new(name(tile).into(), 0, 0.0),
+                BoundStep::Encode(tile) => new(format!("encode {}", name(tile)), 0, 0.0),
+                BoundStep::Decode(tile) => new(format!("decode {}", name(tile)), 0, 0.0),
+                BoundStep::Start { tile, .. } | BoundStep::Wait { tile, .. } => {
+                    new(name(tile).into(), 0, 0.0)
+                }
             };
             let same = steps.iter_mut().find(|(known, _)| match (known, step) {
-                (Step::Run { pass: a, .. }, Step::Run { pass: b, .. }) => a == b,
+                (BoundStep::Run { pass: a, .. }, BoundStep::Run { pass: b, .. }) => a == b,
                 (
-                    Step::Start { tile: a, .. } | Step::Wait { tile: a, .. },
-                    Step::Start { tile: b, .. } | Step::Wait { tile: b, .. },
+                    BoundStep::Start { tile: a, .. } | BoundStep::Wait { tile: a, .. },
+                    BoundStep::Start { tile: b, .. } | BoundStep::Wait { tile: b, .. },
                 )
-                | (Step::Encode(a), Step::Encode(b))
-                | (Step::Decode(a), Step::Decode(b)) => a.reshape == b.reshape,
+                | (BoundStep::Encode(a), BoundStep::Encode(b))
+                | (BoundStep::Decode(a), BoundStep::Decode(b)) => a.reshape == b.reshape,
                 _ => false,
             });
             match (same, step) {
@@ -53,7 +55,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
                     known.bytes += time.bytes;
                     known.flops += time.flops;
                 }
-                (None, Step::Start { tile, .. } | Step::Wait { tile, .. }) => {
+                (None, BoundStep::Start { tile, .. } | BoundStep::Wait { tile, .. }) => {
                     steps.push((*step, StepTime { bytes: variant.reshapes[tile.reshape].1, ..time }));
                 }
                 (None, _) => steps.push((*step, time)),
@@ -67,30 +69,30 @@ impl<T: Real, B: Backend> Plan<T, B> {
     pub fn events(&self) -> Vec<Event> {
         let variant = &self.variants[self.last];
         let since = |moment: Instant| moment.duration_since(self.began).as_secs_f64() * 1e3;
-        let event = |(step, timing): (&Step, &StepTiming)| {
+        let event = |(step, timing): (&BoundStep, &StepTiming)| {
             let of_tile = |kind, tile: TileRef| {
                 let name = &*variant.reshapes[tile.reshape].0;
                 (kind, name, Some((tile.reshape, tile.tile)), variant.received[tile.exchange])
             };
             let (kind, name, at, bytes) = match *step {
-                Step::Barrier => (EventKind::Barrier, "wait", None, 0),
-                Step::Run { bound, part, reshapes, .. } => {
+                BoundStep::Barrier => (EventKind::Barrier, "wait", None, 0),
+                BoundStep::Run { bound, part, reshapes, .. } => {
                     let pass = &variant.passes[bound];
                     let kind = if pass.is_copy { EventKind::Copy } else { EventKind::Transform };
                     let at = reshapes[0].zip(part.from).or(reshapes[1].zip(part.to));
                     (kind, &*pass.name, at, pass.bytes)
                 }
-                Step::Encode(tile) => of_tile(EventKind::Encode, tile),
-                Step::Decode(tile) => of_tile(EventKind::Decode, tile),
-                Step::Start { tile, .. } => of_tile(EventKind::Post, tile),
-                Step::Wait { tile, .. } => of_tile(EventKind::Wait, tile),
+                BoundStep::Encode(tile) => of_tile(EventKind::Encode, tile),
+                BoundStep::Decode(tile) => of_tile(EventKind::Decode, tile),
+                BoundStep::Start { tile, .. } => of_tile(EventKind::Post, tile),
+                BoundStep::Wait { tile, .. } => of_tile(EventKind::Wait, tile),
             };
             Event {
                 kind,
                 name: name.into(),
                 reshape: at.map(|(reshape, _)| reshape),
                 tile: at.map(|(_, tile)| tile),
-                wired: matches!(step, Step::Run { reshapes: [Some(_), _] | [_, Some(_)], .. }),
+                wired: matches!(step, BoundStep::Run { reshapes: [Some(_), _] | [_, Some(_)], .. }),
                 start_ms: since(timing.start),
                 end_ms: since(timing.end),
                 test_ms: timing.tests.as_secs_f64() * 1e3,

@@ -8,7 +8,7 @@ use super::backend::{Backend, Executor, MessageBuffers, PollPolicy, VariantOf};
 use super::events::StepTiming;
 use super::operator::Operator;
 use super::plan::{Fault, Plan};
-use super::variant::{Step, TileRef};
+use super::variant::{BoundStep, TileRef};
 use crate::machine::pool::panic_text;
 use crate::transport::Exposed;
 use crate::{Error, Real, Result};
@@ -147,7 +147,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
             let poll = || polls.time(|| in_flight.iter().for_each(|&i| drop(exchanges[i].test())));
             let idle = in_flight.is_empty();
             let times = match *step {
-                Step::Run { polls, .. } if !idle && progress.is_none() => polls,
+                BoundStep::Run { polls, .. } if !idle && progress.is_none() => polls,
                 _ => 0,
             };
             let policy = PollPolicy { poll: &poll, times, in_flight: !idle };
@@ -161,12 +161,12 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 outcome
             };
             match *step {
-                Step::Barrier => {
+                BoundStep::Barrier => {
                     executor.mark()?;
                     transport.node_barrier()?;
                     executor.wait_for_peers()?;
                 }
-                Step::Run { bound, pass, .. } => {
+                BoundStep::Run { bound, pass, .. } => {
                     let scale = if variant.last_pass == Some(pass) { scale } else { 1.0 };
                     let fault = fault.take_if(|_| !idle);
                     with_access(&mut || {
@@ -179,20 +179,20 @@ impl<T: Real, B: Backend> Plan<T, B> {
                         unsafe { executor.run(&variant.passes[bound].work, policy, operator, scale) }
                     })?;
                 }
-                Step::Encode(tile) => {
+                BoundStep::Encode(tile) => {
                     if let Some(coding) = &variant.codings[tile.exchange] {
                         // SAFETY: the workspace is laid out so that stages and segments are this step's alone.
                         with_access(&mut || unsafe { executor.encode(coding) })?;
                     }
                 }
-                Step::Decode(tile) => {
+                BoundStep::Decode(tile) => {
                     if let Some(coding) = &variant.codings[tile.exchange] {
                         // SAFETY: as above.
                         with_access(&mut || unsafe { executor.decode(coding) })?;
                     }
                 }
-                Step::Start { blocking: true, .. } => {}
-                Step::Start { tile, buffers, .. } => {
+                BoundStep::Start { blocking: true, .. } => {}
+                BoundStep::Start { tile, buffers, .. } => {
                     let buffers = message_buffers::<T, B>(variant, tile, buffers);
                     let coder = variant.coder(tile.exchange);
                     // SAFETY: the buffers lie inside the workspace, apart from each other and from those of tiles in
@@ -203,7 +203,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
                         variant.exchanges[tile.exchange].start(send, recv, coder.as_ref())?;
                     }
                 }
-                Step::Wait { tile, buffers, blocking } => {
+                BoundStep::Wait { tile, buffers, blocking } => {
                     let buffers = message_buffers::<T, B>(variant, tile, buffers);
                     let exchange = &variant.exchanges[tile.exchange];
                     // SAFETY: as for `Start`; what an exchange received is complete after `run` or `wait`.

@@ -59,7 +59,7 @@ pub struct TileRef {
 
 /// What a rank does, in order: an [`Action`](ferrier_plan::order::Action) bound to its memory.
 #[derive(Clone, Copy, Debug)]
-pub enum Step {
+pub enum BoundStep {
     Barrier,
     /// A part of a pass.
     Run {
@@ -115,7 +115,7 @@ pub trait Coding {
 /// One kind of call, bound to one rank. `W`: the work of a pass, `C`: what encodes.
 pub struct Variant<W, C> {
     pub(crate) passes: Vec<BoundPass<W>>,
-    pub(crate) steps: Vec<Step>,
+    pub(crate) steps: Vec<BoundStep>,
     /// The pass of the schedule that stores the output; `None` where nothing is to be done.
     pub(crate) last_pass: Option<usize>,
     pub(crate) layout: WorkspaceLayout,

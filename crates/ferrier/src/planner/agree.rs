@@ -41,12 +41,12 @@ pub(crate) fn encodes_in_nodes(comm: &Comm, problem: &Problem, choice: &Choice) 
     wanted && choice.compress.unwrap_or(compress(comm)) == Compress::BetweenRanks
 }
 
-/// What is encoded where nobody says so.
+/// What is encoded by default.
 fn compress(comm: &Comm) -> Compress {
     if comm.node_count() > 1 { Compress::BetweenNodes } else { Compress::BetweenRanks }
 }
 
-/// The exchange where nobody asks for one.
+/// The exchange by default.
 pub(crate) fn default_exchange(comm: &Comm, encodes_in_nodes: bool) -> &'static str {
     let nodes = comm.node_count();
     match nodes {

@@ -3,7 +3,7 @@
 use num_complex::Complex;
 
 use super::wave_numbers::WaveNumbers;
-use crate::{Formula, Modes, Operator, Real, Result, Run, Tables};
+use crate::{Formula, ModeRun, Modes, Operator, Real, Result, Tables};
 
 /// Multiplies each mode by a function of the sum of one table entry per axis,
 /// such as the square of the wave vector.
@@ -121,7 +121,7 @@ impl<T: Real> Operator<T> for Derivative<T> {
 
 /// The table entries of the first mode of a run, and the entries along the axis of the run for all its modes.
 #[inline]
-pub(super) fn at<'t, R: Copy, T: Real>(tables: &'t [Vec<R>; 3], run: &Run<'_, T>) -> ([R; 3], &'t [R]) {
+pub(super) fn at<'t, R: Copy, T: Real>(tables: &'t [Vec<R>; 3], run: &ModeRun<'_, T>) -> ([R; 3], &'t [R]) {
     let (first, axis) = (run.first(), run.axis());
     (std::array::from_fn(|a| tables[a][first[a]]), &tables[axis][first[axis]..][..run.len()])
 }

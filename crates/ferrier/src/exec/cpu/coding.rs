@@ -166,11 +166,11 @@ impl<T: Real> CpuCoding<T> {
     ///
     /// # Safety
     /// The areas of this call are as the plan laid them out, the bytes are
-    /// this part's, nobody else touches them or writes to the stage.
+    /// this part's; no other thread accesses them or writes to the stage.
     unsafe fn encode_chunk(&self, index: usize, chunk: usize, at: usize, scratch: &mut [u64]) -> usize {
         let (part, head) = (&self.sent.parts[index], self.encoding.header_bytes());
         let (values, numbers) = self.stage(part, chunk);
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         let (values, out) = unsafe {
             let most = self.encoding.chunk_bytes(numbers);
             (
@@ -198,7 +198,7 @@ impl<T: Real> CpuCoding<T> {
         let (all, parts) = (self.sent.notes.len(), self.sent.parts.len());
         if self.encoding.varies && pool.threads() == 1 {
             // One after the other: nothing needs to move.
-            // SAFETY: the caller's word.
+            // SAFETY: this function's contract.
             return unsafe { (0..parts).for_each(|part| self.encode_part(part, self.scratch(scratch(0)))) };
         }
         self.next.store(0, Relaxed);
@@ -211,7 +211,7 @@ impl<T: Real> CpuCoding<T> {
                     return;
                 }
                 let (part, chunk) = self.sent.find(chunk);
-                // SAFETY: the caller's word; chunks lie apart.
+                // SAFETY: this function's contract; chunks lie apart.
                 unsafe { self.encode_chunk(part, chunk, chunk * slot, scratch) };
             }
         });
@@ -225,7 +225,7 @@ impl<T: Real> CpuCoding<T> {
                 if part >= parts {
                     return;
                 }
-                // SAFETY: the caller's word; parts lie apart.
+                // SAFETY: this function's contract; parts lie apart.
                 unsafe { self.close_up(part) };
             }
         });
@@ -239,7 +239,7 @@ impl<T: Real> CpuCoding<T> {
         let part = &self.sent.parts[index];
         let mut end = 0;
         for chunk in 0..part.chunks() {
-            // SAFETY: the caller's word.
+            // SAFETY: this function's contract.
             end += unsafe { self.encode_chunk(index, chunk, end, scratch) };
         }
         // SAFETY: the room of a part is that of its chunks and of its end.
@@ -253,7 +253,7 @@ impl<T: Real> CpuCoding<T> {
     unsafe fn close_up(&self, index: usize) {
         let (part, slot) = (&self.sent.parts[index], self.encoding.chunk_bytes(CHUNK_SCALARS));
         let most = self.encoding.segment_bytes(part.scalars);
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes(part, 0), most) };
         let mut end = 0;
         for (chunk, note) in self.sent.notes(index).iter().enumerate() {
@@ -270,7 +270,7 @@ impl<T: Real> CpuCoding<T> {
         let words = self.codec.scratch(CHUNK_SCALARS);
         match words {
             0 => &mut [],
-            // SAFETY: the caller's word; scratches begin on cache lines.
+            // SAFETY: this function's contract; scratches begin on cache lines.
             _ => unsafe { std::slice::from_raw_parts_mut(start.cast(), words) },
         }
     }
@@ -281,7 +281,7 @@ impl<T: Real> CpuCoding<T> {
     /// [`Error::Codec`] where no encoder wrote what came.
     ///
     /// # Safety
-    /// As for [`encode_all`](Self::encode_all); the mover is done.
+    /// As for [`encode_all`](Self::encode_all); the exchange is complete.
     pub(super) unsafe fn decode_all(
         &self,
         pool: &Pool,
@@ -293,7 +293,7 @@ impl<T: Real> CpuCoding<T> {
             .iter()
             .for_each(|part| self.spoil(part, 0..self.encoding.segment_bytes(part.scalars)));
         for part in 0..self.received.parts.len() {
-            // SAFETY: the caller's word.
+            // SAFETY: this function's contract.
             unsafe { self.locate(part)? };
         }
         *self.failure() = None;
@@ -306,7 +306,7 @@ impl<T: Real> CpuCoding<T> {
                 let Some(note) = self.received.notes.get(chunk) else { return };
                 let (part, chunk) = self.received.find(chunk);
                 let (at, len) = (note.at.load(Relaxed), note.len.load(Relaxed));
-                // SAFETY: the caller's word; chunks lie apart.
+                // SAFETY: this function's contract; chunks lie apart.
                 if let Err(error) = unsafe { self.decode_chunk(part, chunk, at..at + len, scratch) } {
                     self.failure().get_or_insert(error);
                 }
@@ -322,7 +322,7 @@ impl<T: Real> CpuCoding<T> {
     unsafe fn locate(&self, index: usize) -> Result<()> {
         let part = &self.received.parts[index];
         let most = self.encoding.segment_bytes(part.scalars);
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         let bytes = unsafe { std::slice::from_raw_parts(self.bytes(part, 0), most) };
         let mut at = 0;
         for (chunk, note) in self.received.notes(index).iter().enumerate() {
@@ -356,7 +356,7 @@ impl<T: Real> CpuCoding<T> {
     ) -> Result<()> {
         let part = &self.received.parts[index];
         let (values, numbers) = self.stage(part, chunk);
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         let (from, values) = unsafe {
             (
                 std::slice::from_raw_parts(self.bytes(part, bytes.start), bytes.len()),
@@ -419,7 +419,7 @@ impl<T: Real> Coder for CpuCoding<T> {
         let Some(part) = self.sent.of(peer) else { return 0 };
         let start = chunks.start * self.encoding.chunk_bytes(CHUNK_SCALARS);
         chunks.fold(start, |at, chunk| {
-            // SAFETY: a mover calls this between its start and its end, when stage and bytes are its own.
+            // SAFETY: an exchange calls this between its start and its end, when stage and bytes are its own.
             at + unsafe { self.encode_chunk(part, chunk, at, self.own_scratch()) }
         }) - start
     }
@@ -450,7 +450,7 @@ mod tests {
     use super::*;
     use crate::{Choice, Overlap, Planner, Problem, Tiling};
 
-    /// Whatever comes, on whatever exchange, in tiles or not: an error of all ranks, no panic, and nobody waits.
+    /// Whatever comes, on whatever exchange, in tiles or not: an error of all ranks, no panic, and no rank waits forever.
     #[test]
     fn garbage_is_an_error_of_the_group() {
         let _watchdog = ferrier_test::watchdog(120);

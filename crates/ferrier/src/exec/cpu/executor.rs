@@ -213,7 +213,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         self.norms.as_ref().map_or(Norm::ZERO, norm)
     }
 
-    fn rest(&self) {
+    fn park(&self) {
         self.pool.rest();
     }
 }

@@ -77,9 +77,9 @@ impl<T: Real> LineOp<T> {
         scratch: &mut [T],
     ) -> bool {
         match self {
-            // SAFETY: the caller's word.
+            // SAFETY: this function's contract.
             LineOp::Lines(lines) => unsafe { lines.run(block, scratch) },
-            // SAFETY: the caller's word.
+            // SAFETY: this function's contract.
             LineOp::FusedLineOp(fused) => unsafe { fused.run(block, &spot(), operator, scratch) },
         }
     }
@@ -132,7 +132,7 @@ impl<T: Real> FusedLineOp<T> {
         let [Some(first), last] = [self.runs.first(), self.runs.get(1)] else { return false };
         let strips = [strip(first), strip(last.unwrap_or(first))];
         let strips = &strips[..self.runs.len().min(2)];
-        // SAFETY: the caller's word; the strips are this scratch, which nobody else has.
+        // SAFETY: this function's contract; the strips are this scratch, which is this thread's alone.
         let taken = unsafe {
             self.before.run(&LineBlock { to: strips, store: StoreHint::Plain, factor: 1.0, ..*block }, rest)
         };

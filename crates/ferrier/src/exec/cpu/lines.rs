@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::block_at::BlockAt;
 use super::line_op::{LineOp, Spot};
 use super::sparse_lines::SparseLines;
 use crate::exec::cuts::cuts;
@@ -67,16 +68,6 @@ pub(crate) struct LineGrid<T> {
     pub sparse: [Option<SparseLines>; 2],
     /// Are they to be written past the caches, where they do not go back where they came from?
     pub stream: bool,
-}
-
-/// One block: which lines of which cell.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct BlockAt {
-    cell: usize,
-    pub batch: usize,
-    pub plane: usize,
-    pub lane: usize,
-    pub lanes: usize,
 }
 
 /// Where lines come from or go to: pieces, and what those hold of a line.
@@ -304,7 +295,7 @@ impl<T: Real> LineGrid<T> {
     /// Fills `strips` with the source (or target) of a block.
     ///
     /// # Safety
-    /// `bases` are the lent pointers of all ranks, each large enough for the
+    /// `bases` are the exposed pointers of all ranks, each large enough for the
     /// pieces this grid was made of.
     pub unsafe fn strips(&self, at: &BlockAt, target: bool, bases: &[*mut T], strips: &mut Vec<Strip<T>>) {
         let cell = &self.cells[at.cell];
@@ -315,7 +306,7 @@ impl<T: Real> LineGrid<T> {
                 + (at.lane - cell.lanes.0) * strip.lane
                 + (at.plane - cell.planes.0) * strip.plane
                 + at.batch * strip.batch;
-            // SAFETY: inside the array that the base points to, by the caller's word.
+            // SAFETY: inside the array that the base points to, by this function's contract.
             let ptr = unsafe { bases[strip.base].add(offset) };
             strips.push(Strip {
                 ptr,

@@ -5,9 +5,10 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::block_at::BlockAt;
 use super::copy::Copy;
 use super::line_op::LineOp;
-use super::lines::{BlockAt, LineGrid, Side};
+use super::lines::{LineGrid, Side};
 use super::plane_store::{PlaneStore, PlaneWriter};
 use super::tables::KernelTables;
 use crate::exec::backend::{PassEnds, PollPolicy};
@@ -84,7 +85,7 @@ pub(super) struct WorkerState<T> {
 unsafe impl<T: Send> Send for WorkerState<T> {}
 
 impl<T> WorkerState<T> {
-    /// Room for `strips` strips and the lent pointers of `ranks` ranks.
+    /// Room for `strips` strips and the exposed pointers of `ranks` ranks.
     pub fn new(strips: usize, ranks: usize) -> Self {
         WorkerState {
             from: Vec::with_capacity(strips),
@@ -199,7 +200,7 @@ impl<T: Real> PassWork<T> {
     ///
     /// # Safety
     /// Every worker has the pointers of this call and scratch of its own, and
-    /// nobody else writes to what the pass loads or touches what it stores to.
+    /// no other thread or rank writes to what the pass loads or accesses what it stores.
     pub(super) unsafe fn run(
         &self,
         pool: &Pool,
@@ -216,11 +217,11 @@ impl<T: Real> PassWork<T> {
                 poll_counter(policy, if thread == 0 { self.blocks() / pool.threads() } else { 0 });
             match &self.work {
                 Work::Nothing => {}
-                // SAFETY: the caller's word.
+                // SAFETY: this function's contract.
                 Work::Lines(grid) => unsafe {
                     self.run_lines(grid, worker, pool.threads(), &mut polls, extras);
                 },
-                // SAFETY: the caller's word.
+                // SAFETY: this function's contract.
                 Work::Planes(planes) => unsafe { self.run_planes(planes, worker, &mut polls, extras) },
             }
             fence();
@@ -252,7 +253,7 @@ impl<T: Real> PassWork<T> {
         let mut next = claim();
         while let Some(now) = next {
             next = claim();
-            // SAFETY: the caller's word.
+            // SAFETY: this function's contract.
             unsafe { run_block(grid, &now, (next.as_ref(), None), worker, scratch, extras) };
             polls.step();
         }
@@ -289,7 +290,7 @@ impl<T: Real> PassWork<T> {
                     writer.make_room(at.lane + at.lanes, next.map_or(0, |next| next.lane + next.lanes));
                     &writer.stream_copy
                 });
-                // SAFETY: the caller's word; planes are disjoint.
+                // SAFETY: this function's contract; planes are disjoint.
                 unsafe { run_block(first, &at, (next, stream_copy), worker, scratch, (extras.0, 1.0)) };
                 polls.step();
             }

@@ -14,7 +14,7 @@ use ferrier_plan::lowering::RankContext;
 
 /// How finished planes go to their places.
 pub(crate) struct PlaneStore {
-    /// Which of the lent pointers the places count from, and where the first one is.
+    /// Which of the exposed pointers the places count from, and where the first one is.
     base: usize,
     offset: usize,
     /// The first plane, and numbers from one place to the next, for planes and arrays.
@@ -84,10 +84,10 @@ impl<'a, T> PlaneWriter<'a, T> {
     ///
     /// # Safety
     /// The plane is in scratch; its place is where the piece said, counted from `bases`. Until it has
-    /// left, nobody touches either but with [`make_room`](Self::make_room) for what is overwritten.
+    /// left, neither is accessed but with [`make_room`](Self::make_room) for what is overwritten.
     pub unsafe fn begin(&mut self, bases: &[*mut T], batch: usize, index: usize) {
         let PlaneStore { base, offset, first, plane, batch: array, .. } = *self.plane_store;
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         self.to = unsafe { bases[base].add(offset + (index - first) * plane + batch * array) };
         self.gone = 0;
         if !self.plane_store.by_rows {

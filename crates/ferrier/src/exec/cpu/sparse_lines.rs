@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::lines::BlockAt;
+use super::block_at::BlockAt;
 use ferrier_kernel::Strip;
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::geometry::Piece;
@@ -127,10 +127,10 @@ impl SparseLines {
     /// Fills the block; what lines do not have is zero.
     ///
     /// # Safety
-    /// `bases` are the lent pointers of all ranks, with room for the pieces; nobody writes to them.
+    /// `bases` are the exposed pointers of all ranks, with room for the pieces, which are not written to.
     pub unsafe fn gather<T: Copy + Default>(&self, at: &BlockAt, bases: &[*mut T], area: &mut [T]) {
         let area = &mut area[..self.area(at.lanes)];
-        // SAFETY: elements of a piece, by the caller's word.
+        // SAFETY: elements of a piece, by this function's contract.
         let mut load = |row: Row, place: Place<T>| unsafe { row.load(&place, self.width, area) };
         if self.ragged.merged {
             (0..at.lanes).for_each(|lane| self.lines(at, lane, bases, &mut load));
@@ -143,13 +143,13 @@ impl SparseLines {
     /// Stores the block: what lines have, and zeros for the rest where there is room for it.
     ///
     /// # Safety
-    /// As for [`gather`](Self::gather), and nobody touches the pieces.
+    /// As for [`gather`](Self::gather), and no other thread accesses the pieces.
     pub unsafe fn scatter<T: Copy + Default>(&self, at: &BlockAt, bases: &[*mut T], area: &mut [T]) {
         let area = &mut area[..self.area(at.lanes)];
         if !self.ragged.merged {
             self.clear(at, area);
         }
-        // SAFETY: elements of a piece, by the caller's word.
+        // SAFETY: elements of a piece, by this function's contract.
         let store = |row: Row, place: Place<T>| unsafe { row.store(&place, self.width, area) };
         if self.ragged.merged {
             (0..at.lanes).for_each(|lane| self.lines(at, lane, bases, store));
@@ -203,7 +203,7 @@ impl Row {
     /// The elements are valid for reads.
     unsafe fn load<T: Copy>(&self, place: &Place<T>, width: usize, area: &mut [T]) {
         let to = area[self.number..][..(self.len - 1) * self.step + width].as_mut_ptr();
-        // SAFETY: the caller's word, and the slice just taken.
+        // SAFETY: this function's contract, and the slice just taken.
         unsafe { copy((place.start, place.step), (to, self.step), self.len, width) };
     }
 
@@ -213,7 +213,7 @@ impl Row {
     /// The elements are valid for writes.
     unsafe fn store<T: Copy>(&self, place: &Place<T>, width: usize, area: &[T]) {
         let from = area[self.number..][..(self.len - 1) * self.step + width].as_ptr();
-        // SAFETY: the caller's word, and the slice just taken.
+        // SAFETY: this function's contract, and the slice just taken.
         unsafe { copy((from.cast_mut(), self.step), (place.start, place.step), self.len, width) };
     }
 }
@@ -221,7 +221,7 @@ impl Row {
 /// # Safety
 /// There are `len` elements of `width` numbers on both sides, `step` numbers apart.
 unsafe fn copy<T: Copy>(from: (*mut T, usize), to: (*mut T, usize), len: usize, width: usize) {
-    // SAFETY: the caller's word.
+    // SAFETY: this function's contract.
     unsafe {
         match width {
             _ if from.1 == width && to.1 == width => std::ptr::copy_nonoverlapping(from.0, to.0, len * width),

@@ -173,8 +173,8 @@ impl<T: Real> RawArray<T> {
     ///
     /// # Safety
     /// They lie in the memory of the plan's GPU, live until what was enqueued
-    /// with them has run, and nobody else writes to them (nor reads, where a
-    /// plan writes) meanwhile.
+    /// with them has run, and are not written to (nor read, where a plan writes)
+    /// by others meanwhile.
     pub unsafe fn new(start: u64, numbers: usize) -> Self {
         RawArray { start, numbers, kind: PhantomData }
     }

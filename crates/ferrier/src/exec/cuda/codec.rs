@@ -209,7 +209,7 @@ impl<T: Real> DeviceCodec<T> {
     ///
     /// # Safety
     /// The table at `tables` is that of `chunks`, its places lie in the
-    /// workspace, and nobody touches them until it has run.
+    /// workspace, and they are not accessed by others until it has run.
     pub(super) unsafe fn run(
         &self,
         encode: bool,
@@ -219,7 +219,7 @@ impl<T: Real> DeviceCodec<T> {
         stream: &Stream,
     ) -> Result<()> {
         let kernel = if encode { self.encode } else { self.decode };
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         unsafe {
             launch(kernel, (tables + chunks.at as u64, chunks.count, chunks.chunks), [work, work], stream)
         }
@@ -237,7 +237,7 @@ unsafe fn launch(
     let mut count = count as i32;
     let mut arguments: [*mut c_void; 4] =
         [argument(&mut table), argument(&mut count), argument(&mut values), argument(&mut bytes)];
-    // SAFETY: the arguments are those of `codec.cuh`; the caller's word for the memory.
+    // SAFETY: the arguments are those of `codec.cuh`; this function's contract for the memory.
     unsafe { function.launch(Grid { blocks: chunks as u32, ..grid }, stream.raw(), &mut arguments) }
 }
 

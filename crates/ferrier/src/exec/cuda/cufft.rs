@@ -108,7 +108,7 @@ impl Cufft {
     /// The stream and the memory live as long as the plan is used.
     pub unsafe fn bind(&self, stream: &Stream, work: u64) -> Result<()> {
         self.gpu.enter()?;
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         unsafe {
             cufft::set_stream(self.handle, stream.raw().cast()).map_err(failed("takes no stream"))?;
             if self.work > 0 {
@@ -124,7 +124,7 @@ impl Cufft {
     /// Both arrays are as large as the shape says and live until it has run.
     pub unsafe fn run(&self, from: u64, to: u64) -> Result<()> {
         let sign = if self.kind == LineKind::Backward { 1 } else { -1 };
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         unsafe {
             match (self.kind, self.precision) {
                 (LineKind::Forward | LineKind::Backward, Precision::F32) => {

@@ -17,7 +17,7 @@ use crate::exec::backend::{
 use crate::exec::data::{Input, Output, Span};
 use crate::exec::memory::Memory;
 use crate::exec::operator::Operator;
-use crate::exec::variant::Step;
+use crate::exec::variant::BoundStep;
 use crate::transport::Exposed;
 use crate::{Comm, Error, Real, Result};
 use ferrier_plan::geometry::Geometry;
@@ -237,7 +237,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
             }
         };
         for step in variant.steps.iter().filter(|_| scaled) {
-            let Step::Run { bound, pass, .. } = *step else { continue };
+            let BoundStep::Run { bound, pass, .. } = *step else { continue };
             let work = &mut variant.passes[bound].work;
             if variant.last_pass == Some(pass) && work.scaled_moves.is_none() {
                 work.scaled_moves = launch::scaled_moves::<T>(&self.gpu, work)?;

@@ -263,7 +263,7 @@ impl Function {
         stream: sys::CUstream,
         arguments: &mut [*mut c_void],
     ) -> Result<()> {
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         unsafe { self.enqueue(grid, stream, arguments, &mut []) }
     }
 
@@ -283,7 +283,7 @@ impl Function {
             pad: [0; 4],
             value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
         };
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         unsafe { self.enqueue(grid, stream, arguments, std::slice::from_mut(&mut early)) }
     }
 
@@ -311,7 +311,7 @@ impl Function {
             attrs: attributes.as_mut_ptr(),
             numAttrs: attributes.len() as u32,
         };
-        // SAFETY: the caller's word; configuration and attributes live for the call.
+        // SAFETY: this function's contract; configuration and attributes live for the call.
         unsafe { sys::cuLaunchKernelEx(&config, self.0, arguments.as_mut_ptr(), std::ptr::null_mut()) }
             .result()
             .map_err(failed("a kernel could not be launched"))

@@ -249,7 +249,7 @@ unsafe fn run_lines<T: Real>(
         threads: (lines.cut.threads * lines.cut.lines) as u32,
         shared: lines.cut.shared as u32,
     };
-    // SAFETY: the arguments are those of `lines.cu`, which waits before it accesses arrays; the caller's word for
+    // SAFETY: the arguments are those of `lines.cu`, which waits before it accesses arrays; this function's contract for
     // the memory.
     unsafe {
         match lines.early {

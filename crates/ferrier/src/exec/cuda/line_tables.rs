@@ -66,7 +66,7 @@ pub(super) struct LineTable {
     pub most: [usize; 2],
 }
 
-/// Which of the lent pointers a piece counts from.
+/// Which of the exposed pointers a piece counts from.
 fn base(piece: &Piece) -> u32 {
     (piece.rank * EXPOSED + piece.base as usize) as u32
 }

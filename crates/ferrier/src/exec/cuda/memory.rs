@@ -87,7 +87,7 @@ impl Drop for Block {
         if self.bytes > 0 && self.gpu.enter().is_ok() {
             // Waits for what is under way, other ranks' kernels included.
             let _ = driver::ctx::synchronize();
-            // SAFETY: taken by `new`, and nobody uses it any more.
+            // SAFETY: allocated by `new`; the context is idle, so no kernel uses it.
             let _ = unsafe { driver::free_sync(self.start) };
         }
     }
@@ -203,19 +203,19 @@ impl Stream {
     /// The event lives.
     pub unsafe fn wait(&self, event: sys::CUevent) -> Result<()> {
         let flags = sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT;
-        // SAFETY: the caller's word; the stream lives.
+        // SAFETY: this function's contract; the stream lives.
         unsafe { driver::stream::wait_event(self.raw, event, flags) }.map_err(failed("a stream cannot wait"))
     }
 
     /// Enqueues setting `bytes` bytes to zero.
     ///
     /// # Safety
-    /// There are as many, and nobody else touches them until it has run.
+    /// There are as many, and they are not accessed by others until it has run.
     pub unsafe fn clear(&self, start: u64, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         unsafe { driver::memset_d8_async(start, 0, bytes, self.raw) }
             .map_err(failed("memory could not be cleared"))
     }
@@ -228,7 +228,7 @@ impl Stream {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         let to = unsafe { std::slice::from_raw_parts_mut(to, bytes) };
         // SAFETY: as above.
         unsafe { driver::memcpy_dtoh_async(to, from, self.raw) }.map_err(failed("a copy from the GPU failed"))
@@ -242,7 +242,7 @@ impl Stream {
         if bytes == 0 {
             return Ok(());
         }
-        // SAFETY: the caller's word.
+        // SAFETY: this function's contract.
         let from = unsafe { std::slice::from_raw_parts(from, bytes) };
         // SAFETY: as above.
         unsafe { driver::memcpy_htod_async(to, from, self.raw) }.map_err(failed("a copy to the GPU failed"))

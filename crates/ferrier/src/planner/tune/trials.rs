@@ -270,7 +270,7 @@ impl<T: Real> Lab<T> {
                     false => self.seconds(contestant)?,
                 };
                 times[who].push(time);
-                contestant.plan.rest();
+                contestant.plan.park();
             }
         }
         Ok(times)
@@ -333,7 +333,7 @@ impl<T: Real> Lab<T> {
         let mut contestant = Contestant { plan, arrays, first: 0.0, repeats: 1 };
         contestant.first = self.seconds(&mut contestant)?;
         contestant.repeats = (SHORT / contestant.first.max(1e-9)).clamp(1.0, REPEATS).ceil() as usize;
-        contestant.plan.rest();
+        contestant.plan.park();
         Ok(contestant)
     }
 

@@ -1,0 +1,11 @@
+//! A block of lines by its place in a grid.
+
+/// One block: which lines of which cell.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BlockAt {
+    pub cell: usize,
+    pub batch: usize,
+    pub plane: usize,
+    pub lane: usize,
+    pub lanes: usize,
+}
