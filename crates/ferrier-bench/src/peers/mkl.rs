@@ -119,7 +119,7 @@ impl Mkl {
 
     fn plan(self: &Arc<Self>, problem: &PeerProblem, in_place: bool) -> Outcome<Owned> {
         let lengths = problem.shape.map(|n| n as c_long);
-        let width = if problem.real { 1 } else { 2 };
+        let width = problem.width();
         let (inward, outward) = (problem.strides_in(in_place), problem.strides_out());
         let strides = |strides: [usize; 4], width: usize| {
             [0, strides[0] / width, strides[1] / width, strides[2] / width].map(|stride| stride as c_long)
