@@ -232,7 +232,7 @@ impl CodecReport {
             };
             let own = self.codecs.iter().filter(|times| times.precision == precision);
             let heads = [precision, "bits", "loss", "encode GB/s", "of copy", "decode GB/s", "of copy"];
-            out += &format!("\n{}", columns(&heads, &own.map(row).collect::<Vec<_>>()));
+            out += &format!("\n{}", columns(&heads, own.map(row)));
         }
         out
     }

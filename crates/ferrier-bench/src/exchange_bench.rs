@@ -10,6 +10,7 @@ use serde::Serialize;
 use crate::agree::{agree, agree_result, draft};
 use crate::charts::chart::Chart;
 use crate::failure::{Failure, Outcome};
+use crate::in_precision;
 use crate::memory::{check_memory, local_volumes};
 use crate::noise::Noise;
 use crate::table::{bytes, columns, digits, distinct, plural};
@@ -83,10 +84,7 @@ impl ExchangeBench {
     /// # Errors
     /// Those of the library; wrong data after an exchange.
     pub fn run(&self, comm: &Comm) -> Outcome<ExchangeReport> {
-        match self.precision {
-            Precision::F32 => measure::<f32>(comm, self),
-            Precision::F64 => measure::<f64>(comm, self),
-        }
+        in_precision!(self.precision, T => measure::<T>(comm, self))
     }
 
     fn exchanges(&self) -> impl Iterator<Item = &'static str> {
@@ -243,11 +241,8 @@ impl ExchangeReport {
             if list.is_empty() {
                 continue;
             }
-            out += &format!("\n{title}\n");
-            out += &columns(
-                &["", "exchange", "per pair", "ms", "exchange ms", "GB/s per rank", "GB/s per node"],
-                &list.iter().map(row).collect::<Vec<_>>(),
-            );
+            let heads = ["", "exchange", "per pair", "ms", "exchange ms", "GB/s per rank", "GB/s per node"];
+            out += &format!("\n{title}\n{}", columns(&heads, list.iter().map(row)));
         }
         let all = self.sizes.iter().chain(&self.reshapes);
         let mut notes: Vec<_> =

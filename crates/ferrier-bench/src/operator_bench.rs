@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use crate::agree::{agree, draft};
 use crate::failure::{Failure, Outcome, unknown};
+use crate::in_precision;
 use crate::memory::{check_memory, local_volumes};
 use crate::noise::Noise;
 use crate::table::{columns, digits, shape_text};
@@ -130,10 +131,7 @@ impl OperatorBench {
     /// # Errors
     /// Those of the library; a wrong result.
     pub fn run(&self, comm: &Comm) -> Outcome<OperatorReport> {
-        match self.precision {
-            Precision::F32 => measure::<f32>(comm, self),
-            Precision::F64 => measure::<f64>(comm, self),
-        }
+        in_precision!(self.precision, T => measure::<T>(comm, self))
     }
 
     /// Calls `once` to warm up, then repeatedly; it returns the seconds of `apply`, `pair` and `separate`.
@@ -283,7 +281,7 @@ impl OperatorReport {
             self.ranks,
             self.threads,
             self.exchange,
-            columns(&["", "best ms", "median ms", "apply over it"], &rows),
+            columns(&["", "best ms", "median ms", "apply over it"], rows),
             wisdom_line(self.wisdom.as_ref())
         )
     }

@@ -3,6 +3,23 @@
 use ferrier::Real;
 use num_complex::Complex;
 
+/// Evaluates an expression with the type `$T` of scalars of a precision.
+#[macro_export]
+macro_rules! in_precision {
+    ($precision:expr, $T:ident => $work:expr) => {
+        match $precision {
+            ferrier::Precision::F32 => {
+                type $T = f32;
+                $work
+            }
+            ferrier::Precision::F64 => {
+                type $T = f64;
+                $work
+            }
+        }
+    };
+}
+
 /// Complex elements as real scalars.
 pub fn scalars<T: Real>(elements: &[Complex<T>]) -> &[T] {
     // SAFETY: `Complex` is `repr(C)` with two fields `T`, so the same memory holds twice as many `T`.

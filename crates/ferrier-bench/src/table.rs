@@ -13,7 +13,7 @@ pub fn pairs(rows: &[(&str, String)]) -> String {
 }
 
 /// A table with a header; all columns but the first are aligned to the right.
-pub fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
+pub fn columns(header: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING);
     let cell = |(at, text): (usize, String)| match at {
@@ -22,7 +22,7 @@ pub fn columns(header: &[&str], rows: &[Vec<String>]) -> String {
     };
     table.set_header(header.iter().map(|text| text.to_string()).enumerate().map(cell));
     for row in rows {
-        table.add_row(row.iter().cloned().enumerate().map(cell));
+        table.add_row(row.into_iter().enumerate().map(cell));
     }
     trimmed(&table)
 }

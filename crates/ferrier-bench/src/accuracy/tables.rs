@@ -34,7 +34,7 @@ fn over_ranks(report: &AccuracyReport, of: impl Fn(&AccuracyRow) -> f64) -> Stri
         let cells: Vec<String> = all.iter().map(cell).collect();
         [vec![line], cells].concat()
     };
-    columns(&heads, &distinct(report.rows.iter().map(name)).into_iter().map(line).collect::<Vec<_>>())
+    columns(&heads, distinct(report.rows.iter().map(name)).into_iter().map(line))
 }
 
 /// The line of the chart that a row belongs to.
@@ -66,9 +66,9 @@ impl AccuracyReport {
                 bytes(row.wire_bytes),
             ]
         };
-        let rows: Vec<_> = self.rows.iter().filter(|row| row.ranks == most).map(line).collect();
+        let rows = self.rows.iter().filter(|row| row.ranks == most).map(line);
         let heads = ["", "bits", "error of the spectrum", "at most", "between ranks"];
-        out + &format!("\n{}\n{}", plural(most, "rank"), columns(&heads, &rows))
+        out + &format!("\n{}\n{}", plural(most, "rank"), columns(&heads, rows))
     }
 
     /// All rows as comma-separated values.

@@ -107,7 +107,7 @@ pub fn text(rows: &[BreakdownRow]) -> String {
         let name = if row.name.is_empty() { row.kind } else { &row.name };
         vec![name.into(), digits(row.min_ms), digits(row.mean_ms), digits(row.max_ms)]
     };
-    columns(&["block", "min ms", "mean ms", "max ms"], &rows.iter().map(line).collect::<Vec<_>>())
+    columns(&["block", "min ms", "mean ms", "max ms"], rows.iter().map(line))
 }
 
 #[cfg(test)]

@@ -118,7 +118,7 @@ impl<T: Real> Candidate<T> {
         let view = View::of_spectrum(arrays.spectrum(), plan.output_box(), order, self.batch);
         let view = View { rows: plan.recipe().long.map(|_| plan.recipe().shape[1]), ..view };
         own.error_forward = error(&view)?;
-        own.wire = comm.sum(&[plan.wire_bytes() as f64])?[0] as u64;
+        own.wire_bytes = comm.sum(&[plan.wire_bytes() as f64])?[0] as u64;
         let forward = plan.certificate().unwrap_or_default();
         arrays.backward(plan)?;
         let backward = plan.certificate().unwrap_or_default();

@@ -1,15 +1,17 @@
-//! The timed part of a contest.
+//! The plans that a contest compares, and the timed part of it.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use ferrier::{Array, Choice, Comm, Real};
+use ferrier::{Array, Choice, Comm, Overlap, Real, Tiling};
 
 use super::candidate::Candidate;
 use super::options::ContestOptions;
 use super::peer_timer::{PAUSE, PeerTimer};
 use super::results::ContestResult;
+use super::variants::{self, VariantEntry};
 use crate::agree::{agree, draft};
 use crate::failure::Outcome;
+use crate::in_precision;
 use crate::memory::{check_memory, local_volumes};
 use crate::noise::Noise;
 use crate::reference::{Reference, ReferenceProblem, References, relative_error};
@@ -23,15 +25,48 @@ const QUICK: f64 = 0.02;
 /// About the time of all timed repetitions of a plan.
 const WANTED_SECONDS: f64 = 1.0;
 
+/// The plans that a contest compares.
+pub enum Comparison {
+    /// One plan.
+    One(Choice),
+    /// Several tilings, one after the other.
+    Sweep(Choice, Vec<Tiling>, Vec<Overlap>),
+    /// Variants of overlap in turn, tuned within a time.
+    Variants(Choice, Vec<&'static VariantEntry>, Duration),
+}
+
+impl Comparison {
+    /// Runs the contest. Collective.
+    ///
+    /// # Errors
+    /// Those of the library; a missing peer.
+    pub fn run(&self, comm: &Comm, options: &ContestOptions<'_>) -> Outcome<ContestResult> {
+        in_precision!(options.peer_problem.precision, T => self.run_as::<T>(comm, options))
+    }
+
+    fn run_as<T: Real>(&self, comm: &Comm, options: &ContestOptions<'_>) -> Outcome<ContestResult> {
+        match self {
+            Comparison::One(choice) => measure::<T>(comm, options, std::slice::from_ref(choice)),
+            Comparison::Variants(given, entries, budget) => {
+                let choices = variants::choices::<T>(comm, options, given, entries, *budget)?;
+                measure::<T>(comm, options, &choices)
+            }
+            Comparison::Sweep(given, _, overlaps) => {
+                let mut all = ContestResult::default();
+                for overlap in overlaps {
+                    let choice = given.clone().overlap(overlap.clone());
+                    let mut one = measure::<T>(comm, options, &[choice])?;
+                    one.candidates.splice(0..0, all.candidates);
+                    all = one;
+                }
+                Ok(all)
+            }
+        }
+    }
+}
+
 /// Plans, warms up and times all choices in turn. Collective.
-///
-/// # Errors
-/// Those of the library; a missing peer.
-pub fn measure<T: Real>(
-    comm: &Comm,
-    options: &ContestOptions<'_>,
-    choices: &[Choice],
-) -> Outcome<ContestResult> {
+fn measure<T: Real>(comm: &Comm, options: &ContestOptions<'_>, choices: &[Choice]) -> Outcome<ContestResult> {
     let peer_problem = &options.peer_problem;
     // One long axis is a matrix for Ferrier and one axis for peers: the same values in the same order.
     let noise = Noise::new(options.problem.lengths(), 1);

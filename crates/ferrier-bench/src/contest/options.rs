@@ -1,6 +1,7 @@
 //! Options of a contest.
 
 use ferrier::{Comm, Problem};
+use serde::Serialize;
 
 use crate::peers::{MpiLaunch, PeerEntry, PeerProblem};
 
@@ -28,8 +29,8 @@ pub struct ContestOptions<'a> {
     pub progress: &'a (dyn Fn(String) + Sync),
 }
 
-/// Names of the run as the user wrote them.
-#[derive(Clone, Debug)]
+/// Names of the run as the user wrote them; the keys are part of the contract.
+#[derive(Debug, Serialize)]
 pub struct Labels {
     /// Lengths of the user's axes.
     pub shape: Vec<usize>,
@@ -38,6 +39,7 @@ pub struct Labels {
     /// `cpu` or `cuda`.
     pub device: String,
     /// The emulated network between ranks.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub wire: Option<String>,
     /// Layout of the input.
     pub in_layout: String,

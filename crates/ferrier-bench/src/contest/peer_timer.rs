@@ -85,7 +85,7 @@ impl<'a> PeerTimer<'a> {
             name: self.name,
             placement: self.peer.plan_name(best),
             seconds: self.seconds[best].clone(),
-            error: self.errors.iter().copied().fold(0.0, worse),
+            error_forward: self.errors.iter().copied().fold(0.0, worse),
             version: self.peer.version,
         }
     }

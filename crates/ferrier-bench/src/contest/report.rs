@@ -1,153 +1,91 @@
-//! The report of a contest.
+//! The report of a contest, as JSON and as text.
 
-use ferrier::Overlap;
-use ferrier::wisdom::Known;
+use ferrier::StepTime;
+use ferrier::codec::RAW;
 use serde::Serialize;
 
-use super::breakdown::{BreakdownRow, breakdown};
-use super::comparison::Comparison;
-use super::options::ContestOptions;
-use super::results::{CandidateResult, ContestResult};
+use super::breakdown::{self, BreakdownRow, breakdown};
+use super::measure::Comparison;
+use super::options::{ContestOptions, Labels};
+use super::results::{CandidateResult, ContestResult, PeerResult};
 use super::sweep::{self, SweepPoint};
 use super::variants::{self, VariantReport};
 use crate::failure::{Outcome, fail};
-use crate::table::{plural, shape_text};
+use crate::table::{bytes, columns, digits, pairs, plural, shape_text};
 use crate::tiling::{is_tiled, overlap_text};
 use crate::timing::Times;
-
-/// A step of the forward transform.
-#[derive(Debug, Serialize)]
-pub struct StepReport {
-    /// The step.
-    pub name: String,
-    /// Time of the slowest rank.
-    pub ms: f64,
-    /// Bytes that all ranks read and wrote.
-    pub bytes: u64,
-    /// Floating-point operations of all ranks.
-    pub flops: f64,
-}
+use crate::wisdom_text::wisdom_line;
 
 /// A peer in the same run.
 #[derive(Debug, Serialize)]
-pub struct PeerReport {
-    /// The peer's name.
-    pub name: &'static str,
-    /// The version of the library.
-    pub version: String,
+struct PeerReport<'a> {
+    #[serde(flatten)]
+    peer: &'a PeerResult,
     /// Times of the faster plan.
     #[serde(flatten)]
-    pub times: Times,
+    times: Times,
     /// The peer's median over Ferrier's.
-    pub ratio: f64,
-    /// `in place` or `out of place`.
-    #[serde(rename = "way")]
-    pub placement: &'static str,
-    /// Relative error of its spectrum.
-    pub error_forward: f64,
+    ratio: f64,
 }
 
 /// The report of a contest; the keys are part of the contract.
 #[derive(Debug, Serialize)]
-pub struct BenchReport {
-    /// Lengths of the user's axes.
-    pub shape: Vec<usize>,
-    /// The transform, and the modes to keep.
-    pub kind: String,
+pub struct BenchReport<'a> {
+    #[serde(flatten)]
+    labels: &'a Labels,
     /// `f32` or `f64`.
-    pub precision: &'static str,
-    /// `cpu` or `cuda`.
-    pub device: String,
-    /// The name of the GPU, if the transform ran on one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub gpu: Option<String>,
+    precision: &'static str,
     /// Number of ranks.
-    pub ranks: usize,
-    /// Number of nodes.
-    pub nodes: usize,
-    /// Threads of each rank.
-    pub threads: usize,
-    /// `threads` or `mpi`.
-    pub transport: String,
-    /// The emulated network between ranks.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub wire: Option<String>,
-    /// The exchange.
-    pub exchange: String,
-    /// The codec.
-    pub codec: String,
-    /// The kernel.
-    pub kernel: String,
-    /// Layout of the input.
-    pub in_layout: String,
-    /// Layout of the output.
-    pub out_layout: String,
+    ranks: usize,
+    #[serde(flatten)]
+    result: &'a ContestResult,
     /// Number of arrays.
-    pub batch: usize,
+    batch: usize,
     /// Did transforms run in place?
-    pub in_place: bool,
+    in_place: bool,
     /// Timed repetitions.
-    pub repeat: usize,
+    repeat: usize,
     /// Times of forward transforms.
-    pub forward: Times,
+    forward: Times,
     /// Times of backward transforms.
-    pub backward: Times,
+    backward: Times,
     /// Speed of forward transforms.
-    pub gflops: f64,
-    /// Largest relative error of a round trip.
-    pub error_l2: f64,
-    /// Relative error of the spectrum.
-    pub error_forward: f64,
-    /// Bound of the error of the spectrum: loss of the codec and the worst case of rounding.
-    pub error_bound: f64,
-    /// Memory of the rank that needs most.
-    pub memory_bytes_per_rank: u64,
-    /// Bytes between ranks in one forward transform.
-    pub wire_bytes: u64,
+    gflops: f64,
+    #[serde(flatten)]
+    fastest: &'a CandidateResult,
     /// Copy speed of the memory.
-    pub copy_gb_s: f64,
+    copy_gb_s: f64,
     /// Time of three passes at the copy speed over the time of the transform.
-    pub limit_fraction: f64,
-    /// The plan's notes.
-    pub notes: Vec<String>,
-    /// The tiles, if there is more than one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub overlap: Option<Overlap>,
-    /// The wisdom that the plan was made from; null if there was none.
-    pub wisdom: Option<Known>,
-    /// Time of planning without allocation.
-    pub planning_ms: f64,
-    /// The steps of the forward transform.
-    pub steps: Vec<StepReport>,
+    limit_fraction: f64,
     /// The time by kinds of work, if asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub breakdown: Vec<BreakdownRow>,
+    breakdown: Vec<BreakdownRow>,
     /// The points of a sweep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub sweep: Vec<SweepPoint>,
+    sweep: Vec<SweepPoint>,
     /// The variants.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub variants: Vec<VariantReport>,
+    variants: Vec<VariantReport<'a>>,
     /// (blocking - new) over the time that could be overlapped.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub hidden_fraction: Option<f64>,
+    hidden_fraction: Option<f64>,
     /// The peers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub peers: Vec<PeerReport>,
+    peers: Vec<PeerReport<'a>>,
 }
 
-impl BenchReport {
+impl<'a> BenchReport<'a> {
     /// The report of the fastest candidate. `with_breakdown`: with the time by kinds of work.
     ///
     /// # Errors
     /// There is no candidate.
     pub fn new(
-        options: &ContestOptions<'_>,
+        options: &'a ContestOptions<'_>,
         comparison: &Comparison,
-        result: &ContestResult,
+        result: &'a ContestResult,
         copy_gb_s: f64,
         with_breakdown: bool,
-    ) -> Outcome<BenchReport> {
+    ) -> Outcome<BenchReport<'a>> {
         let problem = &options.peer_problem;
         let Some(fastest) = result.fastest() else { return fail("nothing was measured") };
         let forward = Times::new(&fastest.forward);
@@ -164,56 +102,27 @@ impl BenchReport {
             false => Vec::new(),
         };
         let elements = problem.shape.iter().product::<usize>() as f64 * problem.batch as f64;
-        let array_bytes = elements * (problem.precision.bytes() * if problem.real { 1 } else { 2 }) as f64;
-        let flops =
-            5.0 * elements * problem.transformed_points().log2() * if problem.real { 0.5 } else { 1.0 };
+        let array_bytes = elements * (problem.precision.bytes() * problem.width()) as f64;
+        let flops = 2.5 * elements * problem.transformed_points().log2() * problem.width() as f64;
         let seconds = forward.median_ms / 1e3;
         let peers = result.peers.iter().map(|peer| {
             let times = Times::new(&peer.seconds);
-            PeerReport {
-                name: peer.name,
-                version: peer.version.clone(),
-                times,
-                ratio: times.median_ms / forward.median_ms,
-                placement: peer.placement,
-                error_forward: peer.error,
-            }
+            PeerReport { peer, times, ratio: times.median_ms / forward.median_ms }
         });
-        let labels = options.labels.clone();
         Ok(BenchReport {
-            shape: labels.shape,
-            kind: labels.kind,
+            labels: &options.labels,
             precision: problem.precision.name(),
-            device: labels.device,
-            gpu: result.gpu.clone(),
             ranks: options.ranks,
-            nodes: result.nodes,
-            threads: result.threads,
-            transport: result.transport.clone(),
-            wire: labels.wire,
-            exchange: fastest.exchange.clone(),
-            codec: fastest.codec.clone(),
-            kernel: fastest.kernel.clone(),
-            in_layout: labels.in_layout,
-            out_layout: labels.out_layout,
+            result,
             batch: problem.batch,
             in_place: options.in_place,
             repeat: fastest.forward.len(),
             forward,
             backward: Times::new(&fastest.backward),
             gflops: flops / seconds / 1e9,
-            error_l2: fastest.error_l2,
-            error_forward: fastest.error_forward,
-            error_bound: fastest.error_bound,
-            memory_bytes_per_rank: fastest.memory,
-            wire_bytes: fastest.wire,
+            fastest,
             copy_gb_s,
-            notes: fastest.notes.clone(),
-            overlap: Some(fastest.overlap.clone()).filter(is_tiled),
-            wisdom: fastest.wisdom.clone(),
-            planning_ms: fastest.planning_ms,
             limit_fraction: 3.0 * 2.0 * array_bytes / (copy_gb_s * 1e9) / seconds,
-            steps: fastest.steps.iter().map(step_report).collect(),
             breakdown,
             sweep,
             hidden_fraction: variants::hidden_fraction(&variants),
@@ -224,13 +133,106 @@ impl BenchReport {
 
     /// A chart of the sweep, as SVG; `None` if there is no sweep.
     pub fn sweep_svg(&self, title: String) -> Option<String> {
-        let longest = self.shape.iter().copied().max().unwrap_or(1);
+        let longest = self.labels.shape.iter().copied().max().unwrap_or(1);
         (!self.sweep.is_empty()).then(|| sweep::svg(&self.sweep, title, longest))
+    }
+
+    /// The report as text. `profile`: with a table of the steps.
+    pub fn text(&self, profile: bool) -> String {
+        let mut out = self.heading();
+        let (fastest, ndim) = (self.fastest, self.labels.shape.len());
+        if !self.sweep.is_empty() {
+            out += &format!("{}\nthe fastest:\n", sweep::text(&self.sweep));
+        }
+        if !self.variants.is_empty() {
+            out += &format!("{}\nthe fastest:\n", variants::text(&self.variants, ndim));
+        }
+        out += &self.times_table();
+        out.push('\n');
+        let limit = 100.0 * self.limit_fraction;
+        let bound = match fastest.error_bound > 0.0 {
+            true => format!(" (at most {:.1e})", fastest.error_bound),
+            false => String::new(),
+        };
+        let mut rows = vec![
+            ("speed", format!("{} GFlop/s", digits(self.gflops))),
+            ("of the memory limit", format!("{limit:.0} % (3 passes at {} GB/s)", digits(self.copy_gb_s))),
+            ("error, round trip", error_text(fastest.error_l2)),
+            ("error, spectrum", format!("{:.2e}{bound}", fastest.error_forward)),
+            ("memory per rank", bytes(fastest.memory)),
+            ("between ranks", bytes(fastest.wire_bytes)),
+        ];
+        if is_tiled(&fastest.overlap) {
+            rows.push(("tiles", overlap_text(&fastest.overlap, ndim)));
+        }
+        rows.push(("planning", format!("{} ms", digits(fastest.planning_ms))));
+        out += &pairs(&rows);
+        out += &wisdom_line(fastest.wisdom.as_ref());
+        if profile {
+            out += &format!("\n{}", self.profile_table());
+        }
+        if !self.breakdown.is_empty() {
+            out += &format!("\n{}", breakdown::text(&self.breakdown));
+        }
+        out
+    }
+
+    /// The transform, the GPU and the notes.
+    fn heading(&self) -> String {
+        let Labels { shape, kind, wire, in_layout, out_layout, .. } = self.labels;
+        let CandidateResult { exchange, codec, kernel, notes, .. } = self.fastest;
+        let ContestResult { nodes, threads, gpu, .. } = self.result;
+        let batch = if self.batch == 1 { String::new() } else { format!(", batch {}", self.batch) };
+        let in_place = if self.in_place { ", in place" } else { "" };
+        let wire = wire.as_ref().map_or(String::new(), |wire| format!(", wire {wire}"));
+        let codec = if codec == RAW { String::new() } else { format!(", codec {codec}") };
+        let nodes = if *nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
+        let (shape, precision) = (shape_text(shape), self.precision);
+        let (ranks, threads) = (plural(self.ranks, "rank"), plural(*threads, "thread"));
+        let mut out =
+            format!("{shape} {kind} {precision}{batch}{in_place}: {ranks}{nodes} of {threads}{wire}, ");
+        out += &format!("exchange {exchange}{codec}, kernel {kernel}, {in_layout} in, {out_layout} out\n");
+        if let Some(gpu) = gpu {
+            out += &format!("on {gpu}, timed by GPU events\n");
+        }
+        notes.iter().for_each(|note| out += &format!("note: {note}\n"));
+        out.push('\n');
+        out
+    }
+
+    /// Times of both directions and of the peers.
+    fn times_table(&self) -> String {
+        let row = |name: String, times: Times, ratio: Option<f64>| {
+            vec![name, digits(times.best_ms), digits(times.median_ms), ratio.map_or(String::new(), digits)]
+        };
+        let base = (!self.peers.is_empty()).then_some(1.0);
+        let mut rows =
+            vec![row("forward".into(), self.forward, base), row("backward".into(), self.backward, None)];
+        for PeerReport { peer, times, ratio } in &self.peers {
+            let name = format!("{} ({}, {})", peer.name, peer.version, peer.placement);
+            rows.push(row(name, *times, Some(*ratio)));
+        }
+        let heads = ["", "best ms", "median ms", "ratio"];
+        columns(if base.is_none() { &heads[..3] } else { &heads }, rows)
+    }
+
+    /// Per step: time, bytes, speed, fraction of the copy speed, GFlop/s.
+    fn profile_table(&self) -> String {
+        let row = |step: &StepTime| {
+            let speed = step.bytes as f64 / step.ms / 1e6;
+            let flops = step.flops / step.ms / 1e6;
+            let copy = format!("{:.0} %", 100.0 * speed / self.copy_gb_s);
+            let flops = if flops > 0.0 { digits(flops) } else { String::new() };
+            vec![step.name.clone(), digits(step.ms), bytes(step.bytes), digits(speed), copy, flops]
+        };
+        let heads = ["step", "ms", "bytes", "GB/s", "of copy", "GFlop/s"];
+        columns(&heads, self.fastest.steps.iter().map(row))
     }
 }
 
-fn step_report(step: &ferrier::StepTime) -> StepReport {
-    StepReport { name: step.name.clone(), ms: step.ms, bytes: step.bytes, flops: step.flops }
+/// The error of a round trip, which is unknown if modes are dropped.
+fn error_text(error: f64) -> String {
+    if error.is_nan() { "not all modes are kept".into() } else { format!("{error:.2e}") }
 }
 
 /// The title of charts of a candidate. `tiles`: with its tiles, if there is more than one.

@@ -1,36 +1,45 @@
 //! What a contest measures.
 
-use ferrier::{Comm, Event, StepTime};
+use ferrier::{Comm, Event, Overlap, StepTime};
+use serde::Serialize;
 
 use crate::failure::Failure;
 use crate::peers::PeerProblem;
+use crate::tiling::is_tiled;
 use crate::timing::median;
 
-/// The measurements of one plan. The same on every rank, except `events`.
-#[derive(Default)]
+/// The measurements of one plan; the keys are part of the contract. The same on every rank, except
+/// `events`.
+#[derive(Debug, Default, Serialize)]
 pub struct CandidateResult {
     /// Seconds of each forward transform, on the slowest rank.
+    #[serde(skip)]
     pub forward: Vec<f64>,
     /// Seconds of each backward transform.
+    #[serde(skip)]
     pub backward: Vec<f64>,
     /// The steps of the forward transform nearest to the median: time of the
     /// slowest rank, bytes of all ranks.
     pub steps: Vec<StepTime>,
     /// The events of each rank in that transform (on rank 0).
+    #[serde(skip)]
     pub events: Vec<Vec<Event>>,
     /// The time of that transform in milliseconds.
+    #[serde(skip)]
     pub typical_ms: f64,
     /// Largest relative error of a round trip; NaN if some modes were dropped.
     pub error_l2: f64,
     /// Relative error of the spectrum.
     pub error_forward: f64,
     /// Bytes of memory, on the rank that needs most.
+    #[serde(rename = "memory_bytes_per_rank")]
     pub memory: u64,
     /// Bytes sent between ranks in one forward transform, as encoded.
-    pub wire: u64,
+    pub wire_bytes: u64,
     /// The codec.
     pub codec: String,
     /// Bounds of the errors of the spectrum and of a round trip; `None` if the codec loses nothing.
+    #[serde(skip)]
     pub bounds: Option<[f64; 2]>,
     /// Bound of the error of the spectrum, with the worst case of rounding.
     pub error_bound: f64,
@@ -39,8 +48,9 @@ pub struct CandidateResult {
     /// The kernel.
     pub kernel: String,
     /// The tiles.
-    pub overlap: ferrier::Overlap,
-    /// The wisdom that the plan was made from.
+    #[serde(skip_serializing_if = "is_one_tile")]
+    pub overlap: Overlap,
+    /// The wisdom that the plan was made from; null if there was none.
     pub wisdom: Option<ferrier::wisdom::Known>,
     /// Time of planning without allocation, in milliseconds.
     pub planning_ms: f64,
@@ -48,24 +58,32 @@ pub struct CandidateResult {
     pub notes: Vec<String>,
 }
 
+fn is_one_tile(overlap: &Overlap) -> bool {
+    !is_tiled(overlap)
+}
+
 /// The measurements of a peer: its faster plan.
+#[derive(Debug, Serialize)]
 pub struct PeerResult {
     /// The peer's name.
     pub name: &'static str,
     /// The version of the library.
     pub version: String,
     /// `in place` or `out of place`.
+    #[serde(rename = "way")]
     pub placement: &'static str,
     /// Seconds of each transform.
+    #[serde(skip)]
     pub seconds: Vec<f64>,
     /// Relative error of its spectrum, measured as Ferrier's.
-    pub error: f64,
+    pub error_forward: f64,
 }
 
 /// The measurements of a contest. The same on every rank, except `peers` (rank 0 only).
-#[derive(Default)]
+#[derive(Debug, Default, Serialize)]
 pub struct ContestResult {
     /// One for each choice.
+    #[serde(skip)]
     pub candidates: Vec<CandidateResult>,
     /// Number of nodes.
     pub nodes: usize,
@@ -74,8 +92,10 @@ pub struct ContestResult {
     /// `threads` or `mpi`.
     pub transport: String,
     /// The peers, in the order of the options (on rank 0).
+    #[serde(skip)]
     pub peers: Vec<PeerResult>,
     /// The name of the GPU, if the candidates ran on one.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,
 }
 
@@ -104,11 +124,12 @@ impl ContestResult {
             }
         }
         // Peers may be less exact; this only detects another transform.
-        let other = self.peers.iter().find(|peer| peer.error.is_nan() || peer.error > 1e3 * allowed);
+        let other =
+            self.peers.iter().find(|peer| peer.error_forward.is_nan() || peer.error_forward > 1e3 * allowed);
         other.map(|peer| {
             Failure::wrong(format!(
                 "peer {} does another transform: relative error {:.1e}",
-                peer.name, peer.error
+                peer.name, peer.error_forward
             ))
         })
     }

@@ -52,10 +52,9 @@ pub fn text(points: &[SweepPoint]) -> String {
         row.extend([best_ms, median_ms, point.backward.median_ms, compute_ms, wait_ms].map(digits));
         row
     };
-    let rows: Vec<_> = points.iter().map(row).collect();
     let heads =
         ["tiles", "window", "polls", "cut", "best ms", "median ms", "backward ms", "compute ms", "wait ms"];
-    columns(&heads, &rows)
+    columns(&heads, points.iter().map(row))
 }
 
 /// A chart of time against the length of a tile, with a line for each window, polls and cut.

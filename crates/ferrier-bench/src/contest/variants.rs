@@ -64,13 +64,13 @@ pub fn find_variant(name: &str) -> Outcome<&'static VariantEntry> {
 
 /// The times of a variant; the keys are part of the contract.
 #[derive(Debug, Serialize)]
-pub struct VariantReport {
+pub struct VariantReport<'a> {
     name: &'static str,
     #[serde(flatten)]
     times: Times,
     #[serde(flatten)]
     split: ComputeSplit,
-    overlap: Option<Overlap>,
+    overlap: Option<&'a Overlap>,
     breakdown: Vec<BreakdownRow>,
 }
 
@@ -111,19 +111,22 @@ pub fn choices<T: Real>(
 }
 
 /// A report for each variant.
-pub fn reports(entries: &[&'static VariantEntry], candidates: &[CandidateResult]) -> Vec<VariantReport> {
-    let report = |(entry, candidate): (&&'static VariantEntry, &CandidateResult)| VariantReport {
+pub fn reports<'a>(
+    entries: &[&'static VariantEntry],
+    candidates: &'a [CandidateResult],
+) -> Vec<VariantReport<'a>> {
+    let report = |(entry, candidate): (&&'static VariantEntry, &'a CandidateResult)| VariantReport {
         name: entry.name,
         times: Times::new(&candidate.forward),
         split: breakdown::split(&candidate.events, candidate.typical_ms),
-        overlap: Some(candidate.overlap.clone()).filter(is_tiled),
+        overlap: Some(&candidate.overlap).filter(|overlap| is_tiled(overlap)),
         breakdown: breakdown::breakdown(&candidate.events, candidate.typical_ms),
     };
     entries.iter().zip(candidates).map(report).collect()
 }
 
 /// The time that `new` saves over the time that could be overlapped.
-pub fn hidden_fraction(reports: &[VariantReport]) -> Option<f64> {
+pub fn hidden_fraction(reports: &[VariantReport<'_>]) -> Option<f64> {
     let of = |name: &str| reports.iter().find(|report| report.name == name);
     let (blocking, new) = (of("blocking")?, of("new")?);
     let most = blocking.split.overlappable_ms.min(blocking.split.wait_ms);
@@ -132,20 +135,19 @@ pub fn hidden_fraction(reports: &[VariantReport]) -> Option<f64> {
 }
 
 /// A table of the variants.
-pub fn text(reports: &[VariantReport], ndim: usize) -> String {
+pub fn text(reports: &[VariantReport<'_>], ndim: usize) -> String {
     let base = reports.first().map_or(f64::NAN, |report| report.times.median_ms);
-    let row = |report: &VariantReport| {
+    let row = |report: &VariantReport<'_>| {
         let ComputeSplit { compute_ms, overlappable_ms, wait_ms } = report.split;
         let Times { best_ms, median_ms } = report.times;
         let mut row = vec![report.name.to_string()];
         row.extend([best_ms, median_ms, base / median_ms, compute_ms, overlappable_ms, wait_ms].map(digits));
-        row.push(report.overlap.as_ref().map_or(String::new(), |overlap| overlap_text(overlap, ndim)));
+        row.push(report.overlap.map_or(String::new(), |overlap| overlap_text(overlap, ndim)));
         row
     };
-    let rows: Vec<_> = reports.iter().map(row).collect();
     let heads =
         ["variant", "best ms", "median ms", "speed-up", "compute ms", "overlappable ms", "wait ms", "tiles"];
-    let mut out = columns(&heads, &rows);
+    let mut out = columns(&heads, reports.iter().map(row));
     if let Some(fraction) = hidden_fraction(reports) {
         out += &format!("\nnew hides {:.0} % of the time that could be overlapped\n", 100.0 * fraction);
     }

@@ -212,7 +212,7 @@ impl<T: Real + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits> Cuf
             version: ferrier::cuda::info().cufft.unwrap_or_default(),
             placement: best.name,
             seconds: best.seconds.clone(),
-            error: self.plans.iter().map(|plan| plan.error).fold(0.0, worse),
+            error_forward: self.plans.iter().map(|plan| plan.error).fold(0.0, worse),
         }
     }
 }

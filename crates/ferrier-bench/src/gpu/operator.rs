@@ -4,12 +4,13 @@ use std::f64::consts::TAU;
 
 use ferrier::cuda::Event;
 use ferrier::spectral::WaveNumbers;
-use ferrier::{Comm, Data, Planner, Precision, Real};
+use ferrier::{Comm, Data, Planner, Real};
 
 use super::device::of_rank;
 use super::timing::timed;
 use crate::agree::agree_result;
 use crate::failure::Outcome;
+use crate::in_precision;
 use crate::noise::Noise;
 use crate::operator_bench::{OperatorBench, OperatorReport, difference};
 
@@ -18,10 +19,7 @@ use crate::operator_bench::{OperatorBench, OperatorReport, difference};
 /// # Errors
 /// Those of the library; a wrong result.
 pub fn operator_bench(comm: &Comm, options: &OperatorBench) -> Outcome<OperatorReport> {
-    match options.precision {
-        Precision::F32 => measure::<f32>(comm, options),
-        Precision::F64 => measure::<f64>(comm, options),
-    }
+    in_precision!(options.precision, T => measure::<T>(comm, options))
 }
 
 fn measure<T: Real>(comm: &Comm, options: &OperatorBench) -> Outcome<OperatorReport> {

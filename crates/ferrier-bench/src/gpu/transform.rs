@@ -11,6 +11,7 @@ use super::timing;
 use crate::agree::agree_result;
 use crate::contest::{CandidateResult, ContestOptions, ContestResult, join_steps, references};
 use crate::failure::Outcome;
+use crate::in_precision;
 use crate::noise::Noise;
 use crate::peers::PeerProblem;
 use crate::reference::{References, relative_error};
@@ -119,10 +120,7 @@ pub fn contest(
     choice: &Choice,
     device: DeviceSpec,
 ) -> Outcome<ContestResult> {
-    match options.peer_problem.precision {
-        Precision::F32 => measure::<f32>(comm, options, choice, device),
-        Precision::F64 => measure::<f64>(comm, options, choice, device),
-    }
+    in_precision!(options.peer_problem.precision, T => measure::<T>(comm, options, choice, device))
 }
 
 fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
@@ -225,7 +223,7 @@ fn warm_up<T: Real>(
     let bound = codec.and_then(|codec| codec.bound(CHUNK));
     Ok(CandidateResult {
         memory: comm.max(&[candidate.plan.memory().total() as f64])?[0] as u64,
-        wire: recipe.wire_bytes(),
+        wire_bytes: recipe.wire_bytes(),
         exchange: recipe.exchange().into(),
         kernel: recipe.kernel().into(),
         codec: recipe.codec().into(),

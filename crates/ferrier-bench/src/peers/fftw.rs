@@ -181,9 +181,11 @@ fn make(problem: &PeerProblem, arena: Arena, flags: c_uint) -> Outcome<Peer> {
             (dims.len() as c_int, dims.as_ptr(), many.len() as c_int, many.as_ptr());
         // SAFETY: the dimensions describe arrays of the arena, which outlives
         // the plan (see the order of fields of `Peer`).
-        match problem.real {
-            true => unsafe { r2c(rank, dims, count, many, from, to, flags) },
-            false => unsafe { c2c(rank, dims, count, many, from, to, FORWARD, flags) },
+        unsafe {
+            match problem.real {
+                true => r2c(rank, dims, count, many, from, to, flags),
+                false => c2c(rank, dims, count, many, from, to, FORWARD, flags),
+            }
         }
     };
     // SAFETY: `plan` makes new plans.

@@ -45,7 +45,7 @@ impl PeerProblem {
     }
 
     /// Scalars per element of the input.
-    pub(super) fn width(&self) -> usize {
+    pub fn width(&self) -> usize {
         if self.real { 1 } else { 2 }
     }
 

@@ -194,11 +194,11 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
         row.insert(0, step.name.clone());
         row
     };
-    let steps: Vec<_> = recipe.traffic().iter().zip(&drafted.between_nodes()).map(row).collect();
+    let (traffic, between) = (recipe.traffic(), drafted.between_nodes());
     out.push('\n');
     let heads =
         ["step", "a rank sends, at most", "messages", "all ranks send", "messages", "from node to node"];
-    out += &columns(if several { &heads } else { &heads[..5] }, &steps);
+    out += &columns(if several { &heads } else { &heads[..5] }, traffic.iter().zip(&between).map(row));
     out.push('\n');
     let mut rows = vec![
         ("between ranks, one forward", bytes(recipe.wire_bytes())),

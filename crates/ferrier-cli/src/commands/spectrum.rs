@@ -139,8 +139,7 @@ fn table(shells: &[Shell]) -> String {
             format!("{:.6e}", shell.mean()),
         ]
     };
-    let rows: Vec<Vec<String>> = shells.iter().map(row).collect();
-    columns(&["k", "modes", "power", "per mode"], &rows)
+    columns(&["k", "modes", "power", "per mode"], shells.iter().map(row))
 }
 
 fn svg(args: &SpectrumArgs, shells: &[Shell]) -> String {

@@ -294,7 +294,7 @@ fn text(
     }
     out += &columns(
         &["", "ms", "speed-up"],
-        &[
+        [
             vec!["default".into(), digits(outcome.default_ms), digits(1.0)],
             vec!["best".into(), digits(outcome.best_ms), digits(outcome.speed_up())],
         ],
@@ -352,6 +352,5 @@ fn crossed(cross: &[Cross]) -> String {
             _ => vec![machine, "cannot run here".into(), String::new(), String::new()],
         }
     };
-    let rows: Vec<_> = cross.iter().map(row).collect();
-    columns(&["wisdom of", "its choice, ms", "own choice, ms", "ratio"], &rows)
+    columns(&["wisdom of", "its choice, ms", "own choice, ms", "ratio"], cross.iter().map(row))
 }

@@ -236,7 +236,7 @@ fn text(report: &HelmholtzReport) -> String {
         "between ranks",
         "",
     ];
-    out += &columns(&heads, &report.rows.iter().map(row).collect::<Vec<_>>());
+    out += &columns(&heads, report.rows.iter().map(row));
     if report.suggested.is_some() {
         out += "\n<- the largest tolerance that does not double the discretisation error\n";
     }

@@ -192,9 +192,6 @@ fn text(report: &PoissonReport) -> String {
         walls.join(", "),
         report.kinds.join(","),
         plural(report.ranks, "rank"),
-        columns(
-            &["points", "error", "ms", "between ranks"],
-            &report.rows.iter().map(row).collect::<Vec<_>>()
-        )
+        columns(&["points", "error", "ms", "between ranks"], report.rows.iter().map(row))
     )
 }
