@@ -30,9 +30,9 @@ struct CommHandle {
 impl Comm {
     pub(crate) fn world(mpi: &Arc<Library>) -> Result<Comm> {
         if mpi.initialised_here() {
-            Comm::wrap(mpi, mpi.h.world, false)
+            Comm::wrap(mpi, mpi.h.comm_world, false)
         } else {
-            Comm::duplicate_of(mpi, mpi.h.world)
+            Comm::duplicate_of(mpi, mpi.h.comm_world)
         }
     }
 
@@ -145,8 +145,24 @@ impl Comm {
         let mpi = &self.shared.mpi;
         // The world, not this communicator: MPICH 4 does not end the other ranks of a duplicate.
         // SAFETY: a valid communicator; this call may be made from any thread that MPI allows.
-        unsafe { (mpi.calls().abort)(mpi.h.world, code) };
+        unsafe { (mpi.calls().abort)(mpi.h.comm_world, code) };
         std::process::exit(if code == 0 { 1 } else { code })
+    }
+
+    /// Makes progress on all operations in flight, puts of other ranks into windows
+    /// included. Not collective.
+    ///
+    /// # Errors
+    /// Those of MPI.
+    pub fn progress(&self) -> Result<()> {
+        let mpi = &self.shared.mpi;
+        let _guard = mpi.enter()?;
+        let mut flag = 0;
+        // SAFETY: a valid communicator and out-parameters; whether a message is there does not matter.
+        let code = unsafe {
+            (mpi.calls().iprobe)(mpi.abi.any_source, 0, self.raw(), &mut flag, mpi.status_ignore())
+        };
+        mpi.check("MPI_Iprobe", code)
     }
 
     pub(crate) fn library(&self) -> &Arc<Library> {

@@ -2,8 +2,7 @@
 
 use std::sync::atomic::AtomicU8;
 
-use crate::abi::Handle;
-use crate::library::Handles;
+use crate::abi::{Handle, Handles};
 
 mod sealed {
     pub trait Sealed {}
@@ -15,12 +14,8 @@ pub trait Plain: sealed::Sealed + Copy + Send + Sync + 'static {}
 /// Numbers that MPI can reduce.
 pub trait Number: Plain {
     #[doc(hidden)]
-    fn datatype(handles: &Predefined<'_>) -> Handle;
+    fn datatype(handles: &Handles) -> Handle;
 }
-
-/// Handles of types; cannot be named outside of this crate.
-#[doc(hidden)]
-pub struct Predefined<'a>(pub(crate) &'a Handles);
 
 /// A reduction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,13 +46,13 @@ plain!(u8, i8, u16, i16, u32, i32, u64, i64, usize, isize, f32, f64);
 macro_rules! number {
     ($($type:ty => $field:ident),*) => {
         $(impl Number for $type {
-            fn datatype(handles: &Predefined<'_>) -> Handle {
-                handles.0.$field
+            fn datatype(handles: &Handles) -> Handle {
+                handles.$field
             }
         })*
     };
 }
-number!(i32 => int32, i64 => int64, u64 => uint64, f32 => float, f64 => double);
+number!(i32 => int32_t, i64 => int64_t, u64 => uint64_t, f32 => float, f64 => double);
 
 /// The address of bytes to send. The dangling pointer of an empty slice may be a
 /// special value of MPI: 1 is `MPI_IN_PLACE` of Open MPI and of the standard ABI.

@@ -3,14 +3,15 @@
 //! Preparing checks that lengths agree on both sides and whether counts fit in
 //! 32 bits on every rank. Runs check nothing and allocate nothing in this crate.
 
+use crate::abi::Handle;
 use crate::comm::Comm;
+use crate::counts::{Counts, Operands};
 use crate::data::{Op, received_at, sent_from};
 use crate::error::{Error, Result};
 use crate::ffi::{Aint, Count, Int};
-use crate::library::Counting;
+use crate::library::counted;
 use crate::p2p;
 use crate::segment::{Segment, end, invalid, unequal};
-use crate::status::Source;
 use crate::table::Table;
 
 /// How the segments are sent.
@@ -29,8 +30,11 @@ pub enum Algorithm {
 /// Bytes that are sent to each rank.
 pub type Lengths<'a> = &'a dyn Fn(usize) -> usize;
 
-/// A prepared exchange; see [`Comm::all_to_allv`] for a single one.
+/// A prepared exchange that can be run, or started, tested and started again, with
+/// other buffers each time; see [`Comm::all_to_allv`] for a single one.
 pub struct AllToAllV {
+    /// Dropped before the method, whose lists MPI reads until the operations are complete.
+    table: Table,
     comm: Comm,
     algorithm: Algorithm,
     sent: Vec<Segment>,
@@ -44,30 +48,7 @@ enum Method {
     /// The length of all segments.
     Equal(usize),
     /// On a communicator on which no other message has this tag.
-    Messages(Comm, i32),
-}
-
-/// Counts and displacements in MPI's types.
-pub(crate) struct Counts<C, D> {
-    pub send: Vec<C>,
-    pub send_at: Vec<D>,
-    pub recv: Vec<C>,
-    pub recv_at: Vec<D>,
-}
-
-impl<C: Copy + Default + TryFrom<usize>, D: Copy + Default + TryFrom<usize>> Counts<C, D> {
-    fn new(size: usize, sent: &[Segment], received: &[Segment]) -> Counts<C, D> {
-        let list = |segments: &[Segment]| {
-            let (mut counts, mut offsets) = (vec![C::default(); size], vec![D::default(); size]);
-            for segment in segments {
-                counts[segment.peer] = C::try_from(segment.len).unwrap_or_default();
-                offsets[segment.peer] = D::try_from(segment.offset).unwrap_or_default();
-            }
-            (counts, offsets)
-        };
-        let ((send, send_at), (recv, recv_at)) = (list(sent), list(received));
-        Counts { send, send_at, recv, recv_at }
-    }
+    Messages(i32),
 }
 
 /// Tag of messages on a separate communicator.
@@ -121,21 +102,35 @@ impl AllToAllV {
             };
             return Err(Error::Argument(format!("all_to_allv: {why}")));
         }
-        let method = match (algorithm, comm.library().counting()) {
-            (Algorithm::Collective, Counting::Wide(_)) => Method::Wide(Counts::new(size, sent, received)),
-            (Algorithm::Collective, Counting::Split(limit)) if agreed[1] <= limit as u64 => {
+        let (mpi, equal) = (comm.library(), sent.first().map_or(0, |segment| segment.len));
+        let method = match algorithm {
+            Algorithm::Collective if mpi.wide().is_some() => Method::Wide(Counts::new(size, sent, received)),
+            Algorithm::Collective if agreed[1] <= mpi.limit() as u64 => {
                 Method::Narrow(Counts::new(size, sent, received))
             }
-            (Algorithm::Equal, counting) if counting.takes(sent[0].len) => Method::Equal(sent[0].len),
-            _ => Method::Messages(comm.duplicate()?, TAG),
+            Algorithm::Equal if equal <= mpi.limit() => Method::Equal(equal),
+            _ => {
+                return Ok(AllToAllV::with(
+                    comm.duplicate()?,
+                    algorithm,
+                    sent,
+                    received,
+                    Method::Messages(TAG),
+                ));
+            }
         };
-        Ok(AllToAllV {
-            comm: comm.clone(),
-            algorithm,
-            sent: sent.to_vec(),
-            received: received.to_vec(),
-            method,
-        })
+        Ok(AllToAllV::with(comm.clone(), algorithm, sent, received, method))
+    }
+
+    fn with(
+        comm: Comm,
+        algorithm: Algorithm,
+        sent: &[Segment],
+        received: &[Segment],
+        method: Method,
+    ) -> AllToAllV {
+        let table = Table::new(comm.library());
+        AllToAllV { table, comm, algorithm, sent: sent.to_vec(), received: received.to_vec(), method }
     }
 
     /// Prepares an exchange by messages without communication. Not collective;
@@ -159,187 +154,198 @@ impl AllToAllV {
         if let Some(problem) = problem {
             return Err(Error::Argument(format!("all_to_allv: {problem}")));
         }
-        let (algorithm, method) = (Algorithm::Messages, Method::Messages(comm.clone(), tag));
-        Ok(AllToAllV {
-            comm: comm.clone(),
-            algorithm,
-            sent: sent.to_vec(),
-            received: received.to_vec(),
-            method,
-        })
+        Ok(AllToAllV::with(comm.clone(), Algorithm::Messages, sent, received, Method::Messages(tag)))
     }
 
     /// Runs it. Collective; by messages, over the ranks that have segments for each
     /// other only. Allocates nothing after the first run.
     ///
     /// # Errors
-    /// [`Error::Argument`] where a buffer is too short for the segments; those of MPI.
-    pub fn run(&self, send: &[u8], recv: &mut [u8]) -> Result<()> {
+    /// [`Error::Argument`] where a buffer is too short for the segments, or it is in
+    /// flight; those of MPI.
+    pub fn run(&mut self, send: &[u8], recv: &mut [u8]) -> Result<()> {
         self.check(send.len(), recv.len())?;
-        let table = Table::new(self.comm.library());
+        self.check_idle()?;
         // SAFETY: long enough, as just checked, and borrowed until all operations are complete.
-        unsafe { self.run_at(&table, sent_from(send), received_at(recv.as_mut_ptr(), recv.len()))? };
-        table.wait(0..table.len())
+        let outcome = unsafe { self.run_at(send.as_ptr(), recv.as_mut_ptr()) };
+        if outcome.is_err() {
+            self.table.end();
+        }
+        outcome
     }
 
-    /// Runs it by a blocking call, or starts operations that are then in the table.
+    /// Runs it by a blocking call of MPI (by messages: starts it and waits).
+    ///
+    /// # Errors
+    /// As [`AllToAllV::start`].
     ///
     /// # Safety
     /// As [`AllToAllV::start`].
-    pub(crate) unsafe fn run_at(&self, table: &Table, from: *const u8, to: *mut u8) -> Result<()> {
-        let mpi = self.comm.library();
-        let (byte, raw, calls) = (mpi.h.byte, self.comm.raw(), mpi.calls());
-        let (call, code) = match (&self.method, mpi.counting()) {
-            (Method::Narrow(n), _) => {
-                let _guard = mpi.enter()?;
-                let (send, send_at) = (n.send.as_ptr(), n.send_at.as_ptr());
-                let (recv, recv_at) = (n.recv.as_ptr(), n.recv_at.as_ptr());
-                // SAFETY: every segment lies inside its buffer; lists have an entry per rank.
-                ("MPI_Alltoallv", unsafe {
-                    (calls.alltoallv)(from.cast(), send, send_at, byte, to.cast(), recv, recv_at, byte, raw)
-                })
-            }
-            (Method::Wide(w), Counting::Wide(wide)) => {
-                let _guard = mpi.enter()?;
-                let (send, send_at) = (w.send.as_ptr(), w.send_at.as_ptr());
-                let (recv, recv_at) = (w.recv.as_ptr(), w.recv_at.as_ptr());
-                // SAFETY: as above.
-                ("MPI_Alltoallv_c", unsafe {
-                    (wide.alltoallv)(from.cast(), send, send_at, byte, to.cast(), recv, recv_at, byte, raw)
-                })
-            }
-            (&Method::Equal(block), Counting::Wide(wide)) => {
-                let (_guard, count) = (mpi.enter()?, block as Count);
-                // SAFETY: both buffers hold a block for every rank.
-                ("MPI_Alltoall_c", unsafe {
-                    (wide.alltoall)(from.cast(), count, byte, to.cast(), count, byte, raw)
-                })
-            }
-            (&Method::Equal(block), counting) if counting.takes(block) => {
-                let (_guard, count) = (mpi.enter()?, block as Int);
-                // SAFETY: as above.
-                ("MPI_Alltoall", unsafe {
-                    (calls.alltoall)(from.cast(), count, byte, to.cast(), count, byte, raw)
-                })
-            }
-            // SAFETY: this function has the contract of `start`.
-            _ => return unsafe { self.start(table, from, to, None) },
-        };
-        mpi.check(call, code)
+    pub unsafe fn run_at(&mut self, send: *const u8, recv: *mut u8) -> Result<()> {
+        // SAFETY: this function's contract.
+        unsafe { self.begin(send, recv, None, true)? };
+        self.wait()
     }
 
-    /// Starts it. With `lengths`, so many bytes go to each rank, at most as many as
-    /// were prepared: only by messages.
+    /// Starts it. Collective, unless it goes by messages. Allocates nothing after
+    /// the first time. With `lengths`, so many bytes go to each rank, at most as
+    /// many as were prepared; the rest of the receiver's segment keeps its
+    /// contents. Only exchanges by messages can do that.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where it is in flight, or `lengths` are given to a
+    /// collective; those of MPI.
     ///
     /// # Safety
-    /// [`AllToAllV::check`] has passed; until the operations are complete this
-    /// exchange and both buffers live, the sent bytes do not change and only MPI
-    /// accesses the received ones.
-    pub(crate) unsafe fn start(
-        &self,
-        table: &Table,
-        from: *const u8,
-        to: *mut u8,
+    /// All segments sent lie inside memory at `send`, all segments received inside
+    /// memory at `recv`, and the two do not overlap. Until
+    /// [`test`](AllToAllV::test) returns true or [`wait`](AllToAllV::wait)
+    /// returns, that memory lives, the sent bytes do not change and nothing else
+    /// accesses the received ones. (Dropping it waits, too; forgetting it does
+    /// not.)
+    pub unsafe fn start(
+        &mut self,
+        send: *const u8,
+        recv: *mut u8,
         lengths: Option<Lengths<'_>>,
     ) -> Result<()> {
-        let mpi = self.comm.library();
-        let (byte, raw, calls) = (mpi.h.byte, self.comm.raw(), mpi.calls());
-        let mut handle = 0;
-        match (&self.method, mpi.counting()) {
+        // SAFETY: this function's contract.
+        unsafe { self.begin(send, recv, lengths, false) }
+    }
+
+    /// Whether it was started and is not known to be complete.
+    pub fn in_flight(&self) -> bool {
+        !self.table.is_empty()
+    }
+
+    /// Whether it is complete (or was not started). Makes progress.
+    ///
+    /// # Errors
+    /// Those of MPI.
+    pub fn test(&mut self) -> Result<bool> {
+        self.table.test()
+    }
+
+    /// Returns when it is complete.
+    ///
+    /// # Errors
+    /// Those of MPI. It is complete then, too.
+    pub fn wait(&mut self) -> Result<()> {
+        self.table.wait()
+    }
+
+    /// Runs it where `blocking` is set and it is a collective, else starts it.
+    ///
+    /// # Safety
+    /// As [`AllToAllV::start`].
+    unsafe fn begin(
+        &mut self,
+        send: *const u8,
+        recv: *mut u8,
+        lengths: Option<Lengths<'_>>,
+        blocking: bool,
+    ) -> Result<()> {
+        self.check_idle()?;
+        let (sends, receives) = self.lengths();
+        let from = if sends == 0 { sent_from::<u8>(&[]) } else { send };
+        let to = received_at(recv, receives);
+        if let Method::Messages(tag) = self.method {
             // SAFETY: this function has the same contract.
-            (Method::Messages(..), _) => return unsafe { self.start_messages(table, from, to, lengths) },
-            _ if lengths.is_some() => {
-                return Err(Error::Argument("all_to_allv: a collective cannot have shorter segments".into()));
-            }
-            (&Method::Equal(block), Counting::Wide(wide)) => {
-                let (_guard, count, new) = (mpi.enter()?, block as Count, &mut handle);
-                // SAFETY: both buffers hold a block for every rank.
-                let code =
-                    unsafe { (wide.ialltoall)(from.cast(), count, byte, to.cast(), count, byte, raw, new) };
-                mpi.check("MPI_Ialltoall_c", code)?;
-                table.push(handle, false, 0);
-            }
-            (&Method::Equal(block), counting) if counting.takes(block) => {
-                let (_guard, count, new) = (mpi.enter()?, block as Int, &mut handle);
-                // SAFETY: as above.
-                let code =
-                    unsafe { (calls.ialltoall)(from.cast(), count, byte, to.cast(), count, byte, raw, new) };
-                mpi.check("MPI_Ialltoall", code)?;
-                table.push(handle, false, 0);
-            }
-            (Method::Narrow(n), _) => {
-                let _guard = mpi.enter()?;
-                // SAFETY: every segment lies inside its buffer; lists live as long as `self`.
-                let code = unsafe {
-                    let (send, send_at) = (n.send.as_ptr(), n.send_at.as_ptr());
-                    let (recv, recv_at, new) = (n.recv.as_ptr(), n.recv_at.as_ptr(), &mut handle);
-                    (calls.ialltoallv)(
-                        from.cast(),
-                        send,
-                        send_at,
-                        byte,
-                        to.cast(),
-                        recv,
-                        recv_at,
-                        byte,
-                        raw,
-                        new,
-                    )
-                };
-                mpi.check("MPI_Ialltoallv", code)?;
-                table.push(handle, false, 0);
-            }
-            (Method::Wide(w), Counting::Wide(wide)) => {
-                let _guard = mpi.enter()?;
-                // SAFETY: as above.
-                let code = unsafe {
-                    let (send, send_at) = (w.send.as_ptr(), w.send_at.as_ptr());
-                    let (recv, recv_at, new) = (w.recv.as_ptr(), w.recv_at.as_ptr(), &mut handle);
-                    (wide.ialltoallv)(
-                        from.cast(),
-                        send,
-                        send_at,
-                        byte,
-                        to.cast(),
-                        recv,
-                        recv_at,
-                        byte,
-                        raw,
-                        new,
-                    )
-                };
-                mpi.check("MPI_Ialltoallv_c", code)?;
-                table.push(handle, false, 0);
-            }
-            // Prepared with 64-bit counts, before a test lowered the limit.
-            (Method::Wide(_) | Method::Equal(_), Counting::Split(_)) => {
-                return Err(Error::Argument("the count limit changed after an exchange was made".into()));
+            return unsafe { self.start_messages(tag, from, to, lengths) };
+        }
+        if lengths.is_some() {
+            return Err(Error::Argument("all_to_allv: a collective cannot have shorter segments".into()));
+        }
+        let mpi = self.comm.library();
+        let operands = Operands { from, to, byte: mpi.h.byte, comm: self.comm.raw() };
+        let mut request = 0;
+        let new = (!blocking).then_some(&mut request);
+        // SAFETY: `start`'s contract: every segment lies inside its buffer, which lives until
+        // completion; lists live as long as `self`.
+        unsafe {
+            match (&self.method, mpi.wide()) {
+                (Method::Narrow(counts), _) => {
+                    let _guard = mpi.enter()?;
+                    let call = if blocking { "MPI_Alltoallv" } else { "MPI_Ialltoallv" };
+                    mpi.check(call, counts.call(&mpi.loaded.narrow, operands, new))?;
+                }
+                (Method::Wide(counts), Some(wide)) => {
+                    let _guard = mpi.enter()?;
+                    let call = if blocking { "MPI_Alltoallv_c" } else { "MPI_Ialltoallv_c" };
+                    mpi.check(call, counts.call(wide, operands, new))?;
+                }
+                (&Method::Equal(n), _) if n <= mpi.limit() => {
+                    let Operands { from, to, byte, comm } = operands;
+                    let (from, to) = (from.cast(), to.cast());
+                    match new {
+                        None => {
+                            counted!(
+                                mpi,
+                                "MPI_Alltoall",
+                                alltoall(from, n as _, byte, to, n as _, byte, comm)
+                            )?;
+                        }
+                        Some(new) => counted!(
+                            mpi,
+                            "MPI_Ialltoall",
+                            ialltoall(from, n as _, byte, to, n as _, byte, comm, new)
+                        )?,
+                    }
+                }
+                // Prepared with 64-bit counts, before a test lowered the limit.
+                _ => {
+                    return Err(Error::Argument("the count limit changed after an exchange was made".into()));
+                }
             }
         }
+        if !blocking {
+            self.table.push(request, false);
+        }
         Ok(())
+    }
+
+    /// Prepares a persistent request for buffers that hold the segments.
+    ///
+    /// # Safety
+    /// The buffers and this exchange live until the request is freed.
+    pub(crate) unsafe fn init_persistent(&self, from: *const u8, to: *mut u8) -> Result<Handle> {
+        const CALL: &str = "MPI_Alltoallv_init";
+        let mpi = self.comm.library();
+        let operands = Operands { from, to, byte: mpi.h.byte, comm: self.comm.raw() };
+        let (info, mut request) = (mpi.h.info_null, 0);
+        let (narrow, wide) = (mpi.loaded.alltoallv_init, mpi.loaded.alltoallv_init_wide);
+        let _guard = mpi.enter()?;
+        // SAFETY: buffers hold every segment, and live as the lists do by this function's contract.
+        let code = unsafe {
+            match (&self.method, narrow, wide) {
+                (Method::Narrow(counts), Some(init), _) => counts.init(init, operands, info, &mut request),
+                (Method::Wide(counts), _, Some(init)) => counts.init(init, operands, info, &mut request),
+                (_, None, _) => {
+                    return Err(Error::Missing { call: CALL, why: "this library does not have it" });
+                }
+                _ => return Err(Error::Missing { call: CALL, why: "this exchange goes by messages" }),
+            }
+        };
+        mpi.check(CALL, code)?;
+        Ok(request)
     }
 
     /// # Safety
     /// As [`AllToAllV::start`].
     unsafe fn start_messages(
-        &self,
-        table: &Table,
+        &mut self,
+        tag: i32,
         from: *const u8,
         to: *mut u8,
         lengths: Option<Lengths<'_>>,
     ) -> Result<()> {
-        let Method::Messages(own, tag) = &self.method else { return Ok(()) };
-        let (rank, tag) = (own.rank(), *tag);
-        for (index, segment) in self.received.iter().enumerate() {
-            if segment.peer != rank && segment.len > 0 {
-                // SAFETY: the segment lies inside the buffer, which `start`'s contract keeps.
-                unsafe {
-                    let source = Source::Rank(segment.peer);
-                    p2p::start_receive(table, own, to.add(segment.offset), segment.len, source, tag, index)?;
-                }
-            } else {
-                table.push_complete(index);
-            }
+        let (comm, table) = (&self.comm, &mut self.table);
+        let rank = comm.rank();
+        for segment in self.received.iter().filter(|segment| segment.peer != rank && segment.len > 0) {
+            // SAFETY: the segment lies inside the buffer, which `start`'s contract keeps.
+            unsafe {
+                p2p::start_receive(table, comm, to.add(segment.offset), segment.len, segment.peer, tag)?
+            };
         }
         // Each rank begins with the next one, so that not all send to rank 0 first.
         let first = self.sent.iter().position(|segment| segment.peer > rank).unwrap_or(0);
@@ -349,9 +355,7 @@ impl AllToAllV {
             if peer != rank {
                 let length = [lengths.map_or(most, |lengths| lengths(peer).min(most)), most];
                 // SAFETY: as above.
-                unsafe {
-                    p2p::start_send(table, own, from.add(segment.offset), length, peer, tag, usize::MAX)?
-                };
+                unsafe { p2p::start_send(table, comm, from.add(segment.offset), length, peer, tag)? };
             } else if let Some(mine) = self.received.iter().find(|mine| mine.peer == rank) {
                 // SAFETY: both lie inside their buffers and have the same length (checked
                 // when prepared); by `start`'s contract the buffers do not overlap.
@@ -363,8 +367,15 @@ impl AllToAllV {
         Ok(())
     }
 
+    fn check_idle(&self) -> Result<()> {
+        if self.in_flight() {
+            return Err(Error::Argument("the exchange is in flight already".into()));
+        }
+        Ok(())
+    }
+
     /// How long a send and a receive buffer must be to hold all segments.
-    pub(crate) fn lengths(&self) -> (usize, usize) {
+    fn lengths(&self) -> (usize, usize) {
         (end(&self.sent), end(&self.received))
     }
 
@@ -381,16 +392,6 @@ impl AllToAllV {
         Ok(())
     }
 
-    /// The segments received.
-    pub fn received(&self) -> &[Segment] {
-        &self.received
-    }
-
-    /// The segments sent.
-    pub fn sent(&self) -> &[Segment] {
-        &self.sent
-    }
-
     /// Whether it goes by messages, so that segments arrive one by one.
     pub fn is_point_to_point(&self) -> bool {
         matches!(self.method, Method::Messages(..))
@@ -404,14 +405,6 @@ impl AllToAllV {
 
     pub(crate) fn comm(&self) -> &Comm {
         &self.comm
-    }
-
-    pub(crate) fn narrow(&self) -> Option<&Counts<Int, Int>> {
-        if let Method::Narrow(counts) = &self.method { Some(counts) } else { None }
-    }
-
-    pub(crate) fn wide(&self) -> Option<&Counts<Count, Aint>> {
-        if let Method::Wide(counts) = &self.method { Some(counts) } else { None }
     }
 }
 

@@ -42,6 +42,27 @@ macro_rules! table {
     };
 }
 
+macro_rules! counted_table {
+    ($(#[$doc:meta])* $name:ident<C, D> { $($field:ident = $symbol:literal ($($arg:ty),*);)* }) => {
+        $(#[$doc])*
+        pub(crate) struct $name<C, D> { $(pub $field: unsafe extern "C" fn($($arg),*) -> c_int,)* }
+
+        impl $name<Int, Int> {
+            fn narrow(library: &Library) -> std::result::Result<Self, libloading::Error> {
+                // SAFETY: as in `table`.
+                unsafe { Ok($name { $($field: *library.get($symbol)?,)* }) }
+            }
+        }
+
+        impl $name<Count, Aint> {
+            fn wide(library: &Library) -> std::result::Result<Self, libloading::Error> {
+                // SAFETY: as in `table`.
+                unsafe { Ok($name { $($field: *library.get(concat!($symbol, "_c"))?,)* }) }
+            }
+        }
+    };
+}
+
 table! {
     /// Calls of every MPI since 3.1.
     Calls {
@@ -53,7 +74,6 @@ table! {
         abort = "MPI_Abort" (Handle, Int);
         get_version = "MPI_Get_version" (IntOut, IntOut);
         get_library_version = "MPI_Get_library_version" (Text, IntOut);
-        get_processor_name = "MPI_Get_processor_name" (Text, IntOut);
         error_string = "MPI_Error_string" (Int, Text, IntOut);
         error_class = "MPI_Error_class" (Int, IntOut);
 
@@ -65,12 +85,7 @@ table! {
         comm_free = "MPI_Comm_free" (HandleOut);
         comm_set_errhandler = "MPI_Comm_set_errhandler" (Handle, Handle);
 
-        send = "MPI_Send" (In, Int, Handle, Int, Int, Handle);
-        recv = "MPI_Recv" (Out, Int, Handle, Int, Int, Handle, StatusOut);
-        isend = "MPI_Isend" (In, Int, Handle, Int, Int, Handle, HandleOut);
-        irecv = "MPI_Irecv" (Out, Int, Handle, Int, Int, Handle, HandleOut);
         iprobe = "MPI_Iprobe" (Int, Int, Handle, IntOut, StatusOut);
-        get_elements_x = "MPI_Get_elements_x" (In, Handle, *mut Count);
         test = "MPI_Test" (HandleOut, IntOut, StatusOut);
         wait = "MPI_Wait" (HandleOut, StatusOut);
         cancel = "MPI_Cancel" (HandleOut);
@@ -78,16 +93,6 @@ table! {
         request_free = "MPI_Request_free" (HandleOut);
 
         barrier = "MPI_Barrier" (Handle);
-        bcast = "MPI_Bcast" (Out, Int, Handle, Int, Handle);
-        allreduce = "MPI_Allreduce" (In, Out, Int, Handle, Handle, Handle);
-        allgather = "MPI_Allgather" (In, Int, Handle, Out, Int, Handle, Handle);
-        allgatherv = "MPI_Allgatherv" (In, Int, Handle, Out, *const Int, *const Int, Handle, Handle);
-        alltoall = "MPI_Alltoall" (In, Int, Handle, Out, Int, Handle, Handle);
-        ialltoall = "MPI_Ialltoall" (In, Int, Handle, Out, Int, Handle, Handle, HandleOut);
-        alltoallv = "MPI_Alltoallv"
-            (In, *const Int, *const Int, Handle, Out, *const Int, *const Int, Handle, Handle);
-        ialltoallv = "MPI_Ialltoallv"
-            (In, *const Int, *const Int, Handle, Out, *const Int, *const Int, Handle, Handle, HandleOut);
 
         win_allocate = "MPI_Win_allocate" (Aint, Int, Handle, Handle, *mut *mut c_void, HandleOut);
         win_allocate_shared = "MPI_Win_allocate_shared" (Aint, Int, Handle, Handle, *mut *mut c_void, HandleOut);
@@ -100,43 +105,41 @@ table! {
         win_flush_all = "MPI_Win_flush_all" (Handle);
         win_flush_local = "MPI_Win_flush_local" (Int, Handle);
         win_sync = "MPI_Win_sync" (Handle);
-        win_fence = "MPI_Win_fence" (Int, Handle);
-        put = "MPI_Put" (In, Int, Handle, Int, Aint, Int, Handle, Handle);
     }
 }
 
-table! {
-    /// Calls with 64-bit counts: MPI 4 and later.
-    Wide {
-        send = "MPI_Send_c" (In, Count, Handle, Int, Int, Handle);
-        recv = "MPI_Recv_c" (Out, Count, Handle, Int, Int, Handle, StatusOut);
-        isend = "MPI_Isend_c" (In, Count, Handle, Int, Int, Handle, HandleOut);
-        irecv = "MPI_Irecv_c" (Out, Count, Handle, Int, Int, Handle, HandleOut);
-        bcast = "MPI_Bcast_c" (Out, Count, Handle, Int, Handle);
-        allreduce = "MPI_Allreduce_c" (In, Out, Count, Handle, Handle, Handle);
-        allgather = "MPI_Allgather_c" (In, Count, Handle, Out, Count, Handle, Handle);
-        allgatherv = "MPI_Allgatherv_c" (In, Count, Handle, Out, *const Count, *const Aint, Handle, Handle);
-        alltoall = "MPI_Alltoall_c" (In, Count, Handle, Out, Count, Handle, Handle);
-        ialltoall = "MPI_Ialltoall_c" (In, Count, Handle, Out, Count, Handle, Handle, HandleOut);
-        alltoallv = "MPI_Alltoallv_c"
-            (In, *const Count, *const Aint, Handle, Out, *const Count, *const Aint, Handle, Handle);
-        ialltoallv = "MPI_Ialltoallv_c"
-            (In, *const Count, *const Aint, Handle, Out, *const Count, *const Aint, Handle, Handle, HandleOut);
-        alltoallv_init = "MPI_Alltoallv_init_c"
-            (In, *const Count, *const Aint, Handle, Out, *const Count, *const Aint, Handle, Handle, Handle, HandleOut);
-        put = "MPI_Put_c" (In, Count, Handle, Int, Aint, Count, Handle, Handle);
+counted_table! {
+    /// Calls with counts `C` and displacements `D`: 32-bit ones of every MPI, and
+    /// 64-bit ones of MPI 4 (`MPI_Bcast_c`).
+    Counted<C, D> {
+        isend = "MPI_Isend" (In, C, Handle, Int, Int, Handle, HandleOut);
+        irecv = "MPI_Irecv" (Out, C, Handle, Int, Int, Handle, HandleOut);
+        bcast = "MPI_Bcast" (Out, C, Handle, Int, Handle);
+        allreduce = "MPI_Allreduce" (In, Out, C, Handle, Handle, Handle);
+        allgather = "MPI_Allgather" (In, C, Handle, Out, C, Handle, Handle);
+        allgatherv = "MPI_Allgatherv" (In, C, Handle, Out, *const C, *const D, Handle, Handle);
+        alltoall = "MPI_Alltoall" (In, C, Handle, Out, C, Handle, Handle);
+        ialltoall = "MPI_Ialltoall" (In, C, Handle, Out, C, Handle, Handle, HandleOut);
+        alltoallv = "MPI_Alltoallv"
+            (In, *const C, *const D, Handle, Out, *const C, *const D, Handle, Handle);
+        ialltoallv = "MPI_Ialltoallv"
+            (In, *const C, *const D, Handle, Out, *const C, *const D, Handle, Handle, HandleOut);
+        put = "MPI_Put" (In, C, Handle, Int, Aint, C, Handle, Handle);
     }
 }
+
+pub(crate) type Narrow = Counted<Int, Int>;
+pub(crate) type Wide = Counted<Count, Aint>;
 
 /// `MPI_Alltoallv_init`.
-pub(crate) type AlltoallvInit = unsafe extern "C" fn(
+pub(crate) type AlltoallvInit<C, D> = unsafe extern "C" fn(
     In,
-    *const Int,
-    *const Int,
+    *const C,
+    *const D,
     Handle,
     Out,
-    *const Int,
-    *const Int,
+    *const C,
+    *const D,
     Handle,
     Handle,
     Handle,
@@ -156,8 +159,10 @@ pub(crate) type GpuSupport = unsafe extern "C" fn(Int, IntOut) -> Int;
 pub(crate) struct Loaded {
     library: Library,
     pub calls: Calls,
+    pub narrow: Narrow,
     pub wide: Option<Wide>,
-    pub alltoallv_init: Option<AlltoallvInit>,
+    pub alltoallv_init: Option<AlltoallvInit<Int, Int>>,
+    pub alltoallv_init_wide: Option<AlltoallvInit<Count, Aint>>,
     pub comm_of_int: Option<CommOfInt>,
     pub cuda_support: Option<CudaSupport>,
     pub gpu_support: Option<GpuSupport>,
@@ -171,28 +176,26 @@ impl Loaded {
         // SAFETY: runs the initialisers of an MPI library, which are made for that.
         let library =
             unsafe { Library::open(Some(path), flags) }.map_err(|error| failed(error.to_string()))?;
-        let calls = Calls::load(&library).map_err(|error| failed(error.to_string()))?;
-        let wide = Wide::load(&library).ok();
-        // SAFETY: the types of the standard; MPIX_ is the same call before it was standard.
-        let alltoallv_init = unsafe {
-            library
-                .get(b"MPI_Alltoallv_init")
-                .or_else(|_| library.get(b"MPIX_Alltoallv_init"))
-                .ok()
-                .map(|call| *call)
-        };
-        // SAFETY: the types of the standard.
-        let comm_of_int = unsafe {
-            library.get(b"MPI_Comm_fromint").or_else(|_| library.get(b"MPI_Comm_f2c")).ok().map(|call| *call)
-        };
-        // SAFETY: the types that Open MPI's and MPICH's headers declare.
-        let (cuda_support, gpu_support) = unsafe {
-            (
-                library.get(b"MPIX_Query_cuda_support").ok().map(|call| *call),
-                library.get(b"MPIX_GPU_query_support").ok().map(|call| *call),
-            )
-        };
-        Ok(Loaded { library, calls, wide, alltoallv_init, comm_of_int, cuda_support, gpu_support })
+        let missing = |error: libloading::Error| failed(error.to_string());
+        let (calls, narrow) =
+            (Calls::load(&library).map_err(missing)?, Narrow::narrow(&library).map_err(missing)?);
+        // SAFETY: each use has the type of the standard, or of Open MPI's and MPICH's headers.
+        unsafe {
+            let alltoallv_init_wide = optional(&library, &["MPI_Alltoallv_init_c"]);
+            let wide = Wide::wide(&library).ok().filter(|_| alltoallv_init_wide.is_some());
+            Ok(Loaded {
+                // MPIX_ is the same call before it was standard.
+                alltoallv_init: optional(&library, &["MPI_Alltoallv_init", "MPIX_Alltoallv_init"]),
+                alltoallv_init_wide,
+                comm_of_int: optional(&library, &["MPI_Comm_fromint", "MPI_Comm_f2c"]),
+                cuda_support: optional(&library, &["MPIX_Query_cuda_support"]),
+                gpu_support: optional(&library, &["MPIX_GPU_query_support"]),
+                library,
+                calls,
+                narrow,
+                wide,
+            })
+        }
     }
 
     /// The handle behind a predefined one; `None` where the symbol is missing.
@@ -208,4 +211,13 @@ impl Loaded {
             },
         }
     }
+}
+
+/// The first of these functions that the library has.
+///
+/// # Safety
+/// `F` is the type of a pointer to each of them.
+unsafe fn optional<F: Copy>(library: &Library, names: &[&str]) -> Option<F> {
+    // SAFETY: the contract of this function.
+    names.iter().find_map(|name| unsafe { library.get(*name) }.ok()).map(|call| *call)
 }

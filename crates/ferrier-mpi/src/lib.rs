@@ -26,8 +26,8 @@
 //!   all communicators and windows are set to return.
 //! - Counts are 64-bit. For libraries without 64-bit calls, long messages are
 //!   split.
-//! - A buffer lives while MPI uses it: operations that do not block are started
-//!   in a [`Scope`], which ends when they are complete.
+//! - A buffer lives while MPI uses it: safe calls return when their operations are
+//!   complete, also after an error; a [`Persistent`] exchange owns its buffers.
 //! - MPI is finalized when the last [`Mpi`], [`Comm`] and [`Window`] are dropped;
 //!   [`Mpi::live`] counts them. No call follows.
 //! - Calls from threads that the [`Level`] does not allow return an error.
@@ -37,6 +37,7 @@
 pub mod abi;
 mod collective;
 mod comm;
+mod counts;
 mod data;
 mod error;
 mod exchange;
@@ -47,11 +48,8 @@ mod library;
 mod mpi;
 mod p2p;
 mod persistent;
-mod request;
-mod request_set;
 mod searched;
 mod segment;
-mod status;
 mod table;
 mod window;
 
@@ -64,9 +62,6 @@ pub use find::{Found, Surroundings, find, find_in};
 pub use level::Level;
 pub use mpi::{Live, Mpi};
 pub use persistent::Persistent;
-pub use request::{Complete, Request, Scope, wait_any};
-pub use request_set::RequestSet;
 pub use searched::Searched;
 pub use segment::Segment;
-pub use status::{Received, Source};
-pub use window::{Puts, Window};
+pub use window::Window;

@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard};
 use std::thread::ThreadId;
 
-use crate::abi::{Abi, Handle, LONGEST_STRING};
+use crate::abi::{Abi, Handle, Handles, LONGEST_STRING};
 use crate::error::{Error, Result};
-use crate::ffi::{AlltoallvInit, Calls, Int, Loaded, Wide};
+use crate::ffi::{Calls, Int, Loaded, Wide};
 use crate::find::Found;
 use crate::level::Level;
 
@@ -31,41 +31,19 @@ pub(crate) struct Library {
     pub limit: AtomicUsize,
 }
 
-/// Predefined handles of the loaded library.
-pub(crate) struct Handles {
-    pub world: Handle,
-    pub own: Handle,
-    pub comm_null: Handle,
-    pub info_null: Handle,
-    pub errors_return: Handle,
-    pub byte: Handle,
-    pub int32: Handle,
-    pub int64: Handle,
-    pub uint64: Handle,
-    pub float: Handle,
-    pub double: Handle,
-    pub sum: Handle,
-    pub min: Handle,
-    pub max: Handle,
-}
-
-/// How counts are passed.
-pub(crate) enum Counting<'a> {
-    /// As 64 bits.
-    Wide(&'a Wide),
-    /// As 32 bits, in pieces of at most this count.
-    Split(usize),
-}
-
-impl Counting<'_> {
-    /// Can one call take this count?
-    pub fn takes(&self, count: usize) -> bool {
-        match self {
-            Counting::Wide(_) => true,
-            Counting::Split(limit) => count <= *limit,
+/// Makes a call with counts (written `count as _`): of 64 bits where the library
+/// has such calls, else of 32 bits.
+macro_rules! counted {
+    ($mpi:expr, $name:literal, $call:ident($($argument:expr),* $(,)?)) => {{
+        let mpi = $mpi;
+        let _guard = mpi.enter()?;
+        match mpi.wide() {
+            Some(wide) => mpi.check(concat!($name, "_c"), (wide.$call)($($argument),*)),
+            None => mpi.check($name, (mpi.loaded.narrow.$call)($($argument),*)),
         }
-    }
+    }};
 }
+pub(crate) use counted;
 
 impl Library {
     pub fn initialise(found: Found, level: Level) -> Result<Library> {
@@ -75,22 +53,7 @@ impl Library {
             let missing = || Error::Load { path: found.path.clone(), why: format!("has no {predefined:?}") };
             loaded.handle(predefined).ok_or_else(missing)
         };
-        let h = Handles {
-            world: handle(abi.comm_world)?,
-            own: handle(abi.comm_self)?,
-            comm_null: handle(abi.comm_null)?,
-            info_null: handle(abi.info_null)?,
-            errors_return: handle(abi.errors_return)?,
-            byte: handle(abi.byte)?,
-            int32: handle(abi.int32_t)?,
-            int64: handle(abi.int64_t)?,
-            uint64: handle(abi.uint64_t)?,
-            float: handle(abi.float)?,
-            double: handle(abi.double)?,
-            sum: handle(abi.sum)?,
-            min: handle(abi.min)?,
-            max: handle(abi.max)?,
-        };
+        let h = Handles::new(abi, handle)?;
         let limit = if loaded.wide.is_some() { usize::MAX } else { i32::MAX as usize };
         let mut library = Library {
             loaded,
@@ -131,8 +94,8 @@ impl Library {
             library.check("MPI_Init_thread", code)?;
             library.initialised_here = true;
             // Errors that belong to no communicator go to world's handler, since MPI 4 to self's.
-            library.return_errors(library.h.world)?;
-            library.return_errors(library.h.own)?;
+            library.return_errors(library.h.comm_world)?;
+            library.return_errors(library.h.comm_self)?;
         }
         library.level = match granted {
             granted if granted >= abi.thread_multiple => Level::Multiple,
@@ -147,19 +110,18 @@ impl Library {
         &self.loaded.calls
     }
 
-    pub fn alltoallv_init(&self) -> Option<AlltoallvInit> {
-        self.loaded.alltoallv_init
-    }
-
     pub fn initialised_here(&self) -> bool {
         self.initialised_here
     }
 
-    pub fn counting(&self) -> Counting<'_> {
-        match (self.limit.load(Ordering::Relaxed), &self.loaded.wide) {
-            (usize::MAX, Some(wide)) => Counting::Wide(wide),
-            (limit, _) => Counting::Split(limit),
-        }
+    /// The largest count of one call.
+    pub fn limit(&self) -> usize {
+        self.limit.load(Ordering::Relaxed)
+    }
+
+    /// The calls with 64-bit counts, unless a test lowered the limit.
+    pub fn wide(&self) -> Option<&Wide> {
+        self.loaded.wide.as_ref().filter(|_| self.limit() == usize::MAX)
     }
 
     /// To be called before each call of MPI; the guard is held for its length.
@@ -178,6 +140,24 @@ impl Library {
             level if std::thread::current().id() != self.thread => Err(Error::WrongThread { level }),
             _ => Ok(None),
         }
+    }
+
+    /// Tests a request, or waits for it. Whether it is complete: after an error of
+    /// MPI it is, too.
+    pub fn advance(&self, request: &mut Handle, wait: bool) -> (bool, Result<()>) {
+        let _guard = match self.enter() {
+            Ok(guard) => guard,
+            Err(error) => return (false, Err(error)),
+        };
+        let mut flag: Int = 1;
+        let (call, code) = if wait {
+            // SAFETY: a request that was started and is not complete.
+            ("MPI_Wait", unsafe { (self.calls().wait)(request, self.status_ignore()) })
+        } else {
+            // SAFETY: as above.
+            ("MPI_Test", unsafe { (self.calls().test)(request, &mut flag, self.status_ignore()) })
+        };
+        (code != 0 || flag != 0, self.check(call, code))
     }
 
     /// A return code as a result, with MPI's text.

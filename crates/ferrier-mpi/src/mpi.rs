@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::ffi::Int;
 use crate::find::{Found, find};
 use crate::level::Level;
-use crate::library::{Counting, Library};
+use crate::library::Library;
 
 /// Numbers of live handles, for leak tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -145,18 +145,6 @@ impl Mpi {
         Ok(text.lines().next().unwrap_or_default().trim().to_owned())
     }
 
-    /// MPI's name for this machine.
-    ///
-    /// # Errors
-    /// Those of MPI.
-    pub fn processor_name(&self) -> Result<String> {
-        let _guard = self.library.enter()?;
-        self.library.text("MPI_Get_processor_name", |text, length| {
-            // SAFETY: `text` is as long as any library writes.
-            unsafe { (self.library.calls().get_processor_name)(text, length) }
-        })
-    }
-
     /// Numbers of live handles.
     pub fn live(&self) -> Live {
         Live {
@@ -188,7 +176,7 @@ impl Mpi {
 
     /// Whether counts are passed as 64 bits; otherwise long messages are split.
     pub fn has_wide_counts(&self) -> bool {
-        matches!(self.library.counting(), Counting::Wide(_))
+        self.library.wide().is_some()
     }
 
     /// For tests: counts are passed as 32 bits and messages above `limit` are

@@ -2,7 +2,6 @@
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::marker::PhantomData;
 use std::ptr::{self, NonNull};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,8 +10,8 @@ use crate::abi::Handle;
 use crate::comm::Comm;
 use crate::data::{Op, Plain, sent_from};
 use crate::error::{Error, Result};
-use crate::ffi::{Aint, Count, Int};
-use crate::library::{Counting, Library};
+use crate::ffi::{Aint, Calls, Int};
+use crate::library::{Library, counted};
 
 /// A window: bytes on each rank that the others can put into and, where it is
 /// shared, read and write directly.
@@ -210,14 +209,8 @@ impl Window {
     pub fn lock_all(&self) -> Result<()> {
         self.expect_locked(false)?;
         let assert = self.mpi().abi.mode_nocheck; // no rank takes exclusive locks
-        self.call(
-            "MPI_Win_lock_all",
-            |calls| calls.win_lock_all,
-            |lock| {
-                // SAFETY: a valid window that is not locked.
-                unsafe { lock(assert, self.raw) }
-            },
-        )?;
+        // SAFETY: a valid window that is not locked.
+        self.call("MPI_Win_lock_all", |calls| unsafe { (calls.win_lock_all)(assert, self.raw) })?;
         self.locked.set(true);
         Ok(())
     }
@@ -229,7 +222,7 @@ impl Window {
     pub fn unlock_all(&self) -> Result<()> {
         self.expect_locked(true)?;
         // SAFETY: a valid window that is locked.
-        self.call("MPI_Win_unlock_all", |calls| calls.win_unlock_all, |unlock| unsafe { unlock(self.raw) })?;
+        self.call("MPI_Win_unlock_all", |calls| unsafe { (calls.win_unlock_all)(self.raw) })?;
         self.locked.set(false);
         Ok(())
     }
@@ -242,7 +235,7 @@ impl Window {
         self.expect_locked(true)?;
         let rank = self.comm.peer(rank)?;
         // SAFETY: a valid window that is locked.
-        self.call("MPI_Win_flush", |calls| calls.win_flush, |flush| unsafe { flush(rank, self.raw) })
+        self.call("MPI_Win_flush", |calls| unsafe { (calls.win_flush)(rank, self.raw) })
     }
 
     /// Returns when all puts to all ranks have arrived. Needs [`Window::lock_all`].
@@ -252,7 +245,7 @@ impl Window {
     pub fn flush_all(&self) -> Result<()> {
         self.expect_locked(true)?;
         // SAFETY: a valid window that is locked.
-        self.call("MPI_Win_flush_all", |calls| calls.win_flush_all, |flush| unsafe { flush(self.raw) })
+        self.call("MPI_Win_flush_all", |calls| unsafe { (calls.win_flush_all)(self.raw) })
     }
 
     /// Makes puts and stores of others visible here, and makes progress. Needs
@@ -263,7 +256,7 @@ impl Window {
     pub fn sync(&self) -> Result<()> {
         self.expect_locked(true)?;
         // SAFETY: a valid window that is locked.
-        self.call("MPI_Win_sync", |calls| calls.win_sync, |sync| unsafe { sync(self.raw) })
+        self.call("MPI_Win_sync", |calls| unsafe { (calls.win_sync)(self.raw) })
     }
 
     /// Puts `data` at `at` of a rank's bytes; returns when `data` may change.
@@ -277,60 +270,12 @@ impl Window {
         // SAFETY: complete here before this returns.
         let started = unsafe { self.start_put(sent_from(data), size_of_val(data), rank, at) };
         // Also after an error: a first piece may be in flight.
-        self.call(
-            "MPI_Win_flush_local",
-            |calls| calls.win_flush_local,
-            // SAFETY: a valid window that is locked.
-            |flush| unsafe { flush(to, self.raw) },
-        )?;
+        // SAFETY: a valid window that is locked.
+        self.call("MPI_Win_flush_local", |calls| unsafe { (calls.win_flush_local)(to, self.raw) })?;
         started
     }
 
-    /// Runs `work`, which may start many puts; their data lives as long as the
-    /// scope, at whose end all have arrived. Needs [`Window::lock_all`].
-    ///
-    /// # Errors
-    /// Those of `work`; [`Error::Argument`] where the window is not open; those of MPI.
-    pub fn puts<'env, F, R>(&'env self, work: F) -> Result<R>
-    where
-        F: for<'scope> FnOnce(&'scope Puts<'scope, 'env>) -> Result<R>,
-    {
-        self.expect_locked(true)?;
-        self.run(work, Window::flush_all)
-    }
-
-    /// The same between two fences: at the end the puts of all ranks have
-    /// arrived. Collective; not after [`Window::lock_all`].
-    ///
-    /// # Errors
-    /// Those of `work`; [`Error::Argument`] where the window is open; those of MPI.
-    pub fn fenced<'env, F, R>(&'env self, work: F) -> Result<R>
-    where
-        F: for<'scope> FnOnce(&'scope Puts<'scope, 'env>) -> Result<R>,
-    {
-        self.expect_locked(false)?;
-        self.fence(self.mpi().abi.mode_noprecede)?;
-        self.run(work, |window| window.fence(window.mpi().abi.mode_nosucceed))
-    }
-
-    fn run<'env, F, R>(&'env self, work: F, end: fn(&Window) -> Result<()>) -> Result<R>
-    where
-        F: for<'scope> FnOnce(&'scope Puts<'scope, 'env>) -> Result<R>,
-    {
-        let ending = Ending { window: self, end };
-        let puts = Puts { window: self, scope: PhantomData, env: PhantomData };
-        let result = work(&puts);
-        std::mem::forget(ending);
-        end(self)?;
-        result
-    }
-
-    fn fence(&self, assert: i32) -> Result<()> {
-        // SAFETY: a valid window that is not locked.
-        self.call("MPI_Win_fence", |calls| calls.win_fence, |fence| unsafe { fence(assert, self.raw) })
-    }
-
-    /// Starts to put bytes at `at` of a rank's; [`Window::puts`] does it in safe
+    /// Starts to put bytes at `at` of a rank's; [`Window::put`] does it in safe
     /// code. They have arrived after [`Window::flush`]. Needs [`Window::lock_all`].
     ///
     /// # Errors
@@ -352,24 +297,14 @@ impl Window {
         self.inside(rank, at, length)?;
         let (mpi, rank) = (self.mpi(), rank as Int);
         let (byte, raw) = (mpi.h.byte, self.raw);
-        match mpi.counting() {
-            Counting::Wide(wide) => {
-                let (_guard, count) = (mpi.enter()?, length as Count);
-                // SAFETY: inside the window; by this function's contract the bytes live until completion.
-                let code =
-                    unsafe { (wide.put)(from.cast(), count, byte, rank, at as Aint, count, byte, raw) };
-                mpi.check("MPI_Put_c", code)
+        (0..length).step_by(mpi.limit()).try_for_each(|done| {
+            let (place, n) = ((at + done) as Aint, mpi.limit().min(length - done));
+            // SAFETY: inside the window; by this function's contract the bytes live until completion.
+            unsafe {
+                let from = from.add(done).cast();
+                counted!(mpi, "MPI_Put", put(from, n as _, byte, rank, place, n as _, byte, raw))
             }
-            Counting::Split(limit) => (0..length).step_by(limit).try_for_each(|done| {
-                let (_guard, count) = (mpi.enter()?, limit.min(length - done) as Int);
-                // SAFETY: as above.
-                let code = unsafe {
-                    let from = from.add(done).cast();
-                    (mpi.calls().put)(from, count, byte, rank, (at + done) as Aint, count, byte, raw)
-                };
-                mpi.check("MPI_Put", code)
-            }),
-        }
+        })
     }
 
     fn expect_locked(&self, locked: bool) -> Result<()> {
@@ -380,15 +315,10 @@ impl Window {
         }
     }
 
-    fn call<C: Copy>(
-        &self,
-        name: &'static str,
-        which: impl FnOnce(&crate::ffi::Calls) -> C,
-        make: impl FnOnce(C) -> Int,
-    ) -> Result<()> {
+    fn call(&self, name: &'static str, make: impl FnOnce(&Calls) -> Int) -> Result<()> {
         let mpi = self.mpi();
         let _guard = mpi.enter()?;
-        mpi.check(name, make(which(mpi.calls())))
+        mpi.check(name, make(mpi.calls()))
     }
 
     fn mpi(&self) -> &Arc<Library> {
@@ -406,38 +336,6 @@ impl Drop for Window {
             // SAFETY: an owned window, not locked, and no put is in flight.
             unsafe { (self.mpi().calls().win_free)(&mut raw) };
             self.mpi().windows.fetch_sub(1, Ordering::Relaxed);
-        }
-    }
-}
-
-/// Starts puts whose data lives as long as the scope; see [`Window::puts`].
-pub struct Puts<'scope, 'env: 'scope> {
-    window: &'env Window,
-    scope: PhantomData<&'scope mut &'scope ()>,
-    env: PhantomData<&'env mut &'env ()>,
-}
-
-impl<'scope> Puts<'scope, '_> {
-    /// Starts a put.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] where the rank's bytes are too few; those of MPI.
-    pub fn put<T: Plain>(&'scope self, data: &'scope [T], rank: usize, at: usize) -> Result<()> {
-        // SAFETY: the data outlives the scope, at whose end the put is complete.
-        unsafe { self.window.start_put(sent_from(data), size_of_val(data), rank, at) }
-    }
-}
-
-/// Completes puts when a panic unwinds: MPI may still read their data.
-struct Ending<'a> {
-    window: &'a Window,
-    end: fn(&Window) -> Result<()>,
-}
-
-impl Drop for Ending<'_> {
-    fn drop(&mut self) {
-        if (self.end)(self.window).is_err() {
-            std::process::abort();
         }
     }
 }

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 
-use ferrier_mpi::{Algorithm, AllToAllV, RequestSet};
+use ferrier_mpi::{Algorithm, AllToAllV};
 
 use super::control::{Control, ExitedRank};
 use super::error::mpi_error;
@@ -146,7 +146,7 @@ impl Transport for MpiRank {
             TransferKind::AllToAllV => AllToAllV::new(&self.comm, &to, &from, Algorithm::Collective),
             TransferKind::Messages => AllToAllV::local(&self.comm, &to, &from, (number % TAGS) as i32),
         };
-        Ok(Box::new(Mutex::new(RequestSet::new(exchange.map_err(mpi_error)?))))
+        Ok(Box::new(Mutex::new(exchange.map_err(mpi_error)?)))
     }
 
     #[cfg(feature = "cuda")]

@@ -2,20 +2,20 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use ferrier_mpi::RequestSet;
+use ferrier_mpi::AllToAllV;
 
 use super::error::mpi_error;
 use crate::Result;
 use crate::transport::transfer::{Lengths, Transfer, WakeHint};
 
-fn lock(requests: &Mutex<RequestSet>) -> MutexGuard<'_, RequestSet> {
+fn lock(requests: &Mutex<AllToAllV>) -> MutexGuard<'_, AllToAllV> {
     requests.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The lock admits a progress thread.
-impl Transfer for Mutex<RequestSet> {
+impl Transfer for Mutex<AllToAllV> {
     unsafe fn start(&self, send: *const u8, recv: *mut u8, lengths: Option<Lengths<'_>>) -> Result<()> {
-        // SAFETY: `Transfer::start` and `RequestSet::start` have the same contract.
+        // SAFETY: `Transfer::start` and `AllToAllV::start` have the same contract.
         unsafe { lock(self).start(send, recv, lengths) }.map_err(mpi_error)
     }
 
@@ -34,8 +34,8 @@ impl Transfer for Mutex<RequestSet> {
 
     /// By the blocking calls of MPI.
     unsafe fn run(&self, send: *const u8, recv: *mut u8) -> Result<()> {
-        // SAFETY: `Transfer::run` and `RequestSet::run` have the same contract.
-        unsafe { lock(self).run(send, recv) }.map_err(mpi_error)
+        // SAFETY: `Transfer::run` and `AllToAllV::run_at` have the same contract.
+        unsafe { lock(self).run_at(send, recv) }.map_err(mpi_error)
     }
 
     fn substitution(&self) -> Option<&'static str> {
