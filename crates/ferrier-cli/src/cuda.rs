@@ -7,7 +7,7 @@ use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::gpu;
 use ferrier_bench::table::bytes;
 
-use crate::arguments::common::CommonArgs;
+use crate::arguments::CommonArgs;
 use crate::drafted::Drafted;
 use crate::failure::{Outcome, fail};
 use crate::session::Session;

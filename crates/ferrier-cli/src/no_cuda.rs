@@ -5,7 +5,7 @@ use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::operator_bench::{OperatorBench, OperatorReport};
 use serde::Serialize;
 
-use crate::arguments::common::CommonArgs;
+use crate::arguments::CommonArgs;
 use crate::drafted::Drafted;
 use crate::failure::{Outcome, fail};
 use crate::session::Session;

@@ -1,6 +1,6 @@
 //! A plan under measurement, with its arrays and its times so far.
 
-use ferrier::{Array, Comm, Draft, Event, Plan, Real, StepTime};
+use ferrier::{ArrayOf, Backend, Comm, Cpu, Draft, Event, Input, Output, Plan, Real, StepTime};
 
 use super::results::{CandidateResult, join_steps, worse};
 use crate::agree::agree_result;
@@ -10,51 +10,67 @@ use crate::timing::{median, timed};
 use crate::view::View;
 
 /// The arrays of a rank: one for transforms in place, else three.
-pub struct Arrays<T: Real> {
-    pub input: Array<T>,
+pub struct Arrays<T: Real, B: Backend = Cpu> {
+    pub input: ArrayOf<T, B>,
     /// The spectrum and the result of the backward transform.
-    apart: Option<[Array<T>; 2]>,
+    apart: Option<[ArrayOf<T, B>; 2]>,
 }
 
-impl<T: Real> Arrays<T> {
-    fn new(plan: &Plan<T>, noise: &Noise, in_place: bool) -> ferrier::Result<Self> {
-        let mut arrays = match in_place {
-            true => Arrays { input: plan.make_in_place()?, apart: None },
-            false => {
-                Arrays { input: plan.make_input()?, apart: Some([plan.make_output()?, plan.make_input()?]) }
-            }
+impl<T: Real, B: Backend> Arrays<T, B>
+where
+    ArrayOf<T, B>: Input<T, B> + Output<T, B>,
+{
+    /// Allocates the arrays of a plan. Collective.
+    ///
+    /// # Errors
+    /// Too little memory.
+    pub fn new(plan: &Plan<T, B>, in_place: bool) -> ferrier::Result<Self> {
+        let (input, apart) = match in_place {
+            true => (plan.make_in_place()?, None),
+            false => (plan.make_input()?, Some([plan.make_output()?, plan.make_input()?])),
         };
-        noise.fill(&mut arrays.input);
-        Ok(arrays)
+        Ok(Arrays { input, apart })
     }
 
-    /// A transform in place overwrites its input.
-    fn refill(&mut self, noise: &Noise) {
-        if self.apart.is_none() {
-            noise.fill(&mut self.input);
-        }
-    }
-
-    fn forward(&mut self, plan: &mut Plan<T>) -> ferrier::Result<()> {
+    /// Transforms the input. Collective.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn forward(&mut self, plan: &mut Plan<T, B>) -> ferrier::Result<()> {
         match &mut self.apart {
             Some([spectrum, _]) => plan.forward(&self.input, spectrum),
             None => plan.call().forward_in_place(&mut self.input),
         }
     }
 
-    fn backward(&mut self, plan: &mut Plan<T>) -> ferrier::Result<()> {
+    /// Transforms the spectrum back. Collective.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn backward(&mut self, plan: &mut Plan<T, B>) -> ferrier::Result<()> {
         match &mut self.apart {
             Some([spectrum, back]) => plan.backward(&*spectrum, back),
             None => plan.call().backward_in_place(&mut self.input),
         }
     }
 
-    fn spectrum(&self) -> &Array<T> {
+    /// The spectrum, after [`forward`](Self::forward).
+    pub fn spectrum(&self) -> &ArrayOf<T, B> {
         self.apart.as_ref().map_or(&self.input, |[spectrum, _]| spectrum)
     }
 
-    fn back(&self) -> &Array<T> {
+    /// The result of [`backward`](Self::backward).
+    pub fn back(&self) -> &ArrayOf<T, B> {
         self.apart.as_ref().map_or(&self.input, |[_, back]| back)
+    }
+}
+
+impl<T: Real> Arrays<T> {
+    /// A transform in place overwrites its input.
+    fn refill(&mut self, noise: &Noise) {
+        if self.apart.is_none() {
+            noise.fill(&mut self.input);
+        }
     }
 }
 
@@ -83,7 +99,8 @@ impl<T: Real> Candidate<T> {
     ) -> Outcome<Self> {
         let wisdom = draft.wisdom().cloned();
         let plan = draft.build()?;
-        let arrays = agree_result(comm, Arrays::new(&plan, noise, in_place))?;
+        let mut arrays = agree_result(comm, Arrays::new(&plan, in_place))?;
+        noise.fill(&mut arrays.input);
         let recipe = plan.recipe();
         let result = CandidateResult {
             memory: comm.max(&[plan.memory().total() as f64])?[0] as u64,

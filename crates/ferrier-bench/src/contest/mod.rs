@@ -10,6 +10,7 @@ mod results;
 mod sweep;
 mod variants;
 
+pub use candidate::Arrays;
 pub use measure::{Comparison, references};
 pub use options::{ContestOptions, Labels};
 pub use report::{BenchReport, title};

@@ -1,7 +1,7 @@
 //! The timed part of a contest on a GPU, by events of the GPU.
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
-use ferrier::cuda::{DeviceArray, Event, Plan};
+use ferrier::cuda::{Cuda, Event, Plan};
 use ferrier::{Array, Choice, Comm, DeviceSpec, Order, Planner, Precision, Real, StepTime};
 use num_complex::Complex;
 
@@ -9,7 +9,7 @@ use super::cufft::{CufftInput, CufftPeer};
 use super::device::of_rank;
 use super::timing;
 use crate::agree::agree_result;
-use crate::contest::{CandidateResult, ContestOptions, ContestResult, join_steps, references};
+use crate::contest::{Arrays, CandidateResult, ContestOptions, ContestResult, join_steps, references};
 use crate::failure::Outcome;
 use crate::in_precision;
 use crate::noise::Noise;
@@ -29,44 +29,24 @@ const CHUNK: usize = 4096;
 /// A plan on a GPU with its arrays.
 struct GpuCandidate<T: Real> {
     plan: Plan<T>,
-    input: DeviceArray<T>,
-    /// The spectrum and the result of the backward transform.
-    apart: Option<[DeviceArray<T>; 2]>,
+    arrays: Arrays<T, Cuda>,
     events: [Event; 2],
 }
 
+/// A transform of a candidate's arrays.
+type Direction<T> = fn(&mut Arrays<T, Cuda>, &mut Plan<T>) -> ferrier::Result<()>;
+
 impl<T: Real> GpuCandidate<T> {
     fn new(plan: Plan<T>, in_place: bool) -> ferrier::Result<Self> {
-        let (input, apart) = match in_place {
-            true => (plan.make_in_place()?, None),
-            false => (plan.make_input()?, Some([plan.make_output()?, plan.make_input()?])),
-        };
         let events = [Event::new(plan.gpu())?, Event::new(plan.gpu())?];
-        Ok(GpuCandidate { plan, input, apart, events })
-    }
-
-    fn forward(&mut self) -> ferrier::Result<()> {
-        forward(&mut self.plan, &mut self.input, &mut self.apart)
-    }
-
-    fn backward(&mut self) -> ferrier::Result<()> {
-        backward(&mut self.plan, &mut self.input, &mut self.apart)
-    }
-
-    fn spectrum(&self) -> &DeviceArray<T> {
-        self.apart.as_ref().map_or(&self.input, |[spectrum, _]| spectrum)
-    }
-
-    fn back(&self) -> &DeviceArray<T> {
-        self.apart.as_ref().map_or(&self.input, |[_, back]| back)
+        Ok(GpuCandidate { arrays: Arrays::new(&plan, in_place)?, plan, events })
     }
 
     /// Seconds of one of `count` transforms, on the slowest rank. Collective.
     fn timed(&mut self, comm: &Comm, count: usize, direction: Direction<T>) -> ferrier::Result<f64> {
-        let GpuCandidate { plan, input, apart, events } = self;
-        let seconds = timing::timed(comm, plan, events, |plan| {
-            (0..count).try_for_each(|_| direction(plan, input, apart))
-        })?;
+        let GpuCandidate { plan, arrays, events } = self;
+        let seconds =
+            timing::timed(comm, plan, events, |plan| (0..count).try_for_each(|_| direction(arrays, plan)))?;
         Ok(seconds / count as f64)
     }
 
@@ -79,34 +59,8 @@ impl<T: Real> GpuCandidate<T> {
         let strides = order.strides(own.shape());
         let offset: usize = (0..3).map(|a| (index[a] - own.lo[a]) * strides[a]).sum();
         let mut value = [T::default(); 2];
-        self.spectrum().download_part(2 * (b * own.volume() + offset), &mut value).ok()?;
+        self.arrays.spectrum().download_part(2 * (b * own.volume() + offset), &mut value).ok()?;
         Some(widened(Complex::new(value[0], value[1])))
-    }
-}
-
-/// A transform of a candidate's arrays.
-type Direction<T> =
-    fn(&mut Plan<T>, &mut DeviceArray<T>, &mut Option<[DeviceArray<T>; 2]>) -> ferrier::Result<()>;
-
-fn forward<T: Real>(
-    plan: &mut Plan<T>,
-    input: &mut DeviceArray<T>,
-    apart: &mut Option<[DeviceArray<T>; 2]>,
-) -> ferrier::Result<()> {
-    match apart {
-        Some([spectrum, _]) => plan.forward(&*input, spectrum),
-        None => plan.call().forward_in_place(input),
-    }
-}
-
-fn backward<T: Real>(
-    plan: &mut Plan<T>,
-    input: &mut DeviceArray<T>,
-    apart: &mut Option<[DeviceArray<T>; 2]>,
-) -> ferrier::Result<()> {
-    match apart {
-        Some([spectrum, back]) => plan.backward(&*spectrum, back),
-        None => plan.call().backward_in_place(input),
     }
 }
 
@@ -140,7 +94,7 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
         if options.in_place { candidate.plan.make_host_in_place() } else { candidate.plan.make_host_input() };
     let mut host = agree_result(comm, host)?;
     fill(&mut host, &noise, problem.batch, comm.threads());
-    candidate.input.upload(&host)?;
+    candidate.arrays.input.upload(&host)?;
     let references = references(comm, options, &host)?;
     let mut result = warm_up(comm, &mut candidate, &references)?;
     let mut peer = match comm.rank() {
@@ -149,7 +103,7 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
             // The input of one rank out of place, in C order, is the peer's input too.
             let c_order = candidate.plan.recipe().input.order() == Order::C;
             let mut peer = match comm.size() == 1 && !options.in_place && c_order {
-                true => CufftPeer::new(&gpu, problem, CufftInput::Device(&candidate.input))?,
+                true => CufftPeer::new(&gpu, problem, CufftInput::Device(&candidate.arrays.input))?,
                 false => CufftPeer::new(&gpu, problem, CufftInput::Host(&whole::<T>(problem, &noise)))?,
             };
             peer.check(&references)?;
@@ -158,8 +112,8 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
         _ => None,
     };
     comm.barrier()?;
-    let once = candidate.timed(comm, 1, forward)?;
-    let pair = once + candidate.timed(comm, 1, backward)?;
+    let once = candidate.timed(comm, 1, Arrays::forward)?;
+    let pair = once + candidate.timed(comm, 1, Arrays::backward)?;
     let repeat = options.repeat.unwrap_or_else(|| (WANTED_SECONDS / pair).ceil().clamp(7.0, 60.0) as usize);
     let several = (SHORT_MS / 1e3 / once).ceil().clamp(1.0, 20.0) as usize;
     let in_place = several.min(repeatable::<T>(problem.shape));
@@ -167,18 +121,18 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
     for repetition in 0..repeat {
         options.say(comm, format!("repetition {} of {repeat}", repetition + 1));
         // Once untimed, as for the peer.
-        candidate.timed(comm, 1, forward)?;
-        candidate.timed(comm, 1, backward)?;
-        result.forward.push(candidate.timed(comm, own, forward)?);
-        result.backward.push(candidate.timed(comm, own, backward)?);
+        candidate.timed(comm, 1, Arrays::forward)?;
+        candidate.timed(comm, 1, Arrays::backward)?;
+        result.forward.push(candidate.timed(comm, own, Arrays::forward)?);
+        result.backward.push(candidate.timed(comm, own, Arrays::backward)?);
         peer.iter_mut().try_for_each(|peer| peer.run([several, in_place]))?;
         comm.barrier()?;
     }
     // From new input: in place, the errors of all repetitions have added up.
-    candidate.input.upload(&host)?;
-    candidate.forward()?;
-    candidate.backward()?;
-    candidate.back().download(&mut host)?;
+    candidate.arrays.input.upload(&host)?;
+    candidate.arrays.forward(&mut candidate.plan)?;
+    candidate.arrays.backward(&mut candidate.plan)?;
+    candidate.arrays.back().download(&mut host)?;
     let (distance, norm) = View::of_input(&host, problem.batch).distance(&noise, comm.threads());
     let sums = comm.sum(&[distance, norm])?;
     result.error_l2 = if options.whole { (sums[0] / sums[1]).sqrt() } else { f64::NAN };
@@ -210,11 +164,11 @@ fn warm_up<T: Real>(
     candidate: &mut GpuCandidate<T>,
     references: &References,
 ) -> Outcome<CandidateResult> {
-    candidate.forward()?;
+    candidate.arrays.forward(&mut candidate.plan)?;
     candidate.plan.synchronize()?;
     let order = candidate.plan.output_layout().order();
     let error_forward = relative_error(Some(comm), references, |b, index| candidate.at(order, b, index))?;
-    candidate.backward()?;
+    candidate.arrays.backward(&mut candidate.plan)?;
     let recipe = candidate.plan.recipe();
     // Each reshape of both directions may lose as much; a halved spectrum has half the norm.
     let reshapes = recipe.reshapes() as f64;
@@ -239,7 +193,7 @@ fn steps<T: Real>(comm: &Comm, candidate: &mut GpuCandidate<T>) -> Outcome<Vec<S
     candidate.plan.time_steps()?;
     let mut own = Vec::new();
     for _ in 0..3 {
-        candidate.forward()?;
+        candidate.arrays.forward(&mut candidate.plan)?;
         own = candidate.plan.profile()?;
     }
     Ok(join_steps(comm, &own)?)
@@ -249,54 +203,50 @@ fn steps<T: Real>(comm: &Comm, candidate: &mut GpuCandidate<T>) -> Outcome<Vec<S
 fn fill<T: Real>(array: &mut Array<T>, noise: &Noise, batch: usize, threads: usize) {
     let View { width, lo, hi, strides, array: apart, .. } = View::of_input(array, batch);
     let (planes, plane) = (hi[0] - lo[0], strides[0] * width);
-    let in_planes = planes > 1 && strides[0] >= strides[1] && strides[1] >= strides[2];
-    if !in_planes || (batch > 1 && apart != planes * strides[0]) {
+    let contiguous = planes > 1 && strides[0] >= strides[1] && strides[1] >= strides[2];
+    if !contiguous || (batch > 1 && apart != planes * strides[0]) {
         return noise.fill(array);
     }
     let scalars = if width == 1 { array.real_mut() } else { scalars_mut(array.complex_mut()) };
-    let mut chunks: Vec<(usize, &mut [T])> = scalars.chunks_mut(plane).enumerate().collect();
-    let share = chunks.len().div_ceil(threads.max(1));
-    std::thread::scope(|scope| {
-        for part in chunks.chunks_mut(share) {
-            scope.spawn(move || {
-                for (number, plane) in part {
-                    let (b, i) = (*number / planes, *number % planes);
-                    for j in 0..hi[1] - lo[1] {
-                        for k in 0..hi[2] - lo[2] {
-                            let value = noise.at(b, [lo[0] + i, lo[1] + j, lo[2] + k]);
-                            let at = (j * strides[1] + k * strides[2]) * width;
-                            plane[at] = T::rounded(value.re);
-                            if width == 2 {
-                                plane[at + 1] = T::rounded(value.im);
-                            }
-                        }
-                    }
-                }
-            });
+    in_planes(scalars, plane, threads, |number, plane| {
+        let (b, i) = (number / planes, number % planes);
+        for j in 0..hi[1] - lo[1] {
+            for k in 0..hi[2] - lo[2] {
+                let at = (j * strides[1] + k * strides[2]) * width;
+                store(noise.at(b, [lo[0] + i, lo[1] + j, lo[2] + k]), &mut plane[at..at + width]);
+            }
         }
     });
 }
 
+/// Calls `work` with the number and the scalars of each plane, by all threads.
+fn in_planes<T: Real>(
+    scalars: &mut [T],
+    plane: usize,
+    threads: usize,
+    work: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let mut planes: Vec<(usize, &mut [T])> = scalars.chunks_mut(plane).enumerate().collect();
+    let share = planes.len().div_ceil(threads.max(1)).max(1);
+    std::thread::scope(|scope| {
+        for part in planes.chunks_mut(share) {
+            scope.spawn(|| part.iter_mut().for_each(|(number, plane)| work(*number, plane)));
+        }
+    });
+}
+
+/// Stores a value as one real scalar or as two.
+fn store<T: Real>(value: Complex<f64>, to: &mut [T]) {
+    to.iter_mut().zip([value.re, value.im]).for_each(|(to, part)| *to = T::rounded(part));
+}
+
 /// The whole input in C order, filled by all cores.
 fn whole<T: Real>(problem: &PeerProblem, noise: &Noise) -> Vec<T> {
-    let [n0, n1, n2] = problem.shape;
-    let width = if problem.real { 1 } else { 2 };
+    let ([n0, n1, n2], width) = (problem.shape, problem.width());
     let mut scalars = vec![T::default(); problem.batch * n0 * n1 * n2 * width];
-    let mut rows: Vec<(usize, &mut [T])> = scalars.chunks_mut(n1 * n2 * width).enumerate().collect();
-    let share = rows.len().div_ceil(ferrier::machine::cores());
-    std::thread::scope(|scope| {
-        for part in rows.chunks_mut(share) {
-            scope.spawn(move || {
-                for (number, plane) in part {
-                    for (at, value) in plane.chunks_mut(width).enumerate() {
-                        let got = noise.at(*number / n0, [*number % n0, at / n2, at % n2]);
-                        value[0] = T::rounded(got.re);
-                        if let Some(im) = value.get_mut(1) {
-                            *im = T::rounded(got.im);
-                        }
-                    }
-                }
-            });
+    in_planes(&mut scalars, n1 * n2 * width, ferrier::machine::cores(), |number, plane| {
+        for (at, to) in plane.chunks_mut(width).enumerate() {
+            store(noise.at(number / n0, [number % n0, at / n2, at % n2]), to);
         }
     });
     scalars

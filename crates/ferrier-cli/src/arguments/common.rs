@@ -1,13 +1,12 @@
 //! Options of several commands.
 
 use clap::Args;
-use ferrier::{DeviceSpec, device::DEVICES};
+use ferrier::{Compress, Precision, DeviceSpec, device::DEVICES};
 
-use super::help;
 use super::modes::ModesArgs;
-use super::names::CompressName;
-use super::shape::{AxisList, Grid};
+use super::shape::{AxisList, Grid, LayoutName, UserShape};
 use super::tiling::TilingArgs;
+use super::words::{self, COMPRESS, KindName, PRECISIONS, words};
 
 /// How plans are run.
 #[derive(Args, Clone, Debug, Default)]
@@ -15,13 +14,13 @@ pub struct ExecutionArgs {
     /// Threads of each rank [default: cores / ranks]
     #[arg(long, value_name = "T")]
     pub threads: Option<usize>,
-    #[arg(long, value_name = "NAME", help = help::exchanges())]
+    #[arg(long, value_name = "NAME", help = words::exchanges())]
     pub exchange: Option<String>,
-    #[arg(long, value_name = "NAME", help = help::kernels())]
+    #[arg(long, value_name = "NAME", help = words::kernels())]
     pub kernel: Option<String>,
     /// Which messages are encoded [default: between-nodes if there are several nodes, else between-ranks]
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub compress: Option<CompressName>,
+    #[arg(long, value_parser = words(COMPRESS), value_name = "WHAT")]
+    pub compress: Option<Compress>,
     /// Emulate a network between in-process ranks, such as 10gbit:5us or 100mbit:1ms: messages arrive
     /// after the time of such a link, and each rank is a node
     #[arg(long, value_name = "RATE:LATENCY")]
@@ -43,13 +42,13 @@ pub struct CommonArgs {
     pub ranks: Option<usize>,
     #[command(flatten)]
     pub execution: ExecutionArgs,
-    #[arg(long, value_name = "NAME", help = help::codecs())]
+    #[arg(long, value_name = "NAME", help = words::codecs())]
     pub codec: Option<String>,
     /// Allowed error relative to the norm of the result: messages between ranks are encoded with as few
     /// bytes as keep it
     #[arg(long, value_name = "E")]
     pub tolerance: Option<f64>,
-    #[arg(long, value_name = "NAME", default_value_t = DeviceSpec::Cpu, help = help::table("Where arrays are stored and transformed", DEVICES.iter().map(|entry| (entry.name, entry.summary))) + "; kernels of a GPU are auto, native, cufft")]
+    #[arg(long, value_name = "NAME", default_value_t = DeviceSpec::Cpu, help = words::table("Where arrays are stored and transformed", DEVICES.iter().map(|entry| (entry.name, entry.summary))) + "; kernels of a GPU are auto, native, cufft")]
     pub device: DeviceSpec,
     /// Axes to transform, such as 0,2; negative numbers count from the last axis. Real transforms halve
     /// the last axis listed [default: all]
@@ -71,4 +70,28 @@ pub struct CommonArgs {
     pub modes: ModesArgs,
     #[command(flatten)]
     pub tiling: TilingArgs,
+}
+
+/// The problem of `bench`, `plan` and `tune`.
+#[derive(Args, Clone, Debug)]
+pub struct ProblemArgs {
+    /// 256 (a cube), 256x256x128, 512x512 (two axes), or 1d:16777216 (one axis, distributed over all ranks)
+    pub shape: UserShape,
+    /// Complex to complex, or real to complex
+    #[arg(long, value_enum, default_value_t = KindName::C2c)]
+    pub kind: KindName,
+    /// Precision of elements and arithmetic
+    #[arg(long, value_parser = words(PRECISIONS), default_value = "f64")]
+    pub precision: Precision,
+    /// How the input is split: bricks, slabs:A (axis A is split), pencils:A (axis A is whole)
+    #[arg(long, value_name = "LAYOUT", allow_hyphen_values = true, default_value = "slabs:0")]
+    pub in_layout: LayoutName,
+    /// How the output is split: as above, or same, or best (the layout that needs no reshape)
+    #[arg(long, value_name = "LAYOUT", allow_hyphen_values = true, default_value = "same")]
+    pub out_layout: LayoutName,
+    /// Number of arrays that one plan transforms
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub batch: usize,
+    #[command(flatten)]
+    pub common: CommonArgs,
 }

@@ -1,11 +1,12 @@
 //! Options that several commands share, and what they mean for the library.
 
-pub mod common;
-pub mod duration;
-pub mod help;
+mod common;
 pub mod modes;
-pub mod names;
-pub mod problem;
 pub mod setup;
-pub mod shape;
-pub mod tiling;
+mod shape;
+mod tiling;
+mod words;
+
+pub use common::{CommonArgs, ExecutionArgs, ProblemArgs};
+pub use shape::{Grid, LayoutName, UserShape, real_length};
+pub use words::{Direction, KindName, ScaleName, Words, duration, table, words};

@@ -2,10 +2,9 @@
 
 use ferrier::{Choice, DeviceSpec, Kind, LayoutSpec, Problem};
 
-use super::common::{CommonArgs, ExecutionArgs};
-use super::names::KindName;
-use super::problem::ProblemArgs;
+use super::common::{CommonArgs, ExecutionArgs, ProblemArgs};
 use super::shape::{Grid, LayoutName, UserShape};
+use super::words::KindName;
 use crate::failure::{Outcome, fail};
 
 /// Ranks of one process. Each has the boxes of all others, so memory grows with the
@@ -73,9 +72,8 @@ pub fn named(common: &CommonArgs) -> Outcome<Choice> {
     if common.tiling.block == Some(0) || common.tiling.arrays == Some(0) {
         return fail("--block and --arrays must be at least 1");
     }
-    let progress = common.tiling.progress.map(Into::into);
-    let mut choice =
-        Choice::new().compress(compress.map(Into::into)).progress(progress).block(common.tiling.block);
+    let tiling = &common.tiling;
+    let mut choice = Choice::new().compress(*compress).progress(tiling.progress).block(tiling.block);
     (choice.exchange, choice.kernel, choice.codec) = (exchange.clone(), kernel.clone(), common.codec.clone());
     Ok(choice)
 }

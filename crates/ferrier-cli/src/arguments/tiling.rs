@@ -1,10 +1,10 @@
 //! Options about tiles.
 
 use clap::Args;
-use ferrier::{Overlap, Tiling};
+use ferrier::{Overlap, Progress, Tiling};
 
-use super::names::ProgressName;
 use super::shape::UserShape;
+use super::words::{PROGRESS, words};
 use crate::failure::{Outcome, fail};
 
 /// Options about tiles. `bench` takes lists and times every combination.
@@ -35,8 +35,8 @@ pub struct TilingArgs {
     pub arrays: Option<usize>,
     /// How tiles in flight make progress: passes poll, or a thread of each rank polls, which needs a free
     /// core and an MPI that several threads may call
-    #[arg(long, value_enum)]
-    pub progress: Option<ProgressName>,
+    #[arg(long, value_parser = words(PROGRESS))]
+    pub progress: Option<Progress>,
     /// Lines that are transformed together along strided axes [default: chosen by the kernel]
     #[arg(long, value_name = "LINES")]
     pub block: Option<usize>,

@@ -2,14 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use ferrier::Problem;
 use ferrier_bench::accuracy::{AccuracyOptions, AccuracyReport, Data, Field};
 
-use crate::arguments::common::ExecutionArgs;
-use crate::arguments::names::KindName;
-use crate::arguments::setup;
-use crate::arguments::shape::{LayoutName, UserShape};
+use crate::arguments::{ExecutionArgs, KindName, LayoutName, UserShape, setup, Words, words};
 use crate::failure::{Failure, Outcome, fail};
 use crate::print;
 use crate::session::Session;
@@ -21,22 +18,10 @@ const CODECS: &str = "f32,f16,bf16,\
     zfp:rate=8,zfp:rate=16,zfp:rate=24,zfp:rate=32,zfp:rate=48,within:1e-4,within:1e-8,lossless";
 
 /// The data to transform.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum DataName {
-    /// Uniform random values.
-    Noise,
-    /// A smooth periodic function with a known spectrum.
-    Smooth,
-}
-
-impl From<DataName> for Data {
-    fn from(name: DataName) -> Data {
-        match name {
-            DataName::Noise => Data::Noise,
-            DataName::Smooth => Data::Smooth,
-        }
-    }
-}
+const DATA: &Words<Data> = &[
+    ("noise", "Uniform random values", Data::Noise),
+    ("smooth", "A smooth periodic function with a known spectrum", Data::Smooth),
+];
 
 /// `ferrier accuracy`.
 #[derive(Args, Debug)]
@@ -52,8 +37,8 @@ pub struct AccuracyArgs {
     /// The data: noise (all f64 is compared with the defining sums in twice the precision at 256
     /// frequencies, others with all f64 at all frequencies, plus its error) or smooth (compared with the
     /// known spectrum at all frequencies; the rounding of the data counts as an error)
-    #[arg(long, value_enum, default_value_t = DataName::Noise)]
-    pub data: DataName,
+    #[arg(long, value_parser = words(DATA), default_value = "noise")]
+    pub data: Data,
     /// Complex to complex, or real to complex
     #[arg(long, value_enum, default_value_t = KindName::C2c)]
     pub kind: KindName,
@@ -92,12 +77,11 @@ pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
         rows.extend(session.run(&args.execution.common(*ranks), |comm| options.run(comm))?);
     }
     session.first(|| {
-        let data = Data::from(args.data);
         let report = AccuracyReport {
             shape: args.shape.lengths().to_vec(),
             kind: if args.kind == KindName::R2c { "r2c" } else { "c2c" },
-            data: data.name(),
-            exact: data.reference(),
+            data: args.data.name(),
+            exact: args.data.reference(),
             in_layout: args.in_layout.to_string(),
             out_layout: args.out_layout.to_string(),
             rows,
@@ -112,7 +96,7 @@ pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
             true => {}
             false => print::report(args.json.as_deref(), &report, &report.text())?,
         }
-        report.rows.iter().find_map(|row| row.above_bound(data)).map_or(Ok(()), Err)
+        report.rows.iter().find_map(|row| row.above_bound(args.data)).map_or(Ok(()), Err)
     })
 }
 
@@ -144,7 +128,7 @@ fn prepare<'a>(
         let shape = args.shape.shape();
         let problem = if real { Problem::r2c(shape) } else { Problem::c2c(shape) };
         let problem = problem.axes(&axes).input(inward).output(outward);
-        let field = Field::new(args.data.into(), shape);
+        let field = Field::new(args.data, shape);
         let choice = setup::choice(&common, &args.shape)?;
         runs.push((ranks, AccuracyOptions { problem, axes, choice, codecs: &args.codecs, field }));
     }

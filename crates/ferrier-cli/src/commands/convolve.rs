@@ -11,9 +11,7 @@ use ferrier_bench::memory::{check_memory, local_volumes};
 use num_complex::Complex;
 
 use super::shared_output::open_output;
-use crate::arguments::common::ExecutionArgs;
-use crate::arguments::setup;
-use crate::arguments::shape::UserShape;
+use crate::arguments::{ExecutionArgs, UserShape, setup};
 use crate::failure::{Outcome, fail, io_failure};
 use crate::files::npy::{Dtype, Header};
 use crate::files::npy_box::{self, Elements, FileBox, io_error};

@@ -14,8 +14,7 @@ use ferrier_bench::tiling::{is_tiled, overlap_text, with_messages};
 use ferrier_bench::wisdom_text::wisdom_line;
 use serde::Serialize;
 
-use crate::arguments::problem::ProblemArgs;
-use crate::arguments::setup;
+use crate::arguments::{ProblemArgs, setup};
 use crate::drafted::Drafted;
 use crate::failure::Outcome;
 use crate::session::Session;
@@ -72,7 +71,7 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
     };
     let (problem, choice) = session.agree(prepare())?;
     session.first(|| print::check(args.json.as_deref()))?;
-    let drafted = match Precision::from(args.problem.precision) {
+    let drafted = match args.problem.precision {
         Precision::F32 => session
             .run(common, |comm| draft::<f32>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
         Precision::F64 => session

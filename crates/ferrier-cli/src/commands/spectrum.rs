@@ -12,9 +12,7 @@ use ferrier_bench::charts::chart::Chart;
 use ferrier_bench::memory::{check_memory, local_volumes};
 use ferrier_bench::table::{columns, digits};
 
-use crate::arguments::common::ExecutionArgs;
-use crate::arguments::setup;
-use crate::arguments::shape::UserShape;
+use crate::arguments::{ExecutionArgs, UserShape, setup};
 use crate::failure::{Outcome, fail, io_failure};
 use crate::files::npy::Header;
 use crate::files::npy_box::{self, FileBox, io_error};

@@ -16,10 +16,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use super::choice_text::choice_text;
-use crate::arguments::duration::duration;
-use crate::arguments::help::table;
-use crate::arguments::problem::ProblemArgs;
-use crate::arguments::setup;
+use crate::arguments::{ProblemArgs, duration, setup, table};
 use crate::failure::{Failure, Outcome, fail};
 use crate::print;
 use crate::session::Session;
@@ -156,7 +153,7 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
         foreign: foreign.as_ref(),
         bar: &bar,
     };
-    let done = match Precision::from(args.problem.precision) {
+    let done = match args.problem.precision {
         Precision::F32 => session.run(common, |comm| work::<f32>(comm, &task)),
         Precision::F64 => session.run(common, |comm| work::<f64>(comm, &task)),
     };

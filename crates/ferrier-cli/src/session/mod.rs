@@ -12,8 +12,7 @@ use std::process::ExitCode;
 use ferrier::Comm;
 use ferrier_bench::agree::{agree, agree_on};
 
-use crate::arguments::common::CommonArgs;
-use crate::arguments::setup;
+use crate::arguments::{CommonArgs, setup};
 use crate::failure::{Failure, Outcome, fail};
 use crate::files::signals;
 use crate::print;

@@ -8,9 +8,7 @@ use ferrier_bench::contest::VARIANTS;
 use ferrier_bench::operator_bench::OPERATORS;
 use ferrier_bench::peers::PEERS;
 
-use crate::arguments::duration::duration;
-use crate::arguments::help::table;
-use crate::arguments::problem::ProblemArgs;
+use crate::arguments::{ProblemArgs, duration, table};
 use crate::failure::{Outcome, fail};
 
 /// `ferrier bench`.

@@ -12,10 +12,7 @@ use ferrier_bench::peers::{self, PeerEntry, PeerProblem, needs_launcher};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::args::BenchArgs;
-use crate::arguments::names::KindName;
-use crate::arguments::problem::ProblemArgs;
-use crate::arguments::setup;
-use crate::arguments::shape::LayoutName;
+use crate::arguments::{KindName, LayoutName, ProblemArgs, setup};
 use crate::failure::{Outcome, fail};
 use crate::session::Session;
 use crate::{cuda, print};
@@ -128,7 +125,7 @@ fn prepare<'a>(
         axes,
         real: problem.is_real(),
         batch: args.problem.batch,
-        precision: args.problem.precision.into(),
+        precision: args.problem.precision,
         ndim: args.problem.shape.ndim(),
         transposed: args.problem.out_layout == LayoutName::Best,
         threads: ranks.saturating_mul(session.threads(common, ranks)),

@@ -3,8 +3,7 @@
 use ferrier_bench::exchange_bench::ExchangeBench;
 
 use super::args::BenchArgs;
-use crate::arguments::names::KindName;
-use crate::arguments::setup;
+use crate::arguments::{KindName, setup};
 use crate::failure::{Outcome, fail};
 use crate::print;
 use crate::session::Session;
@@ -46,5 +45,5 @@ fn prepare(args: &BenchArgs, session: &Session) -> Outcome<ExchangeBench> {
     args.check_repeat()?;
     let (problem, _) = setup::problem(&args.problem, ranks)?;
     let choice = setup::named(common)?;
-    Ok(ExchangeBench { problem, precision: args.problem.precision.into(), choice, repeat: args.repeat })
+    Ok(ExchangeBench { problem, precision: args.problem.precision, choice, repeat: args.repeat })
 }

@@ -33,7 +33,7 @@ fn prepare(args: &BenchArgs, name: &str, session: &Session) -> Outcome<OperatorB
     let (problem, _) = setup::problem(&args.problem, session.size(common)?)?;
     Ok(OperatorBench {
         problem: problem.output(LayoutSpec::unconstrained()).operators(true),
-        precision: args.problem.precision.into(),
+        precision: args.problem.precision,
         choice: setup::choice(common, &args.problem.shape)?,
         operator,
         device: common.device,

@@ -15,8 +15,7 @@ use num_complex::Complex;
 use serde::Serialize;
 
 use super::run_args::RunArgs;
-use crate::arguments::setup;
-use crate::arguments::shape::UserShape;
+use crate::arguments::{UserShape, setup};
 use crate::failure::Outcome;
 use crate::print;
 use crate::session::Session;

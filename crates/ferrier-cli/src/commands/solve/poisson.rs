@@ -12,8 +12,7 @@ use ferrier_bench::timing::{median, timed};
 use serde::Serialize;
 
 use super::run_args::RunArgs;
-use crate::arguments::setup;
-use crate::arguments::shape::UserShape;
+use crate::arguments::{UserShape, setup};
 use crate::failure::{Outcome, fail};
 use crate::print;
 use crate::session::Session;

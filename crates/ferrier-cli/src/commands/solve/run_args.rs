@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::arguments::common::{CommonArgs, ExecutionArgs};
+use crate::arguments::{CommonArgs, ExecutionArgs};
 use crate::failure::{Outcome, fail};
 
 /// Options of all equations.

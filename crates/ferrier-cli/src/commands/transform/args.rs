@@ -4,9 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::arguments::common::CommonArgs;
-use crate::arguments::names::{Direction, ScaleName};
-use crate::arguments::shape::{Grid, LayoutName};
+use crate::arguments::{CommonArgs, Direction, Grid, LayoutName, ScaleName};
 
 /// `ferrier transform`.
 #[derive(Args, Debug)]

@@ -11,7 +11,7 @@ use indicatif::ProgressBar;
 use num_complex::Complex;
 
 use super::task::TransformTask;
-use crate::arguments::names::Direction;
+use crate::arguments::Direction;
 use crate::commands::sphere_box::SphereBox;
 use crate::failure::Outcome;
 use crate::files::npy_box::{self, Elements, FileBox, io_error};

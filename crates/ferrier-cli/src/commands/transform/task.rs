@@ -6,9 +6,7 @@ use ferrier::{Choice, Kind, LayoutSpec, Order, Problem, Scale};
 use ferrier_bench::table::shape_text;
 
 use super::args::TransformArgs;
-use crate::arguments::names::{Direction, ScaleName};
-use crate::arguments::shape::{LayoutName, UserShape, real_length};
-use crate::arguments::{modes, setup};
+use crate::arguments::{Direction, LayoutName, ScaleName, UserShape, modes, real_length, setup};
 use crate::commands::sphere_box::SphereBox;
 use crate::failure::{Failure, Outcome, fail, io_failure};
 use crate::files::npy::{Dtype, Header};
