@@ -17,24 +17,8 @@ use crate::table::{columns, digits};
 use crate::timing::median;
 
 /// One or more of each family of codecs, casts first.
-const NAMES: &[&str] = &[
-    "raw",
-    "f32",
-    "f16",
-    "bf16",
-    "trim:7",
-    "trim:13",
-    "trim:23",
-    "block:8",
-    "block:16",
-    "block:24",
-    "block:32",
-    "within:1e-4",
-    "within:1e-7",
-    "zfp:rate=16",
-    "zfp:accuracy=1e-6",
-    "lossless",
-];
+const NAMES: &str = "raw,f32,f16,bf16,trim:7,trim:13,trim:23,block:8,block:16,block:24,block:32,\
+    within:1e-4,within:1e-7,zfp:rate=16,zfp:accuracy=1e-6,lossless";
 /// Scalars of a chunk, and chunks that are in cache together: half a MiB of doubles.
 const CHUNK: usize = 4096;
 const CACHED: usize = 16;
@@ -70,15 +54,15 @@ pub struct CodecReport {
     codecs: Vec<CodecTimes>,
 }
 
-/// Times codecs on one core: those of `names`, or else one of each family, in a buffer for at
+/// Times codecs on one core: that of `name`, or else some of each family, in a buffer for at
 /// least `scalars` scalars.
 ///
 /// # Errors
 /// An unknown codec; too little memory.
-pub fn run(names: Option<&[&str]>, scalars: usize) -> Outcome<CodecReport> {
+pub fn run(name: Option<&str>, scalars: usize) -> Outcome<CodecReport> {
     let scalars = scalars.next_multiple_of(CHUNK);
     let (mut codecs, mut buffer) = (Vec::new(), Vec::new());
-    for name in names.unwrap_or(NAMES) {
+    for name in name.map_or_else(|| NAMES.split(',').collect(), |name| vec![name]) {
         codecs.push(measure::<f64>(name, scalars, &mut buffer)?);
         // Some parameters are more bits than an f32 has.
         if codec::<f32>(name).is_ok() {

@@ -7,11 +7,10 @@ use ferrier::exchange::EXCHANGES;
 use ferrier::{Choice, Comm, Error, LayoutSpec, Planner, Precision, Problem, Real, Recipe, Step};
 use serde::Serialize;
 
-use crate::agree::{agree, agree_result, draft};
+use crate::agree::{agree, agree_result, check_memory, draft, local_volumes};
 use crate::charts::chart::Chart;
 use crate::failure::{Failure, Outcome};
 use crate::in_precision;
-use crate::memory::{check_memory, local_volumes};
 use crate::noise::Noise;
 use crate::table::{bytes, columns, digits, distinct, plural};
 use crate::timing::{Times, median, timed};

@@ -80,10 +80,20 @@ pub fn fail<T>(message: impl Display) -> Outcome<T> {
     Err(Failure::new(message))
 }
 
-/// The failure that `name` is not in a table of names. `what` is the noun of its entries.
-pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Failure {
-    let known = known.collect::<Vec<_>>().join(", ");
-    Failure::new(format!("unknown {what} `{name}`; known are: {known}"))
+/// The entry called `name` of a table; `what` is the noun of its entries.
+///
+/// # Errors
+/// Lists the known names.
+pub fn find<T>(
+    what: &str,
+    table: &'static [T],
+    named: fn(&T) -> &'static str,
+    name: &str,
+) -> Outcome<&'static T> {
+    table.iter().find(|entry| named(entry) == name).ok_or_else(|| {
+        let known = table.iter().map(named).collect::<Vec<_>>().join(", ");
+        Failure::new(format!("unknown {what} `{name}`; known are: {known}"))
+    })
 }
 
 /// The text of a system error, without Rust's "(os error 28)".

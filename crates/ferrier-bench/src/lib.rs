@@ -18,7 +18,6 @@ pub mod exchange_bench;
 pub mod failure;
 #[cfg(feature = "cuda")]
 pub mod gpu;
-pub mod memory;
 pub mod noise;
 pub mod operator_bench;
 pub mod peers;
@@ -26,8 +25,6 @@ pub mod reference;
 pub mod scalars;
 pub mod table;
 pub mod test_function;
-mod threads;
 pub mod tiling;
 pub mod timing;
 pub mod view;
-pub mod wisdom_text;

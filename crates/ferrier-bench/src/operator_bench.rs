@@ -7,15 +7,13 @@ use ferrier::wisdom::Known;
 use ferrier::{Choice, Comm, Data, DeviceSpec, Operator, Precision, Problem, Real, Recipe};
 use serde::Serialize;
 
-use crate::agree::{agree, draft};
-use crate::failure::{Failure, Outcome, unknown};
+use crate::agree::{agree, check_memory, draft, local_volumes};
+use crate::failure::{self, Failure, Outcome};
 use crate::in_precision;
-use crate::memory::{check_memory, local_volumes};
 use crate::noise::Noise;
-use crate::table::{columns, digits, shape_text};
+use crate::table::{columns, digits, shape_text, wisdom_line};
 use crate::tiling::with_messages;
 use crate::timing::{Times, median, timed};
-use crate::wisdom_text::wisdom_line;
 
 /// An operator: a line of [`OPERATORS`].
 pub struct OperatorEntry {
@@ -114,13 +112,8 @@ pub struct OperatorBench {
     pub repeat: Option<usize>,
 }
 
-/// Seconds of each repetition, on the slowest rank.
-#[derive(Default)]
-pub(crate) struct Repetitions {
-    apply: Vec<f64>,
-    pair: Vec<f64>,
-    separate: Vec<f64>,
-}
+/// Seconds of `apply`, `pair` and `separate` in each repetition, on the slowest rank.
+pub(crate) type Repetitions = [Vec<f64>; 3];
 
 /// About the time of all repetitions.
 const WANTED_SECONDS: f64 = 2.0;
@@ -143,10 +136,7 @@ impl OperatorBench {
         let repeat = self.repeat.unwrap_or((WANTED_SECONDS / first).ceil().clamp(5.0, 300.0) as usize);
         let mut all = Repetitions::default();
         for _ in 0..repeat {
-            let [apply, pair, separate] = once()?;
-            all.apply.push(apply);
-            all.pair.push(pair);
-            all.separate.push(separate);
+            all.iter_mut().zip(once()?).for_each(|(list, seconds)| list.push(seconds));
         }
         Ok(all)
     }
@@ -159,7 +149,7 @@ impl OperatorBench {
         repetitions: &Repetitions,
         difference: f64,
     ) -> OperatorReport {
-        let Repetitions { apply, pair, separate } = repetitions;
+        let [apply, pair, separate] = repetitions;
         OperatorReport {
             shape: self.shape.clone(),
             kind: if recipe.is_real() { "r2c" } else { "c2c" },
@@ -189,10 +179,7 @@ impl OperatorBench {
 /// # Errors
 /// Lists the known names.
 pub fn find_operator(name: &str) -> Outcome<&'static OperatorEntry> {
-    OPERATORS
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| unknown("operator", name, OPERATORS.iter().map(|entry| entry.name)))
+    failure::find("operator", OPERATORS, |entry| entry.name, name)
 }
 
 /// The distance of two arrays over the norm of the second, over all ranks. Collective.
@@ -257,32 +244,23 @@ impl OperatorReport {
 
     /// A table of the times.
     pub fn text(&self) -> String {
-        let row = |name: &str, times: &Times| {
-            vec![
-                name.into(),
-                digits(times.best_ms),
-                digits(times.median_ms),
-                digits(self.apply.median_ms / times.median_ms),
-            ]
+        let row = |name: &str, Times { best_ms, median_ms }: Times| {
+            [vec![name.into()], [best_ms, median_ms, self.apply.median_ms / median_ms].map(digits).to_vec()]
+                .concat()
         };
         let rows = [
-            row("apply", &self.apply),
-            row("forward + backward", &self.pair),
-            row("forward, multiply, backward", &self.separate),
+            row("apply", self.apply),
+            row("forward + backward", self.pair),
+            row("forward, multiply, backward", self.separate),
         ];
         let gpu = self.gpu.as_ref().map_or(String::new(), |gpu| format!("on {gpu}, timed by GPU events\n"));
         let notes: String = self.notes.iter().map(|note| format!("note: {note}\n")).collect();
+        let OperatorReport { kind, precision, operator, ranks, threads, exchange, .. } = self;
+        let head = format!("{} {kind} {precision}, {operator}", shape_text(&self.shape));
+        let table = columns(&["", "best ms", "median ms", "apply over it"], rows);
+        let wisdom = wisdom_line(self.wisdom.as_ref());
         format!(
-            "{} {} {}, {}: ranks {}, threads {}, exchange {}\n{gpu}{notes}\n{}{}",
-            shape_text(&self.shape),
-            self.kind,
-            self.precision,
-            self.operator,
-            self.ranks,
-            self.threads,
-            self.exchange,
-            columns(&["", "best ms", "median ms", "apply over it"], rows),
-            wisdom_line(self.wisdom.as_ref())
+            "{head}: ranks {ranks}, threads {threads}, exchange {exchange}\n{gpu}{notes}\n{table}{wisdom}"
         )
     }
 }

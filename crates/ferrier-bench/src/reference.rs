@@ -15,8 +15,7 @@ use ferrier::{Comm, Kind, Problem, Real, Result};
 use num_complex::Complex;
 
 use crate::noise::mix;
-use crate::threads::joined;
-use crate::view::View;
+use crate::view::{View, joined};
 
 /// Frequencies drawn along each axis.
 const DRAWN: [usize; 3] = [8, 8, 4];

@@ -1,6 +1,7 @@
 //! Tables and numbers as text.
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
+use ferrier::wisdom::Known;
 
 /// A table of two columns without rules: names and values.
 pub fn pairs(rows: &[(&str, String)]) -> String {
@@ -85,6 +86,28 @@ pub fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
         }
     }
     list
+}
+
+/// The entry of wisdom that a plan was made from, and its age.
+pub fn wisdom_line(known: Option<&Known>) -> String {
+    match known {
+        Some(known) => {
+            let age = age(known.age());
+            format!("wisdom: used (entry {} of {}, {age} old)\n", known.id, known.file.display())
+        }
+        None => "wisdom: none\n".into(),
+    }
+}
+
+/// A number of seconds as text: `5 minutes`.
+pub fn age(seconds: u64) -> String {
+    let (count, unit) = match seconds {
+        0..120 => (seconds, "second"),
+        120..7200 => (seconds / 60, "minute"),
+        7200..172_800 => (seconds / 3600, "hour"),
+        _ => (seconds / 86_400, "day"),
+    };
+    plural(count as usize, unit)
 }
 
 #[cfg(test)]

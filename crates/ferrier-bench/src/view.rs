@@ -7,7 +7,6 @@ use num_complex::Complex;
 
 use crate::noise::Noise;
 use crate::scalars::{rounded, scalars, widened};
-use crate::threads::joined;
 
 /// A rank's part of one or more arrays.
 pub struct View<'a, T> {
@@ -36,17 +35,10 @@ impl<'a, T: Real> View<'a, T> {
             true => (array.real(), 1, array.real_box()),
             false => (scalars(array.complex()), 2, array.local_box()),
         };
+        let (lo, hi, strides) = (own.lo, own.hi, [0; 3]);
+        let empty = View { scalars: &[], width, lo, hi: lo, strides, array: 0, batch, rows: None };
         if own.is_empty() {
-            return View {
-                scalars: &[],
-                width,
-                lo: own.lo,
-                hi: own.lo,
-                strides: [0; 3],
-                array: 0,
-                batch,
-                rows: None,
-            };
+            return empty;
         }
         // The strides follow from the offsets of neighbours.
         let offset = |b: usize, index: [usize; 3]| {
@@ -60,16 +52,7 @@ impl<'a, T: Real> View<'a, T> {
             if next[axis] < own.hi[axis] { offset(0, next) - origin } else { 0 }
         });
         let apart = if batch > 1 { offset(1, own.lo) - origin } else { 0 };
-        View {
-            scalars: &scalars[origin * width..],
-            width,
-            lo: own.lo,
-            hi: own.hi,
-            strides,
-            array: apart,
-            batch,
-            rows: None,
-        }
+        View { scalars: &scalars[origin * width..], hi, strides, array: apart, ..empty }
     }
 
     /// A part of a matrix in C order as a part of one long axis.
@@ -181,4 +164,9 @@ pub fn distance<T: Real>(
     }
     let sums = comm.sum(&sums)?;
     Ok((sums[0].sqrt(), sums[1].sqrt()))
+}
+
+/// The result of a thread; a panic is passed on.
+pub fn joined<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
+    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }

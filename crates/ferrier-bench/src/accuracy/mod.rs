@@ -1,10 +1,8 @@
 //! Errors of transforms with each codec, over ranks and over bits on the wire.
 
-mod exact;
 mod field;
 mod measure;
 mod report;
-mod tables;
 
 pub use field::{Data, Field};
 pub use measure::AccuracyOptions;

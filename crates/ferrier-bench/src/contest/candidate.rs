@@ -11,6 +11,7 @@ use crate::view::View;
 
 /// The arrays of a rank: one for transforms in place, else three.
 pub struct Arrays<T: Real, B: Backend = Cpu> {
+    /// The input; in place, the only array.
     pub input: ArrayOf<T, B>,
     /// The spectrum and the result of the backward transform.
     apart: Option<[ArrayOf<T, B>; 2]>,

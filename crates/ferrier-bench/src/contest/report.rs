@@ -11,10 +11,9 @@ use super::results::{CandidateResult, ContestResult, PeerResult};
 use super::sweep::{self, SweepPoint};
 use super::variants::{self, VariantReport};
 use crate::failure::{Outcome, fail};
-use crate::table::{bytes, columns, digits, pairs, plural, shape_text};
+use crate::table::{bytes, columns, digits, pairs, plural, shape_text, wisdom_line};
 use crate::tiling::{is_tiled, overlap_text};
 use crate::timing::Times;
-use crate::wisdom_text::wisdom_line;
 
 /// A peer in the same run.
 #[derive(Debug, Serialize)]

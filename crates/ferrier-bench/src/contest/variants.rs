@@ -10,7 +10,7 @@ use serde::Serialize;
 use super::breakdown::{self, BreakdownRow, ComputeSplit};
 use super::options::ContestOptions;
 use super::results::CandidateResult;
-use crate::failure::{Outcome, unknown};
+use crate::failure::{self, Outcome};
 use crate::table::{columns, digits};
 use crate::tiling::{is_tiled, overlap_text, with_messages};
 use crate::timing::Times;
@@ -56,10 +56,7 @@ pub static VARIANTS: &[VariantEntry] = &[
 /// # Errors
 /// Lists the known names.
 pub fn find_variant(name: &str) -> Outcome<&'static VariantEntry> {
-    VARIANTS
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| unknown("variant", name, VARIANTS.iter().map(|entry| entry.name)))
+    failure::find("variant", VARIANTS, |entry| entry.name, name)
 }
 
 /// The times of a variant; the keys are part of the contract.

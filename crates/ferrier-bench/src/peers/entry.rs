@@ -10,7 +10,7 @@ use super::launch::MpiLaunch;
 use super::peer::Peer;
 use super::problem::PeerProblem;
 use super::{fftw, mkl};
-use crate::failure::{Outcome, fail, unknown};
+use crate::failure::{self, Outcome, fail};
 
 /// A peer: a line of [`PEERS`].
 pub struct PeerEntry {
@@ -95,10 +95,7 @@ pub static PEERS: &[PeerEntry] = &[
 /// # Errors
 /// Lists the known names.
 pub fn find(name: &str) -> Outcome<&'static PeerEntry> {
-    PEERS
-        .iter()
-        .find(|entry| entry.name == name)
-        .ok_or_else(|| unknown("peer", name, PEERS.iter().map(|entry| entry.name)))
+    failure::find("peer", PEERS, |entry| entry.name, name)
 }
 
 /// The message that a distributed peer needs an MPI launch.

@@ -12,11 +12,10 @@ use std::path::{Path, PathBuf};
 use ferrier::Precision;
 use libloading::os::unix::Library;
 
-use super::arena::Arena;
+use super::arena::{Arena, Pages};
 use super::fftw::{Data, FORWARD, Fftw, MEASURE, Plan};
 use super::launch::MpiLaunch;
 use super::library::open;
-use super::pages::Pages;
 use super::peer::Peer;
 use super::problem::{LocalPart, PeerProblem};
 use crate::failure::{Failure, Outcome, fail};

@@ -10,7 +10,6 @@ mod fftw_mpi;
 mod launch;
 mod library;
 mod mkl;
-mod pages;
 mod peer;
 mod problem;
 

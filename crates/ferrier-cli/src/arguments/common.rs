@@ -1,7 +1,7 @@
 //! Options of several commands.
 
 use clap::Args;
-use ferrier::{Compress, Precision, DeviceSpec, device::DEVICES};
+use ferrier::{Compress, DeviceSpec, Precision, device::DEVICES};
 
 use super::modes::ModesArgs;
 use super::shape::{AxisList, Grid, LayoutName, UserShape};

@@ -20,15 +20,11 @@ pub const COMPRESS: &Words<Compress> = &[
 ];
 
 /// How tiles in flight make progress.
-pub const PROGRESS: &Words<Progress> = &[
-    ("poll", "Passes poll", Progress::Poll),
-    ("thread", "A thread of each rank polls", Progress::Thread),
-];
+pub const PROGRESS: &Words<Progress> =
+    &[("poll", "Passes poll", Progress::Poll), ("thread", "A thread of each rank polls", Progress::Thread)];
 
 /// A parser of these words.
-pub fn words<T: Copy + Send + Sync + 'static>(
-    table: &'static Words<T>,
-) -> impl TypedValueParser<Value = T> {
+pub fn words<T: Copy + Send + Sync + 'static>(table: &'static Words<T>) -> impl TypedValueParser<Value = T> {
     let values = table.iter().map(|(name, help, _)| PossibleValue::new(name).help(help));
     PossibleValuesParser::new(values).try_map(|word| {
         let found = table.iter().find(|(name, ..)| *name == word);

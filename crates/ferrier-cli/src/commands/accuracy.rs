@@ -6,7 +6,7 @@ use clap::Args;
 use ferrier::Problem;
 use ferrier_bench::accuracy::{AccuracyOptions, AccuracyReport, Data, Field};
 
-use crate::arguments::{ExecutionArgs, KindName, LayoutName, UserShape, setup, Words, words};
+use crate::arguments::{ExecutionArgs, KindName, LayoutName, UserShape, Words, setup, words};
 use crate::failure::{Failure, Outcome, fail};
 use crate::print;
 use crate::session::Session;

@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use ferrier::spectral::{Convolution, linear_shape};
 use ferrier::{Array, Box3, Choice, Comm, LayoutSpec, Precision, Problem, Real};
-use ferrier_bench::agree::{agree, agree_result, draft};
-use ferrier_bench::memory::{check_memory, local_volumes};
+use ferrier_bench::agree::{agree, agree_result, check_memory, draft, local_volumes};
 use num_complex::Complex;
 
 use super::shared_output::open_output;

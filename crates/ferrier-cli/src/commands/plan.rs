@@ -9,9 +9,8 @@ use ferrier::{
     Choice, Comm, DeviceSpec, MachineSpeeds, Planner, Precision, Problem, Real, Recipe, StepTraffic,
 };
 use ferrier_bench::agree::agree_result;
-use ferrier_bench::table::{bytes, columns, digits, pairs, plural};
+use ferrier_bench::table::{bytes, columns, digits, pairs, plural, wisdom_line};
 use ferrier_bench::tiling::{is_tiled, overlap_text, with_messages};
-use ferrier_bench::wisdom_text::wisdom_line;
 use serde::Serialize;
 
 use crate::arguments::{ProblemArgs, setup};

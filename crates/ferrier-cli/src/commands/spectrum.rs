@@ -7,9 +7,8 @@ use std::path::PathBuf;
 use clap::Args;
 use ferrier::spectral::{Shell, WaveNumbers, power_spectrum};
 use ferrier::{Choice, Comm, LayoutSpec, Order, Precision, Problem, Real};
-use ferrier_bench::agree::{agree, agree_result, draft};
+use ferrier_bench::agree::{agree, agree_result, check_memory, draft, local_volumes};
 use ferrier_bench::charts::chart::Chart;
-use ferrier_bench::memory::{check_memory, local_volumes};
 use ferrier_bench::table::{columns, digits};
 
 use crate::arguments::{ExecutionArgs, UserShape, setup};

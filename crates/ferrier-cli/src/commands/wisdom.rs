@@ -4,8 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use ferrier::wisdom::{Entry, Wisdom, user_file};
-use ferrier_bench::table::{digits, left_columns, shape_text};
-use ferrier_bench::wisdom_text::age;
+use ferrier_bench::table::{age, digits, left_columns, shape_text};
 
 use super::choice_text::choice_text;
 use crate::failure::{Failure, Outcome, fail};

@@ -3,10 +3,9 @@
 use std::fs::File;
 
 use ferrier::{Array, Box3, Comm, DeviceSpec, Layout, Order, Real};
-use ferrier_bench::agree::{agree, agree_result, draft};
-use ferrier_bench::memory::{check_memory, local_volumes};
+use ferrier_bench::agree::{agree, agree_result, check_memory, draft, local_volumes};
+use ferrier_bench::table::wisdom_line;
 use ferrier_bench::tiling::with_messages;
-use ferrier_bench::wisdom_text::wisdom_line;
 use indicatif::ProgressBar;
 use num_complex::Complex;
 
