@@ -6,7 +6,7 @@ use crate::Real;
 
 /// A pointwise function of the modes of a spectrum.
 ///
-/// [`Plan::apply`](crate::Plan::apply) calls it from all threads, with a
+/// [`Call::apply`](crate::Call::apply) calls it from all threads, with a
 /// block of modes at a time, in no particular order; every mode comes exactly
 /// once. What it does to a mode must depend on that mode's value, index and
 /// array alone: then the bits of the result do not depend on how the work is

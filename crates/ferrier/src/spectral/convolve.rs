@@ -87,7 +87,7 @@ impl<T: Real> Convolution<T> {
     /// The convolution of a field with the kernel. Collective; does not allocate.
     ///
     /// # Errors
-    /// As [`Plan::apply`].
+    /// As [`Call::apply`](crate::Call::apply).
     pub fn convolve<I, O>(&mut self, field: &I, out: &mut O) -> Result<()>
     where
         I: Data<T> + ?Sized,
@@ -101,7 +101,7 @@ impl<T: Real> Convolution<T> {
     /// conj(kernel(y)) field(x + y). Collective; does not allocate.
     ///
     /// # Errors
-    /// As [`Plan::apply`].
+    /// As [`Call::apply`](crate::Call::apply).
     pub fn correlate<I, O>(&mut self, field: &I, out: &mut O) -> Result<()>
     where
         I: Data<T> + ?Sized,

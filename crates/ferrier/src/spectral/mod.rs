@@ -3,7 +3,7 @@
 //!
 //! Operators that multiply each mode ([`laplacian`], [`inverse_laplacian`],
 //! [`helmholtz`], [`derivative`], [`shift()`], [`low_pass`], [`gaussian`],
-//! [`two_thirds`]) go with [`Plan::apply`](crate::Plan::apply), which fuses them with the
+//! [`two_thirds`]) go with [`Call::apply`](crate::Call::apply), which fuses them with the
 //! transforms; [`WaveNumbers`] maps indices to wave numbers. [`Calculus`] has
 //! operators on vector fields, [`Convolution`] multiplies by a given spectrum,
 //! [`Products`] multiplies fields in space without aliasing.

@@ -85,7 +85,7 @@ impl<T: Real> Calculus<T> {
     /// The gradient of a field. Collective; does not allocate.
     ///
     /// # Errors
-    /// As [`Plan::apply`].
+    /// As [`Call::apply`](crate::Call::apply).
     pub fn gradient<I, O>(&mut self, field: &I, gradient: &mut [O; 3]) -> Result<()>
     where
         I: Data<T> + ?Sized,
@@ -107,7 +107,7 @@ impl<T: Real> Calculus<T> {
     /// The divergence of a vector field. Collective; does not allocate.
     ///
     /// # Errors
-    /// As [`Plan::apply`].
+    /// As [`Call::apply`](crate::Call::apply).
     pub fn divergence<I, O>(&mut self, field: &[I; 3], divergence: &mut O) -> Result<()>
     where
         I: Data<T>,
@@ -124,7 +124,7 @@ impl<T: Real> Calculus<T> {
     /// The curl of a vector field. Collective; does not allocate.
     ///
     /// # Errors
-    /// As [`Plan::apply`].
+    /// As [`Call::apply`](crate::Call::apply).
     pub fn curl<I, O>(&mut self, field: &[I; 3], curl: &mut [O; 3]) -> Result<()>
     where
         I: Data<T>,

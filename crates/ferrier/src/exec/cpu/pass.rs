@@ -259,7 +259,7 @@ impl<T: Real> PassWork<T> {
         }
     }
 
-    /// Planes in turn, each fused both legs.
+    /// Planes in turn, each through both transforms.
     unsafe fn run_planes(
         &self,
         planes: &Planes<T>,
@@ -294,7 +294,7 @@ impl<T: Real> PassWork<T> {
                 unsafe { run_block(first, &at, (next, stream_copy), worker, scratch, (extras.0, 1.0)) };
                 polls.step();
             }
-            // What was not overwritten row by row has left before it is touched.
+            // What was not overwritten row by row is copied out before it is overwritten.
             writer.iter_mut().for_each(PlaneWriter::finish);
             for at in second.plane_blocks(batch, index) {
                 // SAFETY: as above.
@@ -376,7 +376,7 @@ unsafe fn run_block<T: Real>(
     }
 }
 
-/// The two sides of a leg.
+/// The two sides of a transform.
 fn sides<'a>(transform: &'a AxisTransform, from: &'a [Piece], to: &'a [Piece]) -> [Side<'a>; 2] {
     let (width_in, width_out) = (transform.spec.kind.width_in(), transform.spec.kind.width_out());
     [
@@ -398,9 +398,9 @@ fn planes<T: Real>(
     let across = 3 - one - two;
     let axes =
         [Axes { along: one, lanes: two, planes: across }, Axes { along: two, lanes: one, planes: across }];
-    // The array between the legs: leg one is done, leg two is not.
+    // The array between the transforms: the first is done, the second is not.
     let between = transforms[0].after(arrive);
-    // What is written past the caches cannot be the array between the legs.
+    // What is written past the caches cannot be the array between the transforms.
     let back = matches!((from, to), ([from], [to]) if (from.rank, from.base, from.offset) == (to.rank, to.base, to.offset));
     let in_target = match to {
         _ if transforms[1].ragged_to.is_some() => false,
@@ -446,7 +446,7 @@ fn planes<T: Real>(
     Ok(Work::Planes(Box::new(Planes { first, second, plane, plane_store })))
 }
 
-/// A plane in a thread's scratch: rows along the first leg's axis or the
+/// A plane in a thread's scratch: rows along the first transform's axis or the
 /// other, whichever comes last in C order, spread over the cache's sets.
 fn plane_piece(context: &RankContext<'_>, between: &Box3, axes: Axes, real: bool) -> Piece {
     let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));

@@ -197,7 +197,7 @@ unsafe fn run_field<T: Real>(
     let mut count = field.count() as u64;
     let mut sizes =
         [field.len, field.rows, field.lanes, field.low[1], field.low[0], field.edges].map(|n| n as u32);
-    let mut handed = field.fused.argument(operand);
+    let mut op_argument = field.fused.argument(operand);
     let [len, rows, lanes, low_row, low_lane, edges] = &mut sizes;
     let mut arguments = [
         argument(&mut modes),
@@ -208,7 +208,7 @@ unsafe fn run_field<T: Real>(
         argument(low_row),
         argument(low_lane),
         argument(edges),
-        argument(&mut handed),
+        argument(&mut op_argument),
     ];
     let blocks = field.count().div_ceil(OPERATE_THREADS) as u32;
     let grid = Grid { blocks, threads: OPERATE_THREADS as u32, shared: 0 };
@@ -234,15 +234,15 @@ unsafe fn run_lines<T: Real>(
     let mut roots = call.tables + lines.roots as u64;
     let mut scale = T::rounded(lines.scale * scale);
     let mut swap = i32::from(matches!(lines.wish.kind, LineKind::Backward | LineKind::RealBackward));
-    let mut handed = lines.fused_op.as_ref().map(|fused| fused.argument(operand));
+    let mut op_argument = lines.fused_op.as_ref().map(|fused| fused.argument(operand));
     let tables =
         [argument(&mut cells), argument(&mut cell_count), argument(&mut strips), argument(&mut bases)];
     let rest = [argument(&mut roots), argument(&mut scale), argument(&mut swap)];
-    let touch = handed.as_mut().map(argument);
+    let fused_op = op_argument.as_mut().map(argument);
     let lone = lone.as_mut().map(argument);
     let mut arguments = [std::ptr::null_mut(); 8];
     let first = if lone.is_some() { 0..0 } else { 0..tables.len() };
-    let all = lone.into_iter().chain(tables[first].iter().copied()).chain(rest).chain(touch);
+    let all = lone.into_iter().chain(tables[first].iter().copied()).chain(rest).chain(fused_op);
     let count = arguments.iter_mut().zip(all).map(|(to, from)| *to = from).count();
     let grid = Grid {
         blocks: lines.blocks as u32,

@@ -223,7 +223,7 @@ impl Stream {
     /// Enqueues a copy of `bytes` bytes to main memory.
     ///
     /// # Safety
-    /// Both ends are that long, and live and are not touched until it has run.
+    /// Both ends are that long, and live and are not accessed by others until it has run.
     pub unsafe fn download(&self, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
