@@ -1,42 +1,41 @@
-//! A Gaussian process: what measured points say about the others, and how sure
-//! that is. Small and dense; a tuner has at most some hundred points.
+//! Gaussian process regression with a dense covariance matrix, for at most some hundred points.
 
-/// Points, what was measured there, and the process through them.
+/// A Gaussian process conditioned on measurements.
 pub(crate) struct Process<'a> {
     points: &'a [Vec<f64>],
-    /// Axes on which two values are the same or not, and never near.
-    named: &'a [bool],
-    /// How far apart two points may be on each axis and still tell of each other.
+    /// Categorical axes: two values are equal or different, without a distance.
+    categorical: &'a [bool],
+    /// Length scale of each axis.
     scales: Vec<f64>,
     mean: f64,
     variance: f64,
-    /// Lower triangle: the matrix of covariances is this times its transpose.
+    /// Cholesky factor of the covariance matrix, lower triangle.
     factor: Vec<Vec<f64>>,
-    /// The inverse of that matrix times what was measured, less the mean.
+    /// Inverse covariance matrix times the centred measurements.
     weights: Vec<f64>,
     likelihood: f64,
 }
 
-/// What two runs of the same point differ by, about, relative to how points differ.
+/// Variance of the measurement noise, relative to the variance of the process.
 const NOISE: f64 = 0.02;
-/// Scales that are tried: from "each rung is a world of its own" to "the axis does not matter".
+/// Length scales to try: from uncorrelated levels to an irrelevant axis.
 const SCALES: [f64; 5] = [0.15, 0.4, 1.0, 3.0, 10.0];
 
 impl<'a> Process<'a> {
-    /// The process that makes what was measured most likely, by trying other
-    /// scales one axis at a time, from `scales` on.
+    /// The process of the highest likelihood, found by coordinate search over the length scales, starting from
+    /// `scales`; `None` if no covariance matrix is positive definite.
     pub fn fit(
         points: &'a [Vec<f64>],
-        named: &'a [bool],
+        categorical: &'a [bool],
         measured: &[f64],
         mut scales: Vec<f64>,
     ) -> Option<Process<'a>> {
-        let mut best = Process::new(points, named, measured, scales.clone())?;
+        let mut best = Process::new(points, categorical, measured, scales.clone())?;
         for axis in 0..scales.len() {
             for scale in SCALES {
                 let mut other = scales.clone();
                 other[axis] = scale;
-                if let Some(process) = Process::new(points, named, measured, other)
+                if let Some(process) = Process::new(points, categorical, measured, other)
                     && process.likelihood > best.likelihood
                 {
                     best = process;
@@ -49,7 +48,7 @@ impl<'a> Process<'a> {
 
     fn new(
         points: &'a [Vec<f64>],
-        named: &'a [bool],
+        categorical: &'a [bool],
         measured: &[f64],
         scales: Vec<f64>,
     ) -> Option<Process<'a>> {
@@ -57,7 +56,7 @@ impl<'a> Process<'a> {
         let mean = measured.iter().sum::<f64>() / n as f64;
         let row = |i: usize| -> Vec<f64> {
             let noise = |j| if i == j { NOISE } else { 0.0 };
-            (0..=i).map(|j| likeness(&points[i], &points[j], &scales, named) + noise(j)).collect()
+            (0..=i).map(|j| covariance(&points[i], &points[j], &scales, categorical) + noise(j)).collect()
         };
         let factor = cholesky((0..n).map(row).collect())?;
         let centred: Vec<f64> = measured.iter().map(|y| y - mean).collect();
@@ -66,27 +65,27 @@ impl<'a> Process<'a> {
         let weights = backward(&factor, half);
         let determinant: f64 = (0..n).map(|i| factor[i][i].ln()).sum();
         let likelihood = -0.5 * n as f64 * variance.ln() - determinant;
-        Some(Process { points, named, scales, mean, variance, factor, weights, likelihood })
+        Some(Process { points, categorical, scales, mean, variance, factor, weights, likelihood })
     }
 
-    /// The scales that were found.
+    /// The fitted length scales.
     pub fn scales(&self) -> &[f64] {
         &self.scales
     }
 
-    /// What is to be expected at a point, and how far off that may be.
+    /// Mean and standard deviation at a point.
     pub fn at(&self, point: &[f64]) -> (f64, f64) {
-        let alike = |other: &Vec<f64>| likeness(point, other, &self.scales, self.named);
-        let alike: Vec<f64> = self.points.iter().map(alike).collect();
-        let mean = self.mean + alike.iter().zip(&self.weights).map(|(a, w)| a * w).sum::<f64>();
-        let known: f64 = forward(&self.factor, &alike).iter().map(|x| x * x).sum();
+        let covariances = |other: &Vec<f64>| covariance(point, other, &self.scales, self.categorical);
+        let covariances: Vec<f64> = self.points.iter().map(covariances).collect();
+        let mean = self.mean + covariances.iter().zip(&self.weights).map(|(a, w)| a * w).sum::<f64>();
+        let known: f64 = forward(&self.factor, &covariances).iter().map(|x| x * x).sum();
         (mean, (self.variance * (1.0 - known).max(1e-12)).sqrt())
     }
 }
 
-/// Matérn 5/2: costs are smooth, but not infinitely so.
-fn likeness(one: &[f64], other: &[f64], scales: &[f64], named: &[bool]) -> f64 {
-    let apart = |i: usize| match named[i] {
+/// Matérn 5/2 covariance: twice differentiable.
+fn covariance(one: &[f64], other: &[f64], scales: &[f64], categorical: &[bool]) -> f64 {
+    let apart = |i: usize| match categorical[i] {
         true => f64::from(one[i] != other[i]),
         false => one[i] - other[i],
     };
@@ -94,7 +93,7 @@ fn likeness(one: &[f64], other: &[f64], scales: &[f64], named: &[bool]) -> f64 {
     (1.0 + r + r * r / 3.0) * (-r).exp()
 }
 
-/// The factor of a matrix whose lower triangle is given; `None` where it is not positive.
+/// Cholesky factor of a matrix given by its lower triangle; `None` if it is not positive definite.
 fn cholesky(mut a: Vec<Vec<f64>>) -> Option<Vec<Vec<f64>>> {
     for i in 0..a.len() {
         for j in 0..=i {
@@ -135,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_goes_through_what_was_measured_and_is_unsure_elsewhere() {
+    fn interpolates_measurements_and_is_uncertain_elsewhere() {
         let points: Vec<Vec<f64>> = [0.0, 0.2, 0.5, 0.8, 1.0].map(|x| vec![x, 0.3]).to_vec();
         let measured: Vec<f64> = points.iter().map(|p| (3.0 * p[0]).sin()).collect();
         let process = Process::fit(&points, &[false; 2], &measured, vec![0.4, 0.4]).unwrap();

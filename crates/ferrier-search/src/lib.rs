@@ -1,10 +1,11 @@
 //! Optimisers for noisy, expensive functions of names and numbers.
 //!
-//! A [`Space`] has parameters and rules; a [`Search`] asks for the costs of its points; a [`Session`] remembers
-//! answers, judges noise and keeps to a budget. Nothing here knows of Fourier transforms.
+//! A [`Space`] has parameters and constraints; a [`Search`] proposes points and evaluates an [`Objective`]; a
+//! [`Session`] caches costs, compares noisy measurements and enforces a budget. Independent of Fourier transforms.
 #![forbid(unsafe_code)]
 
 mod gauss;
+mod methods;
 mod model;
 mod nelder_mead;
 mod random;
@@ -13,8 +14,11 @@ mod search;
 mod session;
 mod space;
 
-pub use nelder_mead::Nearby;
+pub use methods::{METHODS, Method, UnknownMethod, find};
+pub use nelder_mead::CoordinateDescent;
 pub use rng::Rng;
-pub use search::{Ask, Ground, METHODS, Method, Search, UnknownMethod, find};
-pub use session::{Bench, Findings, Limits, Progress, Race, Session, Trial, Verdict, median};
+pub use search::{Objective, Search, SearchInput};
+pub use session::{
+    Comparison, Evaluator, Limits, Progress, SearchResult, Session, Trial, TrialStatus, median,
+};
 pub use space::{Parameter, Point, Space, Value};

@@ -1,17 +1,17 @@
-//! Search `random`: the measure of all others.
+//! Search `random`: random points, as the baseline for the other methods.
 
 use crate::rng::Rng;
-use crate::search::{Ask, Ground, Search};
+use crate::search::{Objective, Search, SearchInput};
 
 pub(crate) struct Random {
     pub seed: u64,
 }
 
 impl Search for Random {
-    fn explore(&self, ground: &Ground<'_>, ask: &mut Ask<'_>) -> Option<()> {
+    fn explore(&self, input: &SearchInput<'_>, objective: &mut Objective<'_>) -> Option<()> {
         let mut rng = Rng::new(self.seed);
         loop {
-            ask(&ground.space.random(&mut rng))?;
+            objective(&input.space.random(&mut rng))?;
         }
     }
 }

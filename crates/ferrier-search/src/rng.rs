@@ -1,11 +1,11 @@
-//! Random numbers for searches: the same for the same seed, on every machine.
+//! Pseudo-random numbers: the same sequence for a seed on every machine.
 
-/// splitmix64.
+/// The generator splitmix64.
 #[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
-    /// A generator; the same seed gives the same one.
+    /// A generator; equal seeds give equal sequences.
     pub fn new(seed: u64) -> Self {
         Rng(seed)
     }
@@ -18,7 +18,7 @@ impl Rng {
         z ^ (z >> 31)
     }
 
-    /// A number below `end`, which is not 0.
+    /// A number below `end`, which must not be 0.
     pub fn below(&mut self, end: usize) -> usize {
         (self.bits() % end as u64) as usize
     }

@@ -1,75 +1,78 @@
-//! A search under way: what was tried, what is believed, when to stop.
+//! A session: runs a search within a budget, compares noisy measurements, records trials.
 
 use std::collections::HashMap;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use crate::search::{Ground, Search};
+use crate::search::{Search, SearchInput};
 use crate::space::{Point, Space, Value};
 
-/// A gain below this is not worth a second look.
-const CLEAR: f64 = 0.99;
-/// Who is slower by this in one round, or by half of it in the middle of two, will not win.
-const SLOWER: f64 = 0.3;
-/// Questions in a row that need no run before a search is seen to be at its end.
-const IDLE: usize = 5000;
+/// A ratio of costs must be below this to count as an improvement.
+const SIGNIFICANT: f64 = 0.99;
+/// A candidate that is slower by this in one round, or by half of it in the median of two, is rejected.
+const CLEARLY_SLOWER: f64 = 0.3;
+/// Consecutive cached evaluations after which a search is stopped.
+const MAX_CACHED: usize = 5000;
 
-/// What runs trials.
-pub trait Bench {
-    /// Why nothing can be run any more.
+/// Measures costs of points.
+pub trait Evaluator {
+    /// An error after which nothing can be measured.
     type Error;
 
     /// Seconds of each of `runs` runs at a point.
     ///
     /// # Errors
-    /// Where nothing can be run any more.
-    fn alone(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>, Self::Error>;
+    /// An error after which nothing can be measured.
+    fn measure(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>, Self::Error>;
 
-    /// Seconds of runs at two points in turn, for as long as `race` goes on;
-    /// none where they cannot be run for want of memory.
+    /// Seconds of alternating runs at two points, while [`Comparison::continues`]; empty lists if memory does not
+    /// suffice.
     ///
     /// # Errors
-    /// As [`alone`](Bench::alone).
-    fn race(&mut self, champion: &Point, other: &Point, race: &Race) -> Result<[Vec<f64>; 2], Self::Error>;
+    /// As [`measure`](Evaluator::measure).
+    fn compare(
+        &mut self,
+        incumbent: &Point,
+        other: &Point,
+        comparison: &Comparison,
+    ) -> Result<[Vec<f64>; 2], Self::Error>;
 
-    /// What part of all limits to leave for what comes after a search that
-    /// ends at this point.
+    /// The fraction of the limits to leave for a later search if this one ends at `best`.
     fn reserve(&self, _best: &Point) -> f64 {
         0.0
     }
 
-    /// What a point comes to, so that two that come to the same are run once;
-    /// by default each is for itself.
+    /// An identity of a point: points of equal identity are measured once. By default all points differ.
     ///
     /// # Errors
-    /// Why it is infeasible.
+    /// The reason why the point is infeasible.
     fn identity(&self, point: &Point) -> Result<String, String> {
         Ok(format!("{point:?}"))
     }
 
-    /// Seconds by a model; see [`Ground::predict`].
+    /// Seconds predicted by a cost model; see [`SearchInput::predict`].
     fn predict(&self, _point: &Point) -> f64 {
         1.0
     }
 }
 
-/// When to stop.
+/// The budget of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Seconds, the comparison of the winner with the default included.
+    /// Seconds, including the final comparison of the best point with the default.
     pub seconds: f64,
-    /// Points that are run.
+    /// Number of measured points.
     pub trials: usize,
-    /// Runs of each point, after one to warm up.
+    /// Runs of each point, after one warm-up run.
     pub runs: usize,
-    /// A trial ends when it takes longer than this multiple of the best.
+    /// A trial is aborted when it takes longer than this multiple of the best cost.
     pub patience: f64,
 }
 
 impl Limits {
-    /// A part of the time and of the trials.
-    fn part(&self, part: f64) -> Limits {
+    /// A fraction of the seconds and of the trials.
+    fn fraction(&self, part: f64) -> Limits {
         let trials = match self.trials {
             usize::MAX => usize::MAX,
             trials => ((trials as f64 * part).round() as usize).max(1),
@@ -84,93 +87,94 @@ impl Default for Limits {
     }
 }
 
-/// Two points in turn: how long that goes on, and who wins.
+/// A paired comparison of two points by alternating runs: the stopping rule and the decision.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-pub struct Race {
-    /// Rounds, unless it is clear before who wins.
+pub struct Comparison {
+    /// Rounds, unless the result is clear earlier.
     pub rounds: usize,
-    /// More of them, where the second point seems to be faster.
+    /// Additional rounds if the second point seems faster.
     pub more: usize,
-    /// It ends when the second point takes this multiple of the first; `None`: it goes to its end.
+    /// Aborts when the second point takes this multiple of the first; `None`: never.
     pub patience: Option<f64>,
 }
 
-impl Race {
-    /// Is there another round after these? A function of times that are the
-    /// same on every rank, so that all ranks race alike.
-    pub fn goes_on(&self, times: &[Vec<f64>; 2]) -> bool {
+impl Comparison {
+    /// Whether another round follows these times. A function of times that are equal on every rank, so that all
+    /// ranks run the same rounds.
+    pub fn continues(&self, times: &[Vec<f64>; 2]) -> bool {
         let (ratios, ratio) = (ratios(times), self.ratio(times));
         match (ratios.len(), self.patience) {
             (0, _) => true,
             (done, Some(patience)) if done < self.rounds => {
-                // One round may be out by much, the median of two by less.
-                ratio <= patience.min(1.0 + SLOWER / done as f64)
+                // A single round is noisier than the median of two.
+                ratio <= patience.min(1.0 + CLEARLY_SLOWER / done as f64)
             }
-            (done, _) => done < self.rounds || ratio < CLEAR && done < self.rounds + self.more,
+            (done, _) => done < self.rounds || ratio < SIGNIFICANT && done < self.rounds + self.more,
         }
     }
 
-    /// The second point's time over the first's.
+    /// Median of the ratios of the second point's time to the first's.
     fn ratio(&self, times: &[Vec<f64>; 2]) -> f64 {
         median(&ratios(times))
     }
 
-    /// The same, and what it means for the second point.
-    fn verdict(&self, times: &[Vec<f64>; 2]) -> (f64, Verdict) {
+    /// The ratio, and the status of the second point.
+    fn decide(&self, times: &[Vec<f64>; 2]) -> (f64, TrialStatus) {
         let (all, ratio) = (ratios(times), self.ratio(times));
-        let confirmed = all.len() >= self.rounds + self.more && median(&all[self.rounds..]) < CLEAR;
-        let verdict = match ratio {
-            ratio if ratio < CLEAR && confirmed => Verdict::Improved,
-            ratio if self.patience.is_some_and(|patience| ratio > patience) => Verdict::Stopped,
-            _ if all.len() > self.rounds => Verdict::Unconfirmed,
-            _ => Verdict::Slower,
+        let confirmed = all.len() >= self.rounds + self.more && median(&all[self.rounds..]) < SIGNIFICANT;
+        let status = match ratio {
+            ratio if ratio < SIGNIFICANT && confirmed => TrialStatus::Improved,
+            ratio if self.patience.is_some_and(|patience| ratio > patience) => TrialStatus::Stopped,
+            _ if all.len() > self.rounds => TrialStatus::Unconfirmed,
+            _ => TrialStatus::Slower,
         };
-        // What is not believed to be faster is not.
-        (if verdict == Verdict::Unconfirmed { ratio.max(1.0) } else { ratio }, verdict)
+        // An unconfirmed improvement counts as none.
+        (if status == TrialStatus::Unconfirmed { ratio.max(1.0) } else { ratio }, status)
     }
 }
 
-/// Round by round: what changes the speed of the machine for longer than a round changes no ratio.
+/// Ratios round by round: drifts of the machine speed that outlast a round cancel.
 fn ratios([one, other]: &[Vec<f64>; 2]) -> Vec<f64> {
     one.iter().zip(other).map(|(one, other)| other / one).collect()
 }
 
-/// What became of a trial.
+/// The result of a trial.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// Where the search started.
+pub enum TrialStatus {
+    /// The start point.
     Default,
-    /// It was the best so far, and is so still or lost to a later one.
+    /// The best point at the time of the trial.
     Improved,
     /// Slower than the best.
     Slower,
-    /// A run took so much longer than the best that the rest was left out.
+    /// Aborted: far slower than the best.
     Stopped,
-    /// It seemed faster, but not when it was run in turn with the best.
+    /// Faster at first, but not in the additional rounds.
     Unconfirmed,
-    /// It cannot be run: why.
+    /// Infeasible, for this reason.
     Infeasible(String),
 }
 
-/// A point that was tried.
+/// An evaluated point.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Trial {
-    /// Where it differs from the default, in words.
+    /// Description of the differences from the default.
     pub text: String,
-    /// All parameters.
+    /// The values of all parameters.
     pub values: Vec<(String, Value)>,
-    /// The median of its runs; infinite (`null`) for an infeasible one.
+    /// Estimated seconds of a run; infinite (`null` in JSON) for an infeasible point.
     #[serde(with = "finite_or_null")]
     pub seconds: f64,
-    /// What became of it.
-    pub verdict: Verdict,
-    /// Its number in the space.
-    #[serde(skip, default = "nowhere")]
+    /// The result.
+    #[serde(rename = "verdict")]
+    pub status: TrialStatus,
+    /// The point.
+    #[serde(skip, default = "empty_point")]
     pub point: Point,
 }
 
-fn nowhere() -> Point {
+fn empty_point() -> Point {
     Point(Vec::new())
 }
 
@@ -187,63 +191,64 @@ mod finite_or_null {
     }
 }
 
-/// How a search is doing.
+/// The progress of a session.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
     /// The latest trial.
     pub latest: &'a Trial,
     /// The best so far.
     pub best: &'a Trial,
-    /// Points run so far.
+    /// Points measured so far.
     pub trials: usize,
     /// Seconds so far.
     pub seconds: f64,
 }
 
-/// What a session found.
+/// The result of a session.
 #[derive(Clone, Debug)]
-pub struct Findings {
-    /// The point that is kept: the winner, or the default where that is not slower.
+pub struct SearchResult {
+    /// The chosen point: the best one, or the default if the best one is not significantly faster.
     pub point: Point,
-    /// Medians of the default and of what is kept, run in turn, in seconds.
+    /// Seconds of the default in the final comparison.
     pub default_seconds: f64,
-    /// See above; the same where the default is kept.
+    /// Seconds of the chosen point; equal to `default_seconds` if that is the default.
     pub best_seconds: f64,
-    /// All that was tried, the default first, infeasible points included.
+    /// All trials, the default first, infeasible points included.
     pub trials: Vec<Trial>,
-    /// Points that were run.
+    /// Number of measured points.
     pub measured: usize,
-    /// How long it took.
+    /// Duration of the session in seconds.
     pub seconds: f64,
 }
 
-/// A search under way.
+/// A search with a budget.
 pub struct Session<'a, E> {
     space: &'a Space,
-    bench: &'a mut dyn Bench<Error = E>,
+    evaluator: &'a mut dyn Evaluator<Error = E>,
     limits: Limits,
     watch: &'a mut dyn FnMut(&Progress<'_>),
     began: Instant,
-    /// Costs of points, and of what they come to.
+    /// Costs of evaluated points.
     points: HashMap<Point, f64>,
+    /// Index of the trial of each identity.
     identities: HashMap<String, usize>,
     trials: Vec<Trial>,
     best: usize,
     measured: usize,
-    idle: usize,
+    cached: usize,
 }
 
 impl<'a, E> Session<'a, E> {
-    /// A session; `watch` is told of each trial.
+    /// A session; `watch` is called after each trial.
     pub fn new(
         space: &'a Space,
-        bench: &'a mut dyn Bench<Error = E>,
+        evaluator: &'a mut dyn Evaluator<Error = E>,
         limits: Limits,
         watch: &'a mut dyn FnMut(&Progress<'_>),
     ) -> Self {
         Session {
             space,
-            bench,
+            evaluator,
             limits,
             watch,
             began: Instant::now(),
@@ -252,114 +257,115 @@ impl<'a, E> Session<'a, E> {
             trials: Vec::new(),
             best: 0,
             measured: 0,
-            idle: 0,
+            cached: 0,
         }
     }
 
-    /// Searches, then compares the winner with the default.
+    /// Runs the search, then compares the best point with the default.
     ///
     /// # Errors
-    /// Those of the bench.
-    pub fn run(mut self, search: &dyn Search) -> Result<Findings, E> {
+    /// Errors of the evaluator.
+    pub fn run(mut self, search: &dyn Search) -> Result<SearchResult, E> {
         let start = self.space.start();
         self.cost(&start)?;
         if self.space.size() > 1 {
             self.explore(search)?;
         }
-        self.settle(start)
+        self.confirm(start)
     }
 
     fn explore(&mut self, search: &dyn Search) -> Result<(), E> {
-        // The model is asked before each run, and the bench is busy then.
+        // `predict` and `objective` both borrow the session, never at the same time.
         let space = self.space;
         let this = std::cell::RefCell::new(self);
         let predict = |point: &Point| {
             let this = this.borrow();
-            match space.check(point).and_then(|()| this.bench.identity(point)) {
-                Ok(_) => this.bench.predict(point),
+            match space.check(point).and_then(|()| this.evaluator.identity(point)) {
+                Ok(_) => this.evaluator.predict(point),
                 Err(_) => f64::INFINITY,
             }
         };
         let mut failure = None;
-        let mut ask = |point: &Point| match this.borrow_mut().cost(point) {
+        let mut objective = |point: &Point| match this.borrow_mut().cost(point) {
             Ok(cost) => cost,
             Err(error) => {
                 failure = Some(error);
                 None
             }
         };
-        let _ = search.explore(&Ground { space, predict: &predict }, &mut ask);
+        let _ = search.explore(&SearchInput { space, predict: &predict }, &mut objective);
         failure.map_or(Ok(()), Err)
     }
 
-    /// The cost of a point: remembered, or run; `None` when it is time to stop.
+    /// The cost of a point, cached or measured; `None` when the search must stop.
     fn cost(&mut self, point: &Point) -> Result<Option<f64>, E> {
-        self.idle += 1;
+        self.cached += 1;
         if let Some(&cost) = self.points.get(point) {
-            return Ok(self.may_ask().then_some(cost));
+            return Ok(self.may_continue().then_some(cost));
         }
-        let identity = match self.space.check(point).and_then(|()| self.bench.identity(point)) {
+        let identity = match self.space.check(point).and_then(|()| self.evaluator.identity(point)) {
             Ok(identity) => identity,
             Err(reason) => {
-                self.note(point, f64::INFINITY, Verdict::Infeasible(reason));
-                return Ok(self.may_ask().then_some(f64::INFINITY));
+                self.note(point, f64::INFINITY, TrialStatus::Infeasible(reason));
+                return Ok(self.may_continue().then_some(f64::INFINITY));
             }
         };
         if let Some(&same) = self.identities.get(&identity) {
             let cost = self.trials[same].seconds;
             self.points.insert(point.clone(), cost);
-            return Ok(self.may_ask().then_some(cost));
+            return Ok(self.may_continue().then_some(cost));
         }
-        if self.is_over() {
+        if self.is_exhausted() {
             return Ok(None);
         }
-        self.idle = 0;
+        self.cached = 0;
         self.measured += 1;
         self.identities.insert(identity, self.trials.len());
         self.measure(point).map(Some)
     }
 
-    /// Questions that need no run take time too, where a search thinks about each.
-    fn may_ask(&self) -> bool {
-        self.idle < IDLE && self.began.elapsed().as_secs_f64() < self.limits.seconds
+    /// Whether the search may continue after a cached evaluation.
+    fn may_continue(&self) -> bool {
+        self.cached < MAX_CACHED && self.began.elapsed().as_secs_f64() < self.limits.seconds
     }
 
-    /// Time, or number of trials; some time is left for the last comparison.
-    fn is_over(&self) -> bool {
+    /// Whether the budget is spent, with time reserved for the final comparison.
+    fn is_exhausted(&self) -> bool {
         let Some(best) = self.trials.get(self.best) else { return false };
-        let limits = self.limits.part(1.0 - self.bench.reserve(&best.point));
+        let limits = self.limits.fraction(1.0 - self.evaluator.reserve(&best.point));
         let last = 12.0 * self.trials[0].seconds;
         let spent = self.began.elapsed().as_secs_f64();
         self.measured >= limits.trials || spent + last.min(0.3 * limits.seconds) > limits.seconds
     }
 
-    /// A trial is a race against the best: the speed of a machine that others use as well may double from one
-    /// trial to the next, and two figures of different moments say little.
+    /// Measures a point by a comparison with the best one: on a shared machine the speed may change by a factor of
+    /// two between trials, so absolute times of different trials are not comparable.
     fn measure(&mut self, point: &Point) -> Result<f64, E> {
         if self.trials.is_empty() {
-            let cost = median(&self.bench.alone(point, self.limits.runs)?);
-            self.note(point, cost, Verdict::Default);
+            let cost = median(&self.evaluator.measure(point, self.limits.runs)?);
+            self.note(point, cost, TrialStatus::Default);
             return Ok(cost);
         }
-        let champion = self.trials[self.best].clone();
+        let incumbent = self.trials[self.best].clone();
         let Limits { runs: rounds, patience, .. } = self.limits;
-        let race = Race { rounds, more: rounds.max(3), patience: Some(patience).filter(|p| p.is_finite()) };
-        let times = self.bench.race(&champion.point, point, &race)?;
+        let comparison =
+            Comparison { rounds, more: rounds.max(3), patience: Some(patience).filter(|p| p.is_finite()) };
+        let times = self.evaluator.compare(&incumbent.point, point, &comparison)?;
         if times[1].is_empty() {
-            self.note(point, f64::INFINITY, Verdict::Infeasible("it does not fit into memory".into()));
+            self.note(point, f64::INFINITY, TrialStatus::Infeasible("it does not fit into memory".into()));
             return Ok(f64::INFINITY);
         }
-        let (ratio, verdict) = race.verdict(&times);
-        let cost = champion.seconds * ratio;
-        if verdict == Verdict::Improved {
+        let (ratio, status) = comparison.decide(&times);
+        let cost = incumbent.seconds * ratio;
+        if status == TrialStatus::Improved {
             self.best = self.trials.len();
         }
-        self.note(point, cost, verdict);
+        self.note(point, cost, status);
         Ok(cost)
     }
 
-    fn note(&mut self, point: &Point, seconds: f64, verdict: Verdict) {
-        let named = |(parameter, &at): (&super::space::Parameter, &usize)| {
+    fn note(&mut self, point: &Point, seconds: f64, status: TrialStatus) {
+        let named = |(parameter, &at): (&crate::space::Parameter, &usize)| {
             (parameter.name().to_string(), parameter.values()[at].clone())
         };
         self.points.insert(point.clone(), seconds);
@@ -367,7 +373,7 @@ impl<'a, E> Session<'a, E> {
             text: self.space.text(point),
             values: self.space.parameters().iter().zip(&point.0).map(named).collect(),
             seconds,
-            verdict,
+            status,
             point: point.clone(),
         });
         let latest = &self.trials[self.trials.len() - 1];
@@ -376,29 +382,29 @@ impl<'a, E> Session<'a, E> {
         (self.watch)(&Progress { latest, best, trials: self.measured, seconds });
     }
 
-    /// The default once more beside the winner: the faster one is kept.
-    fn settle(self, start: Point) -> Result<Findings, E> {
-        let winner = self.trials[self.best].point.clone();
+    /// Compares the best point with the default and chooses the faster one.
+    fn confirm(self, start: Point) -> Result<SearchResult, E> {
+        let best = self.trials[self.best].point.clone();
         let mut default_seconds = self.trials[0].seconds;
         let (mut point, mut best_seconds) = (start.clone(), default_seconds);
-        if winner != start {
+        if best != start {
             let left = (self.limits.seconds - self.began.elapsed().as_secs_f64()).max(0.0);
             let rounds = (left / (default_seconds + self.trials[self.best].seconds)).clamp(5.0, 15.0);
-            let race = Race { rounds: rounds as usize, more: 0, patience: None };
-            let times = self.bench.race(&start, &winner, &race)?;
+            let comparison = Comparison { rounds: rounds as usize, more: 0, patience: None };
+            let times = self.evaluator.compare(&start, &best, &comparison)?;
             default_seconds = median(&times[0]);
             best_seconds = default_seconds;
-            if race.ratio(&times) < CLEAR {
-                (point, best_seconds) = (winner, default_seconds * race.ratio(&times));
+            if comparison.ratio(&times) < SIGNIFICANT {
+                (point, best_seconds) = (best, default_seconds * comparison.ratio(&times));
             }
         }
         let seconds = self.began.elapsed().as_secs_f64();
         let (trials, measured) = (self.trials, self.measured);
-        Ok(Findings { point, default_seconds, best_seconds, trials, measured, seconds })
+        Ok(SearchResult { point, default_seconds, best_seconds, trials, measured, seconds })
     }
 }
 
-/// The middle one; of an even number, the mean of the two in the middle.
+/// The median; infinite for an empty list.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);

@@ -1,8 +1,7 @@
-//! What a search walks through: named parameters, each a ladder of values.
+//! The search space: named parameters, each with a list of values.
 //!
-//! Integers that range over magnitudes climb by powers of two, both ends
-//! included whether they are powers or not; so a search that takes steps of
-//! one rung takes steps in log scale. Names have no order.
+//! The values of a log-scale parameter are powers of two and both ends of its range; one level is a step in log scale.
+//! Categorical parameters have no order.
 
 use std::fmt;
 
@@ -14,14 +13,14 @@ use crate::rng::Rng;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
-    /// Of an integer parameter.
+    /// The value of an integer parameter.
     Number(usize),
-    /// Of a parameter without an order.
+    /// The value of a categorical parameter.
     Name(String),
 }
 
 impl Value {
-    /// The number; 0 where it is a name.
+    /// The number; 0 for a name.
     pub fn number(&self) -> usize {
         match self {
             Value::Number(number) => *number,
@@ -29,7 +28,7 @@ impl Value {
         }
     }
 
-    /// The name; empty where it is a number.
+    /// The name; empty for a number.
     pub fn name(&self) -> &str {
         match self {
             Value::Number(_) => "",
@@ -47,7 +46,7 @@ impl fmt::Display for Value {
     }
 }
 
-/// One thing that may be varied.
+/// A parameter.
 #[derive(Clone, Debug)]
 pub struct Parameter {
     name: &'static str,
@@ -61,25 +60,26 @@ impl Parameter {
         Parameter { name, values, ordered, start: 0 }
     }
 
-    /// One of some names, which have no order; the first is where searches start.
+    /// A categorical parameter; searches start at the first value.
     pub fn category<S: Into<String>>(name: &'static str, values: impl IntoIterator<Item = S>) -> Self {
         Self::new(name, values.into_iter().map(|value| Value::Name(value.into())).collect(), false)
     }
 
-    /// An integer between two others: powers of two, and both ends.
+    /// An integer in a range: powers of two, and both ends.
     pub fn log_scale(name: &'static str, low: usize, high: usize) -> Self {
         let powers = (0..usize::BITS).map(|bit| 1usize << bit).filter(|&power| power > low && power < high);
-        let mut rungs: Vec<usize> = std::iter::once(low).chain(powers).chain([high.max(low)]).collect();
-        rungs.dedup();
-        Self::new(name, rungs.into_iter().map(Value::Number).collect(), true)
+        let mut levels: Vec<usize> = std::iter::once(low).chain(powers).chain([high.max(low)]).collect();
+        levels.dedup();
+        Self::new(name, levels.into_iter().map(Value::Number).collect(), true)
     }
 
-    /// An integer between two others: each of them.
+    /// An integer in a range: every integer.
     pub fn linear(name: &'static str, low: usize, high: usize) -> Self {
         Self::new(name, (low..=high.max(low)).map(Value::Number).collect(), true)
     }
 
-    /// Where searches start: at `number`, or at the rung nearest to it.
+    /// Sets the start value of searches: `number`, or the value nearest to it.
+    #[must_use]
     pub fn from(mut self, number: usize) -> Self {
         let distance = |at: &usize| self.values[*at].number().abs_diff(number);
         self.start = (0..self.values.len()).min_by_key(distance).unwrap_or(0);
@@ -91,24 +91,24 @@ impl Parameter {
         self.name
     }
 
-    /// What it can be.
+    /// Its values.
     pub fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// Is a step along its values a small change?
+    /// Whether its values are ordered; false for a categorical parameter.
     pub fn is_ordered(&self) -> bool {
         self.ordered
     }
 }
 
-/// A place in a [`Space`]: for each parameter the number of its value.
+/// A point of a [`Space`]: for each parameter the index of its value (its level).
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Point(pub Vec<usize>);
 
 type Rule = Box<dyn Fn(&Space, &Point) -> Result<(), String>>;
 
-/// Parameters, and which of their combinations make sense.
+/// Parameters and constraints.
 pub struct Space {
     parameters: Vec<Parameter>,
     rules: Vec<Rule>,
@@ -121,23 +121,23 @@ impl fmt::Debug for Space {
 }
 
 impl Space {
-    /// The space of these parameters; those with fewer than two values are
-    /// nothing to search and are left out.
+    /// The space of these parameters; those with fewer than two values are left out.
     pub fn new(parameters: impl IntoIterator<Item = Parameter>) -> Self {
         let parameters = parameters.into_iter().filter(|parameter| parameter.values.len() > 1).collect();
         Space { parameters, rules: Vec::new() }
     }
 
-    /// Points that break `rule` are never run; what it says is shown to people.
+    /// Adds a constraint: a point for which `rule` returns an error is infeasible, with this text as the reason.
+    #[must_use]
     pub fn rule(mut self, rule: impl Fn(&Space, &Point) -> Result<(), String> + 'static) -> Self {
         self.rules.push(Box::new(rule));
         self
     }
 
-    /// Does the point keep all rules?
+    /// Checks all constraints.
     ///
     /// # Errors
-    /// What the first broken rule says.
+    /// The reason of the first violated constraint.
     pub fn check(&self, point: &Point) -> Result<(), String> {
         self.rules.iter().try_for_each(|rule| rule(self, point))
     }
@@ -147,49 +147,48 @@ impl Space {
         &self.parameters
     }
 
-    /// The value of the parameter called `name` at a point; `None` where
-    /// there is no such parameter.
+    /// The value of the parameter `name` at a point; `None` if there is no such parameter.
     pub fn value(&self, point: &Point, name: &str) -> Option<&Value> {
         let at = self.parameters.iter().position(|parameter| parameter.name == name)?;
         Some(&self.parameters[at].values[point.0[at]])
     }
 
-    /// Where searches start.
+    /// The start point of searches.
     pub fn start(&self) -> Point {
         Point(self.parameters.iter().map(|parameter| parameter.start).collect())
     }
 
-    /// Number of points; the largest number there is where they are more.
+    /// Number of points; saturates at `usize::MAX`.
     pub fn size(&self) -> usize {
         self.parameters.iter().fold(1, |size: usize, parameter| size.saturating_mul(parameter.values.len()))
     }
 
-    /// The parameters whose values have (or have not) an order.
+    /// The parameters that are ordered, or categorical.
     pub(crate) fn axes(&self, ordered: bool) -> Vec<usize> {
         (0..self.parameters.len()).filter(|&at| self.parameters[at].ordered == ordered).collect()
     }
 
     /// Number of values of a parameter.
-    pub(crate) fn rungs(&self, axis: usize) -> usize {
+    pub(crate) fn levels(&self, axis: usize) -> usize {
         self.parameters[axis].values.len()
     }
 
-    /// Any point, feasible or not.
+    /// A random point, feasible or not.
     pub(crate) fn random(&self, rng: &mut Rng) -> Point {
         Point(self.parameters.iter().map(|parameter| rng.below(parameter.values.len())).collect())
     }
 
-    /// The point with this number, counted as an odometer does.
+    /// The point of this index in mixed-radix order.
     pub(crate) fn nth(&self, mut number: usize) -> Point {
         let digit = |parameter: &Parameter| {
-            let rung = number % parameter.values.len();
+            let level = number % parameter.values.len();
             number /= parameter.values.len();
-            rung
+            level
         };
         Point(self.parameters.iter().map(digit).collect())
     }
 
-    /// Where a point differs from the start, in words: `exchange ring, tiles 8`.
+    /// Description of the differences from the start point, such as `exchange ring, tiles 8`.
     pub fn text(&self, point: &Point) -> String {
         let differs = |(parameter, &at): (&Parameter, &usize)| {
             (at != parameter.start).then(|| format!("{} {}", parameter.name, parameter.values[at]))
@@ -208,7 +207,7 @@ mod tests {
     }
 
     #[test]
-    fn ladders_have_both_ends() {
+    fn ranges_include_both_ends() {
         assert_eq!(numbers(&Parameter::log_scale("t", 1, 24)), [1, 2, 4, 8, 16, 24]);
         assert_eq!(numbers(&Parameter::log_scale("t", 3, 16)), [3, 4, 8, 16]);
         assert_eq!(numbers(&Parameter::log_scale("t", 0, 3)), [0, 1, 2, 3]);

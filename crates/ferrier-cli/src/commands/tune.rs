@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ferrier::tune::{self, Limits, METHODS, Options, Progress, Trial, Verdict};
+use ferrier::tune::{self, Limits, METHODS, Options, Progress, Trial, TrialStatus};
 use ferrier::wisdom::{Entry, Wisdom};
 use ferrier::{Choice, Comm, LayoutSpec, Planner, Precision, Problem, Real};
 use ferrier_bench::agree::{check_memory, local_volumes};
@@ -321,20 +321,20 @@ fn explained(outcome: &tune::Outcome) -> String {
         .into_iter()
         .map(|trial| {
             let ms = if trial.seconds.is_finite() { digits(trial.seconds * 1e3) } else { "-".into() };
-            vec![trial.text.clone(), ms, verdict(&trial.verdict)]
+            vec![trial.text.clone(), ms, status_text(&trial.status)]
         })
         .collect();
     left_columns(&["tried", "ms", "verdict"], &rows)
 }
 
-fn verdict(verdict: &Verdict) -> String {
-    match verdict {
-        Verdict::Default => "the default, where the search starts".into(),
-        Verdict::Improved => "the best so far when it ran".into(),
-        Verdict::Slower => "not faster than the best so far".into(),
-        Verdict::Stopped => "stopped: far slower than the best so far".into(),
-        Verdict::Unconfirmed => "not faster when run in turn with the best".into(),
-        Verdict::Infeasible(reason) => format!("not run: {reason}"),
+fn status_text(status: &TrialStatus) -> String {
+    match status {
+        TrialStatus::Default => "the default, where the search starts".into(),
+        TrialStatus::Improved => "the best so far when it ran".into(),
+        TrialStatus::Slower => "not faster than the best so far".into(),
+        TrialStatus::Stopped => "stopped: far slower than the best so far".into(),
+        TrialStatus::Unconfirmed => "not faster when run in turn with the best".into(),
+        TrialStatus::Infeasible(reason) => format!("not run: {reason}"),
     }
 }
 

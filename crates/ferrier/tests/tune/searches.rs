@@ -5,7 +5,8 @@ use std::cell::RefCell;
 use super::landscapes::{Cost, LANDSCAPES, Landscape, is, number, overlap, pipeline, wire, wired};
 use ferrier::Result;
 use ferrier::tune::{
-    Bench, Findings, Limits, METHODS, Parameter, Point, Progress, Race, Session, Space, Verdict, find,
+    Comparison, Evaluator, Limits, METHODS, Parameter, Point, Progress, SearchResult, Session, Space,
+    TrialStatus, find,
 };
 use ferrier_test::{Rng, watchdog};
 
@@ -56,22 +57,27 @@ impl<'a> Made<'a> {
     }
 }
 
-impl Bench for Made<'_> {
+impl Evaluator for Made<'_> {
     type Error = ferrier::Error;
 
-    fn alone(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
+    fn measure(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
         self.ask(point);
         Ok((0..runs).map(|_| self.run(point)).collect())
     }
 
-    fn race(&mut self, champion: &Point, other: &Point, race: &Race) -> Result<[Vec<f64>; 2]> {
+    fn compare(
+        &mut self,
+        incumbent: &Point,
+        other: &Point,
+        comparison: &Comparison,
+    ) -> Result<[Vec<f64>; 2]> {
         // The last comparison is of two that are known.
-        if race.patience.is_some() {
+        if comparison.patience.is_some() {
             self.ask(other);
         }
         let mut times = [Vec::new(), Vec::new()];
-        while race.goes_on(&times) {
-            for (point, times) in [champion, other].into_iter().zip(&mut times) {
+        while comparison.continues(&times) {
+            for (point, times) in [incumbent, other].into_iter().zip(&mut times) {
                 times.push(self.run(point));
             }
         }
@@ -95,7 +101,7 @@ impl Bench for Made<'_> {
     }
 }
 
-fn search(space: &Space, made: &mut Made<'_>, method: &str, trials: usize, seed: u64) -> Findings {
+fn search(space: &Space, made: &mut Made<'_>, method: &str, trials: usize, seed: u64) -> SearchResult {
     let limits = Limits { trials, ..Limits::default() };
     let method = find(method).unwrap();
     Session::new(space, made, limits, &mut |_| ()).run(&*method.searcher(seed)).unwrap()
@@ -154,14 +160,19 @@ fn a_third_of_the_trials_find_tiles() {
 #[test]
 fn a_reserve_is_kept_only_where_it_will_be_used() {
     struct Keeps<'a>(Made<'a>, f64);
-    impl Bench for Keeps<'_> {
+    impl Evaluator for Keeps<'_> {
         type Error = ferrier::Error;
 
-        fn alone(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
-            self.0.alone(point, runs)
+        fn measure(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
+            self.0.measure(point, runs)
         }
-        fn race(&mut self, champion: &Point, other: &Point, race: &Race) -> Result<[Vec<f64>; 2]> {
-            self.0.race(champion, other, race)
+        fn compare(
+            &mut self,
+            incumbent: &Point,
+            other: &Point,
+            comparison: &Comparison,
+        ) -> Result<[Vec<f64>; 2]> {
+            self.0.compare(incumbent, other, comparison)
         }
         fn reserve(&self, best: &Point) -> f64 {
             if number(self.0.space, best, "tile") < 64.0 { self.1 } else { 0.0 }
@@ -179,11 +190,11 @@ fn a_reserve_is_kept_only_where_it_will_be_used() {
 }
 
 #[test]
-fn a_race_ends_when_it_is_clear_who_wins() {
-    let race = Race { rounds: 3, more: 3, patience: Some(2.0) };
+fn a_comparison_ends_when_the_result_is_clear() {
+    let comparison = Comparison { rounds: 3, more: 3, patience: Some(2.0) };
     let rounds = |ratios: &[f64]| {
         let mut times = [Vec::new(), Vec::new()];
-        while race.goes_on(&times) {
+        while comparison.continues(&times) {
             let round = times[0].len();
             times[0].push(1.0);
             times[1].push(ratios[round.min(ratios.len() - 1)]);
@@ -195,9 +206,9 @@ fn a_race_ends_when_it_is_clear_who_wins() {
     assert_eq!(rounds(&[1.25, 0.9]), 6);
     // What seemed faster and is not.
     assert_eq!(rounds(&[0.9, 0.9, 1.1, 1.1, 1.1]), 4);
-    let to_its_end = Race { patience: None, more: 0, ..race };
-    assert!(to_its_end.goes_on(&[vec![1.0; 2], vec![9.0; 2]]));
-    assert!(!to_its_end.goes_on(&[vec![1.0; 3], vec![0.1; 3]]));
+    let to_its_end = Comparison { patience: None, more: 0, ..comparison };
+    assert!(to_its_end.continues(&[vec![1.0; 2], vec![9.0; 2]]));
+    assert!(!to_its_end.continues(&[vec![1.0; 3], vec![0.1; 3]]));
 }
 
 #[test]
@@ -232,18 +243,23 @@ fn where_nothing_is_faster_the_default_is_kept() {
 fn the_default_is_compared_with_the_winner_in_the_end() {
     // A clock that lies to the search, and tells the truth in the last comparison: the default is best.
     struct Liar(usize);
-    impl Bench for Liar {
+    impl Evaluator for Liar {
         type Error = ferrier::Error;
 
-        fn alone(&mut self, _: &Point, runs: usize) -> Result<Vec<f64>> {
+        fn measure(&mut self, _: &Point, runs: usize) -> Result<Vec<f64>> {
             Ok(vec![1.0; runs])
         }
-        fn race(&mut self, champion: &Point, other: &Point, race: &Race) -> Result<[Vec<f64>; 2]> {
+        fn compare(
+            &mut self,
+            incumbent: &Point,
+            other: &Point,
+            comparison: &Comparison,
+        ) -> Result<[Vec<f64>; 2]> {
             self.0 += 1;
             let true_cost = |point: &Point| if point.0[0] == 3 { 0.4 } else { 1.0 };
             let said = |point: &Point| if self.0 == 1 { 1.5 - true_cost(point) } else { true_cost(point) };
-            let rounds = race.rounds + race.more;
-            Ok([vec![said(champion); rounds], vec![said(other); rounds]])
+            let rounds = comparison.rounds + comparison.more;
+            Ok([vec![said(incumbent); rounds], vec![said(other); rounds]])
         }
     }
     let space = Space::new([Parameter::linear("x", 0, 5).from(3)]);
@@ -265,7 +281,7 @@ fn slow_points_are_given_up_and_small_spaces_end() {
         let found = search(&space, &mut made, method.name, usize::MAX, 1);
         assert_eq!((found.measured, made.asked.len()), (12, 12), "{}", method.name);
         assert!(
-            found.trials[1..].iter().all(|trial| trial.verdict == Verdict::Stopped),
+            found.trials[1..].iter().all(|trial| trial.status == TrialStatus::Stopped),
             "{:?}",
             found.trials
         );
@@ -280,11 +296,11 @@ fn infeasible_points_cost_nothing_and_say_why() {
     let space = pipeline();
     let mut made = Made::new(&space, overlap, 0.0, 1);
     let found = search(&space, &mut made, "random", 30, 1);
-    let refused = |trial: &&ferrier::tune::Trial| matches!(trial.verdict, Verdict::Infeasible(_));
+    let refused = |trial: &&ferrier::tune::Trial| matches!(trial.status, TrialStatus::Infeasible(_));
     let refused: Vec<_> = found.trials.iter().filter(refused).collect();
     assert!(!refused.is_empty() && found.measured == 30 && made.asked.len() == 30);
     for trial in refused {
-        let Verdict::Infeasible(why) = &trial.verdict else { unreachable!() };
+        let TrialStatus::Infeasible(why) = &trial.status else { unreachable!() };
         assert!(trial.seconds.is_infinite() && why.contains("tile"), "{why}");
     }
 }

@@ -15,8 +15,8 @@ mod tunables;
 
 pub(crate) use context::works;
 pub use ferrier_search::{
-    Ask, Bench, Findings, Ground, Limits, METHODS, Method, Parameter, Point, Progress, Race, Search, Session,
-    Space, Trial, Value, Verdict,
+    Comparison, Evaluator, Limits, METHODS, Method, Objective, Parameter, Point, Progress, Search,
+    SearchInput, SearchResult, Session, Space, Trial, TrialStatus, Value,
 };
 pub(crate) use online::{Next, Online};
 pub use options::{Options, Outcome, find};

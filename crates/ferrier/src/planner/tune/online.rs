@@ -11,7 +11,7 @@ use super::cost_model::CostModel;
 use super::options::Outcome;
 use super::tunables::ChoiceSpace;
 use crate::{Choice, Comm, Precision, Problem, design};
-use ferrier_search::{Ground, METHODS, Parameter, Point, Trial, Verdict, median};
+use ferrier_search::{METHODS, Parameter, Point, SearchInput, Trial, TrialStatus, median};
 
 /// Transforms before the first trial: the default's own times.
 const FIRST: usize = 6;
@@ -129,13 +129,13 @@ impl Online {
         match std::mem::replace(&mut self.phase, Phase::Over) {
             Phase::Default => {
                 self.known.insert(self.best.0.clone(), 1.0);
-                self.note(&self.best.0.clone(), 1.0, Verdict::Default);
+                self.note(&self.best.0.clone(), 1.0, TrialStatus::Default);
                 self.next_trial()
             }
             Phase::Trial(point) => {
                 self.known.insert(point.clone(), ratio);
                 let better = ratio < CLEAR * self.best.1;
-                self.note(&point, ratio, if better { Verdict::Improved } else { Verdict::Slower });
+                self.note(&point, ratio, if better { TrialStatus::Improved } else { TrialStatus::Slower });
                 if better {
                     self.best = (point, ratio);
                 }
@@ -150,7 +150,7 @@ impl Online {
         }
     }
 
-    fn note(&mut self, point: &Point, ratio: f64, verdict: Verdict) {
+    fn note(&mut self, point: &Point, ratio: f64, status: TrialStatus) {
         let choices = self.choices();
         let space = choices.space();
         let named = |(parameter, &at): (&Parameter, &usize)| {
@@ -158,7 +158,7 @@ impl Online {
         };
         let values = space.parameters().iter().zip(&point.0).map(named).collect();
         let seconds = ratio * self.usual_seconds();
-        self.trials.push(Trial { text: space.text(point), values, seconds, verdict, point: point.clone() });
+        self.trials.push(Trial { text: space.text(point), values, seconds, status, point: point.clone() });
     }
 
     /// A transform by the default, whatever its kind.
@@ -199,7 +199,7 @@ impl Online {
             Err(_) => f64::INFINITY,
         };
         let (mut found, mut asked) = (None, 0);
-        let mut ask = |point: &Point| {
+        let mut objective = |point: &Point| {
             asked += 1;
             match (self.known.get(point), identity(point)) {
                 _ if asked > 2000 => None,
@@ -212,7 +212,7 @@ impl Online {
             }
         };
         let search = METHODS[0].searcher(1);
-        let _ = search.explore(&Ground { space: choices.space(), predict: &predict }, &mut ask);
+        let _ = search.explore(&SearchInput { space: choices.space(), predict: &predict }, &mut objective);
         found
     }
 

@@ -11,7 +11,9 @@ use super::tunables::ChoiceSpace;
 use crate::exec::{Array, DataMut, Modes, Operator, Workspace};
 use crate::planner::draft::Draft;
 use crate::{Choice, Comm, Error, Plan, Problem, Real, Result, Scale, design};
-use ferrier_search::{Bench, Findings, Limits, Method, Nearby, Point, Progress, Race, Session, median};
+use ferrier_search::{
+    Comparison, CoordinateDescent, Evaluator, Limits, Method, Point, Progress, SearchResult, Session, median,
+};
 
 /// A run shorter than this is repeated and the mean is taken: clocks and
 /// barriers have a grain.
@@ -27,7 +29,7 @@ enum Order {
     /// Run a choice.
     Alone { choice: Box<Choice>, runs: usize },
     /// Run two in turn.
-    Race { champion: Box<Choice>, other: Box<Choice>, race: Race },
+    Compare { incumbent: Box<Choice>, other: Box<Choice>, comparison: Comparison },
     /// It is over.
     Done(Box<Outcome>),
 }
@@ -84,9 +86,9 @@ fn lead<T: Real>(
     for rival in &options.rivals {
         rivals.push(match model.identity(rival) {
             Ok(_) => {
-                let race = Race { rounds: 9, more: 0, patience: None };
-                let (champion, other) = (Box::new(choice.clone()), Box::new(rival.clone()));
-                let times = lab.order(Order::Race { champion, other, race })?;
+                let comparison = Comparison { rounds: 9, more: 0, patience: None };
+                let (incumbent, other) = (Box::new(choice.clone()), Box::new(rival.clone()));
+                let times = lab.order(Order::Compare { incumbent, other, comparison })?;
                 Some(times.each_ref().map(|times| median(times) * 1e3))
             }
             Err(_) => None,
@@ -111,7 +113,7 @@ fn refine<T: Real>(
     model: &CostModel<'_>,
     start: Choice,
     options: &Options,
-    found: &mut Findings,
+    found: &mut SearchResult,
     watch: &mut dyn FnMut(&Progress<'_>),
 ) -> Result<Choice> {
     let limits = Limits {
@@ -130,7 +132,7 @@ fn refine<T: Real>(
         let (trials, seconds) = (trials + progress.trials, seconds + progress.seconds);
         watch(&Progress { trials, seconds, ..*progress });
     };
-    let finer = Session::new(choices.space(), &mut bench, limits, &mut further).run(&Nearby)?;
+    let finer = Session::new(choices.space(), &mut bench, limits, &mut further).run(&CoordinateDescent)?;
     found.best_seconds *= finer.best_seconds / finer.default_seconds;
     found.measured += finer.measured;
     found.seconds += finer.seconds;
@@ -147,18 +149,23 @@ struct Leader<'a, T: Real> {
     two_stages: bool,
 }
 
-impl<T: Real> Bench for Leader<'_, T> {
+impl<T: Real> Evaluator for Leader<'_, T> {
     type Error = Error;
 
-    fn alone(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
+    fn measure(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
         let choice = Box::new(self.choices.choice(point));
         let [times, _] = self.lab.order(Order::Alone { choice, runs })?;
         Ok(times)
     }
 
-    fn race(&mut self, champion: &Point, other: &Point, race: &Race) -> Result<[Vec<f64>; 2]> {
-        let [champion, other] = [champion, other].map(|point| Box::new(self.choices.choice(point)));
-        self.lab.order(Order::Race { champion, other, race: *race })
+    fn compare(
+        &mut self,
+        incumbent: &Point,
+        other: &Point,
+        comparison: &Comparison,
+    ) -> Result<[Vec<f64>; 2]> {
+        let [incumbent, other] = [incumbent, other].map(|point| Box::new(self.choices.choice(point)));
+        self.lab.order(Order::Compare { incumbent, other, comparison: *comparison })
     }
 
     fn reserve(&self, best: &Point) -> f64 {
@@ -182,7 +189,7 @@ struct Lab<T: Real> {
     /// Arrays and a workspace that all plans can use. Elsewhere than among
     /// threads a plan may want memory of its own making.
     common: Option<Common<T>>,
-    /// Who ran last, ready to run again: the best so far is in every race.
+    /// Who ran last, ready to run again: the best so far is in every comparison.
     kept: Vec<Entry<T>>,
 }
 
@@ -246,9 +253,9 @@ impl<T: Real> Lab<T> {
                 self.kept.extend(one);
                 Ok([times, Vec::new()])
             }
-            Order::Race { champion, other, race } => {
-                let Some(mut both) = self.enter([*champion, *other])? else { return Ok(Default::default()) };
-                let times = self.race(&mut both, &race)?;
+            Order::Compare { incumbent, other, comparison } => {
+                let Some(mut both) = self.enter([*incumbent, *other])? else { return Ok(Default::default()) };
+                let times = self.compare(&mut both, &comparison)?;
                 self.kept.extend(both);
                 Ok(times)
             }
@@ -256,19 +263,20 @@ impl<T: Real> Lab<T> {
         }
     }
 
-    fn race(&mut self, both: &mut [Entry<T>; 2], race: &Race) -> Result<[Vec<f64>; 2]> {
+    fn compare(&mut self, both: &mut [Entry<T>; 2], comparison: &Comparison) -> Result<[Vec<f64>; 2]> {
         let mut times = [Vec::new(), Vec::new()];
-        while race.goes_on(&times) {
+        while comparison.continues(&times) {
             // Who goes first may have an advantage.
             let round = times[0].len();
             for who in [round % 2, 1 - round % 2] {
                 let contestant = &mut both[who].1;
                 // The first transform is slower than the others, but not that much.
                 let hopeless = |patience| contestant.first > 2.0 * patience * median(&times[0]);
-                let time = match race.patience.is_some_and(hopeless) && times[who].is_empty() && who == 1 {
-                    true => contestant.first,
-                    false => self.seconds(contestant)?,
-                };
+                let time =
+                    match comparison.patience.is_some_and(hopeless) && times[who].is_empty() && who == 1 {
+                        true => contestant.first,
+                        false => self.seconds(contestant)?,
+                    };
                 times[who].push(time);
                 contestant.plan.park();
             }
