@@ -1,6 +1,7 @@
 //! The same outcome on every rank; the memory of a node, checked before it is allocated.
 
 use ferrier::{Comm, Draft, Planner, Problem, Real, Recipe};
+use serde::Serialize;
 
 use crate::failure::{BAD_INPUT, Failure, Outcome, fail};
 use crate::table::bytes;
@@ -77,4 +78,25 @@ pub fn check_memory(comm: &Comm, needed: usize) -> Outcome {
 /// Elements of this rank's input and output.
 pub fn local_volumes(comm: &Comm, recipe: &Recipe) -> [usize; 2] {
     [&recipe.input, &recipe.output].map(|layout| layout.boxes()[comm.rank()].volume())
+}
+
+/// The ranks of a run; the keys are part of the contract.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct RankGroup {
+    /// Number of ranks.
+    pub ranks: usize,
+    /// Number of nodes.
+    pub nodes: usize,
+    /// Threads of each rank.
+    pub threads: usize,
+    /// `threads` or `mpi`.
+    pub transport: &'static str,
+}
+
+impl RankGroup {
+    /// The ranks of a communicator.
+    pub fn new(comm: &Comm) -> Self {
+        let (ranks, nodes, threads) = (comm.size(), comm.node_count(), comm.threads());
+        RankGroup { ranks, nodes, threads, transport: comm.transport_name() }
+    }
 }

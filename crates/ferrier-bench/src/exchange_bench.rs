@@ -7,7 +7,7 @@ use ferrier::exchange::EXCHANGES;
 use ferrier::{Choice, Comm, Error, LayoutSpec, Planner, Precision, Problem, Real, Recipe, Step};
 use serde::Serialize;
 
-use crate::agree::{agree, agree_result, check_memory, draft, local_volumes};
+use crate::agree::{RankGroup, agree, agree_result, check_memory, draft, local_volumes};
 use crate::charts::chart::Chart;
 use crate::failure::{Failure, Outcome};
 use crate::in_precision;
@@ -54,10 +54,8 @@ struct ExchangeSpeed {
 /// The report of the benchmark; the keys are part of the contract.
 #[derive(Debug, Serialize)]
 pub struct ExchangeReport {
-    ranks: usize,
-    nodes: usize,
-    threads: usize,
-    transport: &'static str,
+    #[serde(flatten)]
+    group: RankGroup,
     precision: &'static str,
     /// The reshapes of the transform.
     reshapes: Vec<ReshapeTimes>,
@@ -95,10 +93,7 @@ impl ExchangeBench {
 fn measure<T: Real>(comm: &Comm, options: &ExchangeBench) -> Outcome<ExchangeReport> {
     let recipe = draft::<T>(comm, &options.problem, options.choice.clone())?.recipe().clone();
     let mut report = ExchangeReport {
-        ranks: comm.size(),
-        nodes: comm.node_count(),
-        threads: comm.threads(),
-        transport: comm.transport_name(),
+        group: RankGroup::new(comm),
         precision: recipe.precision.name(),
         reshapes: Vec::new(),
         sizes: Vec::new(),
@@ -229,13 +224,11 @@ fn describe(result: &mut ReshapeTimes, recipe: &Recipe, comm: &Comm) {
 impl ExchangeReport {
     /// Tables of the reshapes and sizes, and the notes.
     pub fn text(&self) -> String {
-        let mut out = format!(
-            "{} on {} ({}), {} each: bytes received from other ranks, median time\n",
-            plural(self.ranks, "rank"),
-            plural(self.nodes, "node"),
-            self.transport,
-            plural(self.threads, "thread"),
-        );
+        let RankGroup { ranks, nodes, threads, transport } = self.group;
+        let [ranks, nodes, threads] =
+            [(ranks, "rank"), (nodes, "node"), (threads, "thread")].map(|(count, noun)| plural(count, noun));
+        let mut out = format!("{ranks} on {nodes} ({transport}), {threads} each: ");
+        out += "bytes received from other ranks, median time\n";
         for (title, list) in [("reshapes of the transform", &self.reshapes), ("all to all", &self.sizes)] {
             if list.is_empty() {
                 continue;
@@ -254,11 +247,9 @@ impl ExchangeReport {
 
     /// Bandwidth of a node against the bytes of a pair, with a line for each exchange, as SVG.
     pub fn svg(&self) -> String {
-        let mut chart = Chart::new(
-            format!("{} ranks on {} nodes ({})", self.ranks, self.nodes, self.transport),
-            "bytes from each rank to each other",
-            "GB/s per node",
-        );
+        let RankGroup { ranks, nodes, transport, .. } = self.group;
+        let title = format!("{ranks} ranks on {nodes} nodes ({transport})");
+        let mut chart = Chart::new(title, "bytes from each rank to each other", "GB/s per node");
         let mut names = distinct(self.sizes.iter().map(|result| result.exchange.to_string()));
         names.sort_unstable();
         for name in names {

@@ -1,7 +1,7 @@
 //! Commands on GPUs.
 
-use ferrier::cuda::{self, Cuda};
-use ferrier::{Choice, Comm, DeviceSpec, Planner, Precision, Problem, Real};
+use ferrier::cuda::{self, Cuda, GpuInfo};
+use ferrier::{Choice, Comm, DeviceSpec, Planner, Problem, Real};
 use ferrier_bench::agree::agree_result;
 use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::gpu;
@@ -27,27 +27,15 @@ pub fn text(info: &Info) -> String {
         return missing.split("; no CUDA").next().unwrap_or_default().into();
     }
     let version = |version: &Option<String>| version.clone().unwrap_or("unknown".into());
-    let gpus: Vec<String> = info
-        .gpus
-        .iter()
-        .map(|gpu| {
-            format!(
-                "{} (GPU {}, {}, capability {}, {} multiprocessors)",
-                gpu.name,
-                gpu.index,
-                bytes(gpu.memory_bytes as u64),
-                gpu.capability,
-                gpu.multiprocessors
-            )
-        })
-        .collect();
+    let gpu = |gpu: &GpuInfo| {
+        let GpuInfo { name, index, capability, multiprocessors, .. } = gpu;
+        let memory = bytes(gpu.memory_bytes as u64);
+        format!("{name} (GPU {index}, {memory}, capability {capability}, {multiprocessors} multiprocessors)")
+    };
+    let gpus: Vec<String> = info.gpus.iter().map(gpu).collect();
     let gpus = if gpus.is_empty() { "no GPU".into() } else { gpus.join(", ") };
-    format!(
-        "{gpus}; driver for CUDA {}, cuFFT {}, NVRTC {}",
-        version(&info.driver),
-        version(&info.cufft),
-        version(&info.nvrtc)
-    )
+    let [driver, cufft, nvrtc] = [&info.driver, &info.cufft, &info.nvrtc].map(version);
+    format!("{gpus}; driver for CUDA {driver}, cuFFT {cufft}, NVRTC {nvrtc}")
 }
 
 /// A planner for this rank's GPU. Collective.
@@ -67,20 +55,7 @@ pub fn planner(
 ///
 /// # Errors
 /// Those of the library.
-pub fn draft(
-    comm: &Comm,
-    problem: &Problem,
-    choice: &Choice,
-    device: DeviceSpec,
-    precision: Precision,
-) -> Outcome<Drafted> {
-    match precision {
-        Precision::F32 => draft_as::<f32>(comm, problem, choice, device),
-        Precision::F64 => draft_as::<f64>(comm, problem, choice, device),
-    }
-}
-
-fn draft_as<T: Real>(
+pub fn draft<T: Real>(
     comm: &Comm,
     problem: &Problem,
     choice: &Choice,
@@ -88,17 +63,9 @@ fn draft_as<T: Real>(
 ) -> Outcome<Drafted> {
     let start = std::time::Instant::now();
     let draft = agree_result(comm, planner(problem, choice, device, comm)?.draft::<T>(comm))?;
-    Ok(Drafted {
-        recipe: draft.recipe().clone(),
-        memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
-        nodes: comm.nodes().to_vec(),
-        notes: std::iter::once(format!("memory is that of {:?}", draft.gpu()))
-            .chain(draft.notes().iter().cloned())
-            .collect(),
-        wisdom: None,
-        speeds: None,
-        planning_ms: start.elapsed().as_secs_f64() * 1e3,
-    })
+    let mut drafted = Drafted::new(comm, &draft, start)?;
+    drafted.notes.insert(0, format!("memory is that of {:?}", draft.gpu()));
+    Ok(drafted)
 }
 
 /// `ferrier bench`: the measurements, and the GPU's copy speed: the better of before and after.

@@ -1,22 +1,50 @@
 //! A draft of a plan, for `ferrier plan`.
 
-use ferrier::wisdom::Known;
-use ferrier::{MachineSpeeds, Recipe};
+use std::time::Instant;
 
-/// A draft of a plan; the same on all ranks.
+use ferrier::wisdom::Known;
+use ferrier::{Backend, Comm, Draft, MachineSpeeds, Real, Recipe};
+use serde::Serialize;
+
+use crate::failure::Outcome;
+
+/// A draft of a plan; the same on all ranks. The keys are part of the contract.
+#[derive(Serialize)]
 pub struct Drafted {
     pub recipe: Recipe,
     /// Bytes of the rank that needs most.
+    #[serde(rename = "memory_bytes_per_rank")]
     pub memory: u64,
     /// The node of each rank.
+    #[serde(skip)]
     pub nodes: Vec<usize>,
     pub notes: Vec<String>,
+    /// The wisdom that the plan was made from; null if there was none.
     pub wisdom: Option<Known>,
+    /// The measured speeds that the planner used; null if it used defaults.
     pub speeds: Option<MachineSpeeds>,
+    /// Time of planning without allocation.
     pub planning_ms: f64,
 }
 
 impl Drafted {
+    /// A draft whose planning began at `start`. Collective.
+    ///
+    /// # Errors
+    /// A rank failed or left.
+    pub fn new<T: Real, B: Backend>(comm: &Comm, draft: &Draft<T, B>, start: Instant) -> Outcome<Drafted> {
+        let planning_ms = start.elapsed().as_secs_f64() * 1e3;
+        Ok(Drafted {
+            recipe: draft.recipe().clone(),
+            memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
+            nodes: comm.nodes().to_vec(),
+            notes: draft.notes().to_vec(),
+            wisdom: draft.wisdom().cloned(),
+            speeds: draft.speeds(),
+            planning_ms,
+        })
+    }
+
     /// The number of nodes.
     pub fn node_count(&self) -> usize {
         self.nodes.iter().max().map_or(1, |last| last + 1)

@@ -1,6 +1,6 @@
 //! Commands on GPUs, in a build without CUDA: all fail.
 
-use ferrier::{Choice, Comm, DeviceSpec, Precision, Problem};
+use ferrier::{Choice, Comm, DeviceSpec, Problem, Real};
 use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::operator_bench::{OperatorBench, OperatorReport};
 use serde::Serialize;
@@ -42,7 +42,7 @@ pub fn contest(
 ///
 /// # Errors
 /// Always.
-pub fn draft(_: &Comm, _: &Problem, _: &Choice, device: DeviceSpec, _: Precision) -> Outcome<Drafted> {
+pub fn draft<T: Real>(_: &Comm, _: &Problem, _: &Choice, device: DeviceSpec) -> Outcome<Drafted> {
     refuse(device)
 }
 

@@ -1,7 +1,7 @@
 //! Output on stdout, on stderr and as JSON.
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
@@ -37,12 +37,13 @@ pub fn is_stdout(path: Option<&Path>) -> bool {
     path.is_some_and(|path| path.as_os_str() == "-")
 }
 
-/// Checks that a file can be written; `-` is stdout. Called before long work.
+/// Checks that these files can be written; `-` is stdout. Called before long work.
 ///
 /// # Errors
 /// It cannot be written.
-pub fn check(path: Option<&Path>) -> Outcome {
-    path.filter(|path| path.as_os_str() != "-").map_or(Ok(()), output::check_text)
+pub fn check<const N: usize>(paths: [&Option<PathBuf>; N]) -> Outcome {
+    let files = paths.into_iter().flatten().filter(|path| path.as_os_str() != "-");
+    files.map(PathBuf::as_path).try_for_each(output::check_text)
 }
 
 /// Writes text to a file, or to stdout if the path is `-`.
@@ -51,6 +52,14 @@ pub fn check(path: Option<&Path>) -> Outcome {
 /// It cannot be written; a file then keeps its contents.
 pub fn write(path: &Path, text: &str) -> Outcome {
     if is_stdout(Some(path)) { say(text) } else { output::write_text(path, text) }
+}
+
+/// Writes a text to its file, if there is one.
+///
+/// # Errors
+/// As [`write`].
+pub fn optional(path: Option<&Path>, text: impl FnOnce() -> String) -> Outcome {
+    path.map_or(Ok(()), |path| write(path, &text()))
 }
 
 /// Writes `value` as JSON to a file, or to stdout if the path is `-`.

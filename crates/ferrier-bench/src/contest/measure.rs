@@ -9,7 +9,7 @@ use super::options::ContestOptions;
 use super::peer_timer::{PAUSE, PeerTimer};
 use super::results::ContestResult;
 use super::variants::{self, VariantEntry};
-use crate::agree::{agree, check_memory, draft, local_volumes};
+use crate::agree::{RankGroup, agree, check_memory, draft, local_volumes};
 use crate::failure::Outcome;
 use crate::in_precision;
 use crate::noise::Noise;
@@ -110,9 +110,7 @@ fn measure<T: Real>(comm: &Comm, options: &ContestOptions<'_>, choices: &[Choice
     }
     Ok(ContestResult {
         candidates: candidates.into_iter().map(|candidate| candidate.finish(comm)).collect::<Outcome<_>>()?,
-        nodes: comm.node_count(),
-        threads: comm.threads(),
-        transport: comm.transport_name().into(),
+        group: RankGroup::new(comm),
         peers: peers.into_iter().map(PeerTimer::faster).collect(),
         gpu: None,
     })

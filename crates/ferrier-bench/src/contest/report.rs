@@ -10,6 +10,7 @@ use super::options::{ContestOptions, Labels};
 use super::results::{CandidateResult, ContestResult, PeerResult};
 use super::sweep::{self, SweepPoint};
 use super::variants::{self, VariantReport};
+use crate::agree::RankGroup;
 use crate::failure::{Outcome, fail};
 use crate::table::{bytes, columns, digits, pairs, plural, shape_text, wisdom_line};
 use crate::tiling::{is_tiled, overlap_text};
@@ -34,8 +35,6 @@ pub struct BenchReport<'a> {
     labels: &'a Labels,
     /// `f32` or `f64`.
     precision: &'static str,
-    /// Number of ranks.
-    ranks: usize,
     #[serde(flatten)]
     result: &'a ContestResult,
     /// Number of arrays.
@@ -111,7 +110,6 @@ impl<'a> BenchReport<'a> {
         Ok(BenchReport {
             labels: &options.labels,
             precision: problem.precision.name(),
-            ranks: options.ranks,
             result,
             batch: problem.batch,
             in_place: options.in_place,
@@ -180,14 +178,14 @@ impl<'a> BenchReport<'a> {
     fn heading(&self) -> String {
         let Labels { shape, kind, wire, in_layout, out_layout, .. } = self.labels;
         let CandidateResult { exchange, codec, kernel, notes, .. } = self.fastest;
-        let ContestResult { nodes, threads, gpu, .. } = self.result;
+        let (RankGroup { ranks, nodes, threads, .. }, gpu) = (self.result.group, &self.result.gpu);
         let batch = if self.batch == 1 { String::new() } else { format!(", batch {}", self.batch) };
         let in_place = if self.in_place { ", in place" } else { "" };
         let wire = wire.as_ref().map_or(String::new(), |wire| format!(", wire {wire}"));
         let codec = if codec == RAW { String::new() } else { format!(", codec {codec}") };
-        let nodes = if *nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
+        let nodes = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
         let (shape, precision) = (shape_text(shape), self.precision);
-        let (ranks, threads) = (plural(self.ranks, "rank"), plural(*threads, "thread"));
+        let (ranks, threads) = (plural(ranks, "rank"), plural(threads, "thread"));
         let mut out =
             format!("{shape} {kind} {precision}{batch}{in_place}: {ranks}{nodes} of {threads}{wire}, ");
         out += &format!("exchange {exchange}{codec}, kernel {kernel}, {in_layout} in, {out_layout} out\n");

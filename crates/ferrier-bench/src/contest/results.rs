@@ -3,6 +3,7 @@
 use ferrier::{Comm, Event, Overlap, StepTime};
 use serde::Serialize;
 
+use crate::agree::RankGroup;
 use crate::failure::Failure;
 use crate::peers::PeerProblem;
 use crate::tiling::is_tiled;
@@ -85,12 +86,9 @@ pub struct ContestResult {
     /// One for each choice.
     #[serde(skip)]
     pub candidates: Vec<CandidateResult>,
-    /// Number of nodes.
-    pub nodes: usize,
-    /// Threads of each rank.
-    pub threads: usize,
-    /// `threads` or `mpi`.
-    pub transport: String,
+    /// The ranks.
+    #[serde(flatten)]
+    pub group: RankGroup,
     /// The peers, in the order of the options (on rank 0).
     #[serde(skip)]
     pub peers: Vec<PeerResult>,

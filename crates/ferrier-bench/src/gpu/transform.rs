@@ -8,7 +8,7 @@ use num_complex::Complex;
 use super::cufft::{CufftInput, CufftPeer};
 use super::device::of_rank;
 use super::timing;
-use crate::agree::agree_result;
+use crate::agree::{RankGroup, agree_result};
 use crate::contest::{Arrays, CandidateResult, ContestOptions, ContestResult, join_steps, references};
 use crate::failure::Outcome;
 use crate::in_precision;
@@ -139,9 +139,7 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
     result.steps = steps(comm, &mut candidate)?;
     Ok(ContestResult {
         candidates: vec![result],
-        nodes: comm.node_count(),
-        threads: comm.threads(),
-        transport: comm.transport_name().into(),
+        group: RankGroup::new(comm),
         peers: peer.iter().map(CufftPeer::faster).collect(),
         gpu: Some(gpu.name().into()),
     })

@@ -67,11 +67,7 @@ pub struct AccuracyArgs {
 /// Bad input; an error above its bound (exit code 1).
 pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
     let runs = session.agree(prepare(args, session))?;
-    session.first(|| {
-        print::check(args.json.as_deref())?;
-        print::check(args.csv.as_deref())?;
-        print::check(args.svg.as_deref())
-    })?;
+    session.first(|| print::check([&args.json, &args.csv, &args.svg]))?;
     let mut rows = Vec::new();
     for (ranks, options) in &runs {
         rows.extend(session.run(&args.execution.common(*ranks), |comm| options.run(comm))?);
@@ -86,15 +82,10 @@ pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
             out_layout: args.out_layout.to_string(),
             rows,
         };
-        if let Some(path) = &args.svg {
-            print::write(path, &report.svg())?;
-        }
-        if let Some(path) = &args.csv {
-            print::write(path, &report.csv())?;
-        }
-        match print::is_stdout(args.csv.as_deref()) {
-            true => {}
-            false => print::report(args.json.as_deref(), &report, &report.text())?,
+        print::optional(args.svg.as_deref(), || report.svg())?;
+        print::optional(args.csv.as_deref(), || report.csv())?;
+        if !print::is_stdout(args.csv.as_deref()) {
+            print::report(args.json.as_deref(), &report, &report.text())?;
         }
         report.rows.iter().find_map(|row| row.above_bound(args.data)).map_or(Ok(()), Err)
     })

@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use ferrier::spectral::{Convolution, linear_shape};
-use ferrier::{Array, Box3, Choice, Comm, LayoutSpec, Precision, Problem, Real};
+use ferrier::{Array, Box3, Choice, Comm, LayoutSpec, Problem, Real};
 use ferrier_bench::agree::{agree, agree_result, check_memory, draft, local_volumes};
+use ferrier_bench::in_precision;
 use num_complex::Complex;
 
 use super::shared_output::open_output;
@@ -70,10 +71,8 @@ pub fn run(args: &ConvolveArgs, session: &Session) -> Outcome {
     let task = session.agree(prepare(args, session))?;
     let bytes = task.out_shape.iter().product::<usize>() * task.out_header.dtype.bytes();
     let output = open_output(&args.output, &task.head, bytes as u64, session)?;
-    match task.field.header.dtype.precision {
-        Precision::F32 => session.run(&common, |comm| rank::<f32>(comm, &task, output.file())),
-        Precision::F64 => session.run(&common, |comm| rank::<f64>(comm, &task, output.file())),
-    }?;
+    let precision = task.field.header.dtype.precision;
+    in_precision!(precision, T => session.run(&common, |comm| rank::<T>(comm, &task, output.file())))?;
     session.agree(output.commit())
 }
 

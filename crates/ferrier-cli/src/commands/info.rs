@@ -9,7 +9,7 @@ use ferrier_bench::table::{bytes, pairs};
 use serde::Serialize;
 
 use crate::failure::Outcome;
-use crate::session::{Session, mpi_info::MpiInfo};
+use crate::session::{Session, launched::MpiInfo};
 use crate::{cuda, print};
 
 /// `ferrier info`.

@@ -1,14 +1,12 @@
 //! `ferrier plan`: the steps of a plan, its messages and its memory.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Instant;
 
 use clap::Args;
-use ferrier::wisdom::Known;
-use ferrier::{
-    Choice, Comm, DeviceSpec, MachineSpeeds, Planner, Precision, Problem, Real, Recipe, StepTraffic,
-};
+use ferrier::{Choice, Comm, DeviceSpec, MachineSpeeds, Planner, Problem, Real, StepTraffic};
 use ferrier_bench::agree::agree_result;
+use ferrier_bench::in_precision;
 use ferrier_bench::table::{bytes, columns, digits, pairs, plural, wisdom_line};
 use ferrier_bench::tiling::{is_tiled, overlap_text, with_messages};
 use serde::Serialize;
@@ -40,21 +38,14 @@ struct PlanReport<'a> {
     nodes: usize,
     in_layout: String,
     out_layout: String,
-    memory_bytes_per_rank: u64,
     wire_bytes: u64,
     /// The most messages from one node to another in a step.
     messages_per_node_pair: u64,
     /// The same for each step.
     messages_between_nodes: &'a [u64],
     traffic: Vec<StepTraffic>,
-    /// Time of planning without allocation.
-    planning_ms: f64,
-    /// The wisdom that the plan was made from; null if there was none.
-    wisdom: Option<&'a Known>,
-    /// The measured speeds that the planner used; null if it used defaults.
-    speeds: Option<MachineSpeeds>,
-    notes: &'a [String],
-    recipe: &'a Recipe,
+    #[serde(flatten)]
+    drafted: &'a Drafted,
 }
 
 /// Runs the command.
@@ -69,13 +60,10 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
         Ok((problem, setup::choice(common, &args.problem.shape)?))
     };
     let (problem, choice) = session.agree(prepare())?;
-    session.first(|| print::check(args.json.as_deref()))?;
-    let drafted = match args.problem.precision {
-        Precision::F32 => session
-            .run(common, |comm| draft::<f32>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
-        Precision::F64 => session
-            .run(common, |comm| draft::<f64>(comm, &problem, &choice, args.wisdom.as_deref(), common.device)),
-    }?;
+    session.first(|| print::check([&args.json]))?;
+    let work =
+        |comm: &Comm| in_precision!(args.problem.precision, T => draft::<T>(comm, &problem, &choice, args));
+    let drafted = session.run(common, work)?;
     session.first(|| match args.json.as_deref() {
         Some(path) => print::json(path, &assemble(&args.problem, &drafted, &drafted.between_nodes())),
         None => {
@@ -99,34 +87,17 @@ fn speeds_line(speeds: Option<MachineSpeeds>) -> String {
 }
 
 /// A draft on this rank. Collective.
-fn draft<T: Real>(
-    comm: &Comm,
-    problem: &Problem,
-    choice: &Choice,
-    wisdom: Option<&Path>,
-    device: DeviceSpec,
-) -> Outcome<Drafted> {
+fn draft<T: Real>(comm: &Comm, problem: &Problem, choice: &Choice, args: &PlanArgs) -> Outcome<Drafted> {
+    let device = args.problem.common.device;
     if device != DeviceSpec::Cpu {
-        return cuda::draft(comm, problem, choice, device, T::PRECISION);
+        return cuda::draft::<T>(comm, problem, choice, device);
     }
-    let planner = Planner::new(problem).choice(with_messages(comm, choice)?);
-    let planner = match wisdom {
-        Some(file) => planner.wisdom(file),
-        None => planner,
-    };
+    let mut planner = Planner::new(problem).choice(with_messages(comm, choice)?);
+    if let Some(file) = &args.wisdom {
+        planner = planner.wisdom(file);
+    }
     let start = Instant::now();
-    let draft = planner.draft::<T>(comm);
-    let draft = agree_result(comm, draft)?;
-    let planning_ms = start.elapsed().as_secs_f64() * 1e3;
-    Ok(Drafted {
-        recipe: draft.recipe().clone(),
-        memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
-        nodes: comm.nodes().to_vec(),
-        notes: draft.notes().to_vec(),
-        wisdom: draft.wisdom().cloned(),
-        speeds: draft.speeds(),
-        planning_ms,
-    })
+    Drafted::new(comm, &agree_result(comm, planner.draft::<T>(comm))?, start)
 }
 
 fn assemble<'a>(args: &'a ProblemArgs, drafted: &'a Drafted, between: &'a [u64]) -> PlanReport<'a> {
@@ -137,16 +108,11 @@ fn assemble<'a>(args: &'a ProblemArgs, drafted: &'a Drafted, between: &'a [u64])
         nodes: drafted.node_count(),
         in_layout: args.in_layout.to_string(),
         out_layout: args.out_layout.to_string(),
-        memory_bytes_per_rank: drafted.memory,
         wire_bytes: recipe.wire_bytes(),
         messages_per_node_pair: between.iter().copied().max().unwrap_or(0),
         messages_between_nodes: between,
         traffic: recipe.traffic(),
-        notes: &drafted.notes,
-        wisdom: drafted.wisdom.as_ref(),
-        speeds: drafted.speeds,
-        planning_ms: drafted.planning_ms,
-        recipe,
+        drafted,
     }
 }
 
@@ -159,18 +125,13 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
         ferrier::codec::RAW => String::new(),
         name => format!(", codec {name} {}", recipe.compress.name()),
     };
-    let mut out = format!(
-        "{} {kind} {}{batch}{}, {}{}: exchange {}{codec}, kernel {}, {} in, {} out\n",
-        args.shape,
-        recipe.precision.name(),
-        recipe.modes_text(),
-        plural(nodes.len(), "rank"),
-        if several { format!(" on {} nodes", drafted.node_count()) } else { String::new() },
-        recipe.exchange(),
-        recipe.kernel(),
-        args.in_layout,
-        args.out_layout,
-    );
+    let ProblemArgs { shape, in_layout, out_layout, .. } = args;
+    let (precision, modes, ranks) =
+        (recipe.precision.name(), recipe.modes_text(), plural(nodes.len(), "rank"));
+    let on = if several { format!(" on {} nodes", drafted.node_count()) } else { String::new() };
+    let (exchange, kernel) = (recipe.exchange(), recipe.kernel());
+    let mut out = format!("{shape} {kind} {precision}{batch}{modes}, {ranks}{on}: ");
+    out += &format!("exchange {exchange}{codec}, kernel {kernel}, {in_layout} in, {out_layout} out\n");
     if args.shape.ndim() < 3 {
         let missing = 3 - args.shape.ndim();
         out += &format!("(steps have three axes: axis 0 of the shape is axis {missing} of the steps)\n");

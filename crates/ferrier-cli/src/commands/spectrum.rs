@@ -6,9 +6,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 use ferrier::spectral::{Shell, WaveNumbers, power_spectrum};
-use ferrier::{Choice, Comm, LayoutSpec, Order, Precision, Problem, Real};
+use ferrier::{Choice, Comm, LayoutSpec, Order, Problem, Real};
 use ferrier_bench::agree::{agree, agree_result, check_memory, draft, local_volumes};
 use ferrier_bench::charts::chart::Chart;
+use ferrier_bench::in_precision;
 use ferrier_bench::table::{columns, digits};
 
 use crate::arguments::{ExecutionArgs, UserShape, setup};
@@ -57,21 +58,12 @@ struct SpectrumTask<'a> {
 pub fn run(args: &SpectrumArgs, session: &Session) -> Outcome {
     let common = args.execution.common(args.ranks);
     let task = session.agree(prepare(args, session))?;
+    session.first(|| print::check([&args.csv, &args.svg]))?;
+    let precision = task.header.dtype.precision;
+    let shells = in_precision!(precision, T => session.run(&common, |comm| rank::<T>(comm, &task)))?;
     session.first(|| {
-        print::check(args.csv.as_deref())?;
-        print::check(args.svg.as_deref())
-    })?;
-    let shells = match task.header.dtype.precision {
-        Precision::F32 => session.run(&common, |comm| rank::<f32>(comm, &task)),
-        Precision::F64 => session.run(&common, |comm| rank::<f64>(comm, &task)),
-    }?;
-    session.first(|| {
-        if let Some(path) = &args.svg {
-            print::write(path, &svg(args, &shells))?;
-        }
-        if let Some(path) = &args.csv {
-            print::write(path, &csv(&shells))?;
-        }
+        print::optional(args.svg.as_deref(), || svg(args, &shells))?;
+        print::optional(args.csv.as_deref(), || csv(&shells))?;
         if print::is_stdout(args.csv.as_deref()) { Ok(()) } else { print::say(&table(&shells)) }
     })
 }
@@ -129,12 +121,8 @@ fn csv(shells: &[Shell]) -> String {
 
 fn table(shells: &[Shell]) -> String {
     let row = |shell: &Shell| {
-        vec![
-            digits(shell.k),
-            shell.modes.to_string(),
-            format!("{:.6e}", shell.power),
-            format!("{:.6e}", shell.mean()),
-        ]
+        let [power, mean] = [shell.power, shell.mean()].map(|power| format!("{power:.6e}"));
+        vec![digits(shell.k), shell.modes.to_string(), power, mean]
     };
     columns(&["k", "modes", "power", "per mode"], shells.iter().map(row))
 }

@@ -7,9 +7,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use ferrier::tune::{self, Limits, METHODS, Options, Progress, Trial, TrialStatus};
 use ferrier::wisdom::{Entry, Wisdom};
-use ferrier::{Choice, Comm, LayoutSpec, Planner, Precision, Problem, Real};
+use ferrier::{Choice, Comm, LayoutSpec, Planner, Problem, Real};
 use ferrier_bench::agree::{check_memory, local_volumes};
 use ferrier_bench::charts::spread::Spread;
+use ferrier_bench::in_precision;
 use ferrier_bench::table::{columns, digits, left_columns, pairs};
 use ferrier_bench::tiling::with_messages;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -103,15 +104,11 @@ struct TuneReport<'a> {
 }
 
 /// The search, the same on all ranks.
-struct TuneTask<'a> {
-    problem: &'a Problem,
-    choice: &'a Choice,
+struct TuneTask {
+    problem: Problem,
+    choice: Choice,
     options: Options,
-    /// The wisdom file; `None`: the user's.
-    wisdom: Option<&'a Path>,
-    store: bool,
-    foreign: Option<&'a Wisdom>,
-    bar: &'a ProgressBar,
+    foreign: Option<Wisdom>,
 }
 
 /// The result, on rank 0.
@@ -136,27 +133,14 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
             problem.check()?;
         }
         let foreign = args.cross.as_deref().map(read_foreign).transpose()?;
-        Ok((problem, setup::choice(common, &args.problem.shape)?, options(args)?, foreign))
+        let choice = setup::choice(common, &args.problem.shape)?;
+        Ok(TuneTask { problem, choice, options: options(args)?, foreign })
     };
-    let (problem, choice, options, foreign) = session.agree(prepare())?;
-    session.first(|| {
-        print::check(args.json.as_deref())?;
-        print::check(args.svg.as_deref())
-    })?;
+    let task = session.agree(prepare())?;
+    session.first(|| print::check([&args.json, &args.svg]))?;
     let bar = progress_bar();
-    let task = TuneTask {
-        problem: &problem,
-        choice: &choice,
-        options,
-        wisdom: args.wisdom.as_deref(),
-        store: args.random.is_none(),
-        foreign: foreign.as_ref(),
-        bar: &bar,
-    };
-    let done = match args.problem.precision {
-        Precision::F32 => session.run(common, |comm| work::<f32>(comm, &task)),
-        Precision::F64 => session.run(common, |comm| work::<f64>(comm, &task)),
-    };
+    let work = |comm: &Comm| in_precision!(args.problem.precision, T => work::<T>(comm, args, &task, &bar));
+    let done = session.run(common, work);
     bar.finish_and_clear();
     let done = done?;
     session.first(|| done.map_or(Ok(()), |done| print_result(args, done)))
@@ -203,9 +187,10 @@ fn progress_bar() -> ProgressBar {
 }
 
 /// Tunes and stores the result. Collective.
-fn work<T: Real>(comm: &Comm, task: &TuneTask<'_>) -> Outcome<Option<Done>> {
-    let choice = with_messages(comm, task.choice)?;
-    let draft = Planner::new(task.problem).choice(choice.clone()).without_wisdom().draft::<T>(comm)?;
+fn work<T: Real>(comm: &Comm, args: &TuneArgs, task: &TuneTask, bar: &ProgressBar) -> Outcome<Option<Done>> {
+    let problem = &task.problem;
+    let choice = with_messages(comm, &task.choice)?;
+    let draft = Planner::new(problem).choice(choice.clone()).without_wisdom().draft::<T>(comm)?;
     let recipe = draft.recipe();
     let scalars = local_volumes(comm, recipe).iter().sum::<usize>() * 2 * recipe.batch;
     // Two plans exist at a time.
@@ -213,27 +198,23 @@ fn work<T: Real>(comm: &Comm, task: &TuneTask<'_>) -> Outcome<Option<Done>> {
     drop(draft);
     let mut options = task.options.clone();
     let mut foreign = Vec::new();
-    if let Some(wisdom) = task.foreign {
-        let (problem, _) = ferrier::wisdom::keys::<T>(comm, task.problem, &choice)?;
-        foreign = wisdom.entries().filter(|entry| entry.problem == problem).cloned().collect();
+    if let Some(wisdom) = &task.foreign {
+        let (key, _) = ferrier::wisdom::keys::<T>(comm, problem, &choice)?;
+        foreign = wisdom.entries().filter(|entry| entry.problem == key).cloned().collect();
         options.rivals = foreign.iter().map(|entry: &Entry| entry.choice.clone()).collect();
     }
     let limits = options.limits;
     let mut watch = |progress: &Progress<'_>| {
         let done = (progress.seconds / limits.seconds).max(progress.trials as f64 / limits.trials as f64);
-        task.bar.set_position((1000.0 * done.min(1.0)) as u64);
-        task.bar.set_message(format!(
-            "{} tried in {:.0} s, best {} ms ({})",
-            progress.trials,
-            progress.seconds,
-            digits(progress.best.seconds * 1e3),
-            progress.best.text
-        ));
+        bar.set_position((1000.0 * done.min(1.0)) as u64);
+        let Progress { trials, seconds, best, .. } = progress;
+        let ms = digits(best.seconds * 1e3);
+        bar.set_message(format!("{trials} tried in {seconds:.0} s, best {ms} ms ({})", best.text));
     };
-    let outcome = tune::tune::<T>(comm, task.problem, &choice, &options, &mut watch)?;
-    let written = match task.store {
-        true => ferrier::wisdom::learn::<T>(comm, task.problem, &choice, &outcome, task.wisdom),
-        false => Ok(None),
+    let outcome = tune::tune::<T>(comm, problem, &choice, &options, &mut watch)?;
+    let written = match args.random {
+        None => ferrier::wisdom::learn::<T>(comm, problem, &choice, &outcome, args.wisdom.as_deref()),
+        Some(_) => Ok(None),
     };
     Ok((comm.rank() == 0).then_some(Done { outcome, written, foreign }))
 }

@@ -23,12 +23,6 @@ pub mod launched;
 #[path = "no_launch.rs"]
 pub mod launched;
 
-#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
-pub mod mpi_info;
-#[cfg(not(all(target_os = "linux", target_pointer_width = "64", target_endian = "little")))]
-#[path = "no_mpi_info.rs"]
-pub mod mpi_info;
-
 use launched::Launched;
 
 /// The ranks of this run.

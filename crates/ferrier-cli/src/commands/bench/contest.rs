@@ -58,13 +58,12 @@ fn on_cpu(
 
 /// Checks that all files can be written.
 fn check_files(args: &BenchArgs) -> Outcome {
-    print::check(args.json.as_deref())?;
-    print::check(args.svg.as_deref())?;
-    match args.trace.as_deref() {
+    print::check([&args.json, &args.svg])?;
+    match &args.trace {
         Some(path) if !matches!(extension(path), Some("json" | "svg")) => {
             fail(format!("--trace {}: the name must end in .json or .svg", path.display()))
         }
-        path => print::check(path),
+        _ => print::check([&args.trace]),
     }
 }
 

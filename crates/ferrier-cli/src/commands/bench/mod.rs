@@ -1,13 +1,17 @@
 //! `ferrier bench`: times and errors of transforms, exchanges, operators and codecs.
 
 pub mod args;
-mod codecs;
 mod contest;
-mod exchange;
-mod operator;
 
-use crate::failure::Outcome;
+use ferrier::{DeviceSpec, LayoutSpec};
+use ferrier_bench::codec_speed;
+use ferrier_bench::exchange_bench::ExchangeBench;
+use ferrier_bench::operator_bench::{OperatorBench, find_operator};
+
+use crate::arguments::{KindName, setup};
+use crate::failure::{Outcome, fail};
 use crate::session::Session;
+use crate::{cuda, print};
 use args::BenchArgs;
 
 /// Runs the command.
@@ -16,9 +20,84 @@ use args::BenchArgs;
 /// Bad input, a missing peer; a wrong result (exit code 1).
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
     match &args.apply {
-        _ if args.codec_speed => codecs::run(args, session),
-        Some(name) => operator::run(args, name, session),
-        None if args.exchange_only => exchange::run(args, session),
+        _ if args.codec_speed => codecs(args, session),
+        Some(name) => operator(args, name, session),
+        None if args.exchange_only => exchanges(args, session),
         None => contest::run(args, session),
     }
+}
+
+/// `ferrier bench --codec-speed`.
+fn codecs(args: &BenchArgs, session: &Session) -> Outcome {
+    session.agree(setup::cpu_only(&args.problem.common, "--codec-speed"))?;
+    session.first(|| {
+        print::check([&args.json])?;
+        let elements = args.problem.shape.shape().iter().product::<usize>().checked_mul(2);
+        let Some(scalars) = elements.filter(|&scalars| scalars < usize::MAX / 64) else {
+            return fail(format!("shape {} is too large to measure codecs with", args.problem.shape));
+        };
+        let report = codec_speed::run(args.problem.common.codec.as_deref(), scalars)?;
+        print::report(args.json.as_deref(), &report, &report.text())
+    })
+}
+
+/// `ferrier bench --exchange-only`.
+fn exchanges(args: &BenchArgs, session: &Session) -> Outcome {
+    let bench = session.agree(prepare_exchanges(args, session))?;
+    session.first(|| print::check([&args.json, &args.svg]))?;
+    let report = session.run(&args.problem.common, |comm| bench.run(comm))?;
+    session.first(|| {
+        print::optional(args.svg.as_deref(), || report.svg())?;
+        print::report(args.json.as_deref(), &report, &report.text())
+    })
+}
+
+fn prepare_exchanges(args: &BenchArgs, session: &Session) -> Outcome<ExchangeBench> {
+    let common = &args.problem.common;
+    setup::cpu_only(common, "--exchange-only")?;
+    let ranks = session.size(common)?;
+    if ranks < 2 {
+        return fail("--exchange-only needs at least 2 ranks (--ranks 4, or mpiexec -n 4)");
+    }
+    if args.problem.kind != KindName::C2c || !args.against.is_empty() || args.profile || args.in_place {
+        return fail("--exchange-only needs --kind c2c, and excludes --against, --profile, --in-place");
+    }
+    let tiled = !common.tiling.tiles.is_empty() || !args.variants.is_empty();
+    if tiled || args.breakdown || args.trace.is_some() {
+        return fail("--exchange-only excludes --tiles, --variants, --breakdown, --trace");
+    }
+    args.check_repeat()?;
+    let (problem, _) = setup::problem(&args.problem, ranks)?;
+    let choice = setup::named(common)?;
+    Ok(ExchangeBench { problem, precision: args.problem.precision, choice, repeat: args.repeat })
+}
+
+/// `ferrier bench --apply`.
+fn operator(args: &BenchArgs, name: &str, session: &Session) -> Outcome {
+    let bench = session.agree(prepare_operator(args, name, session))?;
+    session.first(|| print::check([&args.json]))?;
+    let report = session.run(&args.problem.common, |comm| match bench.device {
+        DeviceSpec::Cpu => bench.run(comm),
+        _ => cuda::operator_bench(comm, &bench),
+    })?;
+    session.first(|| print::report(args.json.as_deref(), &report, &report.text()))
+}
+
+fn prepare_operator(args: &BenchArgs, name: &str, session: &Session) -> Outcome<OperatorBench> {
+    let operator = find_operator(name)?;
+    if !args.against.is_empty() || !args.variants.is_empty() || args.in_place || args.exchange_only {
+        return fail("--apply excludes --against, --variants, --in-place, --exchange-only");
+    }
+    args.check_repeat()?;
+    let common = &args.problem.common;
+    let (problem, _) = setup::problem(&args.problem, session.size(common)?)?;
+    Ok(OperatorBench {
+        problem: problem.output(LayoutSpec::unconstrained()).operators(true),
+        precision: args.problem.precision,
+        choice: setup::choice(common, &args.problem.shape)?,
+        operator,
+        device: common.device,
+        shape: args.problem.shape.lengths().to_vec(),
+        repeat: args.repeat,
+    })
 }

@@ -5,7 +5,7 @@ use std::f64::consts::TAU;
 use clap::Args;
 use ferrier::solve::{Helmholtz, estimate_discretisation};
 use ferrier::{Array, Choice, Comm, LayoutSpec, Problem};
-use ferrier_bench::agree::{agree_result, check_memory, draft};
+use ferrier_bench::agree::{RankGroup, agree_result, check_memory, draft};
 use ferrier_bench::table::{bytes, columns, digits, pairs, plural};
 use ferrier_bench::test_function::TestFunction;
 use ferrier_bench::timing::{median, timed};
@@ -56,10 +56,8 @@ struct HelmholtzRow {
 #[derive(Debug, Serialize)]
 struct HelmholtzReport {
     n: usize,
-    ranks: usize,
-    nodes: usize,
-    threads: usize,
-    transport: String,
+    #[serde(flatten)]
+    group: RankGroup,
     /// Distance of the solution on the grid from the exact one.
     discretisation_error: f64,
     /// The same, estimated from a second grid without the exact solution.
@@ -69,14 +67,6 @@ struct HelmholtzReport {
     /// The largest tolerance whose error is at most twice that of the discretisation.
     suggested: Option<f64>,
     rows: Vec<HelmholtzRow>,
-}
-
-/// The equations to solve, the same on all ranks.
-struct HelmholtzTask {
-    n: usize,
-    tolerances: Vec<f64>,
-    repeat: usize,
-    choice: Choice,
 }
 
 /// Runs the command.
@@ -89,49 +79,40 @@ pub fn run(args: &HelmholtzArgs, session: &Session) -> Outcome {
         session.size(&common)?;
         let frame = UserShape::new(&[args.n; 3])?;
         args.run.check_repeat()?;
-        let tolerances = args.tolerance.clone();
-        Ok(HelmholtzTask {
-            n: args.n,
-            tolerances,
-            repeat: args.run.repeat,
-            choice: setup::choice(&common, &frame)?,
-        })
+        setup::choice(&common, &frame)
     };
-    let task = session.agree(prepare())?;
-    session.first(|| print::check(args.run.json.as_deref()))?;
-    let report = session.run(&common, |comm| sweep(comm, &task))?;
+    let choice = session.agree(prepare())?;
+    session.first(|| print::check([&args.run.json]))?;
+    let report = session.run(&common, |comm| sweep(comm, args, &choice))?;
     session.first(|| print::report(args.run.json.as_deref(), &report, &text(&report)))
 }
 
 /// Solves all of them. Collective.
-fn sweep(comm: &Comm, task: &HelmholtzTask) -> Outcome<HelmholtzReport> {
+fn sweep(comm: &Comm, args: &HelmholtzArgs, choice: &Choice) -> Outcome<HelmholtzReport> {
     // Unattainable tolerances fail before long work.
-    for &tolerance in &task.tolerances {
-        draft::<f64>(comm, &problem(task.n, Some(tolerance)), task.choice.clone())?;
+    for &tolerance in &args.tolerance {
+        draft::<f64>(comm, &problem(args.n, Some(tolerance)), choice.clone())?;
     }
-    let exact = TestFunction::new([task.n; 3]);
-    let (raw, solution) = solve(comm, task, &exact, None, task.repeat)?;
-    let (_, second) = solve(comm, task, &TestFunction::new([finer(task.n); 3]), None, 0)?;
+    let exact = TestFunction::new([args.n; 3]);
+    let (raw, solution) = solve(comm, choice, &exact, None, args.run.repeat)?;
+    let (_, second) = solve(comm, choice, &TestFunction::new([finer(args.n); 3]), None, 0)?;
     let estimate = estimate_discretisation(comm, &solution, &second)?.coarse();
     drop(second);
     let error = raw.solution_error;
     let mut rows = vec![raw];
-    for &tolerance in &task.tolerances {
-        let (mut row, own) = solve(comm, task, &exact, Some(tolerance), task.repeat)?;
+    for &tolerance in &args.tolerance {
+        let (mut row, own) = solve(comm, choice, &exact, Some(tolerance), args.run.repeat)?;
         let (off, norm) = distance(comm, &own, |index| value(&solution, index))?;
         row.deviation = off / norm;
         rows.push(row);
     }
     let good = rows.iter().filter(|row| row.solution_error <= 2.0 * error).filter_map(|row| row.tolerance);
     Ok(HelmholtzReport {
-        n: task.n,
-        ranks: comm.size(),
-        nodes: comm.node_count(),
-        threads: comm.threads(),
-        transport: comm.transport_name().into(),
+        n: args.n,
+        group: RankGroup::new(comm),
         discretisation_error: error,
         discretisation_estimate: estimate,
-        finer_n: finer(task.n),
+        finer_n: finer(args.n),
         suggested: good.reduce(f64::max),
         rows,
     })
@@ -157,13 +138,13 @@ fn finer(n: usize) -> usize {
 /// Solves on the grid of `exact`, first untimed. Collective.
 fn solve(
     comm: &Comm,
-    task: &HelmholtzTask,
+    choice: &Choice,
     exact: &TestFunction,
     tolerance: Option<f64>,
     repeat: usize,
 ) -> Outcome<(HelmholtzRow, Array<f64>)> {
     let n = exact.shape()[0];
-    let draft = draft::<f64>(comm, &problem(n, tolerance), task.choice.clone())?;
+    let draft = draft::<f64>(comm, &problem(n, tolerance), choice.clone())?;
     // Right-hand side, solution, the solution to compare with, spectrum.
     let volume = draft.recipe().input.boxes()[comm.rank()].volume();
     check_memory(comm, draft.memory().total() + 4 * size_of::<f64>() * volume)?;
@@ -194,21 +175,16 @@ fn solve(
 }
 
 fn text(report: &HelmholtzReport) -> String {
-    let HelmholtzReport { n, ranks, nodes, .. } = report;
-    let mut out = format!(
-        "-laplace(u) + u = f on {n}x{n}x{n} points, {}{}\n\n",
-        plural(*ranks, "rank"),
-        if *nodes > 1 { format!(" on {nodes} nodes") } else { String::new() },
-    );
+    let HelmholtzReport { n, finer_n, .. } = report;
+    let RankGroup { ranks, nodes, .. } = report.group;
+    let nodes = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
+    let ranks = plural(ranks, "rank");
+    let [error, estimate] =
+        [report.discretisation_error, report.discretisation_estimate].map(|error| format!("{error:.2e}"));
+    let mut out = format!("-laplace(u) + u = f on {n}x{n}x{n} points, {ranks}{nodes}\n\n");
     out += &pairs(&[
-        ("discretisation error", format!("{:.2e}", report.discretisation_error)),
-        (
-            "as estimated",
-            format!(
-                "{:.2e}, from a second grid of {} points",
-                report.discretisation_estimate, report.finer_n
-            ),
-        ),
+        ("discretisation error", error),
+        ("as estimated", format!("{estimate}, from a second grid of {finer_n} points")),
     ]);
     let row = |row: &HelmholtzRow| {
         let mark = if row.tolerance.is_some() && row.tolerance == report.suggested { "<-" } else { "" };
@@ -224,16 +200,8 @@ fn text(report: &HelmholtzReport) -> String {
         ]
     };
     out.push('\n');
-    let heads = [
-        "tolerance",
-        "codec",
-        "solution error",
-        "difference from first",
-        "at most",
-        "ms",
-        "between ranks",
-        "",
-    ];
+    let (difference, between) = ("difference from first", "between ranks");
+    let heads = ["tolerance", "codec", "solution error", difference, "at most", "ms", between, ""];
     out += &columns(&heads, report.rows.iter().map(row));
     if report.suggested.is_some() {
         out += "\n<- the largest tolerance that does not double the discretisation error\n";

@@ -5,7 +5,7 @@ use std::f64::consts::{PI, TAU};
 use clap::{Args, ValueEnum};
 use ferrier::spectral::{self, WaveNumbers, inverse_laplacian, kinds_for};
 use ferrier::{Choice, Comm, Data, Kind, LayoutSpec, Problem};
-use ferrier_bench::agree::{agree_result, check_memory, draft};
+use ferrier_bench::agree::{RankGroup, agree_result, check_memory, draft};
 use ferrier_bench::table::{bytes, columns, digits, plural};
 use ferrier_bench::timing::{median, timed};
 use serde::Serialize;
@@ -58,20 +58,13 @@ struct PoissonRow {
 struct PoissonReport {
     walls: [BoundaryName; 3],
     kinds: [&'static str; 3],
-    ranks: usize,
-    nodes: usize,
-    threads: usize,
-    transport: String,
+    #[serde(flatten)]
+    group: RankGroup,
     rows: Vec<PoissonRow>,
 }
 
-/// The equations to solve, the same on all ranks.
-struct PoissonTask {
-    grids: Vec<usize>,
-    walls: [BoundaryName; 3],
-    repeat: usize,
-    choice: Choice,
-}
+/// The boundary conditions, and the choice for the last grid.
+type Prepared = ([BoundaryName; 3], Choice);
 
 impl BoundaryName {
     /// The library's type.
@@ -106,13 +99,13 @@ fn kinds(walls: [BoundaryName; 3]) -> [Kind; 3] {
 /// Bad input.
 pub fn run(args: &PoissonArgs, session: &Session) -> Outcome {
     let common = args.run.common();
-    let task = session.agree(prepare(args, session))?;
-    session.first(|| print::check(args.run.json.as_deref()))?;
-    let report = session.run(&common, |comm| table(comm, &task))?;
+    let prepared = session.agree(prepare(args, session))?;
+    session.first(|| print::check([&args.run.json]))?;
+    let report = session.run(&common, |comm| table(comm, args, &prepared))?;
     session.first(|| print::report(args.run.json.as_deref(), &report, &text(&report)))
 }
 
-fn prepare(args: &PoissonArgs, session: &Session) -> Outcome<PoissonTask> {
+fn prepare(args: &PoissonArgs, session: &Session) -> Outcome<Prepared> {
     let common = args.run.common();
     session.size(&common)?;
     let walls = match args.bc[..] {
@@ -123,38 +116,25 @@ fn prepare(args: &PoissonArgs, session: &Session) -> Outcome<PoissonTask> {
     args.run.check_repeat()?;
     let mut frames = args.n.iter().map(|&n| UserShape::new(&[n; 3])).collect::<Outcome<Vec<_>>>()?;
     let Some(frame) = frames.pop() else { return fail("--n: at least one grid is needed") };
-    Ok(PoissonTask {
-        grids: args.n.clone(),
-        walls,
-        repeat: args.run.repeat,
-        choice: setup::choice(&common, &frame)?,
-    })
+    Ok((walls, setup::choice(&common, &frame)?))
 }
 
 /// Solves all of them. Collective.
-fn table(comm: &Comm, task: &PoissonTask) -> Outcome<PoissonReport> {
-    let rows = task.grids.iter().map(|&n| solve(comm, task, n)).collect::<Outcome<Vec<_>>>()?;
-    Ok(PoissonReport {
-        walls: task.walls,
-        kinds: kinds(task.walls).map(Kind::name),
-        ranks: comm.size(),
-        nodes: comm.node_count(),
-        threads: comm.threads(),
-        transport: comm.transport_name().into(),
-        rows,
-    })
+fn table(comm: &Comm, args: &PoissonArgs, prepared: &Prepared) -> Outcome<PoissonReport> {
+    let walls = prepared.0;
+    let rows = args.n.iter().map(|&n| solve(comm, prepared, n, args.run.repeat)).collect::<Outcome<_>>()?;
+    Ok(PoissonReport { walls, kinds: kinds(walls).map(Kind::name), group: RankGroup::new(comm), rows })
 }
 
 /// Solves on a grid, first untimed. Collective.
-fn solve(comm: &Comm, task: &PoissonTask, n: usize) -> Outcome<PoissonRow> {
-    let problem =
-        Problem::mixed([n; 3], kinds(task.walls)).output(LayoutSpec::unconstrained()).operators(true);
-    let draft = draft::<f64>(comm, &problem, task.choice.clone())?;
+fn solve(comm: &Comm, (walls, choice): &Prepared, n: usize, repeat: usize) -> Outcome<PoissonRow> {
+    let problem = Problem::mixed([n; 3], kinds(*walls)).output(LayoutSpec::unconstrained()).operators(true);
+    let draft = draft::<f64>(comm, &problem, choice.clone())?;
     check_memory(comm, draft.memory().total() + 3 * 8 * (n * n * n / comm.size() + 1))?;
     let mut plan = draft.build()?;
     let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?, plan.make_input()?)));
     let (mut f, mut u, mut exact) = agree_result(comm, arrays)?;
-    let profiles: [Vec<[f64; 2]>; 3] = task.walls.map(|walls| (0..n).map(|i| walls.profile(i, n)).collect());
+    let profiles: [Vec<[f64; 2]>; 3] = walls.map(|walls| (0..n).map(|i| walls.profile(i, n)).collect());
     let at = |[i, j, k]: [usize; 3]| [profiles[0][i], profiles[1][j], profiles[2][k]];
     exact.fill_real(|_, index| at(index).iter().map(|[value, _]| value).product());
     f.fill_real(|_, index| {
@@ -165,13 +145,13 @@ fn solve(comm: &Comm, task: &PoissonTask, n: usize) -> Outcome<PoissonRow> {
     let inverse = inverse_laplacian(&waves);
     plan.call().operator(&inverse).apply(&f, &mut u)?;
     let wire_bytes = comm.sum(&[plan.wire_bytes() as f64])?[0] as u64;
-    let mut seconds = Vec::with_capacity(task.repeat);
-    for _ in 0..task.repeat {
+    let mut seconds = Vec::with_capacity(repeat);
+    for _ in 0..repeat {
         seconds.push(timed(comm, || plan.call().operator(&inverse).apply(&f, &mut u))?);
     }
     // Without a Dirichlet condition, the solution is the one with mean zero.
     let points = (n * n * n) as f64;
-    let free = if task.walls.contains(&BoundaryName::Dirichlet) { 0.0 } else { 1.0 / points };
+    let free = if walls.contains(&BoundaryName::Dirichlet) { 0.0 } else { 1.0 / points };
     let sums = [u.numbers().iter().sum::<f64>() * free, exact.numbers().iter().sum::<f64>() * free];
     let means = comm.sum(&sums)?;
     let pairs = u.numbers().iter().zip(exact.numbers()).map(|(u, e)| (u - means[0], e - means[1]));
@@ -189,7 +169,7 @@ fn text(report: &PoissonReport) -> String {
         "laplace(u) = f, {} boundaries ({}), {}\n\n{}",
         walls.join(", "),
         report.kinds.join(","),
-        plural(report.ranks, "rank"),
+        plural(report.group.ranks, "rank"),
         columns(&["points", "error", "ms", "between ranks"], report.rows.iter().map(row))
     )
 }

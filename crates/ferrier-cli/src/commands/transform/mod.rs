@@ -4,7 +4,8 @@ pub mod args;
 mod rank;
 mod task;
 
-use ferrier::Precision;
+use ferrier::Comm;
+use ferrier_bench::in_precision;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use super::shared_output::open_output;
@@ -25,14 +26,8 @@ pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
     } else {
         ProgressBar::hidden()
     };
-    let done = match task.header.dtype.precision {
-        Precision::F32 => {
-            session.run(&args.common, |comm| rank::run::<f32>(comm, &task, output.file(), &bar))
-        }
-        Precision::F64 => {
-            session.run(&args.common, |comm| rank::run::<f64>(comm, &task, output.file(), &bar))
-        }
-    };
+    let work = |comm: &Comm| in_precision!(task.header.dtype.precision, T => rank::run::<T>(comm, &task, output.file(), &bar));
+    let done = session.run(&args.common, work);
     bar.finish_and_clear();
     done?;
     // All parts are on disk.
