@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::setters::setters;
+
 /// The codec that leaves scalars as they are.
 pub const RAW: &str = "raw";
 
@@ -84,11 +86,9 @@ impl Tiling {
         Tiling { cut: None, tile, window: 2, polls: 8, after: true }
     }
 
-    /// Sets the axis that is cut; `None` leaves it to the planner.
-    #[must_use]
-    pub fn cut(mut self, axis: impl Into<Option<usize>>) -> Self {
-        self.cut = axis.into();
-        self
+    setters! {
+        /// Sets the axis that is cut; `None` leaves it to the planner.
+        cut(axis: impl Into<Option<usize>>) = axis.into();
     }
 
     /// Sets the number of indices in a tile; 0: a single tile.
@@ -165,25 +165,15 @@ impl Overlap {
         Overlap { forward: vec![tiling], backward: vec![tiling], arrays: 0 }
     }
 
-    /// Sets the tilings of `forward`.
-    #[must_use]
-    pub fn forward(mut self, tilings: impl Into<Vec<Tiling>>) -> Self {
-        self.forward = tilings.into();
-        self
-    }
+    setters! {
+        /// Sets the tilings of `forward`.
+        forward(tilings: impl Into<Vec<Tiling>>) = tilings.into();
 
-    /// Sets the tilings of `backward`.
-    #[must_use]
-    pub fn backward(mut self, tilings: impl Into<Vec<Tiling>>) -> Self {
-        self.backward = tilings.into();
-        self
-    }
+        /// Sets the tilings of `backward`.
+        backward(tilings: impl Into<Vec<Tiling>>) = tilings.into();
 
-    /// Sets the number of arrays in a batch chunk; 0: the whole batch at once.
-    #[must_use]
-    pub fn arrays(mut self, arrays: usize) -> Self {
-        self.arrays = arrays;
-        self
+        /// Sets the number of arrays in a batch chunk; 0: the whole batch at once.
+        arrays(arrays: usize) = arrays;
     }
 }
 
@@ -248,115 +238,53 @@ impl Choice {
         Choice::default()
     }
 
-    /// Sets the exchange by name.
-    #[must_use]
-    pub fn exchange(mut self, name: impl Into<String>) -> Self {
-        self.exchange = Some(name.into());
-        self
-    }
+    setters! {
+        /// Sets the exchange by name.
+        exchange(name: impl Into<String>) = Some(name.into());
 
-    /// Sets the codec by name.
-    #[must_use]
-    pub fn codec(mut self, name: impl Into<String>) -> Self {
-        self.codec = Some(name.into());
-        self
-    }
+        /// Sets the codec by name.
+        codec(name: impl Into<String>) = Some(name.into());
 
-    /// Sets which messages are encoded.
-    #[must_use]
-    pub fn compress(mut self, compress: impl Into<Option<Compress>>) -> Self {
-        self.compress = compress.into();
-        self
-    }
+        /// Sets which messages are encoded.
+        compress(compress: impl Into<Option<Compress>>) = compress.into();
 
-    /// Sets the kernel by name.
-    #[must_use]
-    pub fn kernel(mut self, name: impl Into<String>) -> Self {
-        self.kernel = Some(name.into());
-        self
-    }
+        /// Sets the kernel by name.
+        kernel(name: impl Into<String>) = Some(name.into());
 
-    /// Sets slabs or pencils.
-    #[must_use]
-    pub fn path(mut self, path: impl Into<Option<Decomposition>>) -> Self {
-        self.path = path.into();
-        self
-    }
+        /// Sets slabs or pencils.
+        path(path: impl Into<Option<Decomposition>>) = path.into();
 
-    /// Sets the order in which `forward` transforms the axes.
-    #[must_use]
-    pub fn axes(mut self, axes: impl Into<Vec<usize>>) -> Self {
-        self.axes = Some(axes.into());
-        self
-    }
+        /// Sets the order in which `forward` transforms the axes.
+        axes(axes: impl Into<Vec<usize>>) = Some(axes.into());
 
-    /// Sets the number of ranks that hold data between the first and the last reshape.
-    #[must_use]
-    pub fn ranks(mut self, ranks: impl Into<Option<usize>>) -> Self {
-        self.ranks = ranks.into();
-        self
-    }
+        /// Sets the number of ranks that hold data between the first and the last reshape.
+        ranks(ranks: impl Into<Option<usize>>) = ranks.into();
 
-    /// Sets the rank grid between the first and the last reshape.
-    #[must_use]
-    pub fn grid(mut self, grid: impl Into<Option<[usize; 2]>>) -> Self {
-        self.grid = grid.into();
-        self
-    }
+        /// Sets the rank grid between the first and the last reshape.
+        grid(grid: impl Into<Option<[usize; 2]>>) = grid.into();
 
-    /// Sets whether two axes are transformed in one pass.
-    #[must_use]
-    pub fn fuse(mut self, yes: impl Into<Option<bool>>) -> Self {
-        self.fuse = yes.into();
-        self
-    }
+        /// Sets whether two axes are transformed in one pass.
+        fuse(yes: impl Into<Option<bool>>) = yes.into();
 
-    /// Sets whether stores bypass the caches.
-    #[must_use]
-    pub fn stream(mut self, yes: impl Into<Option<bool>>) -> Self {
-        self.stream = yes.into();
-        self
-    }
+        /// Sets whether stores bypass the caches.
+        stream(yes: impl Into<Option<bool>>) = yes.into();
 
-    /// Sets whether strided rows are copied to a staging buffer ahead of their transform.
-    #[must_use]
-    pub fn staging(mut self, yes: impl Into<Option<bool>>) -> Self {
-        self.staging = yes.into();
-        self
-    }
+        /// Sets whether strided rows are copied to a staging buffer ahead of their transform.
+        staging(yes: impl Into<Option<bool>>) = yes.into();
 
-    /// Sets the number of threads in each rank.
-    #[must_use]
-    pub fn threads(mut self, threads: impl Into<Option<usize>>) -> Self {
-        self.threads = threads.into();
-        self
-    }
+        /// Sets the number of threads in each rank.
+        threads(threads: impl Into<Option<usize>>) = threads.into();
 
-    /// Sets the tiles of the reshapes.
-    #[must_use]
-    pub fn overlap(mut self, overlap: impl Into<Option<Overlap>>) -> Self {
-        self.overlap = overlap.into();
-        self
-    }
+        /// Sets the tiles of the reshapes.
+        overlap(overlap: impl Into<Option<Overlap>>) = overlap.into();
 
-    /// Sets how transfers in flight make progress.
-    #[must_use]
-    pub fn progress(mut self, progress: impl Into<Option<Progress>>) -> Self {
-        self.progress = progress.into();
-        self
-    }
+        /// Sets how transfers in flight make progress.
+        progress(progress: impl Into<Option<Progress>>) = progress.into();
 
-    /// Sets the number of strided lines in a block.
-    #[must_use]
-    pub fn block(mut self, lines: impl Into<Option<usize>>) -> Self {
-        self.block = lines.into();
-        self
-    }
+        /// Sets the number of strided lines in a block.
+        block(lines: impl Into<Option<usize>>) = lines.into();
 
-    /// Sets the trade-off between memory and speed.
-    #[must_use]
-    pub fn memory(mut self, memory: MemoryUse) -> Self {
-        self.memory = memory;
-        self
+        /// Sets the trade-off between memory and speed.
+        memory(memory: MemoryUse) = memory;
     }
 }

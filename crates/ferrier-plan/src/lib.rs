@@ -22,6 +22,7 @@ mod problem;
 pub mod recipe;
 mod rounding;
 pub mod schedule;
+mod setters;
 mod speeds;
 pub mod tiles;
 

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::setters::setters;
+
 /// Speeds of one rank while all ranks do the same. The default is assumed where nothing was measured: a good
 /// network.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,25 +18,15 @@ pub struct MachineSpeeds {
 }
 
 impl MachineSpeeds {
-    /// Sets the seconds of a small message.
-    #[must_use]
-    pub fn latency_s(mut self, seconds: f64) -> Self {
-        self.latency_s = seconds;
-        self
-    }
+    setters! {
+        /// Sets the seconds of a small message.
+        latency_s(seconds: f64) = seconds;
 
-    /// Sets the bytes per second that a rank sends.
-    #[must_use]
-    pub fn wire_bytes_s(mut self, rate: f64) -> Self {
-        self.wire_bytes_s = rate;
-        self
-    }
+        /// Sets the bytes per second that a rank sends.
+        wire_bytes_s(rate: f64) = rate;
 
-    /// Sets the bytes per second of a pass over memory.
-    #[must_use]
-    pub fn memory_bytes_s(mut self, rate: f64) -> Self {
-        self.memory_bytes_s = rate;
-        self
+        /// Sets the bytes per second of a pass over memory.
+        memory_bytes_s(rate: f64) = rate;
     }
 }
 

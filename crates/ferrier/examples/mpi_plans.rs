@@ -221,7 +221,11 @@ fn without_memory_to_share(comm: &Comm) -> Result<()> {
     same_everywhere(comm, "no memory to share", &refused.unwrap_or_default())?;
     let mut plan = Plan::new(comm, &problem())?;
     assert!(plan.recipe().exchange() == "all_to_allv" || comm.node_count() == comm.size());
-    assert!(comm.node_count() == comm.size() || plan.notes()[0].contains("instead of"), "{:?}", plan.notes());
+    assert!(
+        comm.node_count() == comm.size() || plan.notes().iter().any(|note| note.contains("instead of")),
+        "{:?}",
+        plan.notes()
+    );
     let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
     filled(&mut x);
     plan.forward(&x, &mut y)

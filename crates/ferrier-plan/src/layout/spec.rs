@@ -6,6 +6,7 @@ use super::box3::{Box3, Order};
 use super::grid::{best_grid, grid_boxes};
 use super::partition::{Layout, check_size};
 use crate::error::{Error, Invalid, Result};
+use crate::setters::setters;
 
 /// How an array is distributed over ranks; becomes a [`Layout`] once the shape and the number of ranks are known.
 ///
@@ -81,19 +82,13 @@ impl LayoutSpec {
         Self::new(Split::Unconstrained)
     }
 
-    /// Sets the number of parts of each axis, instead of a grid chosen from the shape and the number of ranks.
-    /// Only for bricks, slabs and pencils.
-    #[must_use]
-    pub fn grid(mut self, grid: [usize; 3]) -> Self {
-        self.grid = Some(grid);
-        self
-    }
+    setters! {
+        /// Sets the number of parts of each axis, instead of a grid chosen from the shape and the number of ranks.
+        /// Only for bricks, slabs and pencils.
+        grid(grid: [usize; 3]) = Some(grid);
 
-    /// Sets the memory order of the axes (default: C).
-    #[must_use]
-    pub fn order(mut self, order: Order) -> Self {
-        self.order = order;
-        self
+        /// Sets the memory order of the axes (default: C).
+        order(order: Order) = order;
     }
 
     /// The layout for this shape and number of ranks.

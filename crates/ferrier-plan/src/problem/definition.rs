@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use crate::kind::{Kind, Scale};
 use crate::layout::LayoutSpec;
 use crate::modes::{Keep, Radii};
+use crate::setters::setters;
 
 /// A relative error bound. Compared and hashed by its bits.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -159,31 +160,29 @@ impl Problem {
         self
     }
 
-    /// Sets the modes of each axis that are kept. `forward` drops the others right after an axis is transformed,
-    /// `backward` pads with zeros right before: known zeros are neither transformed nor sent. The spectrum is an
-    /// array of the kept modes only.
-    ///
-    /// ```
-    /// use ferrier::{Keep, Plan, Problem};
-    /// let problem = Problem::c2c([16, 16, 16]).keep([Keep::Lowest(8); 3]);
-    /// assert_eq!(problem.spectrum_shape(), [8, 8, 8]);
-    /// ferrier::ranks(2).run(|comm| {
-    ///     let mut plan = Plan::<f64>::new(&comm, &problem)?;
-    ///     let (mut coarse, mut fine) = (plan.make_output()?, plan.make_input()?);
-    ///     coarse.fill_complex(|_, at| if at == [0, 0, 7] { 4096.0.into() } else { 0.0.into() });
-    ///     // The last of the kept modes is the frequency -1.
-    ///     plan.backward(&coarse, &mut fine)?;
-    ///     if let Some(at) = fine.index(0, [0, 0, 4]) {
-    ///         assert!((fine.complex()[at].im + 1.0).abs() < 1e-12);
-    ///     }
-    ///     Ok(())
-    /// })?;
-    /// # Ok::<(), ferrier::Error>(())
-    /// ```
-    #[must_use]
-    pub fn keep(mut self, keep: [Keep; 3]) -> Self {
-        self.keep = keep;
-        self
+    setters! {
+        /// Sets the modes of each axis that are kept. `forward` drops the others right after an axis is transformed,
+        /// `backward` pads with zeros right before: known zeros are neither transformed nor sent. The spectrum is an
+        /// array of the kept modes only.
+        ///
+        /// ```
+        /// use ferrier::{Keep, Plan, Problem};
+        /// let problem = Problem::c2c([16, 16, 16]).keep([Keep::Lowest(8); 3]);
+        /// assert_eq!(problem.spectrum_shape(), [8, 8, 8]);
+        /// ferrier::ranks(2).run(|comm| {
+        ///     let mut plan = Plan::<f64>::new(&comm, &problem)?;
+        ///     let (mut coarse, mut fine) = (plan.make_output()?, plan.make_input()?);
+        ///     coarse.fill_complex(|_, at| if at == [0, 0, 7] { 4096.0.into() } else { 0.0.into() });
+        ///     // The last of the kept modes is the frequency -1.
+        ///     plan.backward(&coarse, &mut fine)?;
+        ///     if let Some(at) = fine.index(0, [0, 0, 4]) {
+        ///         assert!((fine.complex()[at].im + 1.0).abs() < 1e-12);
+        ///     }
+        ///     Ok(())
+        /// })?;
+        /// # Ok::<(), ferrier::Error>(())
+        /// ```
+        keep(keep: [Keep; 3]) = keep;
     }
 
     /// Keeps the modes inside a sphere: integer frequencies k with |k| <= `radius`, the cut-off of plane-wave
@@ -221,82 +220,44 @@ impl Problem {
         self
     }
 
-    /// Sets the axis that shrinks to n/2+1 modes in a real transform.
-    #[must_use]
-    pub fn halved(mut self, axis: usize) -> Self {
-        self.halved = axis;
-        self
-    }
+    setters! {
+        /// Sets the axis that shrinks to n/2+1 modes in a real transform.
+        halved(axis: usize) = axis;
 
-    /// Sets the axes to transform; the others are not changed.
-    #[must_use]
-    pub fn axes(mut self, axes: &[usize]) -> Self {
-        self.axes = axes.to_vec();
-        self
-    }
+        /// Sets the axes to transform; the others are not changed.
+        axes(axes: &[usize]) = axes.to_vec();
 
-    /// Sets the layout of the input of `forward`.
-    #[must_use]
-    pub fn input(mut self, layout: LayoutSpec) -> Self {
-        self.input = layout;
-        self
-    }
+        /// Sets the layout of the input of `forward`.
+        input(layout: LayoutSpec) = layout;
 
-    /// Sets the layout of the output of `forward`.
-    #[must_use]
-    pub fn output(mut self, layout: LayoutSpec) -> Self {
-        self.output = layout;
-        self
-    }
+        /// Sets the layout of the output of `forward`.
+        output(layout: LayoutSpec) = layout;
 
-    /// Sets the factor of `forward`.
-    #[must_use]
-    pub fn scale_forward(mut self, scale: Scale) -> Self {
-        self.scale_forward = scale;
-        self
-    }
+        /// Sets the factor of `forward`.
+        scale_forward(scale: Scale) = scale;
 
-    /// Sets the factor of `backward`.
-    #[must_use]
-    pub fn scale_backward(mut self, scale: Scale) -> Self {
-        self.scale_backward = scale;
-        self
-    }
+        /// Sets the factor of `backward`.
+        scale_backward(scale: Scale) = scale;
 
-    /// Sets the number of arrays that are transformed together; on each rank they are consecutive in memory.
-    #[must_use]
-    pub fn batch(mut self, arrays: usize) -> Self {
-        self.batch = arrays;
-        self
-    }
+        /// Sets the number of arrays that are transformed together; on each rank they are consecutive in memory.
+        batch(arrays: usize) = arrays;
 
-    /// Fixes the order of the axes and the kernel, so that the bits of the result do not depend on the number of
-    /// ranks.
-    #[must_use]
-    pub fn reproducible(mut self, yes: bool) -> Self {
-        self.reproducible = yes;
-        self
-    }
+        /// Fixes the order of the axes and the kernel, so that the bits of the result do not depend on the number of
+        /// ranks.
+        reproducible(yes: bool) = yes;
 
-    /// Sets the allowed relative error: the L2 norm of the difference to the exact result, over the norm of the
-    /// result. Messages between ranks are then encoded in as few bytes as the tolerance allows, and
-    /// `Plan::certificate` reports the loss.
-    ///
-    /// Planning fails for a tolerance that rounding alone might exceed (below 10 epsilon log2 N). A transform
-    /// whose certificate exceeds the tolerance is an error; this happens only if the result is much smaller than
-    /// an intermediate array.
-    #[must_use]
-    pub fn tolerance(mut self, error: f64) -> Self {
-        self.tolerance = Some(Tolerance(error));
-        self
-    }
+        /// Sets the allowed relative error: the L2 norm of the difference to the exact result, over the norm of the
+        /// result. Messages between ranks are then encoded in as few bytes as the tolerance allows, and
+        /// `Plan::certificate` reports the loss.
+        ///
+        /// Planning fails for a tolerance that rounding alone might exceed (below 10 epsilon log2 N). A transform
+        /// whose certificate exceeds the tolerance is an error; this happens only if the result is much smaller than
+        /// an intermediate array.
+        tolerance(error: f64) = Some(Tolerance(error));
 
-    /// Prepares plans for operators (`Plan::apply` and related calls). Such plans take more time to make and may
-    /// take more memory. Not together with a [`tolerance`](Self::tolerance), since an operator may amplify errors
-    /// by any factor.
-    #[must_use]
-    pub fn operators(mut self, yes: bool) -> Self {
-        self.operators = yes;
-        self
+        /// Prepares plans for operators (`Plan::apply` and related calls). Such plans take more time to make and may
+        /// take more memory. Not together with a [`tolerance`](Self::tolerance), since an operator may amplify errors
+        /// by any factor.
+        operators(yes: bool) = yes;
     }
 }

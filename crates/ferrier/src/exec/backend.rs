@@ -133,10 +133,8 @@ pub trait Executor<T: Real>: Send + Sized {
     fn bind_coding(binder: &mut Self::Binder, tile: TileToCode<'_>) -> Self::Coding;
     /// What a plan of these variants takes.
     fn memory(binder: &mut Self::Binder, comm: &Comm, variants: &[VariantOf<T, Self>]) -> Memory;
-    /// What users should know about how this backend runs the plan.
-    fn notes(_binder: &Self::Binder) -> Vec<String> {
-        Vec::new()
-    }
+    /// Substitutions that this backend makes for a plan of this memory.
+    fn notes(binder: &Self::Binder, memory: &Memory) -> Vec<String>;
 
     // Building.
 

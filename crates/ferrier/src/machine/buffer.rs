@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use crate::{Error, Real, Result};
 
 /// Smaller blocks gain nothing from huge pages.
-const HUGE_FROM: usize = 1 << 20;
+pub(super) const HUGE_FROM: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 const CACHE_LINE: usize = 64;
 

@@ -47,16 +47,13 @@ pub fn info() -> Info {
         let line = text.lines().find(|line| line.starts_with(key));
         line.and_then(|line| line.split(':').nth(1)).map_or(String::new(), |value| value.trim().to_string())
     };
-    let huge = read("/sys/kernel/mm/transparent_hugepage/enabled");
-    let huge =
-        huge.split('[').nth(1).and_then(|rest| rest.split(']').next()).unwrap_or("unknown").to_string();
     let memory = field(&read("/proc/meminfo"), "MemTotal");
     Info {
         cpu: field(&read("/proc/cpuinfo"), "model name"),
         cores: cores(),
         simd: simd(),
         caches: caches(),
-        huge_pages: huge,
+        huge_pages: super::pages::huge_page_setting().into(),
         memory_bytes: memory.trim_end_matches(" kB").parse::<usize>().map_or(0, |kib| kib * 1024),
     }
 }

@@ -14,5 +14,5 @@ pub use copy_speed::copy_speed;
 pub use info::{Cache, Info, cores, info};
 pub(crate) use info::{last_level_bytes, level2};
 pub use memory_limit::memory_left;
-pub(crate) use pages::advise_huge_pages;
+pub(crate) use pages::{advise_huge_pages, huge_page_setting, huge_pages_note};
 pub(crate) use send_ptr::SendPtr;

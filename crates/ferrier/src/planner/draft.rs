@@ -160,7 +160,7 @@ impl<T: Real, B: Target> Draft<T, B> {
         let lossy = encodes && <B::Executor<T>>::MEASURES_LOSS && codec::is_lossy(&recipe.codec);
         let ledger = lossy.then(|| Ledger::new(comm, &recipe)).transpose()?;
         let mut notes = exchange::notes(exchanges.iter().flat_map(|exchanges| exchanges.iter()));
-        notes.extend(<B::Executor<T>>::notes(&binder));
+        notes.extend(<B::Executor<T>>::notes(&binder, &memory));
         let mut progress_thread = decision.choice.progress == Some(Progress::Thread) && comm.size() > 1;
         let refused = match comm.transport().allows_progress_thread() {
             _ if encodes => Some("messages are encoded".to_string()),

@@ -16,7 +16,7 @@ use ferrier_codec::{Codec, Loss};
 use ferrier_plan::messages::{CHUNK_SCALARS, EncodedSegment, Encoding, LENGTH_BYTES};
 
 /// Where the work areas of this call are, by rank (this node's only), and the
-/// scratch of who encodes while a pass runs.
+/// scratch of the thread that encodes while a pass runs.
 pub(crate) struct WorkPointers<T> {
     work: Vec<AtomicPtr<T>>,
     scratch: AtomicPtr<T>,

@@ -102,6 +102,10 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         Arc::new(CpuCoding::new(codec, pointers, tile))
     }
 
+    fn notes(_binder: &CpuBinder<T>, memory: &Memory) -> Vec<String> {
+        crate::machine::huge_pages_note(memory.total()).into_iter().collect()
+    }
+
     fn memory(binder: &mut CpuBinder<T>, comm: &Comm, variants: &[VariantOf<T, Self>]) -> Memory {
         let passes = variants.iter().flat_map(|variant| &variant.passes);
         let scratch = passes.map(|pass| pass.work.scratch()).max().unwrap_or(0);

@@ -18,15 +18,15 @@ pub(crate) enum LineOp<T> {
     FusedLineOp(FusedLineOp<T>),
 }
 
-/// Lines go fused `before` into scratch, meet an operator there, and leave
-/// fused `after`. One of the two may be a copy.
+/// `before` transforms lines into scratch, an operator changes them there, and `after` transforms them to their
+/// target. One of the two may be a copy.
 pub(crate) struct FusedLineOp<T> {
     pub before: Arc<dyn Lines<T>>,
     pub after: Arc<dyn Lines<T>>,
-    /// What there is of a line between the two, and numbers of an element.
+    /// The elements of a line between the two that exist, and scalars of an element.
     pub runs: Vec<IndexRun>,
     pub width: usize,
-    /// What there is of each line, where that differs from line to line.
+    /// The elements of each line that exist, where they differ from line to line.
     pub ragged: Option<Arc<Ragged>>,
     /// The twiddles of a long transform; else the operator of the call.
     pub twiddle: Option<Arc<Twiddle<T>>>,

@@ -29,8 +29,8 @@ enum Work<T> {
     Nothing,
     /// Lines along one axis, any block by any thread.
     Lines(Box<LineGrid<T>>),
-    /// Two axes: each plane fused `first` into scratch (or straight into
-    /// the target) and fused `second` to its place, or back into scratch and out of there.
+    /// Two axes: `first` transforms each plane into scratch (or straight into the target), `second` transforms it
+    /// to the target, or back into scratch, from where it is copied to the target.
     Planes(Box<Planes<T>>),
 }
 
@@ -110,7 +110,7 @@ impl<T> WorkerState<T> {
     }
 }
 
-/// Polls from a thread that goes fused so many blocks.
+/// Spreads the polls of a thread over the blocks that it transforms.
 fn poll_counter<'a>(policy: &PollPolicy<'a>, blocks: usize) -> PollCounter<'a> {
     let every = if policy.times == 0 || blocks == 0 { 0 } else { blocks.div_ceil(policy.times + 1) };
     PollCounter { poll: policy.poll, every, left: every }
@@ -270,7 +270,7 @@ impl<T: Real> PassWork<T> {
         let Planes { first, second, plane, plane_store } = planes;
         let (low, high) = first.planes;
         let units = (high - low) * first.batch();
-        // SAFETY: the worker's scratch is its own; the plane at its start is reached fused strips only.
+        // SAFETY: the worker's scratch is its own; the plane at its start is accessed through strips only.
         let scratch = unsafe {
             std::slice::from_raw_parts_mut(worker.scratch.get().add(*plane), worker.scratch_len - plane)
         };

@@ -122,7 +122,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
         binder.memory(comm, variants)
     }
 
-    fn notes(binder: &CudaBinder<T>) -> Vec<String> {
+    fn notes(binder: &CudaBinder<T>, _memory: &Memory) -> Vec<String> {
         match binder.staged {
             true => vec!["messages are staged in main memory: MPI does not access GPU memory".into()],
             false => Vec::new(),

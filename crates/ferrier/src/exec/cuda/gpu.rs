@@ -113,7 +113,7 @@ impl Gpu {
         &self.0.name
     }
 
-    /// Its context, for those who use cudarc themselves.
+    /// Its context, for programs that call cudarc directly.
     pub fn context(&self) -> &Arc<CudaContext> {
         &self.0.context
     }

@@ -148,8 +148,7 @@ impl Drop for Mapping {
 
 /// `MADV_COLLAPSE` ignores the system's setting; this respects it.
 fn huge_pages_allowed() -> bool {
-    let setting = std::fs::read_to_string("/sys/kernel/mm/transparent_hugepage/enabled");
-    setting.is_ok_and(|text| !text.contains("[never]"))
+    matches!(crate::machine::huge_page_setting(), "always" | "madvise")
 }
 
 /// Bytes that can still be shared.
