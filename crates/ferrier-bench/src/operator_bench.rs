@@ -3,7 +3,7 @@
 use std::f64::consts::TAU;
 
 use ferrier::spectral::{self, WaveNumbers};
-use ferrier::wisdom::Known;
+use ferrier::wisdom::EntryRef;
 use ferrier::{Choice, Comm, Data, DeviceSpec, Operator, Precision, Problem, Real, Recipe};
 use serde::Serialize;
 
@@ -89,7 +89,7 @@ pub struct OperatorReport {
     /// one runs on the CPU.)
     difference: f64,
     /// The wisdom that the plan was made from; null if there was none.
-    wisdom: Option<Known>,
+    wisdom: Option<EntryRef>,
     /// The plan's notes.
     notes: Vec<String>,
 }

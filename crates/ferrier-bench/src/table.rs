@@ -1,7 +1,7 @@
 //! Tables and numbers as text.
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use ferrier::wisdom::Known;
+use ferrier::wisdom::EntryRef;
 
 /// A table of two columns without rules: names and values.
 pub fn pairs(rows: &[(&str, String)]) -> String {
@@ -89,7 +89,7 @@ pub fn distinct(names: impl Iterator<Item = String>) -> Vec<String> {
 }
 
 /// The entry of wisdom that a plan was made from, and its age.
-pub fn wisdom_line(known: Option<&Known>) -> String {
+pub fn wisdom_line(known: Option<&EntryRef>) -> String {
     match known {
         Some(known) => {
             let age = age(known.age());

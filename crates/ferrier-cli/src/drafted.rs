@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use ferrier::wisdom::Known;
+use ferrier::wisdom::EntryRef;
 use ferrier::{Backend, Comm, Draft, MachineSpeeds, Real, Recipe};
 use serde::Serialize;
 
@@ -20,7 +20,7 @@ pub struct Drafted {
     pub nodes: Vec<usize>,
     pub notes: Vec<String>,
     /// The wisdom that the plan was made from; null if there was none.
-    pub wisdom: Option<Known>,
+    pub wisdom: Option<EntryRef>,
     /// The measured speeds that the planner used; null if it used defaults.
     pub speeds: Option<MachineSpeeds>,
     /// Time of planning without allocation.

@@ -18,18 +18,10 @@ fn problem() -> Problem {
 fn entry(problem: &Problem, ranks: usize, choice: Choice) -> Entry {
     let both = |comm: Comm| keys::<f64>(&comm, problem, &Choice::default());
     let (problem, machine) = ferrier::ranks(ranks).run(both).unwrap().swap_remove(0);
-    let (default_ms, best_ms, trials, seconds) = (2.0, 1.0, 7, 0.5);
-    Entry {
-        problem,
-        machine,
-        choice,
-        default_ms,
-        best_ms,
-        trials,
-        seconds,
-        method: "random".into(),
-        found: 1000,
-    }
+    let mut entry = Entry::new(problem, machine, choice);
+    (entry.default_ms, entry.best_ms, entry.trials, entry.seconds) = (2.0, 1.0, 7, 0.5);
+    (entry.method, entry.found) = ("random".into(), 1000);
+    entry
 }
 
 fn write(path: &Path, entries: impl IntoIterator<Item = Entry>) {
@@ -118,7 +110,7 @@ fn estimates_go_by_what_was_measured() {
         let mut machine = entry(problem, 4, Choice::default()).machine;
         machine.cpu = cpu.map_or(machine.cpu, String::from);
         if let Some(speeds) = speeds {
-            let measured = Measured { machine: machine.clone(), speeds, found: 1000 };
+            let measured = Measured::new(machine.clone(), speeds);
             Wisdom::update(&path, |wisdom| wisdom.add_speeds(&measured)).unwrap();
         }
         let run = |comm: Comm| {
@@ -291,7 +283,8 @@ fn entries_that_are_not_understood_are_kept() {
 #[test]
 fn of_two_experiences_the_younger_is_kept() {
     let old = entry(&problem(), 1, Choice::default());
-    let young = Entry { found: old.found + 5, best_ms: 3.0, ..old.clone() };
+    let mut young = old.clone();
+    (young.found, young.best_ms) = (old.found + 5, 3.0);
     let wisdom = |entry: &Entry| {
         let mut wisdom = Wisdom::default();
         wisdom.add(entry.clone());

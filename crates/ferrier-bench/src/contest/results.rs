@@ -52,7 +52,7 @@ pub struct CandidateResult {
     #[serde(skip_serializing_if = "is_one_tile")]
     pub overlap: Overlap,
     /// The wisdom that the plan was made from; null if there was none.
-    pub wisdom: Option<ferrier::wisdom::Known>,
+    pub wisdom: Option<ferrier::wisdom::EntryRef>,
     /// Time of planning without allocation, in milliseconds.
     pub planning_ms: f64,
     /// The plan's notes.

@@ -1,8 +1,7 @@
 //! The threads inside a rank.
 //!
-//! A plan's work comes as a handful of short, equal jobs per transform, so
-//! the pool does one thing: run a closure once on every thread. It allocates
-//! nothing after it is made.
+//! A transform is a few short passes, each split evenly between the threads. So the pool has one operation: it runs
+//! a closure once on every thread. It allocates nothing after it is made.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -17,20 +16,20 @@ use crate::{Error, Result};
 type Job = *const (dyn Fn(usize) + Sync);
 
 struct Shared {
-    /// The job of this round; null before the first.
+    /// The job of this round; `None` before the first.
     job: Mutex<Option<JobPtr>>,
     round: AtomicUsize,
     running: AtomicUsize,
     stop: AtomicBool,
-    /// Is the next round far off?
-    resting: AtomicBool,
+    /// Do the threads sleep until the next round, without spinning?
+    parked: AtomicBool,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     condition: Condition,
 }
 
 #[derive(Clone, Copy)]
 struct JobPtr(Job);
-// SAFETY: the closure is Sync, and `run` keeps it alive until every thread is done with it.
+// SAFETY: the closure is `Sync`, and `run` borrows it until every thread has returned from it.
 unsafe impl Send for JobPtr {}
 
 /// A fixed number of threads, the caller of [`run`](Pool::run) among them.
@@ -40,8 +39,8 @@ pub(crate) struct Pool {
     busy: Mutex<Option<BusyThreads>>,
 }
 
-/// A resting thread looks about so often.
-const REST: Duration = Duration::from_millis(20);
+/// The interval between two checks of a parked thread.
+const PARKED_INTERVAL: Duration = Duration::from_millis(20);
 
 impl Pool {
     /// A pool of `threads` threads, the calling one included.
@@ -51,7 +50,7 @@ impl Pool {
             round: AtomicUsize::new(0),
             running: AtomicUsize::new(0),
             stop: AtomicBool::new(false),
-            resting: AtomicBool::new(false),
+            parked: AtomicBool::new(false),
             panic: Mutex::new(None),
             condition: Condition::default(),
         });
@@ -68,7 +67,7 @@ impl Pool {
                 })?;
             pool.workers.push(worker);
         }
-        // A thread sets itself up (and allocates) when it first runs: now, not in a transform.
+        // A thread allocates when it first runs: that happens here, not in a transform.
         pool.run(&|_| ());
         Ok(pool)
     }
@@ -78,17 +77,18 @@ impl Pool {
         self.workers.len() + 1
     }
 
-    /// Runs `job(0)` to `job(threads - 1)`, each on a thread of its own, and
-    /// returns when all are done. A panic in one comes out here.
+    /// Runs `job(0)` to `job(threads - 1)`, each on a thread of its own, and returns when all have returned. Resumes
+    /// the panic of a job on the calling thread.
     pub fn run(&self, job: &(dyn Fn(usize) + Sync)) {
         if self.workers.is_empty() {
             return job(0);
         }
         let shared = &*self.shared;
-        if shared.resting.swap(false, SeqCst) {
+        if shared.parked.swap(false, SeqCst) {
             *lock(&self.busy) = Some(BusyThreads::new(self.workers.len()));
         }
-        // SAFETY: only the lifetime changes; below we wait until no thread uses the job any more.
+        // SAFETY: only the lifetime changes. `job` is borrowed until this function returns, and it returns or unwinds
+        // only when `running` is zero: no thread uses the pointer after that.
         let erased = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), Job>(job) };
         *lock(&shared.job) = Some(JobPtr(erased));
         shared.running.store(self.workers.len(), SeqCst);
@@ -102,11 +102,11 @@ impl Pool {
         }
     }
 
-    /// Lets the threads sleep until the next run, and counts them no more:
-    /// the cores are another pool's. Without it, of two pools that take turns
-    /// one spins while the other works, or none does because they do not fit.
-    pub fn rest(&self) {
-        self.shared.resting.store(true, SeqCst);
+    /// Lets the threads sleep until the next run and removes them from the count of busy threads, so that another
+    /// pool can use their cores. Otherwise the threads of an idle pool would spin while another one computes, or
+    /// neither would spin because both together exceed the number of cores.
+    pub fn park(&self) {
+        self.shared.parked.store(true, SeqCst);
         drop(lock(&self.busy).take());
         self.shared.condition.notify_all();
     }
@@ -130,8 +130,8 @@ fn work(shared: &Shared, index: usize) {
                 return Ok(true);
             }
             let again = shared.round.load(SeqCst) != done;
-            // Who knows that it is early sleeps at once.
-            let later = || shared.resting.load(SeqCst).then(|| Instant::now() + REST);
+            // A parked thread sleeps at once.
+            let later = || shared.parked.load(SeqCst).then(|| Instant::now() + PARKED_INTERVAL);
             if again { Ok(false) } else { Err(later()) }
         });
         if stop {
@@ -139,7 +139,7 @@ fn work(shared: &Shared, index: usize) {
         }
         done += 1;
         let job = lock(&shared.job).expect("a round has a job").0;
-        // SAFETY: `run` waits until `running` is zero before the job can die.
+        // SAFETY: `run` borrows the closure until `running` is zero, which is after this call.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { (*job)(index) })) {
             lock(&shared.panic).get_or_insert(payload);
         }
@@ -153,7 +153,7 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }
 
-/// What a panic said.
+/// The message of a panic.
 pub(crate) fn panic_text(payload: &(dyn Any + Send)) -> String {
     if let Some(text) = payload.downcast_ref::<&str>() {
         (*text).to_string()
@@ -181,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_rests_works_again() {
+    fn a_parked_pool_works_again() {
         let pool = Pool::new(3).unwrap();
         let count = AtomicUsize::new(0);
         for _ in 0..3 {
-            pool.rest();
-            assert!(lock(&pool.busy).is_none(), "threads that rest are not counted");
+            pool.park();
+            assert!(lock(&pool.busy).is_none(), "parked threads are not counted");
             for _ in 0..2 {
                 pool.run(&|_| {
                     count.fetch_add(1, SeqCst);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_reaches_the_caller_and_the_pool_lives_on() {
+    fn a_panic_reaches_the_caller_and_the_pool_can_be_used_again() {
         let pool = Pool::new(2).unwrap();
         let caught = catch_unwind(AssertUnwindSafe(|| pool.run(&|index| assert!(index != 1, "planted"))));
         assert!(panic_text(&*caught.unwrap_err()).contains("planted"));

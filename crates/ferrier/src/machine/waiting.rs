@@ -9,8 +9,8 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(20);
 /// How late a timer may wake a sleeping thread.
 const TIMER_SLACK: Duration = Duration::from_micros(120);
 
-/// Iterations of spinning, some milliseconds: a program that alternates small transforms with other work should not
-/// wait for threads to wake, which takes as long as a transform of 64^3.
+/// Iterations of spinning; they take some milliseconds. A program that alternates small transforms with other work
+/// should not wait for threads to wake, which takes as long as a transform of 64^3.
 const SPINS: u32 = 80_000;
 
 /// Threads of this process that may be busy at once. Above the number of cores, spinning only takes time from the
@@ -27,7 +27,7 @@ impl BusyThreads {
         BusyThreads(threads)
     }
 
-    /// Is there a core for each?
+    /// Is there a core for each busy thread?
     pub fn fit() -> bool {
         BUSY.load(Ordering::Relaxed) <= crate::machine::info::cores()
     }
@@ -51,7 +51,7 @@ impl Backoff {
         Backoff { rounds: 0, spins }
     }
 
-    /// Waits a little, longer each time; true when it is time to sleep.
+    /// Spins, then yields; true when the caller should sleep.
     pub fn pause(&mut self) -> bool {
         self.rounds = self.rounds.saturating_add(1);
         if self.rounds <= self.spins {
@@ -79,7 +79,8 @@ pub(crate) struct Condition {
 impl Condition {
     /// Wakes all sleeping threads. Call it after the change is visible; locks of the changed state may be held.
     pub fn notify_all(&self) {
-        // Ordered against the sleeper's increment: either it sees the change, or we see it sleeping.
+        // Ordered against the increment of `sleepers`: either the waiting thread sees the change, or this one sees it
+        // sleeping.
         std::sync::atomic::fence(Ordering::SeqCst);
         if self.sleepers.load(Ordering::SeqCst) > 0 {
             self.notifications.fetch_add(1, Ordering::SeqCst);

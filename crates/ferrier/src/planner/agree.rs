@@ -2,30 +2,41 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::known::Known;
+use super::entry_ref::EntryRef;
 use crate::codec;
 use crate::exchange;
 use crate::machine::{last_level_bytes, level2};
-use crate::{
-    Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
-};
+use crate::{Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result};
 use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
 
-/// What rank 0 decides for all.
+/// The choice that planning starts from.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct StartChoice {
+    /// The user's choice, completed from wisdom.
+    pub(crate) choice: Choice,
+    /// The entry that it was taken from; `None` for the user's choice alone.
+    pub(crate) wisdom: Option<EntryRef>,
+    /// Measured speeds of this machine; `None` if the default speeds are assumed.
+    pub(crate) speeds: Option<MachineSpeeds>,
+}
+
+impl From<Choice> for StartChoice {
+    fn from(choice: Choice) -> Self {
+        StartChoice { choice, wisdom: None, speeds: None }
+    }
+}
+
+/// What rank 0 decides for all ranks.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Decision {
-    pub(crate) choice: Choice,
+    pub(crate) start: StartChoice,
     /// The largest plane, in bytes, that is transformed along two axes in one pass.
     pub(crate) plane_bytes: usize,
     pub(crate) threads: usize,
     pub(crate) memory_policy: MemoryPolicy,
-    /// Where the choice comes from, if it was known.
-    pub(crate) wisdom: Option<Known>,
-    /// What was measured here, where the planner decides by it.
-    pub(crate) speeds: Option<MachineSpeeds>,
 }
 
 /// The exchange that needs nothing but messages.
@@ -132,15 +143,10 @@ fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
 const BUTTERFLY: usize = 16;
 
 /// Rank 0's decision, on every rank.
-pub(crate) fn decide<T: Real>(
-    comm: &Comm,
-    problem: &Problem,
-    mut choice: Choice,
-    wisdom: Option<Known>,
-    speeds: Option<MachineSpeeds>,
-) -> Result<Decision> {
+pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartChoice) -> Result<Decision> {
+    let choice = &mut start.choice;
     if comm.size() > 1 {
-        let (nodes, encodes) = (comm.node_count(), encodes_in_nodes(comm, problem, &choice));
+        let (nodes, encodes) = (comm.node_count(), encodes_in_nodes(comm, problem, choice));
         choice.compress.get_or_insert(compress(comm));
         let name = choice.exchange.get_or_insert_with(|| default_exchange(comm, encodes).into());
         let mechanism = exchange::find(name)?.mechanism.on_nodes(nodes);
@@ -153,7 +159,7 @@ pub(crate) fn decide<T: Real>(
                 ),
             ));
         }
-        if nodes > 1 && matches!(exchange::find(name)?.mechanism.on_nodes(nodes), Mechanism::SharedMemory) {
+        if nodes > 1 && mechanism == Mechanism::SharedMemory {
             return Err(Error::choice(
                 "exchange",
                 format!(
@@ -163,14 +169,13 @@ pub(crate) fn decide<T: Real>(
             ));
         }
     }
-    let threads = threads(comm, problem, &choice);
+    let threads = threads(comm, problem, choice);
     let memory_policy = MemoryPolicy {
         stream: choice.stream.unwrap_or_else(|| stream(comm, problem, T::PRECISION.bytes())),
         staging: choice.staging.unwrap_or(choice.memory == MemoryUse::Fast && level2().ways <= BUTTERFLY),
         block: choice.block,
     };
-    let decision =
-        Decision { choice, plane_bytes: 2 * level2().bytes, threads, memory_policy, wisdom, speeds };
+    let decision = Decision { start, plane_bytes: 2 * level2().bytes, threads, memory_policy };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),

@@ -1,8 +1,8 @@
 //! What planning decides for GPUs.
 
-use super::agree::Decision;
+use super::agree::{Decision, MESSAGES, StartChoice};
 use super::draft::Draft;
-use super::target::{Advice, Target, encoding};
+use super::target::{Target, encoding};
 use crate::codec::{CodecInstance, RAW};
 use crate::exchange;
 use crate::exec::cuda::{Cuda, CudaBinder, DeviceCodec, Engine, Gpu};
@@ -22,15 +22,15 @@ impl Target for Cuda {
     const LEARNS: bool = false;
     const PROGRESS_THREAD: bool = false;
 
-    fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
+    fn decide<T: Real>(comm: &Comm, problem: &Problem, start: StartChoice) -> Result<Decision> {
         let aware = comm.size() > 1 && comm.transport().reaches_gpus()?;
-        let choice = complete(comm, problem, advice.choice, aware)?;
+        let start = complete(comm, problem, start.choice, aware)?.into();
         let (threads, memory_policy) = (comm.threads(), MemoryPolicy::default());
-        Ok(Decision { choice, plane_bytes: 0, threads, memory_policy, wisdom: None, speeds: None })
+        Ok(Decision { start, plane_bytes: 0, threads, memory_policy })
     }
 
     fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe> {
-        let mut choice = decision.choice.clone();
+        let mut choice = decision.start.choice.clone();
         let engine = Engine::find(choice.kernel.take().as_deref())?;
         let mut recipe = design(problem, &choice, T::PRECISION, ranks)?;
         recipe.kernel = engine.name().into();
@@ -93,7 +93,7 @@ fn complete(comm: &Comm, problem: &Problem, mut choice: Choice, aware: bool) -> 
     let name = choice.exchange.get_or_insert_with(|| match (near && !coded) || comm.size() == 1 {
         true => exchange::EXCHANGES[0].name.into(),
         false if aware => AWARE.into(),
-        false => "all_to_allv".into(),
+        false => MESSAGES.into(),
     });
     let entry = exchange::find(name)?;
     let shares = entry.mechanism.on_nodes(comm.node_count()).shares();

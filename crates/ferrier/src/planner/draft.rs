@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::agree::{Decision, MESSAGES, agree, compare};
-use super::known::Known;
-use super::target::{Advice, Target};
+use super::agree::{Decision, MESSAGES, StartChoice, agree, compare};
+use super::entry_ref::EntryRef;
+use super::target::Target;
 use crate::codec;
 use crate::exchange;
 use crate::exec::backend::{Backend, Executor, VariantOf};
@@ -22,11 +22,11 @@ use ferrier_plan::recipe::Distribution;
 use ferrier_plan::schedule::{AxisTransform, Schedule, ScheduleOptions, schedule, tilings};
 use ferrier_plan::tiles::{self, Tiles};
 
-/// What a plan falls back on where memory cannot be shared: the same with another exchange.
-pub(crate) struct Spare {
-    pub comm: Comm,
-    pub problem: Problem,
-    pub choice: Choice,
+/// The arguments of a second draft, with another exchange, if memory cannot be shared.
+struct Spare {
+    comm: Comm,
+    problem: Problem,
+    choice: Choice,
 }
 
 impl Spare {
@@ -55,42 +55,38 @@ pub struct Draft<T: Real, B: Backend = Cpu> {
     pub(super) binder: <B::Executor<T> as Executor<T>>::Binder,
     ledger: Option<Ledger>,
     tolerance: Option<f64>,
-    wisdom: Option<Known>,
+    wisdom: Option<EntryRef>,
     speeds: Option<MachineSpeeds>,
     notes: Vec<String>,
     progress_thread: bool,
-    observer: Option<Box<dyn CallObserver<T, B>>>,
-    pub(super) device: B::Handle,
+    /// Observes the calls of the plan.
+    pub(super) observer: Option<Box<dyn CallObserver<T, B>>>,
+    device: B::Handle,
     spare: Option<Spare>,
 }
 
-impl<T: Real> Draft<T> {
-    /// A draft for this choice, without wisdom. Collective.
-    pub(crate) fn of(comm: &Comm, problem: &Problem, choice: Choice) -> Result<Self> {
-        Draft::on(comm, problem, choice, &())
-    }
-}
-
 impl<T: Real, B: Target> Draft<T, B> {
+    /// A draft for this choice, without wisdom. Collective.
     pub(super) fn on(comm: &Comm, problem: &Problem, choice: Choice, device: &B::Handle) -> Result<Self> {
         let problem = agree::<T>(comm, B::NAME, problem.clone(), &choice, "none")?;
-        let asked = choice.exchange.is_some();
-        let spare =
-            (!asked).then(|| Spare { comm: comm.clone(), problem: problem.clone(), choice: choice.clone() });
-        let decision = B::decide::<T>(comm, &problem, Advice::none(choice))?;
-        let recipe = B::design::<T>(&problem, &decision, comm.size())?;
-        compare(comm, &recipe)?;
-        Draft::new(comm, &problem, (decision, recipe), device, spare)
+        Draft::new(comm, &problem, choice.clone(), choice.into(), device)
     }
 
-    /// Lays out memory and binds all kinds of calls. Collective.
+    /// Completes the choice, lays out memory and binds all kinds of calls. `given` is the user's own choice.
+    /// Collective.
     pub(super) fn new(
         comm: &Comm,
         problem: &Problem,
-        (decision, recipe): (Decision, Recipe),
+        given: Choice,
+        start: StartChoice,
         device: &B::Handle,
-        spare: Option<Spare>,
     ) -> Result<Self> {
+        let decision = B::decide::<T>(comm, problem, start)?;
+        let recipe = B::design::<T>(problem, &decision, comm.size())?;
+        compare(comm, &recipe)?;
+        // Shared memory may be unavailable; if the user did not name the exchange, another one is used then.
+        let spare = given.exchange.is_none();
+        let spare = spare.then(|| Spare { comm: comm.clone(), problem: problem.clone(), choice: given });
         let comm = &comm.duplicate()?.with_threads(decision.threads);
         let entry = exchange::find(&recipe.exchange)?;
         let mechanism = entry.mechanism.on_nodes(comm.node_count());
@@ -161,7 +157,7 @@ impl<T: Real, B: Target> Draft<T, B> {
         let ledger = lossy.then(|| Ledger::new(comm, &recipe)).transpose()?;
         let mut notes = exchange::notes(exchanges.iter().flat_map(|exchanges| exchanges.iter()));
         notes.extend(<B::Executor<T>>::notes(&binder, &memory));
-        let mut progress_thread = decision.choice.progress == Some(Progress::Thread) && comm.size() > 1;
+        let mut progress_thread = decision.start.choice.progress == Some(Progress::Thread) && comm.size() > 1;
         let refused = match comm.transport().allows_progress_thread() {
             _ if encodes => Some("messages are encoded".to_string()),
             _ if !B::PROGRESS_THREAD => Some("on a GPU, calls poll while they wait for it".into()),
@@ -173,8 +169,8 @@ impl<T: Real, B: Target> Draft<T, B> {
         }
         Ok(Draft {
             tolerance: problem.tolerance.map(|tolerance| tolerance.0),
-            wisdom: decision.wisdom,
-            speeds: decision.speeds,
+            wisdom: decision.start.wisdom,
+            speeds: decision.start.speeds,
             comm: comm.clone(),
             device: device.clone(),
             recipe,
@@ -189,11 +185,6 @@ impl<T: Real, B: Target> Draft<T, B> {
             observer: None,
             spare,
         })
-    }
-
-    /// The calls of the plan will be observed.
-    pub(super) fn observe(&mut self, observer: impl CallObserver<T, B> + 'static) {
-        self.observer = Some(Box::new(observer));
     }
 
     /// Takes the memory, starts the threads or compiles the kernels. Collective.
@@ -295,7 +286,7 @@ impl<T: Real, B: Backend> Draft<T, B> {
     }
 
     /// The wisdom that the choice was taken from; `None` where nothing was known.
-    pub fn wisdom(&self) -> Option<&Known> {
+    pub fn wisdom(&self) -> Option<&EntryRef> {
         self.wisdom.as_ref()
     }
 

@@ -5,7 +5,8 @@ mod agree;
 mod cuda;
 mod draft;
 mod effort;
-mod known;
+mod entry_ref;
+
 mod online_tuner;
 #[expect(clippy::module_inception, reason = "the planner itself")]
 mod planner;

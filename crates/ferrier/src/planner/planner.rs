@@ -1,15 +1,15 @@
-//! Planners: a problem, what the user decides, and where experience comes from.
+//! Planners: a problem, the user's choice, an effort and a wisdom file.
 
-use super::agree::{agree, compare};
-use super::draft::{Draft, Spare};
+use super::agree::agree;
+use super::draft::Draft;
 use super::effort::Effort;
 use super::online_tuner::OnlineTuner;
-use super::target::{Advice, Target};
-use super::wisdom::{self, Source};
+use super::target::Target;
+use super::wisdom::{self, WisdomFile};
 use crate::exec::{Backend, Cpu};
 use crate::{Choice, Comm, Device, Plan, Problem, Real, Result};
 
-/// Makes plans: from a problem and what the user decides himself.
+/// Makes plans from a problem and the user's choice.
 ///
 /// [`device`](Self::device) says where the arrays are; in main memory by default.
 #[derive(Clone, Debug)]
@@ -18,48 +18,48 @@ pub struct Planner<B: Backend = Cpu> {
     problem: Problem,
     choice: Choice,
     effort: Effort,
-    source: Source,
+    file: WisdomFile,
     device: Device<B>,
 }
 
 impl Planner {
-    /// A planner for this problem; everything else is left to it.
+    /// A planner for this problem, with the default choice.
     pub fn new(problem: &Problem) -> Self {
         let (problem, choice, device) = (problem.clone(), Choice::default(), Device::cpu());
-        Planner { problem, choice, effort: Effort::default(), source: Source::default(), device }
+        Planner { problem, choice, effort: Effort::default(), file: WisdomFile::default(), device }
     }
 }
 
 impl<B: Backend> Planner<B> {
-    /// What the user decides.
+    /// Sets the user's choice; fields that are not set are left to the planner.
     pub fn choice(mut self, choice: Choice) -> Self {
         self.choice = choice;
         self
     }
 
-    /// How hard to look for a fast plan where none is known for this problem (default: not at all). What trials find
-    /// is added to the wisdom file.
+    /// Sets the effort of the search for a fast plan if the wisdom file has none for this problem (default: no
+    /// trials). The results of trials are added to the wisdom file.
     pub fn effort(mut self, effort: Effort) -> Self {
         self.effort = effort;
         self
     }
 
-    /// The wisdom file, read on rank 0, instead of the user's own.
+    /// Sets the wisdom file, which rank 0 reads, instead of the user's own.
     pub fn wisdom(mut self, file: impl Into<std::path::PathBuf>) -> Self {
-        self.source = Source::File(file.into());
+        self.file = WisdomFile::Path(file.into());
         self
     }
 
-    /// Neither uses nor adds to wisdom.
+    /// Neither reads nor writes wisdom.
     pub fn without_wisdom(mut self) -> Self {
-        self.source = Source::Nothing;
+        self.file = WisdomFile::Off;
         self
     }
 
     /// Makes plans whose arrays are on this device. Wisdom and tuning are for the CPU; other devices ignore them.
     pub fn device<D: Backend>(self, device: &Device<D>) -> Planner<D> {
-        let Planner { problem, choice, effort, source, .. } = self;
-        Planner { problem, choice, effort, source, device: device.clone() }
+        let Planner { problem, choice, effort, file, .. } = self;
+        Planner { problem, choice, effort, file, device: device.clone() }
     }
 }
 
@@ -74,24 +74,16 @@ impl<B: Target> Planner<B> {
     /// Whatever is wrong with the problem or the choice; [`Error::Disagreement`](crate::Error::Disagreement), on
     /// every rank, where they differ between ranks. A rank that never calls cannot be told from a slow one.
     pub fn draft<T: Real>(self, comm: &Comm) -> Result<Draft<T, B>> {
-        let Planner { problem, choice, effort, source, device } = self;
+        let Planner { problem, choice, effort, file, device } = self;
         let problem = agree::<T>(comm, B::NAME, problem, &choice, effort)?;
-        let advice = match B::LEARNS {
-            true => wisdom::advice::<T>(comm, &problem, &choice, effort, &source)?,
-            false => Advice::none(choice.clone()),
+        let start = match B::LEARNS {
+            true => wisdom::start_choice::<T>(comm, &problem, &choice, effort, &file)?,
+            false => choice.clone().into(),
         };
-        let decision = B::decide::<T>(comm, &problem, advice)?;
-        let recipe = B::design::<T>(&problem, &decision, comm.size())?;
-        compare(comm, &recipe)?;
-        let online = B::LEARNS && effort == Effort::Online && decision.wisdom.is_none();
-        let tuner =
-            online.then(|| OnlineTuner::<B>::new::<T>(comm, &problem, &choice, &source, device.handle()));
-        // Where sharing memory was not asked for, it may fail.
-        let spare =
-            choice.exchange.is_none().then(|| Spare { comm: comm.clone(), problem: problem.clone(), choice });
-        let mut draft = Draft::<T, B>::new(comm, &problem, (decision, recipe), device.handle(), spare)?;
-        if let Some(tuner) = tuner {
-            draft.observe(tuner);
+        let mut draft = Draft::<T, B>::new(comm, &problem, choice.clone(), start, device.handle())?;
+        if B::LEARNS && effort == Effort::Online && draft.wisdom().is_none() {
+            let tuner = OnlineTuner::<B>::new::<T>(comm, problem, choice, file, device.handle().clone());
+            draft.observer = Some(Box::new(tuner));
         }
         Ok(draft)
     }

@@ -1,27 +1,12 @@
-//! What planning decides differently for each backend.
+//! The parts of planning that depend on the backend.
 
-use super::agree::{self, Decision};
-use super::known::Known;
+use super::agree::{self, Decision, StartChoice};
 use crate::codec::{self, CodecInstance};
 use crate::exec::Cpu;
 use crate::exec::backend::{Backend, Executor};
 use crate::exec::cpu::CpuBinder;
-use crate::{Choice, Comm, Compress, MachineSpeeds, Problem, Real, Recipe, Result, design_with};
+use crate::{Comm, Compress, Problem, Real, Recipe, Result, design_with};
 use ferrier_plan::messages::Encoding;
-
-/// What the user decides, and what is known from wisdom.
-pub struct Advice {
-    pub(crate) choice: Choice,
-    pub(crate) known: Option<Known>,
-    pub(crate) speeds: Option<MachineSpeeds>,
-}
-
-impl Advice {
-    /// The user's choice alone.
-    pub(crate) fn none(choice: Choice) -> Advice {
-        Advice { choice, known: None, speeds: None }
-    }
-}
 
 type BinderOf<T, B> = <<B as Backend>::Executor<T> as Executor<T>>::Binder;
 
@@ -36,9 +21,9 @@ pub trait Target: Backend {
     /// May a thread of its own make progress on exchanges?
     #[doc(hidden)]
     const PROGRESS_THREAD: bool;
-    /// Decides what the advice leaves open; the same on every rank. Collective.
+    /// Completes a choice; the result is the same on every rank. Collective.
     #[doc(hidden)]
-    fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision>;
+    fn decide<T: Real>(comm: &Comm, problem: &Problem, start: StartChoice) -> Result<Decision>;
     /// The recipe of a decision.
     #[doc(hidden)]
     fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe>;
@@ -52,14 +37,13 @@ impl Target for Cpu {
     const LEARNS: bool = true;
     const PROGRESS_THREAD: bool = true;
 
-    fn decide<T: Real>(comm: &Comm, problem: &Problem, advice: Advice) -> Result<Decision> {
-        let Advice { choice, known, speeds } = advice;
-        agree::decide::<T>(comm, problem, choice, known, speeds)
+    fn decide<T: Real>(comm: &Comm, problem: &Problem, start: StartChoice) -> Result<Decision> {
+        agree::decide::<T>(comm, problem, start)
     }
 
     fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe> {
-        let speeds = decision.speeds.unwrap_or_default();
-        design_with(problem, &decision.choice, T::PRECISION, ranks, &speeds)
+        let speeds = decision.start.speeds.unwrap_or_default();
+        design_with(problem, &decision.start.choice, T::PRECISION, ranks, &speeds)
     }
 
     fn binder<T: Real>((): &(), comm: &Comm, recipe: &Recipe) -> Result<CpuBinder<T>> {

@@ -18,7 +18,7 @@ pub use ferrier_search::{
     Comparison, Evaluator, Limits, METHODS, Method, Objective, Parameter, Point, Progress, Search,
     SearchInput, SearchResult, Session, Space, Trial, TrialStatus, Value,
 };
-pub(crate) use online::{Next, Online};
+pub(crate) use online::{OnlineSearch, SearchStep};
 pub use options::{Options, Outcome, find};
 pub use trials::tune;
 

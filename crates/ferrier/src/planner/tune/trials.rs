@@ -312,7 +312,7 @@ impl<T: Real> Lab<T> {
 
     /// A plan for this choice; `None`, on every rank, where one has no memory for it.
     fn contestant(&mut self, choice: &Choice) -> Result<Option<Contestant<T>>> {
-        let draft = Draft::<T>::of(&self.comm, &self.problem, choice.clone())?;
+        let draft = Draft::<T>::on(&self.comm, &self.problem, choice.clone(), &())?;
         let Some(common) = &mut self.common else {
             let plan = draft.build()?;
             let arrays = Some(arrays(&plan)?);

@@ -1,4 +1,4 @@
-//! What an experience is about: which problem, on which machine.
+//! Keys of entries: the problem and the machine.
 
 use std::sync::OnceLock;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 use crate::{Choice, Comm, Keep, Kind, Layout, Precision, Problem, Result};
 use ferrier_plan::Tolerance;
 
-/// A problem, as far as it matters for speed.
+/// The properties of a problem that affect speed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProblemKey {
     /// Shape before `forward`.
     pub shape: [usize; 3],
     /// Kind of each axis.
     pub kinds: [Kind; 3],
-    /// Precision of the numbers.
+    /// Precision of the elements.
     pub precision: Precision,
-    /// Where the input lies: grid, memory order, fingerprint of the boxes.
+    /// Layout of the input: grid, memory order, fingerprint of the boxes.
     pub input: String,
-    /// Where the output lies; `best` where that is left to the planner.
+    /// Layout of the output; `best` if it is unconstrained.
     pub output: String,
-    /// What is kept of modes and filled of points, where not all.
+    /// The kept modes and the support of the input; empty if all.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub modes: String,
     /// Arrays transformed together.
@@ -33,10 +33,10 @@ pub struct ProblemKey {
     /// Are axes 1 and 2 the factors of a long one?
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub long: bool,
-    /// The error that is allowed.
+    /// The allowed error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) tolerance: Option<Tolerance>,
-    /// What the user decided himself.
+    /// The fields of the choice that the user set.
     #[serde(default, skip_serializing_if = "is_default")]
     pub given: Choice,
 }
@@ -67,7 +67,7 @@ impl ProblemKey {
     }
 }
 
-/// Everything about values and modes that the shape and the kinds do not say.
+/// The properties of values and modes that are not in the shape and the kinds. The text is part of the file format.
 fn modes_text(problem: &Problem) -> String {
     let mut words = Vec::new();
     if problem.keep != [Keep::All; 3] {
@@ -85,10 +85,10 @@ fn modes_text(problem: &Problem) -> String {
     words.join(" ")
 }
 
-/// Boxes that are the same are one layout, however they were asked for.
+/// Equal boxes give equal texts, whatever layout was specified.
 fn layout_text(layout: &Layout) -> String {
-    let numbers = layout.boxes().iter().flat_map(|b| b.lo.into_iter().chain(b.hi));
-    let bytes = numbers.flat_map(|number| (number as u64).to_le_bytes());
+    let bounds = layout.boxes().iter().flat_map(|b| b.lo.into_iter().chain(b.hi));
+    let bytes = bounds.flat_map(|bound| (bound as u64).to_le_bytes());
     format!("{} {} {:08x}", layout.grid_text(), layout.order(), fingerprint(bytes) as u32)
 }
 
@@ -100,31 +100,31 @@ pub(super) fn fingerprint(bytes: impl Iterator<Item = u8>) -> u64 {
 /// A machine and how it is used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MachineKey {
-    /// The processor's name for itself.
+    /// The name of the processor.
     pub cpu: String,
     /// Cores that a process may use.
     pub cores: usize,
     /// Number of ranks.
     pub ranks: usize,
-    /// Nodes that they are on.
+    /// Number of nodes that the ranks are on.
     pub nodes: usize,
     /// Threads that a rank may have.
     pub threads: usize,
-    /// How ranks talk, with the version of the library that they talk through.
+    /// The transport, with the version of its library.
     pub transport: String,
-    /// Where arrays live and kernels run.
+    /// The device of the arrays.
     pub device: String,
     /// The version of Ferrier.
     pub ferrier: String,
 }
 
 impl MachineKey {
-    pub(crate) fn new(comm: &Comm, nodes: usize) -> Self {
+    pub(crate) fn new(comm: &Comm) -> Self {
         MachineKey {
             cpu: cpu().to_string(),
             cores: crate::machine::cores(),
             ranks: comm.size(),
-            nodes,
+            nodes: comm.node_count(),
             threads: comm.threads(),
             transport: comm.transport().version(),
             device: "cpu".into(),
@@ -133,7 +133,7 @@ impl MachineKey {
     }
 }
 
-/// The processor's name. Asked once: the list of processors is long where there are many.
+/// The name of the processor. Read once: the list of processors may be long.
 fn cpu() -> &'static str {
     static NAME: OnceLock<String> = OnceLock::new();
     NAME.get_or_init(|| crate::machine::info().cpu)

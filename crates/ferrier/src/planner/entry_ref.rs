@@ -1,23 +1,23 @@
-//! Where a choice was known from.
+//! References to entries of wisdom.
 
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use serde::{Deserialize, Serialize};
 
-/// The wisdom that a plan's choice was taken from.
+/// The entry of a wisdom file that a choice was taken from.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Known {
+pub struct EntryRef {
     /// The file.
     pub file: PathBuf,
-    /// The name of the entry; see [`Entry::id`](crate::wisdom::Entry::id).
+    /// The identifier of the entry; see [`Entry::id`](crate::wisdom::Entry::id).
     pub id: String,
-    /// When it was learned, in seconds since 1970.
+    /// Time of the entry, in seconds since 1970.
     pub found: u64,
 }
 
-impl Known {
-    /// How old it is, in seconds.
+impl EntryRef {
+    /// The age of the entry, in seconds.
     pub fn age(&self) -> u64 {
         now().saturating_sub(self.found)
     }
