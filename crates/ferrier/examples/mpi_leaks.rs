@@ -11,17 +11,17 @@ use ferrier_mpi::{Level, Live, Mpi};
 
 /// What a process holds that a leak would add to.
 #[derive(Debug, PartialEq, Eq)]
-struct Held {
+struct Resources {
     live: Live,
     files: usize,
     /// Mappings of shared memory.
     shared: usize,
 }
 
-impl Held {
-    fn now(mpi: &Mpi) -> Held {
+impl Resources {
+    fn now(mpi: &Mpi) -> Resources {
         let maps = fs::read_to_string("/proc/self/maps").unwrap_or_default();
-        Held {
+        Resources {
             live: mpi.live(),
             files: fs::read_dir("/proc/self/fd").map_or(0, Iterator::count),
             shared: maps
@@ -32,8 +32,7 @@ impl Held {
     }
 }
 
-/// Shared memory that nobody uses any more goes when the next plan is made:
-/// some of it may be there at any time, however many plans there were.
+/// Unused shared memory is freed when the next plan is made, so a bounded number of regions may remain.
 const LAZY: usize = 6;
 
 /// One plan, used once.
@@ -59,9 +58,9 @@ fn run(times: usize) -> Result<bool> {
         }
         // What MPI and we keep for good (a spare table, a shared page) comes with the first ones.
         (0..3).try_for_each(|_| plan(&comm, exchange))?;
-        let before = Held::now(&mpi);
+        let before = Resources::now(&mpi);
         (0..times).try_for_each(|_| plan(&comm, exchange))?;
-        let after = Held::now(&mpi);
+        let after = Resources::now(&mpi);
         if after.live != before.live || after.files > before.files || after.shared > before.shared + LAZY {
             println!("mpi_leaks: rank {}: {exchange}: before {before:?}, after {after:?}", comm.rank());
             clean = false;

@@ -34,7 +34,7 @@ fn exchanges(comm: &Comm) -> impl Iterator<Item = &'static str> {
     EXCHANGES.iter().map(|member| member.name).filter(move |&name| one_node || name != "direct")
 }
 
-fn filled(array: &mut Array<f64>) -> Vec<Value> {
+fn fill(array: &mut Array<f64>) -> Vec<Value> {
     array.fill_complex(|_, [i, j, k]| Complex::new((i * 7 + j) as f64 % 5.0, k as f64 - 2.5));
     array.complex().to_vec()
 }
@@ -72,7 +72,7 @@ fn whose_arrays_does_not_matter(comm: &Comm) -> Result<()> {
     for exchange in exchanges(comm) {
         let (mut one, mut two) = (plan(comm, &problem(), exchange)?, plan(comm, &problem(), exchange)?);
         let (mut x, mut y) = (one.make_input()?, one.make_output()?);
-        let own = filled(&mut x);
+        let own = fill(&mut x);
         one.forward(&x, &mut y)?;
         let want = y.complex().to_vec();
         let check = |what: &str, got: &[Value]| assert!(got == want, "{exchange}: {what}: other bits");
@@ -93,7 +93,7 @@ fn whose_arrays_does_not_matter(comm: &Comm) -> Result<()> {
 
         // One rank has dropped its part of an array that others still use.
         let mut spare = one.make_input()?;
-        filled(&mut spare);
+        fill(&mut spare);
         let spare = if comm.rank() == 0 { None } else { Some(spare) };
         let mut out = empty();
         match &spare {
@@ -120,7 +120,7 @@ fn workspaces(comm: &Comm) -> Result<()> {
         let mut plan: Plan<f64> =
             Planner::new(&problem()).choice(choice(exchange)).draft(comm)?.build_without_workspace()?;
         let (mut x, mut y, mut z) = (owner.make_input()?, owner.make_output()?, owner.make_output()?);
-        filled(&mut x);
+        fill(&mut x);
         owner.forward(&x, &mut y)?;
         let mut workspace = plan.make_workspace()?;
         plan.call().workspace(&mut workspace).forward(&x, &mut z)?;
@@ -227,7 +227,7 @@ fn without_memory_to_share(comm: &Comm) -> Result<()> {
         plan.notes()
     );
     let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
-    filled(&mut x);
+    fill(&mut x);
     plan.forward(&x, &mut y)
 }
 
@@ -235,7 +235,7 @@ fn without_memory_to_share(comm: &Comm) -> Result<()> {
 fn end_in(comm: &Comm, how: &str) -> Result<()> {
     let mut plan = Plan::new(comm, &problem())?;
     let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
-    filled(&mut x);
+    fill(&mut x);
     if comm.rank() + 1 == comm.size() {
         assert!(how != "panic", "planted");
         let short = [Value::default(); 3];

@@ -177,7 +177,7 @@ fn memory_is_exact(told: &str, problem: &Problem, choice: &Choice, ranks: usize,
     }
 }
 
-/// Memory that one rank cannot have is an error of the run; nobody hangs.
+/// A failed allocation on one rank is an error of the run; no rank hangs.
 fn refused_on_one_rank(exchange: &str) {
     for refused in 0..3 {
         let outcome = ferrier::ranks(3).run(|comm| {

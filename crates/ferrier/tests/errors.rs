@@ -1,5 +1,5 @@
-//! Every error of the library: what it says, that every rank hears of it,
-//! and that nobody hangs or reads what is gone.
+//! Every error of the library: its text, that every rank returns it, and that no rank hangs or reads freed
+//! memory.
 
 use crate::common;
 
@@ -282,7 +282,7 @@ fn after_an_error_the_ranks_go_on() {
 fn refused(problem: &Problem, words: &[&str], call: impl Fn(&mut Plan<f64>) -> Result<()> + Sync) {
     let _watchdog = watchdog(60);
     says(ferrier::ranks(2).run(|comm| call(&mut plan(&comm, problem)?)), words);
-    // Alone, nobody waits: the plan goes on after an error.
+    // A single rank does not wait for others: the plan can be used after an error.
     let mut alone = plan(&Comm::one_rank(), problem).unwrap();
     assert!(call(&mut alone).is_err());
     let (x, mut y) = (alone.make_input().unwrap(), alone.make_output().unwrap());
@@ -313,9 +313,9 @@ fn slices_of_the_wrong_length_or_kind() {
     refused(&real, &["24", "23"], |plan| plan.call().forward_in_place(&mut vec![0.0; 23]));
 }
 
-/// One rank's array is wrong, the others' are right: all get an error, nobody hangs.
+/// The array of one rank is wrong: all ranks return an error, none hangs.
 #[test]
-fn one_wrong_slice_is_everybodys_error() {
+fn a_wrong_slice_on_one_rank_is_an_error_on_all() {
     let _watchdog = watchdog(60);
     for exchange in exchanges() {
         let failed = AtomicUsize::new(0);
@@ -325,7 +325,7 @@ fn one_wrong_slice_is_everybodys_error() {
             let given = if comm.rank() == 1 { &right[..11] } else { &right[..] };
             let outcome = plan.forward(given, &mut zeros(12));
             failed.fetch_add(usize::from(outcome.is_err()), Ordering::SeqCst);
-            // Nobody leaves before all have heard it: the call itself must tell the others.
+            // No rank leaves before all have the error: the call itself must notify the others.
             while failed.load(Ordering::SeqCst) < 3 {
                 std::thread::sleep(Duration::from_millis(1));
             }

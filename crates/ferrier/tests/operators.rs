@@ -223,7 +223,7 @@ fn plans_without_operators_say_so() -> Result<()> {
     assert!(
         matches!(problem.check(), Err(ferrier::PlanError::Problem(invalid)) if invalid.message.contains("no axis is transformed"))
     );
-    // What nobody can vouch for is not promised.
+    // An error that cannot be bounded is not certified.
     let problem = Problem::c2c([4, 4, 4]).tolerance(1e-4).operators(true);
     assert!(
         matches!(problem.check(), Err(ferrier::PlanError::Problem(invalid)) if invalid.message.contains("a tolerance is kept by"))

@@ -132,8 +132,8 @@ impl Large {
         if self.real { self.points() / self.shape[2] * (self.shape[2] / 2 + 1) } else { self.points() }
     }
 
-    /// Holds a rank's errors, merged, against `times` the tolerance.
-    fn settle<T: Number>(&self, what: &str, found: &[Errors], times: f64) {
+    /// Asserts that the errors of all ranks, merged, are at most `times` the tolerance.
+    fn check_errors<T: Number>(&self, what: &str, found: &[Errors], times: f64) {
         let mut errors = Errors::default();
         found.iter().for_each(|rank| errors.merge(rank));
         if let Err(why) = errors.within(times * tolerance::<T>(self.points()), self.spectrum_points()) {
@@ -203,7 +203,7 @@ fn products<T: Number>(turn: usize, case: &Large) {
         errors
     });
     // The input is rounded too: one more epsilon.
-    case.settle::<T>("a sum of products", &found, 1.0 + 1.0 / (case.points() as f64).log2());
+    case.check_errors::<T>("a sum of products", &found, 1.0 + 1.0 / (case.points() as f64).log2());
 }
 
 #[test]
@@ -230,7 +230,7 @@ fn large_impulses_become_waves() {
                 }
                 errors
             });
-        case.settle::<f64>("an impulse", &found, 1.0);
+        case.check_errors::<f64>("an impulse", &found, 1.0);
     }
 }
 
@@ -250,7 +250,7 @@ fn large_transforms_are_linear() {
             }
             errors
         });
-        case.settle::<f64>("linearity", &found, 2.0);
+        case.check_errors::<f64>("linearity", &found, 2.0);
     }
 }
 
@@ -272,7 +272,7 @@ fn large_shifts_turn_phases() {
             }
             errors
         });
-        case.settle::<f64>("a shift", &found, 2.0);
+        case.check_errors::<f64>("a shift", &found, 2.0);
     }
 }
 

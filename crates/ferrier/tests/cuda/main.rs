@@ -341,7 +341,7 @@ fn streams_and_pointers_of_the_caller_work() {
     // The same memory by its address, and more sets of pointers than are kept.
     let arrays: Vec<_> = (0..11).map(|_| plan.make_output().unwrap()).collect();
     for array in &arrays {
-        // SAFETY: the array lives, is that long, and nobody else uses it.
+        // SAFETY: `array` outlives `raw`, has `numbers()` scalars, and is not used otherwise meanwhile.
         let mut raw = unsafe { RawArray::<f64>::new(array.as_raw(), array.numbers()) };
         plan.forward(&input, &mut raw).unwrap();
     }

@@ -1,5 +1,5 @@
 //! Mixed and pruned transforms: each axis its own kind, modes that are not
-//! kept, points that are not filled, held against the oracle's whole arrays
+//! kept, points outside the support, compared with the oracle's whole arrays
 //! with modes dropped and zeros added.
 
 use crate::common;
@@ -62,7 +62,7 @@ fn any_setup(ranks: usize, rng: &mut Rng) -> Setup {
         }
         if rng.below(4) == 0 && kinds[d] != Kind::Identity {
             let from = rng.below(shape[d]);
-            setup.filled[d] = Some((from, from + 1 + rng.below(shape[d] - from)));
+            setup.support[d] = Some((from, from + 1 + rng.below(shape[d] - from)));
         }
     }
     let scales = [Scale::Unscaled, Scale::Full, Scale::Symmetric];
@@ -88,7 +88,7 @@ fn any_sphere(ranks: usize, rng: &mut Rng) -> Setup {
     let mut setup = Setup { sphere: Some(radii), ..Setup::new(shape, [Kind::Complex, Kind::Complex, last]) };
     if rng.below(4) == 0 {
         let axis = rng.below(3);
-        setup.filled[axis] = Some((0, 1 + rng.below(shape[axis])));
+        setup.support[axis] = Some((0, 1 + rng.below(shape[axis])));
     }
     setup.batch = *rng.pick(&[1, 1, 2]);
     setup.input = any_layout(setup.points().map(|list| list.len()), ranks, rng);
@@ -285,7 +285,7 @@ fn bits_of_pruned_and_mixed_transforms() {
     ];
     for kinds in kinds {
         let setup =
-            Setup { keep: lowest, filled: [None, Some((3, 11)), None], ..Setup::new([16, 20, 18], kinds) };
+            Setup { keep: lowest, support: [None, Some((3, 11)), None], ..Setup::new([16, 20, 18], kinds) };
         for kernel in kernels() {
             let axes: Vec<usize> = if kinds[1] == Kind::Real { vec![1, 2, 0] } else { vec![2, 1, 0] };
             let mut first = None;

@@ -29,7 +29,7 @@ pub struct Setup {
     pub shape: [usize; 3],
     pub kinds: [Kind; 3],
     pub keep: [Keep; 3],
-    pub filled: [Option<(usize, usize)>; 3],
+    pub support: [Option<(usize, usize)>; 3],
     pub complex_values: bool,
     pub sphere: Option<[f64; 3]>,
     pub scale: (Scale, Scale),
@@ -44,7 +44,7 @@ impl Setup {
             shape,
             kinds,
             keep: [Keep::All; 3],
-            filled: [None; 3],
+            support: [None; 3],
             complex_values: false,
             sphere: None,
             scale: (Scale::Unscaled, Scale::Full),
@@ -65,7 +65,7 @@ impl Setup {
             problem = problem.keep_ellipsoid(radii);
         }
         problem = problem.output(self.output.clone());
-        for (axis, range) in self.filled.iter().enumerate() {
+        for (axis, range) in self.support.iter().enumerate() {
             if let Some((from, to)) = *range {
                 problem = problem.support(axis, from..to);
             }
@@ -93,7 +93,7 @@ impl Setup {
 
     /// The indices of whole axes that the arrays hold, before and after.
     pub fn points(&self) -> [Vec<usize>; 3] {
-        [0, 1, 2].map(|d| self.filled[d].map_or((0..self.shape[d]).collect(), |(a, b)| (a..b).collect()))
+        [0, 1, 2].map(|d| self.support[d].map_or((0..self.shape[d]).collect(), |(a, b)| (a..b).collect()))
     }
 
     /// What each element of the spectrum is, in C order of its shape: a mode, or nothing.

@@ -84,7 +84,7 @@ impl Evaluator for Made<'_> {
         Ok(times)
     }
 
-    /// Where a thread makes progress, nobody polls.
+    /// With a progress thread, passes do not poll.
     fn identity(&self, point: &Point) -> std::result::Result<String, String> {
         let mut same = point.clone();
         if is(self.space, point, "progress", "thread") {

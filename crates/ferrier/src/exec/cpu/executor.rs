@@ -218,7 +218,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
     }
 
     fn park(&self) {
-        self.pool.rest();
+        self.pool.park();
     }
 }
 

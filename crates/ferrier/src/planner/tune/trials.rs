@@ -1,4 +1,4 @@
-//! Trials on real ranks: rank 0 searches, every rank runs what it orders.
+//! Trials: rank 0 searches, and all ranks run the choices that it names.
 
 use std::time::Instant;
 
@@ -10,37 +10,35 @@ use super::options::{Options, Outcome, find};
 use super::tunables::ChoiceSpace;
 use crate::exec::{Array, DataMut, Modes, Operator, Workspace};
 use crate::planner::draft::Draft;
-use crate::{Choice, Comm, Error, Plan, Problem, Real, Result, Scale, design};
+use crate::{Call, Choice, Comm, Error, Plan, Problem, Real, Result, Scale, design};
 use ferrier_search::{
     Comparison, CoordinateDescent, Evaluator, Limits, Method, Point, Progress, SearchResult, Session, median,
 };
 
-/// A run shorter than this is repeated and the mean is taken: clocks and
-/// barriers have a grain.
+/// A shorter run is repeated and the mean is taken, since clocks and barriers have a limited resolution.
 const SHORT: f64 = 2e-3;
-/// What is kept of time and trials to tell reshapes apart.
-const FINE: f64 = 0.25;
 /// The most repetitions of a short run.
 const REPEATS: f64 = 200.0;
+/// The part of time and trials that is reserved for the search over single reshapes.
+const REFINE: f64 = 0.25;
 
-/// What rank 0 tells the others to do.
+/// What rank 0 sends to the other ranks.
 #[derive(Debug, Serialize, Deserialize)]
-enum Order {
+enum Command {
     /// Run a choice.
-    Alone { choice: Box<Choice>, runs: usize },
-    /// Run two in turn.
-    Compare { incumbent: Box<Choice>, other: Box<Choice>, comparison: Comparison },
-    /// It is over.
+    Run { choice: Box<Choice>, runs: usize },
+    /// Run two choices in turn.
+    Compare { choices: Box<[Choice; 2]>, comparison: Comparison },
+    /// The search is over.
     Done(Box<Outcome>),
 }
 
-/// Tries choices for a problem and returns the fastest; what `given` decides
-/// stays. `watch` is told of each trial, on rank 0. Collective: all ranks run
-/// the trials that rank 0 orders, on arrays of their own, and all return the
-/// same. Allocates about what two plans and their arrays take.
+/// Runs choices for a problem and returns the fastest. Fields that `given` sets are not changed. `watch` is called
+/// for each trial, on rank 0. Collective; the outcome is the same on every rank. Allocates about as much as two plans
+/// and their arrays.
 ///
 /// # Errors
-/// Whatever is wrong with the problem or the choice; memory that cannot be had.
+/// Those of the problem and of the choice; [`Error::Memory`] if the default does not fit into memory.
 pub fn tune<T: Real>(
     comm: &Comm,
     problem: &Problem,
@@ -50,22 +48,22 @@ pub fn tune<T: Real>(
 ) -> Result<Outcome> {
     let method = find(&options.method)?;
     let problem = &crate::planner::agree::<T>(comm, "cpu", problem.clone(), given, crate::Effort::Estimate)?;
-    // On every rank: whatever is wrong is then wrong everywhere, and nobody waits for orders.
+    // On every rank: an error then occurs on all, and no rank waits for commands.
     let default = design(problem, given, T::PRECISION, comm.size())?;
-    let mut lab = Lab::<T>::new(comm, problem);
+    let mut trials = Trials::<T>::new(comm, problem);
     if comm.rank() != 0 {
-        return lab.obey();
+        return trials.run_commands();
     }
     let model =
         CostModel { context: TuneContext::new(comm, problem, given), precision: T::PRECISION, default };
-    let outcome = lead(&mut lab, &model, given, options, method, watch)?;
-    lab.send(&Order::Done(Box::new(outcome.clone())))?;
+    let outcome = search(&mut trials, &model, given, options, method, watch)?;
+    trials.send(&Command::Done(Box::new(outcome.clone())))?;
     Ok(outcome)
 }
 
-/// Rank 0's part.
-fn lead<T: Real>(
-    lab: &mut Lab<T>,
+/// The search of rank 0.
+fn search<T: Real>(
+    trials: &mut Trials<T>,
     model: &CostModel<'_>,
     given: &Choice,
     options: &Options,
@@ -76,19 +74,19 @@ fn lead<T: Real>(
     let search = method.searcher(options.seed);
     let tiles = choices.space().parameters().iter().any(|parameter| parameter.name() == "tile");
     let two_stages = tiles && method.refines && model.default.reshapes() > 0;
-    let mut bench = Leader { lab, choices: &choices, model, two_stages };
-    let mut found = Session::new(choices.space(), &mut bench, options.limits, watch).run(&*search)?;
+    let mut evaluator = TrialEvaluator { trials, choices: &choices, model, two_stages };
+    let mut found = Session::new(choices.space(), &mut evaluator, options.limits, watch).run(&*search)?;
     let mut choice = choices.choice(&found.point);
     if two_stages && model.is_tiled(&choice) {
-        choice = refine(lab, model, choice, options, &mut found, watch)?;
+        choice = refine(trials, model, choice, options, &mut found, watch)?;
     }
     let mut rivals = Vec::new();
     for rival in &options.rivals {
         rivals.push(match model.identity(rival) {
             Ok(_) => {
                 let comparison = Comparison { rounds: 9, more: 0, patience: None };
-                let (incumbent, other) = (Box::new(choice.clone()), Box::new(rival.clone()));
-                let times = lab.order(Order::Compare { incumbent, other, comparison })?;
+                let choices = Box::new([choice.clone(), rival.clone()]);
+                let times = trials.measure(Command::Compare { choices, comparison })?;
                 Some(times.each_ref().map(|times| median(times) * 1e3))
             }
             Err(_) => None,
@@ -106,10 +104,9 @@ fn lead<T: Real>(
     })
 }
 
-/// Looks around a choice with tiles, with what is left of time and trials:
-/// each reshape and each direction may want its own.
+/// Searches the tilings of single reshapes and directions around a choice, within the remaining time and trials.
 fn refine<T: Real>(
-    lab: &mut Lab<T>,
+    trials: &mut Trials<T>,
     model: &CostModel<'_>,
     start: Choice,
     options: &Options,
@@ -121,18 +118,18 @@ fn refine<T: Real>(
         trials: options.limits.trials.saturating_sub(found.measured),
         ..options.limits
     };
-    // One trial is the start itself.
+    // The first trial is the start itself.
     if limits.trials < 3 || limits.seconds < 20.0 * found.best_seconds {
         return Ok(start);
     }
     let choices = ChoiceSpace::per_reshape(&model.context, &start, model.default.reshapes());
-    let mut bench = Leader { lab, choices: &choices, model, two_stages: false };
+    let mut evaluator = TrialEvaluator { trials, choices: &choices, model, two_stages: false };
     let (trials, seconds) = (found.measured, found.seconds);
     let mut further = |progress: &Progress<'_>| {
         let (trials, seconds) = (trials + progress.trials, seconds + progress.seconds);
         watch(&Progress { trials, seconds, ..*progress });
     };
-    let finer = Session::new(choices.space(), &mut bench, limits, &mut further).run(&CoordinateDescent)?;
+    let finer = Session::new(choices.space(), &mut evaluator, limits, &mut further).run(&CoordinateDescent)?;
     found.best_seconds *= finer.best_seconds / finer.default_seconds;
     found.measured += finer.measured;
     found.seconds += finer.seconds;
@@ -140,37 +137,32 @@ fn refine<T: Real>(
     Ok(choices.choice(&finer.point))
 }
 
-/// The bench of a session: its trials are orders to all ranks.
-struct Leader<'a, T: Real> {
-    lab: &'a mut Lab<T>,
+/// Runs the points of a session on all ranks.
+struct TrialEvaluator<'a, T: Real> {
+    trials: &'a mut Trials<T>,
     choices: &'a ChoiceSpace,
     model: &'a CostModel<'a>,
-    /// Are reshapes told apart afterwards, where there are tiles?
+    /// Does [`refine`] follow if the best choice has tiles?
     two_stages: bool,
 }
 
-impl<T: Real> Evaluator for Leader<'_, T> {
+impl<T: Real> Evaluator for TrialEvaluator<'_, T> {
     type Error = Error;
 
     fn measure(&mut self, point: &Point, runs: usize) -> Result<Vec<f64>> {
         let choice = Box::new(self.choices.choice(point));
-        let [times, _] = self.lab.order(Order::Alone { choice, runs })?;
+        let [times, _] = self.trials.measure(Command::Run { choice, runs })?;
         Ok(times)
     }
 
-    fn compare(
-        &mut self,
-        incumbent: &Point,
-        other: &Point,
-        comparison: &Comparison,
-    ) -> Result<[Vec<f64>; 2]> {
-        let [incumbent, other] = [incumbent, other].map(|point| Box::new(self.choices.choice(point)));
-        self.lab.order(Order::Compare { incumbent, other, comparison: *comparison })
+    fn compare(&mut self, best: &Point, other: &Point, comparison: &Comparison) -> Result<[Vec<f64>; 2]> {
+        let choices = Box::new([best, other].map(|point| self.choices.choice(point)));
+        self.trials.measure(Command::Compare { choices, comparison: *comparison })
     }
 
     fn reserve(&self, best: &Point) -> f64 {
         let refined = self.two_stages && self.model.is_tiled(&self.choices.choice(best));
-        if refined { FINE } else { 0.0 }
+        if refined { REFINE } else { 0.0 }
     }
 
     fn identity(&self, point: &Point) -> std::result::Result<String, String> {
@@ -182,215 +174,198 @@ impl<T: Real> Evaluator for Leader<'_, T> {
     }
 }
 
-/// Where a rank runs trials.
-struct Lab<T: Real> {
+/// The plans that a rank measures.
+struct Trials<T: Real> {
     comm: Comm,
     problem: Problem,
-    /// Arrays and a workspace that all plans can use. Elsewhere than among
-    /// threads a plan may want memory of its own making.
-    common: Option<Common<T>>,
-    /// Who ran last, ready to run again: the best so far is in every comparison.
-    kept: Vec<Entry<T>>,
+    /// `None` for transports that do not expose all memory: plans allocate what they expose.
+    shared: Option<SharedMemory<T>>,
+    /// The plans that ran last. The best choice so far is in every comparison, and is not planned again.
+    candidates: Vec<Candidate<T>>,
 }
 
-struct Common<T: Real> {
+/// Memory that all plans use.
+struct SharedMemory<T: Real> {
     arrays: Option<[Array<T>; 2]>,
     work: Workspace<T>,
     bytes: usize,
 }
 
-/// A plan under trial, with arrays where it does not use those of all.
-struct Contestant<T: Real> {
+/// A plan under trial.
+struct Candidate<T: Real> {
+    choice: Choice,
     plan: Plan<T>,
+    /// `None` if it uses the shared memory.
     arrays: Option<[Array<T>; 2]>,
-    /// Seconds of its first transform, and how many make a run.
+    /// Seconds of its first transform.
     first: f64,
+    /// Transforms of a run.
     repeats: usize,
 }
 
-/// A contestant, and what it goes by.
-type Entry<T> = (Choice, Contestant<T>);
-
-impl<T: Real> Lab<T> {
+impl<T: Real> Trials<T> {
     fn new(comm: &Comm, problem: &Problem) -> Self {
-        // Values that grew or shrank from run to run would end as infinities or, worse, denormals.
+        // A round trip must not change the scale: repeated, the values would become infinite or denormal.
         let problem = problem.clone().scale_forward(Scale::Unscaled).scale_backward(Scale::Full);
-        let shared = comm.transport().exposes_all_memory();
-        let work = Workspace::new(0).ok();
-        let common = work.filter(|_| shared).map(|work| Common { arrays: None, work, bytes: 0 });
-        Lab { comm: comm.clone(), problem, common, kept: Vec::new() }
+        let work = Workspace::new(0).ok().filter(|_| comm.transport().exposes_all_memory());
+        let shared = work.map(|work| SharedMemory { arrays: None, work, bytes: 0 });
+        Trials { comm: comm.clone(), problem, shared, candidates: Vec::new() }
     }
 
-    fn send(&self, order: &Order) -> Result<()> {
-        let text = serde_json::to_vec(order).map_err(Error::other)?;
+    fn send(&self, command: &Command) -> Result<()> {
+        let text = serde_json::to_vec(command).map_err(Error::other)?;
         self.comm.all_gather(&text).map(drop)
     }
 
-    fn order(&mut self, order: Order) -> Result<[Vec<f64>; 2]> {
-        self.send(&order)?;
-        self.follow(order)
+    /// Sends a command and runs it, on rank 0.
+    fn measure(&mut self, command: Command) -> Result<[Vec<f64>; 2]> {
+        self.send(&command)?;
+        self.run(command)
     }
 
-    /// What the other ranks do.
-    fn obey(&mut self) -> Result<Outcome> {
+    /// Runs the commands of rank 0 until the search is over.
+    fn run_commands(&mut self) -> Result<Outcome> {
         loop {
-            let said = self.comm.all_gather(&[])?;
-            match serde_json::from_slice(&said[0]).map_err(Error::other)? {
-                Order::Done(outcome) => return Ok(*outcome),
-                order => drop(self.follow(order)?),
+            let all = self.comm.all_gather(&[])?;
+            match serde_json::from_slice(&all[0]).map_err(Error::other)? {
+                Command::Done(outcome) => return Ok(*outcome),
+                command => drop(self.run(command)?),
             }
         }
     }
 
-    /// Seconds of the slowest rank, for each choice; none of a choice that
-    /// does not fit into memory. The same on every rank.
-    fn follow(&mut self, order: Order) -> Result<[Vec<f64>; 2]> {
-        match order {
-            Order::Alone { choice, runs } => {
-                let Some(mut one) = self.enter([*choice])? else { return Ok(Default::default()) };
-                let times = (0..runs).map(|_| self.seconds(&mut one[0].1));
-                let times = times.collect::<Result<Vec<f64>>>()?;
-                self.kept.extend(one);
-                Ok([times, Vec::new()])
-            }
-            Order::Compare { incumbent, other, comparison } => {
-                let Some(mut both) = self.enter([*incumbent, *other])? else { return Ok(Default::default()) };
-                let times = self.compare(&mut both, &comparison)?;
-                self.kept.extend(both);
-                Ok(times)
-            }
-            Order::Done(_) => Ok(Default::default()),
-        }
-    }
-
-    fn compare(&mut self, both: &mut [Entry<T>; 2], comparison: &Comparison) -> Result<[Vec<f64>; 2]> {
+    /// Seconds on the slowest rank, for each choice; empty if one does not fit into memory. The same on every rank.
+    fn run(&mut self, command: Command) -> Result<[Vec<f64>; 2]> {
         let mut times = [Vec::new(), Vec::new()];
-        while comparison.continues(&times) {
-            // Who goes first may have an advantage.
-            let round = times[0].len();
-            for who in [round % 2, 1 - round % 2] {
-                let contestant = &mut both[who].1;
-                // The first transform is slower than the others, but not that much.
-                let hopeless = |patience| contestant.first > 2.0 * patience * median(&times[0]);
-                let time =
-                    match comparison.patience.is_some_and(hopeless) && times[who].is_empty() && who == 1 {
-                        true => contestant.first,
-                        false => self.seconds(contestant)?,
-                    };
-                times[who].push(time);
-                contestant.plan.park();
+        match command {
+            Command::Run { choice, runs } => {
+                let Some([index]) = self.prepare([&*choice])? else { return Ok(times) };
+                for _ in 0..runs {
+                    times[0].push(self.seconds(index)?);
+                }
             }
+            Command::Compare { choices, comparison } => {
+                let Some(indices) = self.prepare(choices.each_ref())? else { return Ok(times) };
+                while comparison.continues(&times) {
+                    // The first of a round may have an advantage, so the order alternates.
+                    let round = times[0].len();
+                    for side in [round % 2, 1 - round % 2] {
+                        let first = self.candidates[indices[side]].first;
+                        // The first transform is slower than the others, but by less than a factor of two.
+                        let hopeless = |patience| first > 2.0 * patience * median(&times[0]);
+                        let skip = side == 1 && times[1].is_empty() && comparison.patience.is_some_and(hopeless);
+                        let time = if skip { first } else { self.seconds(indices[side])? };
+                        times[side].push(time);
+                        self.candidates[indices[side]].plan.park();
+                    }
+                }
+            }
+            Command::Done(_) => {}
         }
         Ok(times)
     }
 
-    /// Plans for these choices, run once; those that ran last are there. `None`,
-    /// on every rank, where one has no memory for one of them.
-    fn enter<const N: usize>(&mut self, choices: [Choice; N]) -> Result<Option<[Entry<T>; N]>> {
-        let mut known = std::mem::take(&mut self.kept);
-        let found = choices.map(|choice| {
-            let at = known.iter().position(|(other, _)| *other == choice);
-            let there = at.map(|at| known.swap_remove(at).1);
-            (choice, there)
-        });
-        // Their memory is free before others take theirs.
-        drop(known);
-        let mut ready = Vec::with_capacity(N);
-        for (choice, there) in found {
-            let contestant = match there {
-                Some(there) => Some(there),
-                None => self.contestant(&choice)?,
-            };
-            let Some(contestant) = contestant else {
-                self.kept = ready;
+    /// Plans these choices, except those that ran last; returns their indices in `candidates`. `None`, on every rank,
+    /// if one does not fit into the memory of a rank.
+    fn prepare<const N: usize>(&mut self, choices: [&Choice; N]) -> Result<Option<[usize; N]>> {
+        // Frees the memory of other plans first.
+        self.candidates.retain(|candidate| choices.contains(&&candidate.choice));
+        let mut indices = [0; N];
+        for (index, choice) in indices.iter_mut().zip(choices) {
+            let known = self.candidates.iter().position(|candidate| candidate.choice == *choice);
+            *index = known.unwrap_or(self.candidates.len());
+            if known.is_none() && !self.add(choice)? {
                 return Ok(None);
-            };
-            ready.push((choice, contestant));
-        }
-        Ok(ready.try_into().ok())
-    }
-
-    /// A plan for this choice; `None`, on every rank, where one has no memory for it.
-    fn contestant(&mut self, choice: &Choice) -> Result<Option<Contestant<T>>> {
-        let draft = Draft::<T>::on(&self.comm, &self.problem, choice.clone(), &())?;
-        let Some(common) = &mut self.common else {
-            let plan = draft.build()?;
-            let arrays = Some(arrays(&plan)?);
-            return self.warm(plan, arrays).map(Some);
-        };
-        let bytes = draft.memory().total();
-        let mut fits = true;
-        if bytes > common.bytes {
-            match Workspace::new(bytes) {
-                Ok(work) => (common.work, common.bytes) = (work, bytes),
-                Err(_) => fits = false,
             }
         }
-        if self.comm.max(&[f64::from(u8::from(!fits))])?[0] > 0.0 {
-            return Ok(None);
-        }
-        let plan = draft.build_without_workspace()?;
-        if common.arrays.is_none() {
-            let made = arrays(&plan);
-            common.arrays = Some(made.inspect_err(|error| self.comm.transport().fail(&error.to_string()))?);
-        }
-        self.warm(plan, None).map(Some)
+        Ok(Some(indices))
     }
 
-    fn warm(&mut self, plan: Plan<T>, arrays: Option<[Array<T>; 2]>) -> Result<Contestant<T>> {
-        let mut contestant = Contestant { plan, arrays, first: 0.0, repeats: 1 };
-        contestant.first = self.seconds(&mut contestant)?;
-        contestant.repeats = (SHORT / contestant.first.max(1e-9)).clamp(1.0, REPEATS).ceil() as usize;
-        contestant.plan.park();
-        Ok(contestant)
+    /// Plans a choice and runs it once; false, on every rank, if it does not fit into the memory of a rank.
+    fn add(&mut self, choice: &Choice) -> Result<bool> {
+        let draft = Draft::<T>::on(&self.comm, &self.problem, choice.clone(), &())?;
+        let (plan, arrays) = match &mut self.shared {
+            None => {
+                let plan = draft.build()?;
+                let arrays = make_arrays(&plan)?;
+                (plan, Some(arrays))
+            }
+            Some(shared) => {
+                let bytes = draft.memory().total();
+                let mut fits = true;
+                if bytes > shared.bytes {
+                    match Workspace::new(bytes) {
+                        Ok(work) => (shared.work, shared.bytes) = (work, bytes),
+                        Err(_) => fits = false,
+                    }
+                }
+                if self.comm.max(&[f64::from(u8::from(!fits))])?[0] > 0.0 {
+                    return Ok(false);
+                }
+                let plan = draft.build_without_workspace()?;
+                if shared.arrays.is_none() {
+                    let fail = |error: &Error| self.comm.transport().fail(&error.to_string());
+                    shared.arrays = Some(make_arrays(&plan).inspect_err(fail)?);
+                }
+                (plan, None)
+            }
+        };
+        let index = self.candidates.len();
+        self.candidates.push(Candidate { choice: choice.clone(), plan, arrays, first: 0.0, repeats: 1 });
+        let first = self.seconds(index)?;
+        let candidate = &mut self.candidates[index];
+        candidate.first = first;
+        candidate.repeats = (SHORT / first.max(1e-9)).clamp(1.0, REPEATS).ceil() as usize;
+        candidate.plan.park();
+        Ok(true)
     }
 
-    /// Seconds of a transform: half of a forward and a backward one (of a trip
-    /// there and back where operators are wanted), the mean of some, on the slowest rank.
-    fn seconds(&mut self, contestant: &mut Contestant<T>) -> Result<f64> {
-        let repeats = contestant.repeats;
+    /// Seconds of a transform on the slowest rank: half of a forward and a backward one, or of a round trip if the
+    /// problem has operators; the mean of the transforms of a run.
+    fn seconds(&mut self, index: usize) -> Result<f64> {
+        let Candidate { plan, arrays, repeats, .. } = &mut self.candidates[index];
+        let (arrays, mut work) = match (arrays, &mut self.shared) {
+            (Some(arrays), _) => (arrays, None),
+            (None, Some(SharedMemory { arrays: Some(arrays), work, .. })) => (arrays, Some(work)),
+            _ => return Err(Error::other("a trial without arrays")),
+        };
+        let [input, output] = arrays;
         self.comm.barrier()?;
         let start = Instant::now();
-        for _ in 0..repeats {
-            match (&mut self.common, &mut contestant.arrays) {
-                (_, Some([input, output])) if self.problem.operators => {
-                    contestant.plan.call().operator(&Same).apply(input, output)?;
-                }
-                (Some(Common { arrays: Some([input, output]), work, .. }), None)
-                    if self.problem.operators =>
-                {
-                    contestant.plan.call().workspace(work).operator(&Same).apply(input, output)?;
-                }
-                (_, Some([input, output])) => {
-                    contestant.plan.forward(input, output)?;
-                    contestant.plan.backward(output, input)?;
-                }
-                (Some(Common { arrays: Some([input, output]), work, .. }), None) => {
-                    contestant.plan.call().workspace(work).forward(input, output)?;
-                    contestant.plan.call().workspace(work).backward(output, input)?;
-                }
-                _ => return Err(Error::other("a trial without arrays")),
+        for _ in 0..*repeats {
+            if self.problem.operators {
+                call(plan, &mut work).operator(&Identity).apply(input, output)?;
+            } else {
+                call(plan, &mut work).forward(input, output)?;
+                call(plan, &mut work).backward(output, input)?;
             }
         }
-        let own = start.elapsed().as_secs_f64() / (2 * repeats) as f64;
+        let own = start.elapsed().as_secs_f64() / (2 * *repeats) as f64;
         Ok(self.comm.max(&[own])?[0])
     }
 }
 
-/// The operator that does nothing.
-struct Same;
+fn call<'a, T: Real>(plan: &'a mut Plan<T>, work: &'a mut Option<&mut Workspace<T>>) -> Call<'a, T> {
+    match work {
+        Some(work) => plan.call().workspace(work),
+        None => plan.call(),
+    }
+}
 
-impl<T: Real> Operator<T> for Same {
+/// The operator that changes nothing.
+struct Identity;
+
+impl<T: Real> Operator<T> for Identity {
     fn apply(&self, _: &mut Modes<'_, T>) {}
 }
 
-/// Input and output of a plan, filled with something.
-fn arrays<T: Real>(plan: &Plan<T>) -> Result<[Array<T>; 2]> {
+/// Arrays for the input and the output of a plan; the input has pseudo-random values.
+fn make_arrays<T: Real>(plan: &Plan<T>) -> Result<[Array<T>; 2]> {
     let mut input = plan.make_input()?;
     let mut state = 1u32;
-    for number in input.numbers_mut() {
+    for scalar in input.numbers_mut() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
-        *number = T::rounded(f64::from(state >> 8) / f64::from(1 << 23) - 1.0);
+        *scalar = T::rounded(f64::from(state >> 8) / f64::from(1 << 23) - 1.0);
     }
     let output = if plan.recipe().operators { plan.make_input()? } else { plan.make_output()? };
     Ok([input, output])
