@@ -6,7 +6,9 @@ use super::entry_ref::EntryRef;
 use crate::codec;
 use crate::exchange;
 use crate::machine::{last_level_bytes, level2};
-use crate::{Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result};
+use crate::{
+    Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
+};
 use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;

@@ -140,7 +140,11 @@ impl OnlineSearch {
             Phase::Trial(point) => {
                 self.known.insert(point.clone(), ratio);
                 let better = ratio < CLEAR * self.best.1;
-                self.add_trial(&point, ratio, if better { TrialStatus::Improved } else { TrialStatus::Slower });
+                self.add_trial(
+                    &point,
+                    ratio,
+                    if better { TrialStatus::Improved } else { TrialStatus::Slower },
+                );
                 if better {
                     self.best = (point, ratio);
                 }

@@ -129,7 +129,8 @@ fn refine<T: Real>(
         let (trials, seconds) = (trials + progress.trials, seconds + progress.seconds);
         watch(&Progress { trials, seconds, ..*progress });
     };
-    let finer = Session::new(choices.space(), &mut evaluator, limits, &mut further).run(&CoordinateDescent)?;
+    let finer =
+        Session::new(choices.space(), &mut evaluator, limits, &mut further).run(&CoordinateDescent)?;
     found.best_seconds *= finer.best_seconds / finer.default_seconds;
     found.measured += finer.measured;
     found.seconds += finer.seconds;
@@ -253,7 +254,8 @@ impl<T: Real> Trials<T> {
                         let first = self.candidates[indices[side]].first;
                         // The first transform is slower than the others, but by less than a factor of two.
                         let hopeless = |patience| first > 2.0 * patience * median(&times[0]);
-                        let skip = side == 1 && times[1].is_empty() && comparison.patience.is_some_and(hopeless);
+                        let skip =
+                            side == 1 && times[1].is_empty() && comparison.patience.is_some_and(hopeless);
                         let time = if skip { first } else { self.seconds(indices[side])? };
                         times[side].push(time);
                         self.candidates[indices[side]].plan.park();

@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use super::entries::{Entry, Measured, Wisdom};
 use super::file::{WisdomFile, cached, user_file, warn};
 use super::key::{MachineKey, ProblemKey};
-use crate::planner::entry_ref::EntryRef;
 use crate::planner::agree::StartChoice;
+use crate::planner::entry_ref::EntryRef;
 use crate::planner::tune::{self, Effort, Options, Outcome};
 use crate::{Choice, Comm, Error, MachineSpeeds, Problem, Real, Result, design};
 
