@@ -61,7 +61,7 @@ pub struct Draft<T: Real, B: Backend = Cpu> {
     progress_thread: bool,
     /// Observes the calls of the plan.
     pub(super) observer: Option<Box<dyn CallObserver<T, B>>>,
-    device: B::Handle,
+    pub(super) device: B::Handle,
     spare: Option<Spare>,
 }
 
