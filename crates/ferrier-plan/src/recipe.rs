@@ -89,7 +89,7 @@ pub struct Recipe {
 }
 
 /// Messages of one step of a recipe in one `forward`, before any codec.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct StepTraffic {
     /// Description of the step, as in `ferrier::StepTime`.
@@ -113,13 +113,6 @@ pub struct Distribution {
     pub layout: Layout,
     /// Whether an element is one scalar (real) or two (complex).
     pub real: bool,
-}
-
-impl StepTraffic {
-    /// A step without messages.
-    fn local(name: String) -> StepTraffic {
-        StepTraffic { name, local: true, bytes_max: 0, bytes_total: 0, messages_max: 0, messages_total: 0 }
-    }
 }
 
 impl Recipe {
@@ -243,7 +236,7 @@ impl Recipe {
             .map(|(step, before)| {
                 let name = step_name(step, before.real);
                 match step {
-                    Step::Transform { .. } => StepTraffic::local(name),
+                    Step::Transform { .. } => StepTraffic { name, local: true, ..StepTraffic::default() },
                     Step::Reshape { from, to } => self.reshape_traffic(name, from, to, before.real),
                 }
             })
@@ -252,7 +245,7 @@ impl Recipe {
 
     fn reshape_traffic(&self, name: String, from: &Layout, to: &Layout, real: bool) -> StepTraffic {
         let element = self.precision.bytes() * if real { 1 } else { 2 } * self.batch;
-        let mut traffic = StepTraffic::local(name);
+        let mut traffic = StepTraffic { name, ..StepTraffic::default() };
         for (rank, own) in from.boxes().iter().enumerate() {
             let (mut bytes, mut messages) = (0, 0);
             for (_, theirs) in to.boxes().iter().enumerate().filter(|(peer, _)| *peer != rank) {

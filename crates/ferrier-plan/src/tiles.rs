@@ -131,31 +131,21 @@ impl Tiles {
     /// The box that a rank sends in a tile, including what stays on it, if the pass before the reshape goes by
     /// tiles.
     pub fn sent(&self, reshape: &Reshape, rank: usize, tile: usize) -> Box3 {
-        let own = &reshape.from.boxes()[rank];
-        match self.tiled {
-            TiledBox::Source => self.within(own, own, tile),
-            TiledBox::Target => {
-                self.within(own, first_intersecting(own, reshape.to.boxes()).unwrap_or(own), tile)
-            }
-        }
+        self.part(TiledBox::Source, &reshape.from.boxes()[rank], reshape.to.boxes(), tile)
     }
 
     /// The box that a rank receives in a tile, including what stays on it, if the pass after the reshape goes by
     /// tiles.
     pub fn received(&self, reshape: &Reshape, rank: usize, tile: usize) -> Box3 {
-        let own = &reshape.to.boxes()[rank];
-        match self.tiled {
-            TiledBox::Target => self.within(own, own, tile),
-            TiledBox::Source => {
-                self.within(own, first_intersecting(own, reshape.from.boxes()).unwrap_or(own), tile)
-            }
-        }
+        self.part(TiledBox::Target, &reshape.to.boxes()[rank], reshape.from.boxes(), tile)
     }
-}
 
-/// The first box that intersects `part`.
-fn first_intersecting<'a>(part: &Box3, others: &'a [Box3]) -> Option<&'a Box3> {
-    others.iter().find(|other| !part.intersect(other).is_empty())
+    /// The part of a sender's or receiver's box in a tile; if tiles are counted in the other box, in that of the
+    /// first peer.
+    fn part(&self, side: TiledBox, own: &Box3, peers: &[Box3], tile: usize) -> Box3 {
+        let peer = || peers.iter().find(|peer| !own.intersect(peer).is_empty()).unwrap_or(own);
+        self.within(own, if self.tiled == side { own } else { peer() }, tile)
+    }
 }
 
 /// Cuts the reshapes of a schedule by the requested tilings, and a batch into batch chunks.

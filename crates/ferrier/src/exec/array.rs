@@ -1,7 +1,5 @@
 //! Arrays and workspaces in main memory, made by plans.
 
-use std::fmt;
-
 use num_complex::Complex;
 
 use super::backend::ArrayShape;
@@ -17,6 +15,7 @@ use ferrier_plan::geometry::Geometry;
 ///
 /// The input (or output) of a plan is either real or complex. An array for
 /// transforms in place is both in turn: before and after.
+#[derive(Debug)]
 pub struct Array<T: Real> {
     buffer: Buffer<T>,
     real: Option<Geometry>,
@@ -248,19 +247,8 @@ impl<T: Real> DataMut<T> for Array<T> {
     }
 }
 
-impl<T: Real> fmt::Debug for Array<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Array { buffer, real, complex, batch } = self;
-        f.debug_struct("Array")
-            .field("real", real)
-            .field("complex", complex)
-            .field("batch", batch)
-            .field("scalars", &buffer.len())
-            .finish()
-    }
-}
-
 /// Memory for plans that own none; one serves several plans in turn.
+#[derive(Debug)]
 pub struct Workspace<T: Real>(Buffer<T>);
 
 impl<T: Real> Workspace<T> {
@@ -286,11 +274,5 @@ impl<T: Real> Workspace<T> {
     /// Where it begins, and how many bytes it has.
     pub(crate) fn address(&self) -> (usize, usize) {
         (self.0.as_ptr() as usize, self.0.len() * size_of::<T>())
-    }
-}
-
-impl<T: Real> fmt::Debug for Workspace<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Workspace({} bytes)", self.0.len() * size_of::<T>())
     }
 }

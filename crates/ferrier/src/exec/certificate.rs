@@ -156,7 +156,7 @@ mod tests {
                 let wrong = comm.sum(&[wrong])?[0].sqrt();
                 let gains = &plan.variants[0].gains;
                 let parts: Vec<f64> =
-                    plan.losses.iter().zip(gains).map(|(loss, gain)| loss.norm() * gain).collect();
+                    plan.state.losses.iter().zip(gains).map(|(loss, gain)| loss.norm() * gain).collect();
                 assert!(wrong <= parts.iter().sum::<f64>() * (1.0 + 1e-12), "{wrong} {parts:?}");
                 Ok((
                     wrong / parts.iter().sum::<f64>(),

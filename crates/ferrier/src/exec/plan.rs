@@ -10,7 +10,7 @@ use super::cpu::Cpu;
 use super::events::{PollTime, StepTiming};
 use super::memory::Memory;
 use super::progress::ProgressThread;
-use super::variant::{FORWARD, IN_PLACE};
+use super::variant::{FORWARD, IN_PLACE, Variant};
 use crate::transport::{EXPOSED, Exposed};
 use crate::{Box3, Comm, Layout, Real, Recipe, Result};
 use ferrier_codec::Loss;
@@ -50,25 +50,50 @@ pub struct Plan<T: Real, B: Backend = Cpu> {
     /// Do ranks access each other's memory?
     pub(crate) shared: bool,
     pub(crate) executor: B::Executor<T>,
-    /// The addresses of the current call, by rank.
-    pub(crate) exposed: Vec<Exposed>,
-    /// Exchanges that were started and not waited for.
-    pub(crate) in_flight: Vec<usize>,
-    /// Makes progress on them, where passes do not.
+    /// Makes progress on exchanges in flight, where passes do not.
     pub(crate) progress: Option<ProgressThread>,
     pub(crate) observer: Option<Box<dyn CallObserver<T, B>>>,
     pub(crate) ledger: Option<Ledger>,
     pub(crate) tolerance: Option<f64>,
+    pub(crate) state: CallState,
+}
+
+/// The current call, and what is known of the last one.
+pub(crate) struct CallState {
+    /// The addresses of the current call, by rank.
+    pub exposed: Vec<Exposed>,
+    /// Exchanges that were started and not waited for.
+    pub in_flight: Vec<usize>,
     /// The variant of the last call, when it began, and when each of its steps ran.
-    pub(crate) last: usize,
-    pub(crate) began: Instant,
-    pub(crate) timings: Vec<StepTiming>,
-    pub(crate) polls: PollTime,
+    pub last: usize,
+    pub began: Instant,
+    pub timings: Vec<StepTiming>,
+    pub polls: PollTime,
     /// Of the last call: what was lost in each reshape, what this rank sent.
-    pub(crate) losses: Vec<Loss>,
-    pub(crate) sent: u64,
-    pub(crate) certificate: Option<Certificate>,
-    pub(crate) fault: Option<Fault>,
+    pub losses: Vec<Loss>,
+    pub sent: u64,
+    pub certificate: Option<Certificate>,
+    pub fault: Option<Fault>,
+}
+
+impl CallState {
+    /// Before the first call of a plan of these variants. Calls allocate nothing, so there is room for the longest.
+    pub fn new<W, C>(ranks: usize, variants: &[Variant<W, C>]) -> CallState {
+        let reshapes = variants.iter().map(|variant| variant.gains.len()).max().unwrap_or(0);
+        let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
+        CallState {
+            exposed: vec![[0; EXPOSED]; ranks],
+            in_flight: Vec::with_capacity(most),
+            last: FORWARD,
+            began: Instant::now(),
+            timings: Vec::with_capacity(most),
+            polls: PollTime::default(),
+            losses: vec![Loss::NONE; reshapes],
+            sent: 0,
+            certificate: None,
+            fault: None,
+        }
+    }
 }
 
 /// Observes the calls of a plan, and may replace the plan before one. Collective, as the calls are.
@@ -89,56 +114,7 @@ pub enum Fault {
     Panic,
 }
 
-/// What a plan is made of.
-pub(crate) struct Parts<T: Real, B: Backend> {
-    pub comm: Comm,
-    pub recipe: Recipe,
-    pub mechanism: Mechanism,
-    pub variants: Vec<VariantOf<T, B::Executor<T>>>,
-    pub unexposed: Vec<usize>,
-    pub memory: Memory,
-    pub notes: Vec<String>,
-    pub shared: bool,
-    pub executor: B::Executor<T>,
-    pub progress: Option<ProgressThread>,
-    pub observer: Option<Box<dyn CallObserver<T, B>>>,
-    pub ledger: Option<Ledger>,
-    pub tolerance: Option<f64>,
-}
-
 impl<T: Real, B: Backend> Plan<T, B> {
-    pub(crate) fn assemble(parts: Parts<T, B>) -> Self {
-        let Parts { comm, recipe, mechanism, variants, unexposed, memory, notes, shared, executor, .. } =
-            parts;
-        let reshapes = variants.iter().map(|variant| variant.gains.len()).max().unwrap_or(0);
-        let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
-        Plan {
-            exposed: vec![[0; EXPOSED]; comm.size()],
-            in_flight: Vec::with_capacity(most),
-            progress: parts.progress,
-            observer: parts.observer,
-            ledger: parts.ledger,
-            tolerance: parts.tolerance,
-            last: FORWARD,
-            began: Instant::now(),
-            timings: Vec::with_capacity(most),
-            polls: PollTime::default(),
-            losses: vec![Loss::NONE; reshapes],
-            sent: 0,
-            certificate: None,
-            fault: None,
-            comm,
-            recipe,
-            mechanism,
-            variants,
-            unexposed,
-            memory,
-            notes,
-            shared,
-            executor,
-        }
-    }
-
     /// An array for the input of [`forward`](Self::forward). Collective; allocates.
     ///
     /// # Errors
@@ -233,7 +209,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
     /// Makes a pass of the next call fail, for tests of the library itself.
     #[doc(hidden)]
     pub fn inject_fault(&mut self, fault: Fault) {
-        self.fault = Some(fault);
+        self.state.fault = Some(fault);
     }
 
     /// How many exchanges are in flight; none between calls. For tests of the library itself.

@@ -15,50 +15,42 @@ impl<T: Real> Plan<T, Cpu> {
     /// How long each step of the last call took on this rank, its tiles together. Allocates.
     pub fn profile(&self) -> Vec<StepTime> {
         let ms = |timing: &StepTiming| timing.end.duration_since(timing.start).as_secs_f64() * 1e3;
-        self.profile_of(self.timings.iter().map(ms))
+        self.profile_of(self.state.timings.iter().map(ms))
     }
 }
 
 impl<T: Real, B: Backend> Plan<T, B> {
     /// The steps of the last call, its tiles together, with the milliseconds of each step.
     pub(super) fn profile_of(&self, ms: impl Iterator<Item = f64>) -> Vec<StepTime> {
-        let variant = &self.variants[self.last];
-        let mut steps: Vec<(BoundStep, StepTime)> = Vec::new();
+        let variant = &self.variants[self.state.last];
+        // Which pass, or which work of a reshape, a step belongs to; barriers stay apart.
+        let mut steps: Vec<(Option<(EventKind, usize)>, StepTime)> = Vec::new();
         for (step, ms) in variant.steps.iter().zip(ms) {
-            let name = |tile: TileRef| &*variant.reshapes[tile.reshape].0;
-            let new = |name: String, bytes: u64, flops: f64| StepTime { name, ms, bytes, flops };
-            let time = match *step {
-                BoundStep::Barrier => new("wait".into(), 0, 0.0),
-                BoundStep::Run { bound, .. } => {
-                    let pass = &variant.passes[bound];
-                    new(pass.name.clone(), pass.bytes, pass.flops)
+            let reshape = |tile: TileRef| &variant.reshapes[tile.reshape];
+            let coding = |kind, word: &str, tile: TileRef| {
+                (Some((kind, tile.reshape)), format!("{word} {}", reshape(tile).0), 0, 0.0)
+            };
+            let (key, name, bytes, flops) = match *step {
+                BoundStep::Barrier => (None, "wait".into(), 0, 0.0),
+                BoundStep::Run { bound, pass, .. } => {
+                    let bound = &variant.passes[bound];
+                    (Some((EventKind::Transform, pass)), bound.name.clone(), bound.bytes, bound.flops)
                 }
-                BoundStep::Encode(tile) => new(format!("encode {}", name(tile)), 0, 0.0),
-                BoundStep::Decode(tile) => new(format!("decode {}", name(tile)), 0, 0.0),
+                BoundStep::Encode(tile) => coding(EventKind::Encode, "encode", tile),
+                BoundStep::Decode(tile) => coding(EventKind::Decode, "decode", tile),
                 BoundStep::Start { tile, .. } | BoundStep::Wait { tile, .. } => {
-                    new(name(tile).into(), 0, 0.0)
+                    let (name, bytes) = reshape(tile);
+                    (Some((EventKind::Wait, tile.reshape)), name.clone(), *bytes, 0.0)
                 }
             };
-            let same = steps.iter_mut().find(|(known, _)| match (known, step) {
-                (BoundStep::Run { pass: a, .. }, BoundStep::Run { pass: b, .. }) => a == b,
-                (
-                    BoundStep::Start { tile: a, .. } | BoundStep::Wait { tile: a, .. },
-                    BoundStep::Start { tile: b, .. } | BoundStep::Wait { tile: b, .. },
-                )
-                | (BoundStep::Encode(a), BoundStep::Encode(b))
-                | (BoundStep::Decode(a), BoundStep::Decode(b)) => a.reshape == b.reshape,
-                _ => false,
-            });
-            match (same, step) {
-                (Some((_, known)), _) => {
+            match steps.iter_mut().find(|(known, _)| key.is_some() && *known == key) {
+                Some((_, known)) => {
                     known.ms += ms;
-                    known.bytes += time.bytes;
-                    known.flops += time.flops;
+                    known.flops += flops;
+                    // The bytes of a reshape are those of all its tiles already.
+                    known.bytes += if matches!(step, BoundStep::Run { .. }) { bytes } else { 0 };
                 }
-                (None, BoundStep::Start { tile, .. } | BoundStep::Wait { tile, .. }) => {
-                    steps.push((*step, StepTime { bytes: variant.reshapes[tile.reshape].1, ..time }));
-                }
-                (None, _) => steps.push((*step, time)),
+                None => steps.push((key, StepTime { name, ms, bytes, flops })),
             }
         }
         steps.into_iter().map(|(_, time)| time).collect()
@@ -67,8 +59,8 @@ impl<T: Real, B: Backend> Plan<T, B> {
     /// What this rank did during the last call, step by step, tile by tile; on a GPU, when steps were enqueued.
     /// Allocates.
     pub fn events(&self) -> Vec<Event> {
-        let variant = &self.variants[self.last];
-        let since = |moment: Instant| moment.duration_since(self.began).as_secs_f64() * 1e3;
+        let variant = &self.variants[self.state.last];
+        let since = |moment: Instant| moment.duration_since(self.state.began).as_secs_f64() * 1e3;
         let event = |(step, timing): (&BoundStep, &StepTiming)| {
             let of_tile = |kind, tile: TileRef| {
                 let name = &*variant.reshapes[tile.reshape].0;
@@ -99,7 +91,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 bytes,
             }
         };
-        variant.steps.iter().zip(&self.timings).map(event).collect()
+        variant.steps.iter().zip(&self.state.timings).map(event).collect()
     }
 
     /// How far the result of the last call may be from the exact one. `None` before the first call, after one with
@@ -122,13 +114,13 @@ impl<T: Real, B: Backend> Plan<T, B> {
     /// # Ok::<(), ferrier::Error>(())
     /// ```
     pub fn certificate(&self) -> Option<Certificate> {
-        self.certificate
+        self.state.certificate
     }
 
     /// What this rank sent to other ranks in the last call, in bytes, after encoding; with exchange `direct`, what
     /// they loaded from its memory.
     pub fn wire_bytes(&self) -> u64 {
-        self.sent
+        self.state.sent
     }
 
     /// Makes out the certificate of a call that is complete. Collective where something may have been lost.
@@ -139,10 +131,10 @@ impl<T: Real, B: Backend> Plan<T, B> {
     /// # Safety
     /// `output` is the address of the array that the call stored its result in.
     pub(super) unsafe fn certify(&mut self, output: usize, operated: bool, scale: f64) -> Result<()> {
-        let variant: &VariantOf<T, B::Executor<T>> = &self.variants[self.last];
+        let variant: &VariantOf<T, B::Executor<T>> = &self.variants[self.state.last];
         let encoded = || variant.codings.iter().flatten();
-        self.sent = variant.plain_bytes + encoded().map(Coding::bytes_sent).sum::<u64>();
-        self.certificate = None;
+        self.state.sent = variant.plain_bytes + encoded().map(Coding::bytes_sent).sum::<u64>();
+        self.state.certificate = None;
         let unknown = !B::Executor::<T>::MEASURES_LOSS && crate::codec::is_lossy(&self.recipe.codec);
         if operated || unknown && encoded().next().is_some() {
             return Ok(());
@@ -154,14 +146,14 @@ impl<T: Real, B: Backend> Plan<T, B> {
             tolerance: self.tolerance,
         };
         if let Some(ledger) = &mut self.ledger {
-            self.losses.fill(Loss::NONE);
+            self.state.losses.fill(Loss::NONE);
             for (coding, reshape) in variant.codings.iter().zip(&variant.reshape_of) {
-                self.losses[*reshape] += coding.as_ref().map_or(Loss::NONE, Coding::loss);
+                self.state.losses[*reshape] += coding.as_ref().map_or(Loss::NONE, Coding::loss);
             }
             // SAFETY: this function's contract.
             let own = unsafe { self.executor.norm(&variant.output, self.recipe.batch, output) };
-            let norm = ledger.add_up(&mut self.losses[..variant.gains.len()], own)?;
-            let shares = self.losses.iter().zip(&variant.gains);
+            let norm = ledger.add_up(&mut self.state.losses[..variant.gains.len()], own)?;
+            let shares = self.state.losses.iter().zip(&variant.gains);
             let sum: f64 =
                 scale.abs() * shares.map(|(loss, gain)| gain * loss.relative_to(norm)).sum::<f64>();
             // So far relative to the result as it is; and gains, products and sums are rounded too.
@@ -169,7 +161,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
             let scale = (1.0 + 64.0 * f64::EPSILON) / rest;
             certificate.loss = if sum == 0.0 || rest > 0.0 { sum * scale } else { f64::INFINITY };
         }
-        self.certificate = Some(certificate);
+        self.state.certificate = Some(certificate);
         let promised = self.tolerance.map(|allowed| self.recipe.rounding_promised(allowed));
         let reached = certificate.loss + promised.unwrap_or(0.0);
         match self.tolerance {

@@ -7,7 +7,7 @@ use std::time::Instant;
 use super::backend::{Backend, Executor, MessageBuffers, PollPolicy, VariantOf};
 use super::events::StepTiming;
 use super::operator::Operator;
-use super::plan::{Fault, Plan};
+use super::plan::{CallState, Fault, Plan};
 use super::variant::{BoundStep, TileRef};
 use crate::machine::pool::panic_text;
 use crate::transport::Exposed;
@@ -51,10 +51,10 @@ impl<T: Real, B: Backend> Plan<T, B> {
             // The same on every rank.
             prepared => prepared?,
         }
-        self.last = which;
-        self.began = Instant::now();
-        self.timings.clear();
-        self.in_flight.clear();
+        self.state.last = which;
+        self.state.began = Instant::now();
+        self.state.timings.clear();
+        self.state.in_flight.clear();
         // SAFETY: this function's contract.
         let run = || unsafe { self.run_exposed(which, own, operator, scale) };
         let outcome = catch_unwind(AssertUnwindSafe(run));
@@ -89,8 +89,8 @@ impl<T: Real, B: Backend> Plan<T, B> {
             }
             _ => {}
         }
-        let exchanges = &self.variants[self.last].exchanges;
-        for exchange in self.in_flight.drain(..) {
+        let exchanges = &self.variants[self.state.last].exchanges;
+        for exchange in self.state.in_flight.drain(..) {
             let _ = exchanges[exchange].wait();
         }
         self.executor.abandon();
@@ -110,12 +110,12 @@ impl<T: Real, B: Backend> Plan<T, B> {
             let transport = self.comm.transport().clone();
             // What was enqueued before this call comes before what other ranks do to the arrays.
             self.executor.mark()?;
-            let reached = transport.expose(self.to_expose(which, own), &mut self.exposed)?;
-            self.last = if reached { which } else { self.unexposed[which] };
+            let reached = transport.expose(self.to_expose(which, own), &mut self.state.exposed)?;
+            self.state.last = if reached { which } else { self.unexposed[which] };
             self.executor.wait_for_peers()?;
         }
-        self.exposed[rank] = own;
-        self.executor.begin(self.last, rank, &self.exposed)?;
+        self.state.exposed[rank] = own;
+        self.executor.begin(self.state.last, rank, &self.state.exposed)?;
         // SAFETY: `execute`'s contract, on every rank; all have come here.
         unsafe { self.run_steps(operator, scale)? };
         match self.shared {
@@ -136,10 +136,11 @@ impl<T: Real, B: Backend> Plan<T, B> {
     /// # Safety
     /// As [`execute`](Self::execute), and `exposed` is that of this call.
     unsafe fn run_steps(&mut self, operator: Option<&dyn Operator<T>>, scale: f64) -> Result<()> {
-        let Plan { comm, variants, executor, in_flight, progress, timings, polls, fault, shared, .. } = self;
-        let (transport, variant) = (comm.transport(), &variants[self.last]);
+        let Plan { comm, variants, executor, progress, shared, state, .. } = self;
+        let CallState { in_flight, timings, polls, fault, last, .. } = state;
+        let (transport, variant) = (comm.transport(), &variants[*last]);
         let exchanges = &variant.exchanges;
-        let _watched = progress.as_ref().map(|progress| progress.during(self.last));
+        let _watched = progress.as_ref().map(|progress| progress.during(*last));
         let mut start = Instant::now();
         executor.tick(0)?;
         for (number, step) in variant.steps.iter().enumerate() {

@@ -2,6 +2,7 @@
 
 use std::alloc::{Layout as Request, alloc, dealloc};
 use std::any::Any;
+use std::fmt;
 use std::ptr::NonNull;
 
 use crate::{Error, Real, Result};
@@ -128,6 +129,12 @@ impl<T: Real> Buffer<T> {
     pub fn as_mut_slice(&mut self) -> &mut [T] {
         // SAFETY: as above; `&mut self` makes the access exclusive.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T> fmt::Debug for Buffer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} scalars", self.len)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::exchange;
 use crate::exec::backend::{Backend, Executor, VariantOf};
 use crate::exec::bind::{bind, exchanges, has_remote_buffers};
 use crate::exec::certificate::Ledger;
-use crate::exec::plan::{CallObserver, Parts, Plan};
+use crate::exec::plan::{CallObserver, CallState, Plan};
 use crate::exec::progress::ProgressThread;
 use crate::exec::variant::{CALL_KINDS, CallKind, DIRECTIONS};
 use crate::exec::{Cpu, Memory};
@@ -239,7 +239,8 @@ impl<T: Real, B: Target> Draft<T, B> {
         let sends = exchanges.iter().any(|exchanges| !exchanges.is_empty());
         let progress = (self.progress_thread && sends).then(|| ProgressThread::new(exchanges)).transpose();
         let progress = progress.inspect_err(tell)?;
-        Ok(Plan::assemble(Parts {
+        Ok(Plan {
+            state: CallState::new(comm.size(), &self.variants),
             comm,
             recipe: self.recipe,
             mechanism: self.mechanism,
@@ -253,7 +254,7 @@ impl<T: Real, B: Target> Draft<T, B> {
             observer: self.observer.filter(|_| own_work),
             ledger: self.ledger,
             tolerance: self.tolerance,
-        }))
+        })
     }
 }
 

@@ -49,7 +49,7 @@ pub(crate) struct LineGrid<T> {
     block: usize,
     widest: usize,
     /// Arrays, and the number of the first in the whole batch.
-    batch: usize,
+    pub batch: usize,
     first_array: usize,
     pub line_op: LineOp<T>,
     axes: Axes,
@@ -323,15 +323,5 @@ impl<T: Real> LineGrid<T> {
         let mut first = [self.start; 3];
         (first[self.axes.lanes], first[self.axes.planes]) = (at.lane, at.plane);
         Spot { first, batch: self.first_array + at.batch, along: self.axes.along, side: self.axes.lanes }
-    }
-
-    /// Lines in a block.
-    pub fn lanes(&self, at: &BlockAt) -> usize {
-        at.lanes
-    }
-
-    /// Arrays in the batch.
-    pub fn batch(&self) -> usize {
-        self.batch
     }
 }

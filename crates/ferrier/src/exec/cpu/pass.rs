@@ -17,8 +17,7 @@ use crate::machine::SendPtr;
 use crate::machine::pool::Pool;
 use crate::{Box3, Order, Real, Result};
 use ferrier_kernel::{LineBlock, StoreHint, StreamCopy, Strip, fence};
-use ferrier_plan::geometry::Axes;
-use ferrier_plan::geometry::{Base, Geometry, Piece, width};
+use ferrier_plan::geometry::{Axes, Base, Geometry, Piece, width};
 use ferrier_plan::lowering::{MemoryPolicy, RankContext};
 use ferrier_plan::modes::IndexRun;
 use ferrier_plan::schedule::AxisTransform;
@@ -269,7 +268,7 @@ impl<T: Real> PassWork<T> {
     ) {
         let Planes { first, second, plane, plane_store } = planes;
         let (low, high) = first.planes;
-        let units = (high - low) * first.batch();
+        let units = (high - low) * first.batch;
         // SAFETY: the worker's scratch is its own; the plane at its start is accessed through strips only.
         let scratch = unsafe {
             std::slice::from_raw_parts_mut(worker.scratch.get().add(*plane), worker.scratch_len - plane)
@@ -323,7 +322,7 @@ unsafe fn run_block<T: Real>(
     let (block_area, scratch) = scratch.split_at_mut(grid.sparse_scratch());
     let (scratch, staging) = scratch.split_at_mut(grid.line_op_scratch());
     let staging = [0, grid.staging_len].map(|at| staging[at..].as_mut_ptr());
-    let lanes = grid.lanes(at);
+    let lanes = at.lanes;
     let staged = worker.staged.take();
     // SAFETY: the bases are those of this call.
     unsafe {
@@ -359,7 +358,7 @@ unsafe fn run_block<T: Real>(
     let other = staged.map_or(0, |number| 1 - number);
     let block = LineBlock {
         ahead: &worker.ahead,
-        ahead_lines: next.map_or(0, |next| grid.lanes(next)),
+        ahead_lines: next.map_or(0, |next| next.lanes),
         staging: if grid.staging_len > 0 { staging[other] } else { std::ptr::null_mut() },
         from_staging: staged.is_some(),
         store,

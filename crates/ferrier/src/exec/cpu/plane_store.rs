@@ -8,8 +8,7 @@
 use std::cell::Cell;
 
 use ferrier_kernel::StreamCopy;
-use ferrier_plan::geometry::Axes;
-use ferrier_plan::geometry::Piece;
+use ferrier_plan::geometry::{Axes, Piece};
 use ferrier_plan::lowering::RankContext;
 
 /// How finished planes go to their places.

@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use super::block_at::BlockAt;
 use ferrier_kernel::Strip;
-use ferrier_plan::geometry::Axes;
-use ferrier_plan::geometry::Piece;
+use ferrier_plan::geometry::{Axes, Piece};
 use ferrier_plan::modes::{IndexRun, Ragged, total_len};
 
 /// One side of a grid of lines.

@@ -238,7 +238,7 @@ unsafe fn launch(
     let mut arguments: [*mut c_void; 4] =
         [argument(&mut table), argument(&mut count), argument(&mut values), argument(&mut bytes)];
     // SAFETY: the arguments are those of `codec.cuh`; this function's contract for the memory.
-    unsafe { function.launch(Grid { blocks: chunks as u32, ..grid }, stream.raw(), &mut arguments) }
+    unsafe { function.launch(Grid { blocks: chunks as u32, ..grid }, stream.raw(), &mut arguments, false) }
 }
 
 /// Encodes and decodes the segments of one exchange; the exchange itself asks only for lengths.

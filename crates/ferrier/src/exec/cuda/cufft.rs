@@ -1,6 +1,6 @@
 //! Transforms by cuFFT: whole arrays, or batches of lines that lie densely.
 
-use std::ffi::c_longlong;
+use std::ffi::{c_longlong, c_void};
 
 use cudarc::cufft::{result as cufft, sys};
 
@@ -38,8 +38,9 @@ impl Shape {
 pub(super) struct Cufft {
     gpu: Gpu,
     handle: sys::cufftHandle,
-    kind: LineKind,
-    precision: Precision,
+    /// Element types, and the sign of a complex transform's exponent.
+    kind: sys::cufftType,
+    sign: i32,
     /// Bytes of its work area.
     pub work: usize,
 }
@@ -56,8 +57,6 @@ fn failed(what: &str) -> impl FnOnce(cufft::CufftError) -> Error + '_ {
 impl Cufft {
     pub fn new(gpu: &Gpu, shape: &Shape, precision: Precision) -> Result<Cufft> {
         gpu.enter()?;
-        let handle = cufft::create().map_err(failed("makes no plan"))?;
-        let mut plan = Cufft { gpu: gpu.clone(), handle, kind: shape.kind, precision, work: 0 };
         let kind = match (shape.kind, precision) {
             (LineKind::Forward | LineKind::Backward, Precision::F32) => sys::cufftType::CUFFT_C2C,
             (LineKind::Forward | LineKind::Backward, Precision::F64) => sys::cufftType::CUFFT_Z2Z,
@@ -67,6 +66,9 @@ impl Cufft {
             (LineKind::RealBackward, Precision::F64) => sys::cufftType::CUFFT_Z2D,
             (LineKind::R2r { .. }, _) => return Err(Error::device("cuFFT has no cosines and sines")),
         };
+        let sign = if shape.kind == LineKind::Backward { 1 } else { -1 };
+        let handle = cufft::create().map_err(failed("makes no plan"))?;
+        let mut plan = Cufft { gpu: gpu.clone(), handle, kind, sign, work: 0 };
         let mut n: Vec<c_longlong> = shape.n.iter().map(|&n| n as c_longlong).collect();
         let whole = n.clone();
         let side = |real: bool, complex: bool| match real || complex {
@@ -123,29 +125,16 @@ impl Cufft {
     /// # Safety
     /// Both arrays are as large as the shape says and live until it has run.
     pub unsafe fn run(&self, from: u64, to: u64) -> Result<()> {
-        let sign = if self.kind == LineKind::Backward { 1 } else { -1 };
+        let (from, to) = (from as *mut c_void, to as *mut c_void);
         // SAFETY: this function's contract.
         unsafe {
-            match (self.kind, self.precision) {
-                (LineKind::Forward | LineKind::Backward, Precision::F32) => {
-                    cufft::exec_c2c(self.handle, from as *mut _, to as *mut _, sign)
-                }
-                (LineKind::Forward | LineKind::Backward, Precision::F64) => {
-                    cufft::exec_z2z(self.handle, from as *mut _, to as *mut _, sign)
-                }
-                (LineKind::RealForward, Precision::F32) => {
-                    cufft::exec_r2c(self.handle, from as *mut _, to as *mut _)
-                }
-                (LineKind::RealForward, Precision::F64) => {
-                    cufft::exec_d2z(self.handle, from as *mut _, to as *mut _)
-                }
-                (LineKind::RealBackward, Precision::F32) => {
-                    cufft::exec_c2r(self.handle, from as *mut _, to as *mut _)
-                }
-                (LineKind::RealBackward, Precision::F64) => {
-                    cufft::exec_z2d(self.handle, from as *mut _, to as *mut _)
-                }
-                (LineKind::R2r { .. }, _) => Err(cufft::CufftError(sys::cufftResult::CUFFT_INVALID_TYPE)),
+            match self.kind {
+                sys::cufftType::CUFFT_C2C => cufft::exec_c2c(self.handle, from.cast(), to.cast(), self.sign),
+                sys::cufftType::CUFFT_Z2Z => cufft::exec_z2z(self.handle, from.cast(), to.cast(), self.sign),
+                sys::cufftType::CUFFT_R2C => cufft::exec_r2c(self.handle, from.cast(), to.cast()),
+                sys::cufftType::CUFFT_D2Z => cufft::exec_d2z(self.handle, from.cast(), to.cast()),
+                sys::cufftType::CUFFT_C2R => cufft::exec_c2r(self.handle, from.cast(), to.cast()),
+                sys::cufftType::CUFFT_Z2D => cufft::exec_z2d(self.handle, from.cast(), to.cast()),
             }
         }
         .map_err(failed("failed"))

@@ -6,9 +6,7 @@ use super::fused_op::{Field, FusedLaunch, OpTime, ends_real};
 use super::work::{CufftLines, Launch};
 use crate::{Box3, Order, Real, Result};
 use ferrier_kernel::{LineKind, LinesSpec};
-use ferrier_plan::geometry::Axes;
-use ferrier_plan::geometry::Geometry;
-use ferrier_plan::geometry::{Base, Piece};
+use ferrier_plan::geometry::{Axes, Base, Geometry, Piece};
 use ferrier_plan::modes::total_len;
 use ferrier_plan::schedule::AxisTransform;
 

@@ -128,7 +128,7 @@ impl Gpu {
         self.0.cache
     }
 
-    /// Can a kernel come while the one before still runs ([`Function::launch_early`])?
+    /// Can a kernel come while the one before still runs (`early` of [`Function::launch`])?
     pub(super) fn launches_early(&self) -> bool {
         self.0.capability >= (9, 0)
     }
@@ -252,53 +252,27 @@ pub(super) struct Grid {
 }
 
 impl Function {
-    /// Enqueues the kernel.
+    /// Enqueues the kernel. `early`: the kernel itself waits for what was enqueued before (`griddepcontrol.wait`), so
+    /// that its blocks may start on multiprocessors while the last blocks of the kernel before still run.
     ///
     /// # Safety
-    /// The arguments are those that the kernel has, in order, and what they
-    /// point to lives until it has run.
+    /// The arguments are those that the kernel has, in order, and what they point to lives until it has run. A kernel
+    /// that starts early accesses nothing that changes before it has waited.
     pub unsafe fn launch(
         self,
         grid: Grid,
         stream: sys::CUstream,
         arguments: &mut [*mut c_void],
-    ) -> Result<()> {
-        // SAFETY: this function's contract.
-        unsafe { self.enqueue(grid, stream, arguments, &mut []) }
-    }
-
-    /// Enqueues a kernel that waits by itself for what was enqueued before (`griddepcontrol.wait`): its blocks may
-    /// come onto multiprocessors while the last ones of the kernel before are still at work.
-    ///
-    /// # Safety
-    /// As [`launch`](Self::launch), and the kernel touches nothing that changes before it has waited.
-    pub unsafe fn launch_early(
-        self,
-        grid: Grid,
-        stream: sys::CUstream,
-        arguments: &mut [*mut c_void],
-    ) -> Result<()> {
-        let mut early = sys::CUlaunchAttribute {
-            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-            pad: [0; 4],
-            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
-        };
-        // SAFETY: this function's contract.
-        unsafe { self.enqueue(grid, stream, arguments, std::slice::from_mut(&mut early)) }
-    }
-
-    /// # Safety
-    /// As [`launch`](Self::launch).
-    unsafe fn enqueue(
-        self,
-        grid: Grid,
-        stream: sys::CUstream,
-        arguments: &mut [*mut c_void],
-        attributes: &mut [sys::CUlaunchAttribute],
+        early: bool,
     ) -> Result<()> {
         if grid.blocks == 0 {
             return Ok(());
         }
+        let mut attribute = sys::CUlaunchAttribute {
+            id: sys::CUlaunchAttributeID::CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            pad: [0; 4],
+            value: sys::CUlaunchAttributeValue { programmaticStreamSerializationAllowed: 1 },
+        };
         let config = sys::CUlaunchConfig {
             gridDimX: grid.blocks,
             gridDimY: 1,
@@ -308,10 +282,10 @@ impl Function {
             blockDimZ: 1,
             sharedMemBytes: grid.shared,
             hStream: stream,
-            attrs: attributes.as_mut_ptr(),
-            numAttrs: attributes.len() as u32,
+            attrs: &mut attribute,
+            numAttrs: u32::from(early),
         };
-        // SAFETY: this function's contract; configuration and attributes live for the call.
+        // SAFETY: this function's contract; configuration and attribute live for the call.
         unsafe { sys::cuLaunchKernelEx(&config, self.0, arguments.as_mut_ptr(), std::ptr::null_mut()) }
             .result()
             .map_err(failed("a kernel could not be launched"))

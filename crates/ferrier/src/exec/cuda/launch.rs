@@ -213,7 +213,7 @@ unsafe fn run_field<T: Real>(
     let blocks = field.count().div_ceil(OPERATE_THREADS) as u32;
     let grid = Grid { blocks, threads: OPERATE_THREADS as u32, shared: 0 };
     // SAFETY: the arguments are those of `operate.cu`; `run`'s contract covers the memory.
-    unsafe { function.launch(grid, stream.raw(), &mut arguments) }
+    unsafe { function.launch(grid, stream.raw(), &mut arguments, false) }
 }
 
 /// # Safety
@@ -251,12 +251,7 @@ unsafe fn run_lines<T: Real>(
     };
     // SAFETY: the arguments are those of `lines.cu`, which waits before it accesses arrays; this function's contract for
     // the memory.
-    unsafe {
-        match lines.early {
-            true => function.launch_early(grid, stream.raw(), &mut arguments[..count]),
-            false => function.launch(grid, stream.raw(), &mut arguments[..count]),
-        }
-    }
+    unsafe { function.launch(grid, stream.raw(), &mut arguments[..count], lines.early) }
 }
 
 /// # Safety
@@ -276,5 +271,5 @@ unsafe fn run_moves<T: Real>(
         [argument(&mut table), argument(&mut count), argument(&mut bases), argument(&mut scale)];
     let grid = Grid { blocks: moves.blocks as u32, threads: MOVE_THREADS, shared: 0 };
     // SAFETY: the arguments are those of `move.cu`; `run`'s contract covers the memory.
-    unsafe { function.launch(grid, stream.raw(), &mut arguments) }
+    unsafe { function.launch(grid, stream.raw(), &mut arguments, false) }
 }

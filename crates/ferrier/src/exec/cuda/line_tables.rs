@@ -3,8 +3,7 @@
 use crate::Box3;
 use crate::exec::cuts::cuts;
 use crate::transport::EXPOSED;
-use ferrier_plan::geometry::Axes;
-use ferrier_plan::geometry::Piece;
+use ferrier_plan::geometry::{Axes, Piece};
 
 /// Lines side by side in neighbouring planes, all with the same strips; as in `lines.cu`.
 #[repr(C)]

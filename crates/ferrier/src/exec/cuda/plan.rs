@@ -135,7 +135,7 @@ impl<T: Real> crate::Plan<T, Cuda> {
     pub fn profile(&self) -> Result<Vec<StepTime>> {
         self.synchronize()?;
         let Some(clock) = &self.executor.clock else { return Ok(Vec::new()) };
-        let steps = self.variants[self.last].steps.len();
+        let steps = self.variants[self.state.last].steps.len();
         let ms = |step: usize| clock[step + 1].ms_since(&clock[step]);
         let all = (0..steps).map(ms).collect::<Result<Vec<f64>>>()?;
         Ok(self.profile_of(all.into_iter()))
