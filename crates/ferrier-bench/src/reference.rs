@@ -15,7 +15,7 @@ use ferrier::{Comm, Kind, Problem, Real, Result};
 use num_complex::Complex;
 
 use crate::noise::mix;
-use crate::view::{View, joined};
+use crate::view::{View, in_parallel};
 
 /// Frequencies drawn along each axis.
 const DRAWN: [usize; 3] = [8, 8, 4];
@@ -98,16 +98,10 @@ impl Reference {
         let workers = comm.threads().clamp(1, planes.max(1));
         let count = drawn.iter().map(Vec::len).product::<usize>();
         let mut sums = vec![Sum::default(); count];
-        std::thread::scope(|scope| {
-            let weights = &weights;
-            let work = |worker: usize| (planes * worker / workers)..(planes * (worker + 1) / workers);
-            let others: Vec<_> =
-                (1..workers).map(|w| scope.spawn(move || partial(view, weights, work(w)))).collect();
-            let own = partial(view, weights, work(0));
-            for part in std::iter::once(own).chain(others.into_iter().map(joined)) {
-                sums.iter_mut().zip(part).for_each(|(sum, part)| sum.add(part));
-            }
-        });
+        let share = |worker: usize| planes * worker / workers..planes * (worker + 1) / workers;
+        for part in in_parallel(workers, |worker| partial(view, &weights, share(worker))) {
+            sums.iter_mut().zip(part).for_each(|(sum, part)| sum.add(part));
+        }
         let flat: Vec<f64> = sums.iter().map(Sum::value).flat_map(|value| [value.re, value.im]).collect();
         let flat = comm.sum(&flat)?;
         Ok(Reference {

@@ -1,6 +1,7 @@
 //! A rank's array as scalars and strides.
 
 use std::ops::Range;
+use std::panic::resume_unwind;
 
 use ferrier::{Array, Box3, Comm, Order, Real};
 use num_complex::Complex;
@@ -101,12 +102,8 @@ impl<'a, T: Real> View<'a, T> {
         let workers = threads.clamp(1, rows.max(1));
         let work =
             |worker: usize| self.rows_distance(noise, rows * worker / workers..rows * (worker + 1) / workers);
-        std::thread::scope(|scope| {
-            let work = &work;
-            let others: Vec<_> = (1..workers).map(|worker| scope.spawn(move || work(worker))).collect();
-            let own = work(0);
-            others.into_iter().map(joined).fold(own, |a, b| (a.0 + b.0, a.1 + b.1))
-        })
+        let sums = in_parallel(workers, work);
+        sums.into_iter().fold((0.0, 0.0), |a, b| (a.0 + b.0, a.1 + b.1))
     }
 
     fn rows_distance(&self, noise: &Noise, rows: Range<usize>) -> (f64, f64) {
@@ -166,7 +163,14 @@ pub fn distance<T: Real>(
     Ok((sums[0].sqrt(), sums[1].sqrt()))
 }
 
-/// The result of a thread; a panic is passed on.
-pub fn joined<R>(thread: std::thread::ScopedJoinHandle<'_, R>) -> R {
-    thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+/// The results of `work(0)` to `work(workers - 1)`, each on a thread of its own; a panic is passed on.
+pub fn in_parallel<R: Send>(workers: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
+    std::thread::scope(|scope| {
+        let work = &work;
+        let others: Vec<_> = (1..workers).map(|worker| scope.spawn(move || work(worker))).collect();
+        let own = work(0);
+        let joined =
+            others.into_iter().map(|other| other.join().unwrap_or_else(|panic| resume_unwind(panic)));
+        std::iter::once(own).chain(joined).collect()
+    })
 }

@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome, io_text};
@@ -25,6 +26,15 @@ pub fn say(text: &str) -> Outcome {
         }
         _ => Ok(()),
     }
+}
+
+/// A bar drawn by a template. indicatif draws nothing where stderr is not a terminal. Without a ticking
+/// thread, which would disturb timings.
+pub fn styled(bar: ProgressBar, template: &str) -> ProgressBar {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
+    }
+    bar
 }
 
 /// Prints a failure to stderr, on one line.

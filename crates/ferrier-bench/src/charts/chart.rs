@@ -43,26 +43,24 @@ impl Chart {
              font-size=\"13\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n",
             SIZE[0], SIZE[1]
         );
-        let mut text = |x: f64, y: f64, more: &str, what: &str| {
-            out += &format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {more}>{}</text>\n", escaped(what));
-        };
+        let mut write = |x: f64, y: f64, more: &str, what: &str| out += &text(x, y, more, what);
         let middle = "text-anchor=\"middle\"";
-        text((left + right) / 2.0, 25.0, "text-anchor=\"middle\" font-size=\"16\"", &self.title);
-        text((left + right) / 2.0, bottom + 50.0, middle, self.across);
+        write((left + right) / 2.0, 25.0, "text-anchor=\"middle\" font-size=\"16\"", &self.title);
+        write((left + right) / 2.0, bottom + 50.0, middle, self.across);
         let (at, turned) = ((top + bottom) / 2.0, 22.0);
-        text(turned, at, &format!("{middle} transform=\"rotate(-90 {turned} {at})\""), self.up);
+        write(turned, at, &format!("{middle} transform=\"rotate(-90 {turned} {at})\""), self.up);
         let mut sizes: Vec<f64> = points().map(|point| point.0).collect();
         sizes.sort_by(f64::total_cmp);
         sizes.dedup();
         for size in &sizes {
-            text(x(*size), bottom + 20.0, middle, &label(*size));
+            write(x(*size), bottom + 20.0, middle, &label(*size));
         }
         for value in &marks {
-            text(left - 8.0, y(*value) + 4.0, "text-anchor=\"end\"", &mark(*value));
+            write(left - 8.0, y(*value) + 4.0, "text-anchor=\"end\"", &mark(*value));
         }
         for (number, (name, _)) in self.lines.iter().enumerate() {
             let fill = format!("fill=\"{}\"", COLOURS[number % COLOURS.len()]);
-            text(right + 15.0, top + 15.0 + 20.0 * number as f64, &fill, name);
+            write(right + 15.0, top + 15.0 + 20.0 * number as f64, &fill, name);
         }
         for value in &marks {
             let height = y(*value);
@@ -93,6 +91,11 @@ impl Chart {
 /// A round number in few characters.
 fn mark(value: f64) -> String {
     if value < 1e-3 { format!("{value:.0e}") } else { format!("{}", (value * 1e9).round() / 1e9) }
+}
+
+/// A text at a point, with more attributes.
+pub fn text(x: f64, y: f64, more: &str, what: &str) -> String {
+    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {more}>{}</text>\n", escaped(what))
 }
 
 /// Text with XML's special characters escaped.

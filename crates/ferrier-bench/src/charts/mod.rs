@@ -1,7 +1,7 @@
 //! Charts and timelines.
 
 pub mod chart;
+pub(crate) mod events;
 pub mod spread;
 pub mod timeline;
 pub mod trace;
-mod transfers;

@@ -2,8 +2,8 @@
 
 use ferrier::{Event, EventKind};
 
-use super::chart::{COLOURS, escaped};
-use super::transfers::{TileTransfer, transfers};
+use super::chart::{COLOURS, escaped, text};
+use super::events::{TileTransfer, names as event_names, transfers};
 use crate::table::{bytes, digits, distinct};
 
 /// Width of the drawing, and where time begins and ends in it.
@@ -107,11 +107,7 @@ fn tooltip(event: &Event) -> String {
             let speed = event.bytes as f64 / 1e6 / event.ms().max(1e-9);
             format!("{}{tile}: {ms} ms, {} at {} GB/s", event.name, bytes(event.bytes), digits(speed))
         }
-        EventKind::Encode => format!("encode {}{tile}: {ms} ms", event.name),
-        EventKind::Decode => format!("decode {}{tile}: {ms} ms", event.name),
-        EventKind::Post => format!("post {}{tile}: {ms} ms", event.name),
-        EventKind::Wait => format!("wait for {}{tile}: {ms} ms", event.name),
-        EventKind::Barrier => format!("barrier: {ms} ms"),
+        _ => format!("{}{tile}: {ms} ms", event_names(event).1),
     }
 }
 
@@ -132,10 +128,6 @@ fn bar([x, y, width, height]: [f64; 4], colour: &str, label: Option<&str>, what:
         out += &text(x + width / 2.0, y + height / 2.0 + 0.36 * size, &more, label);
     }
     out
-}
-
-fn text(x: f64, y: f64, more: &str, what: &str) -> String {
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\" {more}>{}</text>\n", escaped(what))
 }
 
 /// Lines at round times.

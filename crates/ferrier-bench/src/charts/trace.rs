@@ -3,7 +3,7 @@
 use ferrier::{Event, EventKind};
 use serde_json::{Value, json};
 
-use super::transfers::transfers;
+use super::events::{names, transfers};
 
 /// The events of all ranks in the trace-event format: a process for each rank, transfers as
 /// asynchronous events.
@@ -33,15 +33,7 @@ pub fn chrome(title: &str, ranks: &[Vec<Event>]) -> Value {
 }
 
 fn step(rank: usize, event: &Event) -> Value {
-    let (category, name) = match event.kind {
-        EventKind::Transform => ("fft", event.name.clone()),
-        EventKind::Copy => ("copy", event.name.clone()),
-        EventKind::Encode => ("encode", format!("encode {}", event.name)),
-        EventKind::Decode => ("decode", format!("decode {}", event.name)),
-        EventKind::Post => ("post", format!("post {}", event.name)),
-        EventKind::Wait => ("wait", format!("wait for {}", event.name)),
-        EventKind::Barrier => ("barrier", "barrier".into()),
-    };
+    let (category, name) = names(event);
     let mut args = json!({"bytes": event.bytes});
     if matches!(event.kind, EventKind::Transform | EventKind::Copy) {
         args["gb_s"] = json!(event.bytes as f64 / 1e6 / event.ms().max(1e-9));

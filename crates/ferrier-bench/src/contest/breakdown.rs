@@ -3,6 +3,7 @@
 use ferrier::{Event, EventKind};
 use serde::Serialize;
 
+use crate::charts::events::names;
 use crate::table::{columns, digits};
 
 /// The time that ranks spend on one kind of work.
@@ -32,15 +33,7 @@ pub struct ComputeSplit {
 }
 
 fn kind(event: &Event) -> &'static str {
-    match event.kind {
-        EventKind::Transform => "fft",
-        EventKind::Copy => "copy",
-        EventKind::Encode => "encode",
-        EventKind::Decode => "decode",
-        EventKind::Post => "post",
-        EventKind::Wait => "wait",
-        EventKind::Barrier => "barrier",
-    }
+    names(event).0
 }
 
 fn is_compute(event: &Event) -> bool {

@@ -4,7 +4,7 @@ use std::ffi::c_longlong;
 use std::sync::Arc;
 
 use cudarc::cufft::{result as cufft, sys};
-use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut, sys::CUevent_flags};
+use cudarc::driver::{CudaEvent, CudaSlice, CudaStream, DevicePtr, DevicePtrMut, sys::CUevent_flags};
 use ferrier::cuda::{DeviceArray, Gpu};
 use ferrier::{Precision, Real};
 use num_complex::Complex;
@@ -55,6 +55,10 @@ impl<T> Drop for CufftPeer<T> {
 
 fn failed(what: &'static str) -> impl Fn(cufft::CufftError) -> Failure {
     move |error| Failure::new(format!("peer cufft: {what}: {error:?}"))
+}
+
+fn mark(stream: &Arc<CudaStream>) -> Outcome<CudaEvent> {
+    stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(refused)
 }
 
 fn refused(error: cudarc::driver::DriverError) -> Failure {
@@ -189,12 +193,11 @@ impl<T: Real + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits> Cuf
             // Once untimed, to warm up the GPU.
             self.launch(which)?;
             self.prepare(which)?;
-            let mark = || self.stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(refused);
-            let start = mark()?;
+            let start = mark(&self.stream)?;
             for _ in 0..count {
                 self.launch(which)?;
             }
-            let end = self.stream.record_event(Some(CUevent_flags::CU_EVENT_DEFAULT)).map_err(refused)?;
+            let end = mark(&self.stream)?;
             end.synchronize().map_err(refused)?;
             let ms = f64::from(start.elapsed_ms(&end).map_err(refused)?);
             self.plans[which].seconds.push(ms / 1e3 / count as f64);

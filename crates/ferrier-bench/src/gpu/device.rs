@@ -1,7 +1,7 @@
-//! The GPU of a rank, and its copy speed.
+//! The GPU of a rank, its copy speed, and times by its events.
 
-use ferrier::cuda::{self, Cuda, Gpu};
-use ferrier::{Comm, Device, DeviceSpec};
+use ferrier::cuda::{self, Cuda, Event, Gpu, Plan};
+use ferrier::{Comm, Device, DeviceSpec, Real};
 
 use crate::agree::agree;
 use crate::failure::{Failure, Outcome, fail};
@@ -59,4 +59,23 @@ fn own_copy_speed(gpu: &Gpu) -> Outcome<f64> {
         best = best.min(f64::from(start.elapsed_ms(&end).map_err(refused)?));
     }
     Ok(2.0 * bytes as f64 / best / 1e6)
+}
+
+/// Seconds of `work` on the slowest rank, by events of the GPU. Collective.
+///
+/// # Errors
+/// Those of `work` and of the driver.
+pub fn timed<T: Real>(
+    comm: &Comm,
+    plan: &mut Plan<T>,
+    events: &[Event; 2],
+    work: impl FnOnce(&mut Plan<T>) -> ferrier::Result<()>,
+) -> ferrier::Result<f64> {
+    plan.synchronize()?;
+    comm.barrier()?;
+    plan.record(&events[0])?;
+    work(plan)?;
+    plan.record(&events[1])?;
+    plan.synchronize()?;
+    Ok(comm.max(&[events[1].ms_since(&events[0])? / 1e3])?[0])
 }

@@ -3,7 +3,6 @@
 mod cufft;
 mod device;
 mod operator;
-mod timing;
 mod transform;
 
 pub use device::{copy_speed, of_rank};

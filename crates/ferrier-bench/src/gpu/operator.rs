@@ -6,8 +6,7 @@ use ferrier::cuda::Event;
 use ferrier::spectral::WaveNumbers;
 use ferrier::{Comm, Data, Planner, Real};
 
-use super::device::of_rank;
-use super::timing::timed;
+use super::device::{of_rank, timed};
 use crate::agree::agree_result;
 use crate::failure::Outcome;
 use crate::in_precision;

@@ -6,8 +6,7 @@ use ferrier::{Array, Choice, Comm, DeviceSpec, Order, Planner, Precision, Real, 
 use num_complex::Complex;
 
 use super::cufft::{CufftInput, CufftPeer};
-use super::device::of_rank;
-use super::timing;
+use super::device::{of_rank, timed};
 use crate::agree::{RankGroup, agree_result};
 use crate::contest::{Arrays, CandidateResult, ContestOptions, ContestResult, join_steps, references};
 use crate::failure::Outcome;
@@ -45,8 +44,7 @@ impl<T: Real> GpuCandidate<T> {
     /// Seconds of one of `count` transforms, on the slowest rank. Collective.
     fn timed(&mut self, comm: &Comm, count: usize, direction: Direction<T>) -> ferrier::Result<f64> {
         let GpuCandidate { plan, arrays, events } = self;
-        let seconds =
-            timing::timed(comm, plan, events, |plan| (0..count).try_for_each(|_| direction(arrays, plan)))?;
+        let seconds = timed(comm, plan, events, |plan| (0..count).try_for_each(|_| direction(arrays, plan)))?;
         Ok(seconds / count as f64)
     }
 

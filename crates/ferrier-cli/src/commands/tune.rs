@@ -13,7 +13,7 @@ use ferrier_bench::charts::spread::Spread;
 use ferrier_bench::in_precision;
 use ferrier_bench::table::{columns, digits, left_columns, pairs};
 use ferrier_bench::tiling::with_messages;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::choice_text::choice_text;
@@ -138,7 +138,10 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
     };
     let task = session.agree(prepare())?;
     session.first(|| print::check([&args.json, &args.svg]))?;
-    let bar = progress_bar();
+    let bar = match std::io::stderr().is_terminal() {
+        true => print::styled(ProgressBar::new(1000), "{bar:30} {msg}"),
+        false => ProgressBar::hidden(),
+    };
     let work = |comm: &Comm| in_precision!(args.problem.precision, T => work::<T>(comm, args, &task, &bar));
     let done = session.run(common, work);
     bar.finish_and_clear();
@@ -171,19 +174,6 @@ fn read_foreign(path: &Path) -> Outcome<Wisdom> {
         return fail(format!("--cross {}: there is no such file", path.display()));
     }
     Ok(Wisdom::read(path)?)
-}
-
-/// A bar on a terminal, nothing elsewhere. Without a ticking thread, which would disturb the
-/// timings.
-fn progress_bar() -> ProgressBar {
-    if !std::io::stderr().is_terminal() {
-        return ProgressBar::hidden();
-    }
-    let bar = ProgressBar::new(1000);
-    if let Ok(style) = ProgressStyle::with_template("{bar:30} {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// Tunes and stores the result. Collective.

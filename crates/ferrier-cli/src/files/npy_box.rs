@@ -154,32 +154,27 @@ pub fn read<T: Real>(
     let width = if complex { 2 } else { 1 };
     let mut stage = Vec::new();
     part.runs(header.fortran, |run| {
-        let at = header.offset + (run.file * size) as u64;
+        let mut at = header.offset + (run.file * size) as u64;
+        let mut get = |chunk: &mut [T]| {
+            let bytes = bytes_mut(chunk);
+            file.read_exact_at(bytes, at)?;
+            at += bytes.len() as u64;
+            progress(bytes.len() as u64);
+            if swapped {
+                swap(chunk);
+            }
+            Ok(())
+        };
         if run.step == 1 && !promote {
             let scalars = &mut scalars[run.memory * width..(run.memory + run.len) * width];
-            let mut at = at;
-            for chunk in scalars.chunks_mut(CHUNK / size_of::<T>()) {
-                let bytes = bytes_mut(chunk);
-                file.read_exact_at(bytes, at)?;
-                at += bytes.len() as u64;
-                progress(bytes.len() as u64);
-                if swapped {
-                    swap(chunk);
-                }
-            }
-            return Ok(());
+            return scalars.chunks_mut(CHUNK / size_of::<T>()).try_for_each(get);
         }
         stage.resize(STAGE / size_of::<T>(), T::default());
         let mut done = 0;
         while done < run.len {
             let count = (run.len - done).min(STAGE / size);
             let chunk = &mut stage[..count * width];
-            let bytes = bytes_mut(chunk);
-            file.read_exact_at(bytes, at + (done * size) as u64)?;
-            progress(bytes.len() as u64);
-            if swapped {
-                swap(chunk);
-            }
+            get(chunk)?;
             for (k, value) in chunk.chunks_exact(width).enumerate() {
                 let to = (run.memory + (done + k) * run.step) * if promote { 2 } else { width };
                 scalars[to] = value[0];

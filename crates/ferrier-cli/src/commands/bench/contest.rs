@@ -9,7 +9,7 @@ use ferrier_bench::contest::{
     BenchReport, Comparison, ContestOptions, ContestResult, Labels, find_variant, title,
 };
 use ferrier_bench::peers::{self, PeerEntry, PeerProblem, needs_launcher};
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::args::BenchArgs;
 use crate::arguments::{KindName, LayoutName, ProblemArgs, setup};
@@ -25,7 +25,10 @@ const BUDGET: Duration = Duration::from_secs(20);
 /// # Errors
 /// Bad input, a missing peer; a wrong result (exit code 1).
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
-    let bar = if session.is_first() { spinner() } else { ProgressBar::hidden() };
+    let bar = match session.is_first() {
+        true => print::styled(ProgressBar::new_spinner(), "{spinner} {msg}"),
+        false => ProgressBar::hidden(),
+    };
     let progress = |message: String| bar.set_message(message);
     let prepare = || Ok((prepare(args, session, &progress)?, comparison(args)?));
     let (options, comparison) = session.agree(prepare())?;
@@ -224,16 +227,6 @@ fn copy_speed(options: &ContestOptions<'_>, session: &Session) -> Outcome<f64> {
     comm.barrier()?;
     let own = machine::copy_speed(threads / options.ranks).map_err(Into::into);
     Ok(comm.sum(&[session.agree(own)?])?[0])
-}
-
-fn spinner() -> ProgressBar {
-    // Without a ticking thread, which would disturb the timings; drawn only if stderr is a
-    // terminal.
-    let bar = ProgressBar::new_spinner();
-    if let Ok(style) = ProgressStyle::with_template("{spinner} {msg}") {
-        bar.set_style(style);
-    }
-    bar
 }
 
 /// The kind of transform, and the modes to keep.

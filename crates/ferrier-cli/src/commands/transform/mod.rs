@@ -6,10 +6,11 @@ mod task;
 
 use ferrier::Comm;
 use ferrier_bench::in_precision;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 
 use super::shared_output::open_output;
 use crate::failure::Outcome;
+use crate::print;
 use crate::session::Session;
 use args::TransformArgs;
 
@@ -22,7 +23,8 @@ pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
     let output = open_output(&args.output, &task.head, task.out_bytes(), session)?;
     let bar = if session.is_first() {
         let processes = session.launched().map_or(1, |launched| launched.comm().size() as u64);
-        progress_bar((task.in_bytes() + task.out_bytes()) / processes)
+        let bar = ProgressBar::new((task.in_bytes() + task.out_bytes()) / processes);
+        print::styled(bar, "{msg:12} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
     } else {
         ProgressBar::hidden()
     };
@@ -32,15 +34,4 @@ pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
     done?;
     // All parts are on disk.
     session.agree(output.commit())
-}
-
-fn progress_bar(bytes: u64) -> ProgressBar {
-    // indicatif draws nothing where stderr is not a terminal.
-    let bar = ProgressBar::new(bytes);
-    if let Ok(style) =
-        ProgressStyle::with_template("{msg:12} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
-    {
-        bar.set_style(style);
-    }
-    bar
 }

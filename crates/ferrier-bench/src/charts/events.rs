@@ -1,6 +1,20 @@
-//! Transfers of tiles, from the events of a rank.
+//! Names of events, and transfers of tiles from the events of a rank.
 
 use ferrier::{Event, EventKind};
+
+/// The kind of an event in reports, and its own name in words.
+pub fn names(event: &Event) -> (&'static str, String) {
+    let name = &event.name;
+    match event.kind {
+        EventKind::Transform => ("fft", name.clone()),
+        EventKind::Copy => ("copy", name.clone()),
+        EventKind::Encode => ("encode", format!("encode {name}")),
+        EventKind::Decode => ("decode", format!("decode {name}")),
+        EventKind::Post => ("post", format!("post {name}")),
+        EventKind::Wait => ("wait", format!("wait for {name}")),
+        EventKind::Barrier => ("barrier", "barrier".into()),
+    }
+}
 
 /// The transfer of a tile: from its start to the end of the wait for it.
 pub struct TileTransfer<'a> {
