@@ -7,6 +7,10 @@
 //! axis. Ranks are threads of this process, with no launcher, or the processes of
 //! an `mpiexec` (module `mpi`).
 //!
+//! **New here? [The guide](guide) leads from the first transform to MPI in five minutes**, then has one page per
+//! topic: [layouts](guide::layouts), [transforms](guide::transforms), [calls](guide::calls),
+//! [tuning](guide::tuning), [tolerance](guide::tolerance), [GPUs](guide::gpu), [errors](guide::errors).
+//!
 //! ```
 //! use ferrier::{Complex, LayoutSpec, Plan, Problem};
 //!
@@ -31,6 +35,7 @@ pub mod device;
 mod error;
 pub mod exchange;
 mod exec;
+pub mod guide;
 pub mod kernel;
 pub mod machine;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
