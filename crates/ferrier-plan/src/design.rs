@@ -77,7 +77,7 @@ fn cheapest(
         output: output.as_ref(),
         columns: problem.sphere_columns(),
     };
-    let best = search.best(&input, choice.axes.as_deref())?;
+    let best = search.cheapest(&input, choice.axes.as_deref())?;
     let recipe = Recipe {
         shape: problem.shape,
         kinds: problem.kinds(),
@@ -132,7 +132,7 @@ struct PartialRecipe {
 }
 
 impl RecipeSearch<'_> {
-    fn best(&self, input: &Layout, forced: Option<&[usize]>) -> Result<PartialRecipe> {
+    fn cheapest(&self, input: &Layout, forced: Option<&[usize]>) -> Result<PartialRecipe> {
         let orders = self.axis_orders(input, forced)?;
         let start = PartialRecipe {
             steps: Vec::new(),

@@ -166,7 +166,8 @@ pub trait Executor<T: Real>: Send + Sized {
     fn alignment(&self) -> usize {
         1
     }
-    /// Compiles what a call with this operator, or one with a scale, needs and does not have yet.
+    /// The first thing of every call: enters the device, compiles what a call with this operator, or one with a
+    /// scale, needs and does not have yet.
     fn prepare(
         &mut self,
         _variant: &mut VariantOf<T, Self>,

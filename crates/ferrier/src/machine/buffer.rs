@@ -1,5 +1,6 @@
 //! Memory that a plan owns: aligned, in huge pages where it is large.
 
+use super::pages::HUGE_FROM;
 use std::alloc::{Layout as Request, alloc, dealloc};
 use std::any::Any;
 use std::fmt;
@@ -7,8 +8,6 @@ use std::ptr::NonNull;
 
 use crate::{Error, Real, Result};
 
-/// Smaller blocks gain nothing from huge pages.
-pub(super) const HUGE_FROM: usize = 1 << 20;
 const HUGE_PAGE: usize = 2 << 20;
 const CACHE_LINE: usize = 64;
 

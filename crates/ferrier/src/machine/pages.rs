@@ -2,7 +2,8 @@
 
 use std::sync::OnceLock;
 
-use super::buffer::HUGE_FROM;
+/// Smaller blocks gain nothing from huge pages.
+pub(super) const HUGE_FROM: usize = 1 << 20;
 
 /// The system's setting for transparent huge pages, such as `madvise`; `unknown` if it does not report one. Read once.
 pub(crate) fn huge_page_setting() -> &'static str {

@@ -247,7 +247,6 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
     }
 
     fn begin(&mut self, which: usize, rank: usize, exposed: &[Exposed]) -> Result<()> {
-        self.gpu.enter()?;
         let set = self.address_set(which, exposed)?;
         let [input, output, work] = exposed[rank].map(|address| address as u64);
         (self.which, self.current) = (which, work);
