@@ -1,4 +1,4 @@
-//! What the ranks agree on before anything is planned: the problem, and what rank 0 decides for all.
+//! Agreement between ranks before planning: they compare the problem, and rank 0 decides for all.
 
 use serde::{Deserialize, Serialize};
 
@@ -44,8 +44,8 @@ pub struct Decision {
 /// The exchange that needs nothing but messages.
 pub(crate) const MESSAGES: &str = "all_to_allv";
 
-/// Is something to be encoded between ranks of one node, as far as one can
-/// tell before the design? Then they cannot share memory.
+/// Are messages between ranks of one node encoded, as far as is known before the design? Then they cannot share
+/// memory.
 pub(crate) fn encodes_in_nodes(comm: &Comm, problem: &Problem, choice: &Choice) -> bool {
     let wanted = match choice.codec.as_deref() {
         Some(name) => name != codec::RAW,
@@ -54,7 +54,7 @@ pub(crate) fn encodes_in_nodes(comm: &Comm, problem: &Problem, choice: &Choice) 
     wanted && choice.compress.unwrap_or(compress(comm)) == Compress::BetweenRanks
 }
 
-/// What is encoded by default.
+/// Which messages are encoded by default.
 fn compress(comm: &Comm) -> Compress {
     if comm.node_count() > 1 { Compress::BetweenNodes } else { Compress::BetweenRanks }
 }
@@ -70,7 +70,7 @@ pub(crate) fn default_exchange(comm: &Comm, encodes_in_nodes: bool) -> &'static 
     }
 }
 
-/// Gathers the ranks' own boxes and compares everything else; checks the problem.
+/// Gathers the boxes of all ranks, compares everything else, and checks the problem. Collective.
 pub(crate) fn agree<T: Real>(
     comm: &Comm,
     device: &str,
@@ -121,7 +121,7 @@ fn difference(first: &[u8], other: &[u8], rank: usize) -> String {
     format!("rank 0 has `{}`, rank {rank} has `{}`", show(first), show(other))
 }
 
-/// As many threads as have work for longer than it takes to wake them.
+/// The number of threads; each has more work than it takes to wake it.
 pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
     if let Some(threads) = choice.threads {
         return threads.max(1);
@@ -132,16 +132,16 @@ pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize 
 
 /// Whether the ranks of a node have more input and output than half of the last cache. (Measured: two cores
 /// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3.)
-fn stream(comm: &Comm, problem: &Problem, number: usize) -> bool {
+fn stream(comm: &Comm, problem: &Problem, scalar_bytes: usize) -> bool {
     let side = |shape: [usize; 3], real: bool| shape.iter().product::<usize>() * width(real);
-    let numbers = side(problem.shape(), problem.is_real())
+    let scalars = side(problem.shape(), problem.is_real())
         + side(problem.spectrum_shape(), problem.has_real_spectrum());
-    numbers * problem.batch / comm.node_count() * number > last_level_bytes() / 2
+    scalars * problem.batch / comm.node_count() * scalar_bytes > last_level_bytes() / 2
 }
 
-/// Rows that a kernel loads together. Where they lie a power of two apart, a cache with no more ways has
-/// no room for those that are to come. (Measured: a sixth to a third faster with 16 ways, a seventh slower
-/// with 20.)
+/// Rows that a kernel loads together. If their distance is a power of two, they fill all ways of a cache set with no
+/// more ways than this, so that the rows of the next block are staged. (Measured: a sixth to a third faster with 16
+/// ways, a seventh slower with 20.)
 const BUTTERFLY: usize = 16;
 
 /// Rank 0's decision, on every rank.
@@ -185,7 +185,7 @@ pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartCh
     serde_json::from_slice(&comm.all_gather(&mine)?[0]).map_err(Error::other)
 }
 
-/// The same recipe on every rank?
+/// Checks that every rank has the same recipe. Collective.
 pub(crate) fn compare(comm: &Comm, recipe: &Recipe) -> Result<()> {
     let all = comm.all_gather(&recipe.digest().to_le_bytes())?;
     match all.iter().position(|digest| *digest != all[0]) {

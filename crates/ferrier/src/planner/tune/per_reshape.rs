@@ -26,42 +26,34 @@ const BLOCKS: [usize; 2] = [8, 128];
 /// Start of the search for blocks.
 const BLOCK: usize = 32;
 
-/// A field that the last stage tunes.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum PerReshape {
-    Tiling { backward: bool, number: usize, of: usize, field: TilingField },
-    Block,
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(super) enum TilingField {
-    Tile,
-    Window,
-    Polls,
-}
+/// Sets a field of a choice.
+pub(super) type Setter = Box<dyn Fn(&mut Choice, &Value)>;
 
 /// All of them, for this number of reshapes in each direction.
-pub(super) fn all(
-    context: &TuneContext<'_>,
-    given: &Choice,
-    reshapes: usize,
-) -> Vec<(PerReshape, Parameter)> {
-    let mut list = Vec::new();
-    let of = reshapes.min(NAMES[0].len());
+pub(super) fn all(context: &TuneContext<'_>, given: &Choice, reshapes: usize) -> Vec<(Setter, Parameter)> {
+    let mut list: Vec<(Setter, Parameter)> = Vec::new();
+    let reshapes = reshapes.min(NAMES[0].len());
+    let longest = longest(context.problem);
     for backward in [false, true] {
-        for (number, names) in NAMES[usize::from(backward)].iter().enumerate().take(of) {
+        for (number, [tile, window, polls]) in NAMES[usize::from(backward)].into_iter().enumerate().take(reshapes) {
             let here = tiling(given, backward, number);
-            let [tile, window, polls] = *names;
-            let longest = longest(context.problem);
             let start = if here.tile == 0 { longest } else { here.tile };
-            let entry = |field| PerReshape::Tiling { backward, number, of, field };
-            list.push((entry(TilingField::Tile), Parameter::log_scale(tile, 1, longest).from(start)));
-            list.push((entry(TilingField::Window), Parameter::log_scale(window, 1, 8).from(here.window)));
-            list.push((entry(TilingField::Polls), Parameter::log_scale(polls, 0, 128).from(here.polls)));
+            let mut add = |parameter: Parameter, field: fn(&mut Tiling) -> &mut usize| {
+                let set = move |choice: &mut Choice, value: &Value| {
+                    let mut all: Vec<_> = (0..reshapes).map(|at| tiling(choice, backward, at)).collect();
+                    *field(&mut all[number]) = value.number();
+                    let overlap = choice.overlap.get_or_insert_default();
+                    *if backward { &mut overlap.backward } else { &mut overlap.forward } = all;
+                };
+                list.push((Box::new(set), parameter));
+            };
+            add(Parameter::log_scale(tile, 1, longest).from(start), |tiling| &mut tiling.tile);
+            add(Parameter::log_scale(window, 1, 8).from(here.window), |tiling| &mut tiling.window);
+            add(Parameter::log_scale(polls, 0, 128).from(here.polls), |tiling| &mut tiling.polls);
         }
     }
-    let start = given.block.unwrap_or(BLOCK);
-    list.push((PerReshape::Block, Parameter::log_scale("block", BLOCKS[0], BLOCKS[1]).from(start)));
+    let block = Parameter::log_scale("block", BLOCKS[0], BLOCKS[1]).from(given.block.unwrap_or(BLOCK));
+    list.push((Box::new(|choice, value| choice.block = Some(value.number())), block));
     list
 }
 
@@ -70,22 +62,4 @@ fn tiling(choice: &Choice, backward: bool, number: usize) -> Tiling {
     let Some(overlap) = &choice.overlap else { return Tiling::default() };
     let list = if backward { &overlap.backward } else { &overlap.forward };
     list.get(number).or(list.last()).copied().unwrap_or_default()
-}
-
-impl PerReshape {
-    /// Sets the field.
-    pub fn set(&self, choice: &mut Choice, value: &Value) {
-        let PerReshape::Tiling { backward, number, of, field } = *self else {
-            choice.block = Some(value.number());
-            return;
-        };
-        let mut all: Vec<Tiling> = (0..of).map(|number| tiling(choice, backward, number)).collect();
-        match field {
-            TilingField::Tile => all[number].tile = value.number(),
-            TilingField::Window => all[number].window = value.number(),
-            TilingField::Polls => all[number].polls = value.number(),
-        }
-        let overlap = choice.overlap.get_or_insert_default();
-        *if backward { &mut overlap.backward } else { &mut overlap.forward } = all;
-    }
 }

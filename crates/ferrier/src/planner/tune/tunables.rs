@@ -1,7 +1,7 @@
 //! The table of tunables: one line for each field of a [`Choice`] that tuning may set.
 
 use super::context::{TuneContext, longest};
-use super::per_reshape::{self, PerReshape};
+use super::per_reshape::{self, Setter};
 use crate::kernel::KERNELS;
 use crate::{Choice, Decomposition, MemoryUse, Overlap, Progress, Tiling};
 use ferrier_plan::layout::factor_pairs;
@@ -159,48 +159,33 @@ fn permute(list: &mut Vec<usize>, from: usize, visit: &mut dyn FnMut(&[usize])) 
 pub(super) struct ChoiceSpace {
     given: Choice,
     space: Space,
-    /// The field of each parameter.
-    fields: Vec<Field>,
-}
-
-enum Field {
-    Choice(&'static Tunable),
-    PerReshape(PerReshape),
-}
-
-impl Field {
-    fn set(&self, choice: &mut Choice, value: &Value) {
-        match self {
-            Field::Choice(tunable) => (tunable.set)(choice, value),
-            Field::PerReshape(field) => field.set(choice, value),
-        }
-    }
+    /// Sets the field of each parameter.
+    setters: Vec<Setter>,
 }
 
 impl ChoiceSpace {
     /// The tunables that `given` leaves open; those named in `only`, if there are any.
     pub fn new(context: &TuneContext<'_>, given: &Choice, only: &[&str]) -> Self {
-        let found = TUNABLES.iter().filter_map(|tunable| Some((tunable, (tunable.values)(context)?)));
         let free = |tunable: &Tunable, name: &str| match only {
             [] => !(tunable.decided)(given),
             names => names.contains(&name),
         };
-        let (fields, parameters): (Vec<_>, Vec<_>) = found
-            .filter(|(tunable, parameter)| parameter.values().len() > 1 && free(tunable, parameter.name()))
-            .map(|(tunable, parameter)| (Field::Choice(tunable), parameter))
-            .unzip();
-        ChoiceSpace { given: given.clone(), space: Space::new(parameters), fields }
+        let open = TUNABLES.iter().filter_map(|tunable| {
+            let parameter = (tunable.values)(context).filter(|parameter| free(tunable, parameter.name()))?;
+            Some((Box::new(tunable.set) as Setter, parameter))
+        });
+        Self::of(given, open)
     }
 
     /// The space around a choice that is nearly optimal: tile, window and polls of each reshape in each
     /// direction, and lines in a block.
     pub fn per_reshape(context: &TuneContext<'_>, given: &Choice, reshapes: usize) -> Self {
-        let found = per_reshape::all(context, given, reshapes)
-            .into_iter()
-            .map(|(field, p)| (Field::PerReshape(field), p));
-        let (fields, parameters): (Vec<_>, Vec<_>) =
-            found.filter(|(_, parameter)| parameter.values().len() > 1).unzip();
-        ChoiceSpace { given: given.clone(), space: Space::new(parameters), fields }
+        Self::of(given, per_reshape::all(context, given, reshapes).into_iter())
+    }
+
+    fn of(given: &Choice, fields: impl Iterator<Item = (Setter, Parameter)>) -> Self {
+        let (setters, parameters) = fields.filter(|(_, parameter)| parameter.values().len() > 1).unzip();
+        ChoiceSpace { given: given.clone(), space: Space::new(parameters), setters }
     }
 
     pub fn space(&self) -> &Space {
@@ -212,8 +197,8 @@ impl ChoiceSpace {
     pub fn choice(&self, point: &Point) -> Choice {
         let start = self.space.start();
         let mut choice = self.given.clone();
-        for (at, field) in self.fields.iter().enumerate().filter(|(at, _)| point.0[*at] != start.0[*at]) {
-            field.set(&mut choice, &self.space.parameters()[at].values()[point.0[at]]);
+        for (at, set) in self.setters.iter().enumerate().filter(|(at, _)| point.0[*at] != start.0[*at]) {
+            set(&mut choice, &self.space.parameters()[at].values()[point.0[at]]);
         }
         // Windows and polls have no effect without tiles.
         let tiled = |overlap: &Overlap| {
