@@ -35,7 +35,9 @@ pub(super) fn all(context: &TuneContext<'_>, given: &Choice, reshapes: usize) ->
     let reshapes = reshapes.min(NAMES[0].len());
     let longest = longest(context.problem);
     for backward in [false, true] {
-        for (number, [tile, window, polls]) in NAMES[usize::from(backward)].into_iter().enumerate().take(reshapes) {
+        for (number, [tile, window, polls]) in
+            NAMES[usize::from(backward)].into_iter().enumerate().take(reshapes)
+        {
             let here = tiling(given, backward, number);
             let start = if here.tile == 0 { longest } else { here.tile };
             let mut add = |parameter: Parameter, field: fn(&mut Tiling) -> &mut usize| {

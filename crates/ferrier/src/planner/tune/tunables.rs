@@ -184,7 +184,8 @@ impl ChoiceSpace {
     }
 
     fn of(given: &Choice, fields: impl Iterator<Item = (Setter, Parameter)>) -> Self {
-        let (setters, parameters) = fields.filter(|(_, parameter)| parameter.values().len() > 1).unzip();
+        let (setters, parameters): (Vec<_>, Vec<_>) =
+            fields.filter(|(_, parameter)| parameter.values().len() > 1).unzip();
         ChoiceSpace { given: given.clone(), space: Space::new(parameters), setters }
     }
 
