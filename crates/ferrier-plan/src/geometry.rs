@@ -108,6 +108,13 @@ pub struct Piece {
     pub batch: usize,
 }
 
+impl Piece {
+    /// Whether no axis has a smaller stride.
+    pub fn is_fastest(&self, axis: usize) -> bool {
+        self.strides.iter().all(|&stride| self.strides[axis] <= stride)
+    }
+}
+
 /// The roles of the three axes when lines are transformed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Axes {
@@ -128,8 +135,7 @@ impl Axes {
         let nearer = |pieces: &[Piece]| {
             pieces.first().map(|piece| if piece.strides[one] < piece.strides[two] { one } else { two })
         };
-        let dense =
-            from.first().is_some_and(|piece| (0..3).all(|a| piece.strides[along] <= piece.strides[a]));
+        let dense = from.first().is_some_and(|piece| piece.is_fastest(along));
         let lanes = if dense { nearer(to) } else { nearer(from) }.unwrap_or(two);
         Axes { along, lanes, planes: 3 - along - lanes }
     }

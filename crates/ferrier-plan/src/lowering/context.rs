@@ -58,6 +58,17 @@ pub struct RankContext<'a> {
     pub encoding: Option<&'a Encoding>,
 }
 
+/// A tile of a reshape.
+#[derive(Clone, Copy, Debug)]
+pub struct ReshapeTile<'a> {
+    /// The reshape.
+    pub reshape: &'a Reshape,
+    /// Its index in the schedule.
+    pub index: usize,
+    /// The tile, counted over all batch chunks.
+    pub tile: usize,
+}
+
 impl RankContext<'_> {
     /// Scalars rounded up to whole cache lines.
     pub(super) fn cache_lines(&self, scalars: usize) -> usize {
@@ -90,14 +101,8 @@ impl RankContext<'_> {
     }
 
     /// Scalars of a segment, from one rank to another in a tile.
-    pub(super) fn segment_scalars(
-        &self,
-        reshape: &Reshape,
-        index: usize,
-        tile: usize,
-        from: usize,
-        to: usize,
-    ) -> usize {
+    pub(super) fn segment_scalars(&self, tile: ReshapeTile<'_>, from: usize, to: usize) -> usize {
+        let ReshapeTile { reshape, index, tile } = tile;
         let (source, target) = (&reshape.from.boxes()[from], &reshape.to.boxes()[to]);
         self.cuts[index].between(source, target, tile).volume()
             * width(reshape.real)

@@ -5,7 +5,7 @@ mod pieces;
 mod volumes;
 mod workspace;
 
-pub use context::{MemoryPolicy, RankContext, padded_rows};
+pub use context::{MemoryPolicy, RankContext, ReshapeTile, padded_rows};
 pub use pieces::MessageEnd;
 pub use volumes::volumes;
 pub use workspace::WorkspaceLayout;

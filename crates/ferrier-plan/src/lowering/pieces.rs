@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::context::RankContext;
+use super::context::{RankContext, ReshapeTile};
 use super::workspace::WorkspaceLayout;
 use crate::geometry::{Base, Geometry, Piece, width};
 use crate::layout::Box3;
@@ -101,7 +101,8 @@ impl RankContext<'_> {
                 let end = usize::from(!message.sending);
                 let region = self.cuts[index].between(&from[source], &to[target], tile);
                 if self.is_encoded(source, target) {
-                    let offset = self.unencoded_offset(workspace, reshape, index, tile, end, peer);
+                    let offset =
+                        self.unencoded_offset(workspace, ReshapeTile { reshape, index, tile }, end, peer);
                     push(region, self.rank, offset);
                     continue;
                 }

@@ -1,6 +1,6 @@
 //! The layout of a workspace: work arrays, local data, message buffers, unencoded data.
 
-use super::context::RankContext;
+use super::context::{RankContext, ReshapeTile};
 use crate::geometry::{Geometry, width};
 use crate::messages::EncodedSegment;
 use crate::recipe::Distribution;
@@ -72,18 +72,11 @@ impl RankContext<'_> {
 
     /// Scalars of the unencoded segments of the first `peers` ranks in a tile, before encoding (`end` 0) or after
     /// decoding (1).
-    fn unencoded_tile_len(
-        &self,
-        reshape: &Reshape,
-        index: usize,
-        tile: usize,
-        end: usize,
-        peers: usize,
-    ) -> usize {
+    fn unencoded_tile_len(&self, tile: ReshapeTile<'_>, end: usize, peers: usize) -> usize {
         let segment = |peer: usize| {
             let (from, to) = if end == 0 { (self.rank, peer) } else { (peer, self.rank) };
             match self.is_encoded(from, to) {
-                true => self.cache_lines(self.segment_scalars(reshape, index, tile, from, to)),
+                true => self.cache_lines(self.segment_scalars(tile, from, to)),
                 false => 0,
             }
         };
@@ -102,7 +95,7 @@ impl RankContext<'_> {
         let of = |index: usize| -> usize {
             let reshape = &schedule.reshapes[index];
             let tiles = (0..self.cuts[index].count())
-                .map(|tile| self.unencoded_tile_len(reshape, index, tile, end, self.ranks));
+                .map(|tile| self.unencoded_tile_len(ReshapeTile { reshape, index, tile }, end, self.ranks));
             if self.tiles_share_unencoded(index, end) { tiles.max().unwrap_or(0) } else { tiles.sum() }
         };
         match self.encoding {
@@ -115,40 +108,36 @@ impl RankContext<'_> {
     pub(super) fn unencoded_offset(
         &self,
         workspace: &WorkspaceLayout,
-        reshape: &Reshape,
-        index: usize,
-        tile: usize,
+        of: ReshapeTile<'_>,
         end: usize,
         peer: usize,
     ) -> usize {
-        let before: usize = match self.tiles_share_unencoded(index, end) {
+        let earlier = |tile: usize| self.unencoded_tile_len(ReshapeTile { tile, ..of }, end, self.ranks);
+        let before: usize = match self.tiles_share_unencoded(of.index, end) {
             true => 0,
-            false => {
-                (0..tile).map(|tile| self.unencoded_tile_len(reshape, index, tile, end, self.ranks)).sum()
-            }
+            false => (0..of.tile).map(earlier).sum(),
         };
-        workspace.unencoded[end][index % workspace.unencoded[end].len()]
+        workspace.unencoded[end][of.index % workspace.unencoded[end].len()]
             + before
-            + self.unencoded_tile_len(reshape, index, tile, end, peer)
+            + self.unencoded_tile_len(of, end, peer)
     }
 
     /// The segments of a tile that are encoded (`end` 0) or decoded (1).
     pub fn encoded_segments(
         &self,
         workspace: &WorkspaceLayout,
-        reshape: &Reshape,
-        index: usize,
-        tile: usize,
+        of: ReshapeTile<'_>,
         end: usize,
     ) -> Vec<EncodedSegment> {
+        let ReshapeTile { index, tile, .. } = of;
         let exchange = &self.exchanges[self.exchange(index, tile)];
         let buffer = if end == 0 { &exchange.send } else { &exchange.recv };
         let segment = |peer: usize| {
             let (from, to) = if end == 0 { (self.rank, peer) } else { (peer, self.rank) };
-            let scalars = self.segment_scalars(reshape, index, tile, from, to);
+            let scalars = self.segment_scalars(of, from, to);
             let holder = self.holder(exchange, end, peer);
             let tile_bytes = self.tile_at(workspace, index, tile, holder, end) * self.scalar_bytes;
-            let scalar_offset = self.unencoded_offset(workspace, reshape, index, tile, end, peer);
+            let scalar_offset = self.unencoded_offset(workspace, of, end, peer);
             let byte_offset = tile_bytes + buffer.offsets[peer];
             (self.is_encoded(from, to) && scalars > 0).then_some(EncodedSegment {
                 peer,

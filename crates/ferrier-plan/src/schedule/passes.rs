@@ -252,7 +252,14 @@ impl PassBuilder<'_> {
     /// The passes of one group.
     fn group(&mut self, index: usize, group: &Group, from: End, to: End) {
         let counts = self.transforms_per_pass(index, group);
-        let barrier = false;
+        let pass = |from, to, transforms, arrive, leave: &Distribution| Pass {
+            barrier: false,
+            from,
+            to,
+            transforms,
+            arrive,
+            leave: leave.clone(),
+        };
         let (mut from, mut arrive) = (from, group.arrive.clone());
         let mut done = 0;
         for (i, &count) in counts.iter().enumerate() {
@@ -266,26 +273,11 @@ impl PassBuilder<'_> {
                 // The target is still being loaded from: the lines go through a work array.
                 let slot = free_slot(&[from.work_slot()]);
                 let detour = End::Own(ArraySlot::Work(slot), leave.clone());
-                self.push(Pass {
-                    barrier,
-                    from,
-                    to: detour.clone(),
-                    transforms,
-                    arrive,
-                    leave: leave.clone(),
-                });
-                let copy = Pass {
-                    barrier,
-                    from: detour,
-                    to: target,
-                    transforms: Vec::new(),
-                    arrive: leave.clone(),
-                    leave: leave.clone(),
-                };
-                self.push(copy);
+                self.push(pass(from, detour.clone(), transforms, arrive, &leave));
+                self.push(pass(detour, target, Vec::new(), leave.clone(), &leave));
                 return;
             }
-            self.push(Pass { barrier, from, to: target, transforms, arrive, leave: leave.clone() });
+            self.push(pass(from, target, transforms, arrive, &leave));
             (from, arrive) = (next, leave);
         }
     }

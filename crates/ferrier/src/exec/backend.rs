@@ -10,7 +10,7 @@ use crate::transport::Exposed;
 use crate::{Box3, Comm, Real, Result};
 use ferrier_codec::Norm;
 use ferrier_plan::geometry::{Geometry, Piece};
-use ferrier_plan::lowering::{RankContext, WorkspaceLayout};
+use ferrier_plan::lowering::{RankContext, ReshapeTile, WorkspaceLayout};
 use ferrier_plan::messages::Encoding;
 use ferrier_plan::schedule::{Pass, Schedule};
 
@@ -58,10 +58,8 @@ pub struct PassEnds<'a> {
 #[doc(hidden)]
 pub struct TileToCode<'a> {
     pub context: &'a RankContext<'a>,
-    pub schedule: &'a Schedule,
     pub layout: &'a WorkspaceLayout,
-    pub reshape: usize,
-    pub tile: usize,
+    pub tile: ReshapeTile<'a>,
     pub encoding: &'a Encoding,
     /// Bytes to each rank of segments that are not encoded.
     pub plain: Vec<usize>,

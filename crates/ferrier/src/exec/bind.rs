@@ -7,7 +7,7 @@ use crate::exchange::{Exchange, ExchangeEntry};
 use crate::{Box3, Comm, Real, Recipe, Result};
 use ferrier_kernel::LineKind;
 use ferrier_plan::geometry::width;
-use ferrier_plan::lowering::{MemoryPolicy, MessageEnd, RankContext, WorkspaceLayout, volumes};
+use ferrier_plan::lowering::{MemoryPolicy, MessageEnd, RankContext, ReshapeTile, WorkspaceLayout, volumes};
 use ferrier_plan::messages::{Encoding, Volumes};
 use ferrier_plan::order::{self, Action, BufferCycle, PassPart};
 use ferrier_plan::recipe;
@@ -191,7 +191,8 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
                     false => bytes,
                 });
             let (plain, layout) = (plain.collect(), &variant.layout);
-            let tile = TileToCode { context, schedule, layout, reshape, tile, encoding, plain };
+            let tile = ReshapeTile { reshape: &schedule.reshapes[reshape], index: reshape, tile };
+            let tile = TileToCode { context, layout, tile, encoding, plain };
             Some(E::bind_coding(binder, tile))
         };
         let codings = tiles().map(&mut coding).collect();

@@ -231,14 +231,11 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
                 let needed = variant.input.volume.max(variant.output.volume) * call.plan.recipe.batch;
                 let checked = match span.scalars >= needed {
                     true => call.check_alignment("array", &span),
-                    false => Err(Error::array(
-                        "array",
-                        call.plan.comm.rank(),
-                        format!(
-                            "at least {needed} scalars (a complex element is two) for a transform in place"
-                        ),
-                        span.scalars.to_string(),
-                    )),
+                    false => {
+                        let scalars = format!("{needed} scalars (a complex element is two)");
+                        let expected = format!("at least {scalars} for a transform in place");
+                        Err(call.wrong("array", expected, span.scalars))
+                    }
                 };
                 // SAFETY: the length was checked, the array is borrowed for the call.
                 unsafe { call.run(kind, checked, span.start, span.start) }
@@ -279,10 +276,10 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
 
     /// Checks the kind and length of an array.
     fn check(&self, name: &'static str, geometry: &Geometry, real: bool, span: &Span) -> Result<()> {
-        let (rank, batch) = (self.plan.comm.rank(), self.plan.recipe.batch);
+        let batch = self.plan.recipe.batch;
         let word = |real: bool| if real { "real" } else { "complex" };
         if span.is_real.is_some_and(|is_real| is_real != real) {
-            return Err(Error::array(name, rank, word(real), word(!real)));
+            return Err(self.wrong(name, word(real), word(!real)));
         }
         let needed = geometry.volume * batch;
         if span.scalars != needed {
@@ -290,7 +287,7 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
             let word = word(real);
             let expected =
                 format!("{elements} {word} elements (its box is {}, times {batch} arrays)", geometry.part);
-            return Err(Error::array(name, rank, expected, (span.scalars / width).to_string()));
+            return Err(self.wrong(name, expected, span.scalars / width));
         }
         self.check_alignment(name, span)
     }
@@ -301,26 +298,26 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
             true => Ok(()),
             false => {
                 let expected = format!("at a multiple of {alignment} bytes");
-                Err(Error::array(name, self.plan.comm.rank(), expected, format!("{:#x}", span.start)))
+                Err(self.wrong(name, expected, format_args!("{:#x}", span.start)))
             }
         }
+    }
+
+    /// The error of an array of this rank that is not as expected.
+    fn wrong(&self, name: &'static str, expected: impl Into<String>, got: impl fmt::Display) -> Error {
+        Error::array(name, self.plan.comm.rank(), expected, got.to_string())
     }
 
     fn work_address(&self) -> Result<usize> {
         let needed = self.plan.memory.workspace();
         match (self.workspace, self.plan.executor.workspace()) {
             (Some((address, bytes)), _) if bytes >= needed => Ok(address),
-            (Some((_, bytes)), _) => {
-                let expected = format!("at least {needed} bytes");
-                Err(Error::array("workspace", self.plan.comm.rank(), expected, bytes.to_string()))
-            }
+            (Some((_, bytes)), _) => Err(self.wrong("workspace", format!("at least {needed} bytes"), bytes)),
             (None, Some(address)) => Ok(address),
-            (None, None) => Err(Error::array(
-                "workspace",
-                self.plan.comm.rank(),
-                "passed by `plan.call().workspace(..)` to a plan that was built without one",
-                "none",
-            )),
+            (None, None) => {
+                let expected = "passed by `plan.call().workspace(..)` to a plan that was built without one";
+                Err(self.wrong("workspace", expected, "none"))
+            }
         }
     }
 }

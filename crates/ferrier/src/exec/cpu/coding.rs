@@ -128,9 +128,8 @@ impl<T: Real> CpuCoding<T> {
         pointers: &Arc<WorkPointers<T>>,
         tile: TileToCode<'_>,
     ) -> Self {
-        let TileToCode { context, schedule, layout, reshape, tile, encoding, plain } = tile;
-        let staged =
-            |side| context.encoded_segments(layout, &schedule.reshapes[reshape], reshape, tile, side);
+        let TileToCode { context, layout, tile, encoding, plain } = tile;
+        let staged = |side| context.encoded_segments(layout, tile, side);
         let [sent, received] = [0, 1].map(|side| CodedSegments::new(staged(side), plain.len()));
         CpuCoding {
             codec: codec.codec.clone(),

@@ -419,27 +419,15 @@ fn planes<T: Real>(
     };
     let [one, two] = transforms;
     let [before, middle] = sides(one, from, &pieces);
-    let mut first = LineGrid::new(
-        axes[0],
-        &one.lines_in(arrive),
-        before,
-        middle,
-        tables.line_op(one)?,
-        (arrays, context.memory_policy.block),
-    );
+    let arrays = (arrays, context.memory_policy.block);
+    let domain = one.lines_in(arrive);
+    let mut first = LineGrid::new(axes[0], &domain, before, middle, tables.line_op(one)?, arrays);
     let plane_store = match (&pieces[..], two.ragged_to.is_some() || in_target) {
         ([scratch], false) => PlaneStore::new(context, axes[0], scratch, to),
         _ => None,
     };
     let [middle, after] = sides(two, &pieces, if plane_store.is_some() { &pieces } else { to });
-    let mut second = LineGrid::new(
-        axes[1],
-        &between,
-        middle,
-        after,
-        tables.line_op(two)?,
-        (arrays, context.memory_policy.block),
-    );
+    let mut second = LineGrid::new(axes[1], &between, middle, after, tables.line_op(two)?, arrays);
     first.near[1] = !in_target;
     second.near = [true, in_target || two.ragged_to.is_some() || plane_store.is_some()];
     Ok(Work::Planes(Box::new(Planes { first, second, plane, plane_store })))

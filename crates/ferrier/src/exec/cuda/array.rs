@@ -29,6 +29,7 @@ pub trait DeviceDataMut<T: Real>: DeviceData<T> {
 }
 
 /// One rank's part of an array in its GPU's memory, made by a plan.
+#[derive(Debug)]
 pub struct DeviceArray<T: Real> {
     block: Block,
     real: Option<Geometry>,
@@ -113,17 +114,6 @@ impl<T: Real> DeviceArray<T> {
             _ => None,
         };
         Span { start: self.block.start() as usize, scalars: self.numbers, is_real }
-    }
-}
-
-impl<T: Real> std::fmt::Debug for DeviceArray<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("DeviceArray")
-            .field("gpu", self.gpu())
-            .field("real", &self.real)
-            .field("complex", &self.complex)
-            .field("scalars", &self.numbers)
-            .finish()
     }
 }
 

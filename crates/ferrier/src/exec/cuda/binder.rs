@@ -31,25 +31,18 @@ pub(crate) enum Engine {
 }
 
 impl Engine {
+    const NAMES: [(&str, Engine); 3] =
+        [("auto", Engine::Auto), ("native", Engine::Native), ("cufft", Engine::Cufft)];
+
     pub fn find(name: Option<&str>) -> Result<Engine> {
-        match name {
-            None | Some("auto") => Ok(Engine::Auto),
-            Some("native") => Ok(Engine::Native),
-            Some("cufft") => Ok(Engine::Cufft),
-            Some(other) => Err(Error::UnknownName {
-                what: "kernel",
-                name: other.into(),
-                known: "auto, native, cufft (on a GPU)".into(),
-            }),
-        }
+        let name = name.unwrap_or("auto");
+        let found = Engine::NAMES.iter().find(|(known, _)| *known == name).map(|(_, engine)| *engine);
+        let known = "auto, native, cufft (on a GPU)";
+        found.ok_or_else(|| Error::UnknownName { what: "kernel", name: name.into(), known: known.into() })
     }
 
     pub fn name(self) -> &'static str {
-        match self {
-            Engine::Auto => "auto",
-            Engine::Native => "native",
-            Engine::Cufft => "cufft",
-        }
+        Engine::NAMES[self as usize].0
     }
 }
 
@@ -157,9 +150,9 @@ impl<T: Real> CudaBinder<T> {
 
     /// What encodes and decodes a tile.
     pub(super) fn coding(&mut self, tile: TileToCode<'_>) -> CudaCoding {
-        let TileToCode { context, schedule, layout, reshape, tile, encoding, plain } = tile;
+        let TileToCode { context, layout, tile, encoding, plain } = tile;
         let mut chunks = |side| {
-            let segments = context.encoded_segments(layout, &schedule.reshapes[reshape], reshape, tile, side);
+            let segments = context.encoded_segments(layout, tile, side);
             let parts = segments.iter().map(|part| (part.scalars, part.scalar_offset, part.byte_offset));
             let (parts, chunks) = table(parts);
             (Chunks { at: self.tables.push(&parts), count: parts.len(), chunks }, segments)
@@ -193,11 +186,7 @@ impl<T: Real> CudaBinder<T> {
             &unrolled(from, &transform.from, transform.axis)[..],
             &unrolled(to, &transform.to, transform.axis)[..],
         );
-        let dense = |pieces: &[Piece]| {
-            pieces
-                .first()
-                .is_some_and(|piece| (0..3).all(|a| piece.strides[transform.axis] <= piece.strides[a]))
-        };
+        let dense = |pieces: &[Piece]| pieces.first().is_some_and(|piece| piece.is_fastest(transform.axis));
         let lanes = domain[0].shape()[axes.lanes];
         let (rows, rows_after) = (dense(from), dense(to));
         let lens = [spec.kind.len_in(spec.n), last.kind.len_out(last.n)];

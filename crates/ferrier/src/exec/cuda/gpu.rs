@@ -92,15 +92,8 @@ impl Gpu {
         ];
         let cache = attribute(Attribute::CU_DEVICE_ATTRIBUTE_L2_CACHE_SIZE)?;
         let (name, capability) = (context.name()?, context.compute_capability()?);
-        Ok(Gpu(Arc::new(Inner {
-            context,
-            index,
-            name,
-            capability,
-            shared,
-            cache,
-            kernels: Mutex::default(),
-        })))
+        let kernels = Mutex::default();
+        Ok(Gpu(Arc::new(Inner { context, index, name, capability, shared, cache, kernels })))
     }
 
     /// Its number.

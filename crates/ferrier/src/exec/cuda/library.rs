@@ -99,10 +99,7 @@ pub fn check() -> Result<()> {
 
 /// How many GPUs there are; none where CUDA is missing.
 pub fn gpu_count() -> usize {
-    if check().is_err() {
-        return 0;
-    }
-    driver::device::get_count().map_or(0, |count| count.max(0) as usize)
+    if check().is_ok() { gpus() } else { 0 }
 }
 
 /// The GPUs and libraries of this machine.

@@ -10,6 +10,7 @@ use super::gpu::{Gpu, failed};
 use crate::{Error, Result};
 
 /// A block of a GPU's memory.
+#[derive(Debug)]
 pub struct Block {
     gpu: Gpu,
     start: sys::CUdeviceptr,
