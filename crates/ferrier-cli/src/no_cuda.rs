@@ -42,6 +42,7 @@ pub fn contest(
 ///
 /// # Errors
 /// Always.
+#[expect(clippy::extra_unused_type_parameters, reason = "the signature is that of a build with CUDA")]
 pub fn draft<T: Real>(_: &Comm, _: &Problem, _: &Choice, device: DeviceSpec) -> Outcome<Drafted> {
     refuse(device)
 }
