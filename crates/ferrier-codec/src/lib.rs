@@ -44,7 +44,6 @@ mod raw;
 mod short_float;
 mod stats;
 mod table;
-mod trim;
 mod within;
 mod zfp;
 

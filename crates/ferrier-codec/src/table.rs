@@ -4,7 +4,7 @@ use crate::codec::{Codec, CodecResult};
 use crate::error::Error;
 use crate::float::Float;
 use crate::isa::Isa;
-use crate::{block, cast, lossless, raw, trim, within, zfp};
+use crate::{block, cast, lossless, raw, within, zfp};
 
 type MakeCodec<T> = fn(&str, Isa) -> CodecResult<T>;
 
@@ -46,7 +46,7 @@ pub static CODECS: &[CodecEntry] = &[
     entry!("f32", "", true, false, cast::single, "32-bit floats, scaled per chunk"),
     entry!("f16", "", true, false, cast::half, "16-bit floats with 10 bits of mantissa, scaled per chunk"),
     entry!("bf16", "", true, false, cast::brain, "16-bit floats with 7 bits of mantissa, scaled per chunk"),
-    entry!("trim", ":B", true, false, trim::make, "mantissas kept to B bits, 9 + B bits per value"),
+    entry!("trim", ":B", true, false, cast::trim, "mantissas kept to B bits, 9 + B bits per value"),
     entry!("block", ":B", true, false, block::make, "B bits per value, 16 values share an exponent"),
     entry!(
         "within",

@@ -9,8 +9,10 @@
 //!
 //! On the wire: a byte of flags, the maps, zfp's stream.
 
-use zfp_rs::{ZFP_MAX_BITS, ZFP_MAX_PREC, ZFP_MIN_BITS, ZFP_MIN_EXP};
-use zfp_rs::{ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig, ZfpField, ZfpFieldMut};
+use zfp_rs::{
+    ZFP_MAX_BITS, ZFP_MAX_PREC, ZFP_MIN_BITS, ZFP_MIN_EXP, ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig,
+    ZfpField, ZfpFieldMut,
+};
 
 use crate::codec::{Codec, CodecResult, Encoded};
 use crate::error::Error;

@@ -2,8 +2,7 @@
 
 use std::collections::HashMap;
 
-use ferrier_kernel::Real;
-use ferrier_kernel::{KERNELS, LineBlock, LineKind, LinesSpec, R2r, StoreHint, Strip, find};
+use ferrier_kernel::{KERNELS, LineBlock, LineKind, LinesSpec, R2r, Real, StoreHint, Strip, find};
 use ferrier_test::dft::{Direction, dft, keep_half};
 use ferrier_test::mixed::{self, Axis, Wave};
 use ferrier_test::{Errors, Field, Rng, Ulp, tolerance, watchdog};

@@ -58,11 +58,10 @@ pub use exec::{
     ModeRun, Modes, Operator, Output, Plan, Span, StepTime, Tables, Workspace, pointwise,
 };
 pub use ferrier_kernel::{Precision, Real};
-pub use ferrier_plan::Error as PlanError;
-pub use ferrier_plan::Invalid;
 pub use ferrier_plan::{
-    Box3, Choice, Compress, Decomposition, Keep, Kind, Layout, LayoutSpec, MachineSpeeds, MemoryUse, Order,
-    Overlap, Problem, Progress, Radii, Recipe, Scale, Step, StepTraffic, Tiling,
+    Box3, Choice, Compress, Decomposition, Error as PlanError, Invalid, Keep, Kind, Layout, LayoutSpec,
+    MachineSpeeds, MemoryUse, Order, Overlap, Problem, Progress, Radii, Recipe, Scale, Step, StepTraffic,
+    Tiling,
 };
 pub use num_complex::Complex;
 pub use planner::tune::Effort;

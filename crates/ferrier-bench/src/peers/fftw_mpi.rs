@@ -4,10 +4,9 @@
 //! That library is linked to one MPI. In a process that uses another one, its calls would
 //! go to the wrong library, so its dependencies are read before it is opened.
 
-use std::env;
 use std::ffi::{c_int, c_uint};
-use std::fs;
 use std::path::{Path, PathBuf};
+use std::{env, fs};
 
 use ferrier::Precision;
 use libloading::os::unix::Library;

@@ -3,11 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::entry_ref::EntryRef;
-use crate::codec;
-use crate::exchange;
 use crate::machine::{last_level_bytes, level2};
 use crate::{
     Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
+    codec, exchange,
 };
 use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;

@@ -4,9 +4,8 @@ use super::agree::{Decision, MESSAGES, StartChoice};
 use super::draft::Draft;
 use super::target::{Target, encoding};
 use crate::codec::{CodecInstance, RAW};
-use crate::exchange;
 use crate::exec::cuda::{Cuda, CudaBinder, DeviceCodec, Engine, Gpu};
-use crate::{Choice, Comm, Error, Overlap, Problem, Real, Recipe, Result, Tiling, design};
+use crate::{Choice, Comm, Error, Overlap, Problem, Real, Recipe, Result, Tiling, design, exchange};
 use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
 

@@ -5,8 +5,6 @@ use std::fmt;
 use super::agree::{Decision, MESSAGES, StartChoice, agree, compare};
 use super::entry_ref::EntryRef;
 use super::target::Target;
-use crate::codec;
-use crate::exchange;
 use crate::exec::backend::{Backend, Executor, VariantOf};
 use crate::exec::bind::{bind, exchanges, has_remote_buffers};
 use crate::exec::certificate::Ledger;
@@ -14,7 +12,9 @@ use crate::exec::plan::{CallObserver, CallState, Plan};
 use crate::exec::progress::ProgressThread;
 use crate::exec::variant::{CALL_KINDS, CallKind, DIRECTIONS};
 use crate::exec::{Cpu, Memory};
-use crate::{Choice, Comm, Error, MachineSpeeds, MemoryUse, Problem, Progress, Real, Recipe, Result};
+use crate::{
+    Choice, Comm, Error, MachineSpeeds, MemoryUse, Problem, Progress, Real, Recipe, Result, codec, exchange,
+};
 use ferrier_plan::geometry::width;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::modes::total_len;

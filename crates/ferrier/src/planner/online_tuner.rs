@@ -4,12 +4,11 @@ use std::time::Duration;
 
 use super::draft::Draft;
 use super::target::Target;
-use crate::Plan;
 use crate::exec::backend::Executor;
 use crate::exec::plan::CallObserver;
 use crate::planner::tune::{OnlineSearch, SearchStep};
 use crate::planner::wisdom::{self, WisdomFile};
-use crate::{Choice, Comm, Error, Problem, Real, Result};
+use crate::{Choice, Comm, Error, Plan, Problem, Real, Result};
 
 /// Replaces a plan by others, and keeps the fastest.
 pub(crate) struct OnlineTuner<B: Target> {
