@@ -160,7 +160,7 @@ impl OperatorBench {
             ranks: comm.size(),
             threads: comm.threads(),
             transport: comm.transport_name(),
-            exchange: recipe.exchange().into(),
+            exchange: recipe.exchange.clone(),
             repeat: apply.len(),
             apply_over_pair: median(apply) / median(pair),
             apply_over_separate: median(apply) / median(separate),

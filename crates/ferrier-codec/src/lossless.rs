@@ -95,7 +95,7 @@ impl<T: Float> Codec<T> for Lossless {
                 }
                 Ok(())
             }
-            _ => Err(Error::Corrupt { name: codec, what: "that they are unexpected raw nor compressed" }),
+            _ => Err(Error::Corrupt { name: codec, what: "that they are neither raw nor compressed" }),
         }
     }
 }

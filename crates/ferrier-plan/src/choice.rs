@@ -89,34 +89,14 @@ impl Tiling {
     setters! {
         /// Sets the axis that is cut; `None` leaves it to the planner.
         cut(axis: impl Into<Option<usize>>) = axis.into();
-    }
-
-    /// Sets the number of indices in a tile; 0: a single tile.
-    #[must_use]
-    pub const fn tile(mut self, indices: usize) -> Self {
-        self.tile = indices;
-        self
-    }
-
-    /// Sets the largest number of tiles in flight.
-    #[must_use]
-    pub const fn window(mut self, tiles: usize) -> Self {
-        self.window = tiles;
-        self
-    }
-
-    /// Sets how many times a pass over a tile polls the transfers in flight.
-    #[must_use]
-    pub const fn polls(mut self, polls: usize) -> Self {
-        self.polls = polls;
-        self
-    }
-
-    /// Sets whether the pass after the reshape may go tile by tile.
-    #[must_use]
-    pub const fn after(mut self, yes: bool) -> Self {
-        self.after = yes;
-        self
+        /// Sets the number of indices in a tile; 0: a single tile.
+        tile(indices: usize) = indices;
+        /// Sets the largest number of tiles in flight.
+        window(tiles: usize) = tiles;
+        /// Sets how many times a pass over a tile polls the transfers in flight.
+        polls(polls: usize) = polls;
+        /// Sets whether the pass after the reshape may go tile by tile.
+        after(yes: bool) = yes;
     }
 }
 

@@ -58,17 +58,9 @@ impl Kind {
 
     /// The cosine or sine transform; `None` for other kinds.
     pub fn r2r(self) -> Option<R2r> {
-        match self {
-            Kind::Identity | Kind::Complex | Kind::Real => None,
-            Kind::Dct1 => Some(R2r::Dct1),
-            Kind::Dct2 => Some(R2r::Dct2),
-            Kind::Dct3 => Some(R2r::Dct3),
-            Kind::Dct4 => Some(R2r::Dct4),
-            Kind::Dst1 => Some(R2r::Dst1),
-            Kind::Dst2 => Some(R2r::Dst2),
-            Kind::Dst3 => Some(R2r::Dst3),
-            Kind::Dst4 => Some(R2r::Dst4),
-        }
+        let index = Kind::NAMES.iter().position(|(_, kind)| *kind == self)?;
+        // Cosines and sines follow the other three kinds, in the order of `R2r::ALL`.
+        R2r::ALL.get(index.checked_sub(3)?).copied()
     }
 
     /// Number of modes of `n` points.

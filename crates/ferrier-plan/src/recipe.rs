@@ -203,21 +203,6 @@ impl Recipe {
         self.input.ranks()
     }
 
-    /// Name of the exchange.
-    pub fn exchange(&self) -> &str {
-        &self.exchange
-    }
-
-    /// Name of the codec.
-    pub fn codec(&self) -> &str {
-        &self.codec
-    }
-
-    /// Name of the kernel.
-    pub fn kernel(&self) -> &str {
-        &self.kernel
-    }
-
     /// Number of reshapes in which data leaves its rank.
     pub fn reshapes(&self) -> usize {
         self.traffic()

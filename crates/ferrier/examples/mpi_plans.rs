@@ -220,7 +220,7 @@ fn without_memory_to_share(comm: &Comm) -> Result<()> {
     assert!(refused.as_ref().is_some_and(|text| text.contains("memory")), "{refused:?}");
     same_everywhere(comm, "no memory to share", &refused.unwrap_or_default())?;
     let mut plan = Plan::new(comm, &problem())?;
-    assert!(plan.recipe().exchange() == "all_to_allv" || comm.node_count() == comm.size());
+    assert!(plan.recipe().exchange == "all_to_allv" || comm.node_count() == comm.size());
     assert!(
         comm.node_count() == comm.size() || plan.notes().iter().any(|note| note.contains("instead of")),
         "{:?}",

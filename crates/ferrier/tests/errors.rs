@@ -382,7 +382,7 @@ fn direct_does_not_reach_other_nodes() {
         let outcome = ferrier::ranks(4).nodes(nodes).run(|comm| {
             let problem = Problem::c2c([8, 8, 8]);
             let asked = plan_of::<f64>(&comm, &problem, &choice("direct", kernels()[0])).map(drop);
-            let left = Plan::<f64>::new(&comm, &problem)?.recipe().exchange().to_string();
+            let left = Plan::<f64>::new(&comm, &problem)?.recipe().exchange.clone();
             Ok((comm.node_count(), asked, left))
         });
         for (count, asked, left) in outcome.unwrap() {

@@ -105,9 +105,9 @@ impl<T: Real> Candidate<T> {
         let recipe = plan.recipe();
         let result = CandidateResult {
             memory: comm.max(&[plan.memory().total() as f64])?[0] as u64,
-            codec: recipe.codec().into(),
-            exchange: recipe.exchange().into(),
-            kernel: recipe.kernel().into(),
+            codec: recipe.codec.clone(),
+            exchange: recipe.exchange.clone(),
+            kernel: recipe.kernel.clone(),
             overlap: recipe.overlap.clone(),
             wisdom,
             planning_ms,

@@ -169,14 +169,14 @@ fn warm_up<T: Real>(
     // Each reshape of both directions may lose as much; a halved spectrum has half the norm.
     let reshapes = recipe.reshapes() as f64;
     let codec =
-        ferrier_codec::codec::<f64>(recipe.codec()).ok().filter(|_| recipe.codec() != ferrier::codec::RAW);
+        ferrier_codec::codec::<f64>(&recipe.codec).ok().filter(|_| recipe.codec != ferrier::codec::RAW);
     let bound = codec.and_then(|codec| codec.bound(CHUNK));
     Ok(CandidateResult {
         memory: comm.max(&[candidate.plan.memory().total() as f64])?[0] as u64,
         wire_bytes: recipe.wire_bytes(),
-        exchange: recipe.exchange().into(),
-        kernel: recipe.kernel().into(),
-        codec: recipe.codec().into(),
+        exchange: recipe.exchange.clone(),
+        kernel: recipe.kernel.clone(),
+        codec: recipe.codec.clone(),
         overlap: recipe.overlap.clone(),
         error_forward,
         bounds: bound.map(|bound| [2.0 * reshapes * bound, 4.0 * reshapes * bound]),

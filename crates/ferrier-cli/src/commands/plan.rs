@@ -121,7 +121,7 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
     let several = drafted.node_count() > 1;
     let kind = recipe.kind_text();
     let batch = if args.batch == 1 { String::new() } else { format!(", batch {}", args.batch) };
-    let codec = match recipe.codec() {
+    let codec = match &*recipe.codec {
         ferrier::codec::RAW => String::new(),
         name => format!(", codec {name} {}", recipe.compress.name()),
     };
@@ -129,7 +129,7 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
     let (precision, modes, ranks) =
         (recipe.precision.name(), recipe.modes_text(), plural(nodes.len(), "rank"));
     let on = if several { format!(" on {} nodes", drafted.node_count()) } else { String::new() };
-    let (exchange, kernel) = (recipe.exchange(), recipe.kernel());
+    let (exchange, kernel) = (&recipe.exchange, &recipe.kernel);
     let mut out = format!("{shape} {kind} {precision}{batch}{modes}, {ranks}{on}: ");
     out += &format!("exchange {exchange}{codec}, kernel {kernel}, {in_layout} in, {out_layout} out\n");
     if args.shape.ndim() < 3 {

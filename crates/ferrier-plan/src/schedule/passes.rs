@@ -4,8 +4,6 @@
 //! are fused. The builder decides where every pass loads from and stores to, so that no pass only packs, unpacks or
 //! copies unless there is nothing to transform.
 
-use std::fmt;
-
 use super::stages::{Stage, stages};
 use super::transform::{AxisTransform, Direction};
 use crate::choice::Tiling;
@@ -120,19 +118,6 @@ pub struct ScheduleOptions<'a> {
     pub tilings: &'a [Tiling],
     /// Whether these two transforms may share a pass, plane by plane.
     pub fuse: &'a dyn Fn(&[AxisTransform], &Distribution) -> bool,
-}
-
-impl fmt::Debug for ScheduleOptions<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ScheduleOptions")
-            .field("direction", &self.direction)
-            .field("in_place", &self.in_place)
-            .field("with_operator", &self.with_operator)
-            .field("mechanism", &self.mechanism)
-            .field("exposed_ends", &self.exposed_ends)
-            .field("tilings", &self.tilings)
-            .finish_non_exhaustive()
-    }
 }
 
 /// The passes of a recipe in one direction. Every rank derives the same schedule.

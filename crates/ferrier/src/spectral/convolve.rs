@@ -1,7 +1,5 @@
 //! Convolution and correlation: products of spectra.
 
-use std::fmt;
-
 use num_complex::Complex;
 
 use crate::exec::Rows;
@@ -36,15 +34,10 @@ use crate::{
 /// })?;
 /// # Ok::<(), ferrier::Error>(())
 /// ```
+#[derive(Debug)]
 pub struct Convolution<T: Real> {
     plan: Plan<T>,
     kernel: Array<T>,
-}
-
-impl<T: Real> fmt::Debug for Convolution<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Convolution").field("recipe", self.plan.recipe()).finish_non_exhaustive()
-    }
 }
 
 impl<T: Real> Convolution<T> {

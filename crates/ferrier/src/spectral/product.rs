@@ -1,7 +1,5 @@
 //! Products of fields without aliasing: the 3/2 rule.
 
-use std::fmt;
-
 use super::convolve::smooth;
 use crate::{Array, Comm, Data, Keep, Kind, LayoutSpec, Plan, Planner, Problem, Real, Result, Scale};
 
@@ -37,15 +35,10 @@ use crate::{Array, Comm, Data, Keep, Kind, LayoutSpec, Plan, Planner, Problem, R
 /// })?;
 /// # Ok::<(), ferrier::Error>(())
 /// ```
+#[derive(Debug)]
 pub struct Products<T: Real> {
     plan: Plan<T>,
     factors: [Array<T>; 2],
-}
-
-impl<T: Real> fmt::Debug for Products<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Products").field("recipe", self.plan.recipe()).finish_non_exhaustive()
-    }
 }
 
 impl<T: Real> Products<T> {

@@ -149,7 +149,7 @@ fn solve(
     let volume = draft.recipe().input.boxes()[comm.rank()].volume();
     check_memory(comm, draft.memory().total() + 4 * size_of::<f64>() * volume)?;
     let plan = draft.build()?;
-    let (codec, exchange) = (plan.recipe().codec().into(), plan.recipe().exchange().into());
+    let (codec, exchange) = (plan.recipe().codec.clone(), plan.recipe().exchange.clone());
     let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?)));
     let (mut f, mut u) = agree_result(comm, arrays)?;
     f.fill_real(|_, index| exact.helmholtz(index));
