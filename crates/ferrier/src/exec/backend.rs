@@ -109,6 +109,8 @@ pub trait Executor<T: Real>: Send + Sized {
 
     /// Must messages be copied to receive buffers, because ranks cannot load from each other's send buffers?
     const NEEDS_RECEIVE_BUFFERS: bool;
+    /// Has a pass run when [`run`](Self::run) returns? Then the driver times the steps; elsewhere `tick` does.
+    const SYNCHRONOUS: bool;
     /// Can it say what lossy codecs lost?
     const MEASURES_LOSS: bool;
 

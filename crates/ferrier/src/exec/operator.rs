@@ -221,7 +221,7 @@ impl<T: Real> ModeRun<'_, T> {
 ///     let mut mean = plan.make_input()?;
 ///     // Only the mean is left.
 ///     let keep = ferrier::pointwise(|index, value| if index == [0, 0, 0] { value } else { 0.0.into() });
-///     plan.apply(&field, &mut mean, &keep)?;
+///     plan.call().operator(&keep).apply(&field, &mut mean)?;
 ///     assert!(mean.complex().iter().all(|z| (z.re - 3.5).abs() < 1e-12 && (z.im - 1.0).abs() < 1e-12));
 ///     Ok(())
 /// })?;

@@ -137,11 +137,15 @@ impl<T: Real, B: Backend> Plan<T, B> {
     /// As [`execute`](Self::execute), and `exposed` is that of this call.
     unsafe fn run_steps(&mut self, operator: Option<&dyn Operator<T>>, scale: f64) -> Result<()> {
         let Plan { comm, variants, executor, progress, shared, state, .. } = self;
-        let CallState { in_flight, timings, polls, fault, last, .. } = state;
+        let CallState { in_flight, timings, polls, fault, last, began, .. } = state;
         let (transport, variant) = (comm.transport(), &variants[*last]);
         let exchanges = &variant.exchanges;
         let _watched = progress.as_ref().map(|progress| progress.during(*last));
-        let mut start = Instant::now();
+        let now = || match <B::Executor<T> as Executor<T>>::SYNCHRONOUS {
+            true => Instant::now(),
+            false => *began,
+        };
+        let mut start = now();
         executor.tick(0)?;
         for (number, step) in variant.steps.iter().enumerate() {
             // Errors of exchanges in flight are returned by `wait`.
@@ -224,7 +228,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 }
             }
             executor.tick(number + 1)?;
-            let end = Instant::now();
+            let end = now();
             timings.push(StepTiming { start, end, tests: polls.take() });
             start = end;
         }

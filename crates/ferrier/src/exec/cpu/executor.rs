@@ -87,6 +87,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
     type Array = Array<T>;
 
     const NEEDS_RECEIVE_BUFFERS: bool = false;
+    const SYNCHRONOUS: bool = true;
     const MEASURES_LOSS: bool = true;
 
     fn encoding(binder: &CpuBinder<T>) -> Option<&Encoding> {

@@ -95,6 +95,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
     type Array = DeviceArray<T>;
 
     const NEEDS_RECEIVE_BUFFERS: bool = true;
+    const SYNCHRONOUS: bool = false;
     const MEASURES_LOSS: bool = false;
 
     fn encoding(binder: &CudaBinder<T>) -> Option<&Encoding> {
