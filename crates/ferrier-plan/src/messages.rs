@@ -177,10 +177,7 @@ pub struct Encoding {
 
 impl fmt::Debug for Encoding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Encoding")
-            .field("varies", &self.varies)
-            .field("nodes", &self.nodes)
-            .finish_non_exhaustive()
+        f.debug_struct("Encoding").field("varies", &self.varies).finish_non_exhaustive()
     }
 }
 

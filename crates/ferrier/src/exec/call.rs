@@ -83,11 +83,7 @@ pub struct Call<'a, T: Real, B: Backend = Cpu> {
 
 impl<T: Real, B: Backend> fmt::Debug for Call<'_, T, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Call")
-            .field("plan", &self.plan)
-            .field("operator", &self.operator.is_some())
-            .field("scale", &self.scale)
-            .finish_non_exhaustive()
+        f.debug_struct("Call").field("plan", &self.plan).field("scale", &self.scale).finish_non_exhaustive()
     }
 }
 

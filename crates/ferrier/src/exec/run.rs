@@ -141,10 +141,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
         let (transport, variant) = (comm.transport(), &variants[*last]);
         let exchanges = &variant.exchanges;
         let _watched = progress.as_ref().map(|progress| progress.during(*last));
-        let now = || match <B::Executor<T> as Executor<T>>::SYNCHRONOUS {
-            true => Instant::now(),
-            false => *began,
-        };
+        let now = || if <B::Executor<T> as Executor<T>>::SYNCHRONOUS { Instant::now() } else { *began };
         let mut start = now();
         executor.tick(0)?;
         for (number, step) in variant.steps.iter().enumerate() {
