@@ -210,7 +210,10 @@ impl Transport for MpiRank {
 
     /// A blocked call of another process cannot be ended: aborts the job with this rank's message.
     fn fail(&self, message: &str) {
-        eprintln!("ferrier: rank {} of {}: {message}", self.rank(), self.size());
+        // In one write, and with time for the launcher to read it: MPICH's drops what it has not read when a rank aborts.
+        let text = format!("ferrier: rank {} of {}: {message}\n", self.rank(), self.size());
+        let _ = std::io::Write::write_all(&mut std::io::stderr(), text.as_bytes());
+        std::thread::sleep(std::time::Duration::from_millis(50));
         self.comm.abort(FAILED);
     }
 }
