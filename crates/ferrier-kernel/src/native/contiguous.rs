@@ -59,10 +59,10 @@ impl<T: Real> ContiguousFft<T> {
 
     /// Appends the factors of a vector's elements: real parts twice, then imaginary parts.
     fn push<V: Vector<T = T>>(&mut self, twiddle: impl Fn(usize) -> (f64, f64)) {
-        let factorize: Vec<[T; FACTOR_LEN]> =
+        let factors: Vec<[T; FACTOR_LEN]> =
             (0..V::LINES).map(twiddle).map(|(re, im)| packed_factor(re, im)).collect();
-        self.twiddles.extend(factorize.iter().flat_map(|w| [w[0], w[0]]));
-        self.twiddles.extend(factorize.iter().flat_map(|w| [w[1], w[2]]));
+        self.twiddles.extend(factors.iter().flat_map(|w| [w[0], w[0]]));
+        self.twiddles.extend(factors.iter().flat_map(|w| [w[1], w[2]]));
     }
 
     /// Transforms `lines` lines from `from` through `work` to `to`.

@@ -14,17 +14,17 @@ pub(super) struct ContiguousReal<T> {
 
 impl<T: Copy> ContiguousReal<T> {
     /// From the factors of elements 0 to `half / 2`; `None` where vectors do not divide the length.
-    pub fn new<V: Vector<T = T>>(half: usize, factorize: &[T]) -> Option<Self> {
+    pub fn new<V: Vector<T = T>>(half: usize, factors: &[T]) -> Option<Self> {
         if half == 0 || !half.is_multiple_of(2 * V::LINES) {
             return None;
         }
-        let factorize: Vec<&[T]> = factorize.chunks_exact(FACTOR_LEN).collect();
+        let factors: Vec<&[T]> = factors.chunks_exact(FACTOR_LEN).collect();
         let mut twiddles = vec![];
-        for vector in factorize[..half / 2].chunks_exact(V::LINES) {
+        for vector in factors[..half / 2].chunks_exact(V::LINES) {
             twiddles.extend(vector.iter().flat_map(|w| [w[0], w[0]]));
             twiddles.extend(vector.iter().flat_map(|w| [w[1], w[2]]));
         }
-        let middle = factorize[half / 2];
+        let middle = factors[half / 2];
         Some(ContiguousReal { twiddles, middle: [middle[0], middle[1], middle[2]], half })
     }
 }
