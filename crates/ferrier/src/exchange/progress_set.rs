@@ -169,6 +169,11 @@ impl Exchange {
         &self.set.entries[self.number]
     }
 
+    /// Whether it was started and not completed; makes no progress.
+    pub fn is_in_flight(&self) -> bool {
+        self.entry().in_flight.load(SeqCst)
+    }
+
     /// Its buffers, as passes see them.
     pub fn buffers(&self) -> &ExchangeBuffers {
         &self.entry().spec.buffers

@@ -216,7 +216,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
     #[doc(hidden)]
     pub fn exchanges_in_flight(&self) -> usize {
         let exchanges = self.variants.iter().flat_map(|variant| variant.exchanges.iter());
-        exchanges.filter(|exchange| matches!(exchange.test(), Ok(false))).count()
+        exchanges.filter(|exchange| exchange.is_in_flight()).count()
     }
 }
 
