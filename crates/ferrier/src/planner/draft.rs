@@ -314,8 +314,8 @@ impl<T: Real, B: Backend> fmt::Debug for Draft<T, B> {
     }
 }
 
-/// Two axes in one pass: where a plane stays in cache between them, and there are planes enough to keep all threads
-/// busy. The same answer on every rank.
+/// Two axes in one pass: where a plane stays in cache between them, there are planes enough to keep all threads
+/// busy, and planes do not share cache lines. The same answer on every rank.
 fn may_fuse(
     recipe: &Recipe,
     decision: &Decision,
@@ -330,6 +330,10 @@ fn may_fuse(
     let elements = total_len(&transforms[0].to) * total_len(&transforms[1].from);
     let plane = elements * width(transforms[0].real) * recipe.precision.bytes();
     let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0) * recipe.batch;
+    // Planes across the fastest axis take one element of each cache line, which every plane fetches again.
+    if planes > recipe.batch && state.layout.order().fastest() == across {
+        return false;
+    }
     let rounds = planes.div_ceil(decision.threads);
     // The last round may leave threads idle, but not more than a quarter of the time.
     let busy = planes * 4 >= rounds * decision.threads * 3;
