@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::coding::{CpuCoding, WorkPointers};
 use super::norm::NormSum;
-use super::pass::{PassWork, WorkerState};
+use super::pass::PassWork;
 use super::tables::KernelTables;
+use super::worker::WorkerState;
 use crate::codec::CodecInstance;
 use crate::exec::array::{Array, Workspace};
 use crate::exec::backend::{

@@ -12,6 +12,7 @@ use crate::{Box3, Real};
 use ferrier_kernel::Strip;
 use ferrier_plan::geometry::{Axes, Piece};
 use ferrier_plan::modes::{IndexRun, Ragged};
+use ferrier_plan::schedule::AxisTransform;
 
 /// A strip of a cell's first line: where it lies, and how far the lines,
 /// planes and arrays of the batch are apart.
@@ -85,6 +86,16 @@ impl<'a> Side<'a> {
     /// Pieces that have the same of every line.
     pub fn even(pieces: &'a [Piece], runs: &'a [IndexRun], width: usize) -> Side<'a> {
         Side { pieces, runs, ragged: None, width }
+    }
+
+    /// The two sides of a transform.
+    pub fn of(transform: &'a AxisTransform, from: &'a [Piece], to: &'a [Piece]) -> [Side<'a>; 2] {
+        let AxisTransform { spec, ragged_from, ragged_to, .. } = transform;
+        let (width_in, width_out) = (spec.kind.width_in(), spec.kind.width_out());
+        [
+            Side { pieces: from, runs: &transform.from, ragged: ragged_from.as_ref(), width: width_in },
+            Side { pieces: to, runs: &transform.to, ragged: ragged_to.as_ref(), width: width_out },
+        ]
     }
 
     fn sparse(&self, axes: Axes) -> Option<SparseLines> {

@@ -13,6 +13,7 @@ mod spans;
 mod sparse_lines;
 mod tables;
 mod twiddle;
+mod worker;
 
 pub use executor::Cpu;
 pub(crate) use executor::CpuBinder;

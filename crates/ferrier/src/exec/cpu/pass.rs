@@ -1,22 +1,20 @@
 //! Passes, ready to run: blocks of lines shared out over threads.
 
-use std::cell::Cell;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::block_at::BlockAt;
 use super::copy::Copy;
 use super::line_op::LineOp;
 use super::lines::{LineGrid, Side};
 use super::plane_store::{PlaneStore, PlaneWriter};
 use super::tables::KernelTables;
+use super::worker::{Extras, PollCounter, WorkerState, run_block};
 use crate::exec::backend::{PassEnds, PollPolicy};
-use crate::exec::operator::Operator;
 use crate::machine::SendPtr;
 use crate::machine::pool::Pool;
 use crate::{Box3, Order, Real, Result};
-use ferrier_kernel::{LineBlock, StoreHint, StreamCopy, Strip, fence};
+use ferrier_kernel::fence;
 use ferrier_plan::geometry::{Axes, Base, Geometry, Piece, width};
 use ferrier_plan::lowering::{MemoryPolicy, RankContext};
 use ferrier_plan::modes::IndexRun;
@@ -67,76 +65,6 @@ pub struct PassWork<T> {
     next: AtomicUsize,
 }
 
-/// One thread's memory: strips and scratch.
-pub(super) struct WorkerState<T> {
-    from: Vec<Strip<T>>,
-    to: Vec<Strip<T>>,
-    ahead: Vec<Strip<T>>,
-    bases: Vec<*mut T>,
-    scratch: SendPtr<T>,
-    scratch_len: usize,
-    /// Which staging_len the next block was taken along in, if it was.
-    staged: Option<usize>,
-}
-
-// SAFETY: a worker is used by one thread at a time; its pointers are only used
-// inside a pass, whose caller vouches for them.
-unsafe impl<T: Send> Send for WorkerState<T> {}
-
-impl<T> WorkerState<T> {
-    /// Room for `strips` strips and the exposed pointers of `ranks` ranks.
-    pub fn new(strips: usize, ranks: usize) -> Self {
-        WorkerState {
-            from: Vec::with_capacity(strips),
-            to: Vec::with_capacity(strips),
-            ahead: Vec::with_capacity(strips),
-            bases: Vec::with_capacity(ranks * crate::transport::EXPOSED + 1),
-            scratch: SendPtr(std::ptr::null_mut()),
-            scratch_len: 0,
-            staged: None,
-        }
-    }
-
-    /// The pointers of this call.
-    pub fn set(&mut self, bases: &[*mut T], scratch: *mut T, scratch_len: usize) {
-        self.bases.clear();
-        self.bases.extend_from_slice(bases);
-        // Planes in scratch count from one more base.
-        self.bases.push(scratch);
-        self.scratch = SendPtr(scratch);
-        self.scratch_len = scratch_len;
-        self.staged = None;
-    }
-}
-
-/// Spreads the polls of a thread over the blocks that it transforms.
-fn poll_counter<'a>(policy: &PollPolicy<'a>, blocks: usize) -> PollCounter<'a> {
-    let every = if policy.times == 0 || blocks == 0 { 0 } else { blocks.div_ceil(policy.times + 1) };
-    PollCounter { poll: policy.poll, every, left: every }
-}
-
-struct PollCounter<'a> {
-    poll: &'a (dyn Fn() + Sync),
-    /// Blocks between two polls; 0: none.
-    every: usize,
-    left: usize,
-}
-
-impl PollCounter<'_> {
-    fn step(&mut self) {
-        if self.every > 0 {
-            self.left -= 1;
-            if self.left == 0 {
-                self.left = self.every;
-                (self.poll)();
-            }
-        }
-    }
-}
-
-/// What a call brings: an operator for passes that have one, and a factor of the result for the last pass.
-type Extras<'a, T> = (Option<&'a dyn Operator<T>>, f64);
-
 impl<T: Real> PassWork<T> {
     /// Binds a pass to this rank's memory.
     pub(super) fn new(ends: &PassEnds<'_>, tables: &mut KernelTables<T>) -> Result<Self> {
@@ -155,7 +83,7 @@ impl<T: Real> PassWork<T> {
             }
             [transform] => {
                 let axes = transform.axes().unwrap_or_else(|| Axes::choose(transform.axis, from, to));
-                let [from, to] = sides(transform, from, to);
+                let [from, to] = Side::of(transform, from, to);
                 let domain = transform.lines_in(arrive);
                 let arrays = (arrays, context.memory_policy.block);
                 let line_op = tables.line_op(transform)?;
@@ -213,7 +141,7 @@ impl<T: Real> PassWork<T> {
             let worker = unsafe { &mut *workers.get().add(thread) };
             // Only the thread that called may talk to MPI.
             let mut polls =
-                poll_counter(policy, if thread == 0 { self.blocks() / pool.threads() } else { 0 });
+                PollCounter::new(policy, if thread == 0 { self.blocks() / pool.threads() } else { 0 });
             match &self.work {
                 Work::Nothing => {}
                 // SAFETY: this function's contract.
@@ -237,8 +165,8 @@ impl<T: Real> PassWork<T> {
         extras: Extras<'_, T>,
     ) {
         let run = (grid.blocks / (threads * 16)).clamp(1, 64);
-        // SAFETY: the worker's scratch is its own.
-        let scratch = unsafe { std::slice::from_raw_parts_mut(worker.scratch.get(), worker.scratch_len) };
+        // SAFETY: the only one in this pass.
+        let scratch = unsafe { worker.scratch_from(0) };
         let (mut first, mut last) = (0, 0);
         // The next run is claimed before this one ends: its first block comes in meanwhile.
         let mut claim = || {
@@ -269,10 +197,8 @@ impl<T: Real> PassWork<T> {
         let Planes { first, second, plane, plane_store } = planes;
         let (low, high) = first.planes;
         let units = (high - low) * first.batch;
-        // SAFETY: the worker's scratch is its own; the plane at its start is accessed through strips only.
-        let scratch = unsafe {
-            std::slice::from_raw_parts_mut(worker.scratch.get().add(*plane), worker.scratch_len - plane)
-        };
+        // SAFETY: the only one in this pass; the plane at the start of the scratch is accessed through strips only.
+        let scratch = unsafe { worker.scratch_from(*plane) };
         let mut writer = plane_store
             .as_ref()
             .map(|plane_store| PlaneWriter::new(plane_store, worker.scratch.get().cast_const()));
@@ -309,81 +235,6 @@ impl<T: Real> PassWork<T> {
     }
 }
 
-/// # Safety
-/// As for [`PassWork::run`].
-unsafe fn run_block<T: Real>(
-    grid: &LineGrid<T>,
-    at: &BlockAt,
-    (next, stream_copy): (Option<&BlockAt>, Option<&Cell<StreamCopy<T>>>),
-    worker: &mut WorkerState<T>,
-    scratch: &mut [T],
-    (operator, factor): Extras<'_, T>,
-) {
-    let (block_area, scratch) = scratch.split_at_mut(grid.sparse_scratch());
-    let (scratch, staging) = scratch.split_at_mut(grid.line_op_scratch());
-    let staging = [0, grid.staging_len].map(|at| staging[at..].as_mut_ptr());
-    let lanes = at.lanes;
-    let staged = worker.staged.take();
-    // SAFETY: the bases are those of this call.
-    unsafe {
-        match (&grid.sparse[0], staged) {
-            (_, Some(number)) => {
-                worker.from.clear();
-                worker.from.push(grid.line_op.loader().staged(staging[number], lanes));
-            }
-            (None, None) => grid.strips(at, false, &worker.bases, &mut worker.from),
-            (Some(sparse), None) => {
-                sparse.gather(at, &worker.bases, block_area);
-                sparse.strips(block_area.as_mut_ptr(), lanes, &mut worker.from);
-            }
-        }
-        match &grid.sparse[1] {
-            None => grid.strips(at, true, &worker.bases, &mut worker.to),
-            Some(sparse) => sparse.strips(block_area.as_mut_ptr(), lanes, &mut worker.to),
-        }
-    }
-    // What is near needs no fetching.
-    let [near_from, near_to] = grid.near;
-    match next {
-        // SAFETY: as above.
-        Some(next) if !near_from => unsafe { grid.strips(next, false, &worker.bases, &mut worker.ahead) },
-        _ => worker.ahead.clear(),
-    }
-    let in_place = worker.from.first().map(|strip| strip.ptr) == worker.to.first().map(|strip| strip.ptr);
-    let store = match () {
-        () if near_to || in_place => StoreHint::Plain,
-        () if grid.stream => StoreHint::Stream,
-        () => StoreHint::Prefetch,
-    };
-    let other = staged.map_or(0, |number| 1 - number);
-    let block = LineBlock {
-        ahead: &worker.ahead,
-        ahead_lines: next.map_or(0, |next| next.lanes),
-        staging: if grid.staging_len > 0 { staging[other] } else { std::ptr::null_mut() },
-        from_staging: staged.is_some(),
-        store,
-        stream_copy,
-        factor,
-        ..LineBlock::new(lanes, &worker.from, &worker.to)
-    };
-    // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
-    let taken = unsafe { grid.line_op.run(&block, || grid.spot(at), operator, scratch) };
-    worker.staged = taken.then_some(other);
-    if let Some(sparse) = &grid.sparse[1] {
-        // SAFETY: as for the strips.
-        unsafe { sparse.scatter(at, &worker.bases, block_area) };
-    }
-}
-
-/// The two sides of a transform.
-fn sides<'a>(transform: &'a AxisTransform, from: &'a [Piece], to: &'a [Piece]) -> [Side<'a>; 2] {
-    let (width_in, width_out) = (transform.spec.kind.width_in(), transform.spec.kind.width_out());
-    [
-        Side { pieces: from, runs: &transform.from, ragged: transform.ragged_from.as_ref(), width: width_in },
-        Side { pieces: to, runs: &transform.to, ragged: transform.ragged_to.as_ref(), width: width_out },
-    ]
-}
-
 /// Two axes, plane by plane.
 fn planes<T: Real>(
     context: &RankContext<'_>,
@@ -418,7 +269,7 @@ fn planes<T: Real>(
         (vec![piece], numbers.next_multiple_of(64 / context.scalar_bytes))
     };
     let [one, two] = transforms;
-    let [before, middle] = sides(one, from, &pieces);
+    let [before, middle] = Side::of(one, from, &pieces);
     let arrays = (arrays, context.memory_policy.block);
     let domain = one.lines_in(arrive);
     let mut first = LineGrid::new(axes[0], &domain, before, middle, tables.line_op(one)?, arrays);
@@ -426,7 +277,7 @@ fn planes<T: Real>(
         ([scratch], false) => PlaneStore::new(context, axes[0], scratch, to),
         _ => None,
     };
-    let [middle, after] = sides(two, &pieces, if plane_store.is_some() { &pieces } else { to });
+    let [middle, after] = Side::of(two, &pieces, if plane_store.is_some() { &pieces } else { to });
     let mut second = LineGrid::new(axes[1], &between, middle, after, tables.line_op(two)?, arrays);
     first.near[1] = !in_target;
     second.near = [true, in_target || two.ragged_to.is_some() || plane_store.is_some()];

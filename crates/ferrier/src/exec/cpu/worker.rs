@@ -1,0 +1,160 @@
+//! What a thread needs to transform blocks of lines: strips, scratch, and when to poll.
+
+use std::cell::Cell;
+
+use super::block_at::BlockAt;
+use super::lines::LineGrid;
+use crate::Real;
+use crate::exec::backend::PollPolicy;
+use crate::exec::operator::Operator;
+use crate::machine::SendPtr;
+use ferrier_kernel::{LineBlock, StoreHint, StreamCopy, Strip};
+
+/// One thread's memory: strips and scratch.
+pub(super) struct WorkerState<T> {
+    from: Vec<Strip<T>>,
+    to: Vec<Strip<T>>,
+    ahead: Vec<Strip<T>>,
+    pub bases: Vec<*mut T>,
+    pub scratch: SendPtr<T>,
+    scratch_len: usize,
+    /// Which staging_len the next block was taken along in, if it was.
+    staged: Option<usize>,
+}
+
+// SAFETY: a worker is used by one thread at a time; its pointers are only used
+// inside a pass, whose caller vouches for them.
+unsafe impl<T: Send> Send for WorkerState<T> {}
+
+impl<T> WorkerState<T> {
+    /// Room for `strips` strips and the exposed pointers of `ranks` ranks.
+    pub fn new(strips: usize, ranks: usize) -> Self {
+        WorkerState {
+            from: Vec::with_capacity(strips),
+            to: Vec::with_capacity(strips),
+            ahead: Vec::with_capacity(strips),
+            bases: Vec::with_capacity(ranks * crate::transport::EXPOSED + 1),
+            scratch: SendPtr(std::ptr::null_mut()),
+            scratch_len: 0,
+            staged: None,
+        }
+    }
+
+    /// The pointers of this call.
+    pub fn set(&mut self, bases: &[*mut T], scratch: *mut T, scratch_len: usize) {
+        self.bases.clear();
+        self.bases.extend_from_slice(bases);
+        // Planes in scratch count from one more base.
+        self.bases.push(scratch);
+        self.scratch = SendPtr(scratch);
+        self.scratch_len = scratch_len;
+        self.staged = None;
+    }
+
+    /// The scratch from scalar `start` on.
+    ///
+    /// # Safety
+    /// One such slice exists at a time; it is used in the call whose pointers were set.
+    pub unsafe fn scratch_from<'a>(&self, start: usize) -> &'a mut [T] {
+        // SAFETY: the scratch is this worker's alone, and as long as `set` was told.
+        unsafe { std::slice::from_raw_parts_mut(self.scratch.get().add(start), self.scratch_len - start) }
+    }
+}
+
+/// Spreads the polls of a thread over the blocks that it transforms.
+pub(super) struct PollCounter<'a> {
+    poll: &'a (dyn Fn() + Sync),
+    /// Blocks between two polls; 0: none.
+    every: usize,
+    left: usize,
+}
+
+impl<'a> PollCounter<'a> {
+    /// For a thread that transforms so many blocks.
+    pub fn new(policy: &PollPolicy<'a>, blocks: usize) -> Self {
+        let every = if policy.times == 0 || blocks == 0 { 0 } else { blocks.div_ceil(policy.times + 1) };
+        PollCounter { poll: policy.poll, every, left: every }
+    }
+
+    pub fn step(&mut self) {
+        if self.every > 0 {
+            self.left -= 1;
+            if self.left == 0 {
+                self.left = self.every;
+                (self.poll)();
+            }
+        }
+    }
+}
+
+/// What a call brings: an operator for passes that have one, and a factor of the result for the last pass.
+pub(super) type Extras<'a, T> = (Option<&'a dyn Operator<T>>, f64);
+
+/// Transforms a block of lines; `next` is prefetched meanwhile.
+///
+/// # Safety
+/// The worker has the pointers of this call and scratch of its own, and no other thread or rank writes to what the
+/// block loads or accesses what it stores.
+pub(super) unsafe fn run_block<T: Real>(
+    grid: &LineGrid<T>,
+    at: &BlockAt,
+    (next, stream_copy): (Option<&BlockAt>, Option<&Cell<StreamCopy<T>>>),
+    worker: &mut WorkerState<T>,
+    scratch: &mut [T],
+    (operator, factor): Extras<'_, T>,
+) {
+    let (block_area, scratch) = scratch.split_at_mut(grid.sparse_scratch());
+    let (scratch, staging) = scratch.split_at_mut(grid.line_op_scratch());
+    let staging = [0, grid.staging_len].map(|at| staging[at..].as_mut_ptr());
+    let lanes = at.lanes;
+    let staged = worker.staged.take();
+    // SAFETY: the bases are those of this call.
+    unsafe {
+        match (&grid.sparse[0], staged) {
+            (_, Some(number)) => {
+                worker.from.clear();
+                worker.from.push(grid.line_op.loader().staged(staging[number], lanes));
+            }
+            (None, None) => grid.strips(at, false, &worker.bases, &mut worker.from),
+            (Some(sparse), None) => {
+                sparse.gather(at, &worker.bases, block_area);
+                sparse.strips(block_area.as_mut_ptr(), lanes, &mut worker.from);
+            }
+        }
+        match &grid.sparse[1] {
+            None => grid.strips(at, true, &worker.bases, &mut worker.to),
+            Some(sparse) => sparse.strips(block_area.as_mut_ptr(), lanes, &mut worker.to),
+        }
+    }
+    // What is near needs no fetching.
+    let [near_from, near_to] = grid.near;
+    match next {
+        // SAFETY: as above.
+        Some(next) if !near_from => unsafe { grid.strips(next, false, &worker.bases, &mut worker.ahead) },
+        _ => worker.ahead.clear(),
+    }
+    let in_place = worker.from.first().map(|strip| strip.ptr) == worker.to.first().map(|strip| strip.ptr);
+    let store = match () {
+        () if near_to || in_place => StoreHint::Plain,
+        () if grid.stream => StoreHint::Stream,
+        () => StoreHint::Prefetch,
+    };
+    let other = staged.map_or(0, |number| 1 - number);
+    let block = LineBlock {
+        ahead: &worker.ahead,
+        ahead_lines: next.map_or(0, |next| next.lanes),
+        staging: if grid.staging_len > 0 { staging[other] } else { std::ptr::null_mut() },
+        from_staging: staged.is_some(),
+        store,
+        stream_copy,
+        factor,
+        ..LineBlock::new(lanes, &worker.from, &worker.to)
+    };
+    // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
+    let taken = unsafe { grid.line_op.run(&block, || grid.spot(at), operator, scratch) };
+    worker.staged = taken.then_some(other);
+    if let Some(sparse) = &grid.sparse[1] {
+        // SAFETY: as for the strips.
+        unsafe { sparse.scatter(at, &worker.bases, block_area) };
+    }
+}
