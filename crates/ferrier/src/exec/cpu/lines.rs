@@ -1,5 +1,5 @@
-//! The lines of a pass: pieces of memory cut into cells in which every line
-//! has the same strips, and cells into blocks that a kernel takes at once.
+//! The lines of a pass: the domain is cut into cells in which every line has the same strips, and cells into
+//! blocks of lines that a kernel transforms together.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -14,8 +14,7 @@ use ferrier_plan::geometry::{Axes, Piece};
 use ferrier_plan::modes::{IndexRun, Ragged};
 use ferrier_plan::schedule::AxisTransform;
 
-/// A strip of a cell's first line: where it lies, and how far the lines,
-/// planes and arrays of the batch are apart.
+/// A strip of a cell's first line: its address, and the strides of lines, planes and arrays of the batch.
 #[derive(Clone, Copy, Debug)]
 struct StripAt {
     base: usize,
@@ -45,12 +44,14 @@ struct Cell {
 pub(crate) struct LineGrid<T> {
     cells: Vec<Cell>,
     strips: Vec<StripAt>,
-    /// Lines in a block, and in the largest one: what is left over goes with the last of a row, where it
-    /// is little, because a block of few lines costs as much as one of many.
+    /// Lines in a block.
     block: usize,
+    /// Lines in the largest block: a short remainder is added to the last block of a row, because a block of few
+    /// lines costs as much as a full one.
     widest: usize,
-    /// Arrays, and the number of the first in the whole batch.
+    /// Arrays.
     pub batch: usize,
+    /// Index of the first array in the whole batch.
     first_array: usize,
     pub line_op: LineOp<T>,
     axes: Axes,
@@ -58,32 +59,32 @@ pub(crate) struct LineGrid<T> {
     start: usize,
     /// Blocks in all.
     pub blocks: usize,
-    /// The axis across planes.
+    /// First and last index of planes.
     pub planes: (usize, usize),
-    /// Numbers of each of two staging for blocks that are taken along while the one before is
-    /// transformed: where lines lie side by side and come from afar.
+    /// Scalars of each of the two staging buffers, which hold the next block while the current one is transformed.
+    /// Zero unless the source's lines are neighbours in memory with strided elements.
     pub staging_len: usize,
-    /// Do the lines come from (go to) a plane that is in cache?
+    /// Whether the source (target) is a plane in cache.
     pub near: [bool; 2],
-    /// Do lines come from (go to) places that differ from line to line?
+    /// The source (target), where the elements present differ from line to line.
     pub sparse: [Option<SparseLines>; 2],
-    /// Are they to be written past the caches, where they do not go back where they came from?
+    /// Whether stores bypass the caches, unless the target is the source.
     pub stream: bool,
 }
 
-/// Where lines come from or go to: pieces, and what those hold of a line.
+/// The source or target of lines: pieces, and the elements of a line that they hold.
 #[derive(Clone, Copy)]
 pub(crate) struct Side<'a> {
     pub pieces: &'a [Piece],
     pub runs: &'a [IndexRun],
-    /// Where that differs from line to line.
+    /// The elements of each line, where they differ from line to line.
     pub ragged: Option<&'a Arc<Ragged>>,
-    /// Numbers of an element.
+    /// Scalars of an element.
     pub width: usize,
 }
 
 impl<'a> Side<'a> {
-    /// Pieces that have the same of every line.
+    /// Pieces that hold the same elements of every line.
     pub fn even(pieces: &'a [Piece], runs: &'a [IndexRun], width: usize) -> Side<'a> {
         Side { pieces, runs, ragged: None, width }
     }
@@ -102,13 +103,13 @@ impl<'a> Side<'a> {
         self.ragged.map(|ragged| SparseLines::new(axes, self.pieces, self.runs, ragged.clone(), self.width))
     }
 
-    /// Those that strips are made of.
+    /// The pieces that are accessed by strips: none where lines differ.
     fn smooth(&self) -> &'a [Piece] {
         if self.ragged.is_some() { &[] } else { self.pieces }
     }
 }
 
-/// Lines whose planes follow each other as if they were one plane.
+/// Lines whose planes are contiguous in memory, as one plane.
 struct Flat {
     domain: Box3,
     from: Vec<Piece>,
@@ -116,7 +117,7 @@ struct Flat {
 }
 
 impl Flat {
-    /// None where there is a gap between planes, or pieces have parts of them.
+    /// None where there are gaps between planes, or a piece holds part of a plane.
     fn new(axes: Axes, domain: &Box3, from: Side<'_>, to: Side<'_>) -> Option<Flat> {
         let Axes { lanes, planes, .. } = axes;
         let (low, width) = (domain.lo[planes], domain.shape()[lanes]);
@@ -144,8 +145,8 @@ impl Flat {
 }
 
 impl<T: Real> LineGrid<T> {
-    /// The same as [`new`](Self::new), with blocks that go on from plane to plane where they can: so they
-    /// begin with cache lines, and nothing is left over at the end of rows of an odd length.
+    /// As [`new`](Self::new), with blocks that cross from plane to plane where planes are contiguous: blocks then
+    /// start on cache lines, and rows of odd length leave no remainder.
     pub fn across(
         axes: Axes,
         domain: &Box3,
@@ -154,7 +155,7 @@ impl<T: Real> LineGrid<T> {
         line_op: LineOp<T>,
         arrays: (&Range<usize>, Option<usize>),
     ) -> Self {
-        // Operators want to know where lines are.
+        // Operators need the indices of a line, which the flattened domain has lost.
         let flat = if matches!(line_op, LineOp::Lines(_)) { Flat::new(axes, domain, from, to) } else { None };
         match &flat {
             None => Self::new(axes, domain, from, to, line_op, arrays),
@@ -165,8 +166,8 @@ impl<T: Real> LineGrid<T> {
         }
     }
 
-    /// The grid of the lines along `axes.along` in `domain`; along that axis
-    /// the pieces of `from` and `to` say themselves how far they reach.
+    /// The grid of the lines along `axes.along` in `domain`; along that axis the extents are those of the pieces of
+    /// `from` and `to`.
     pub fn new(
         axes: Axes,
         domain: &Box3,
@@ -248,7 +249,7 @@ impl<T: Real> LineGrid<T> {
         (first, self.strips.len())
     }
 
-    /// The most strips that the lines of a cell have; a block in cache has two at most.
+    /// The most strips of any line; a block in cache has at most two.
     pub fn most_strips(&self) -> usize {
         self.cells
             .iter()
@@ -258,28 +259,28 @@ impl<T: Real> LineGrid<T> {
             .max(2)
     }
 
-    /// Numbers of scratch a thread needs.
+    /// Scalars of scratch per thread.
     pub fn scratch(&self) -> usize {
         self.sparse_scratch() + self.line_op_scratch() + 2 * self.staging_len
     }
 
-    /// Numbers of it that are the line_op's own.
+    /// Scalars of the line operation's scratch.
     pub fn line_op_scratch(&self) -> usize {
         self.line_op.scratch(self.widest).next_multiple_of(64 / size_of::<T>())
     }
 
     fn staging_len(&self) -> usize {
         let mut sources = self.cells.iter().flat_map(|cell| &self.strips[cell.from.0..cell.from.1]);
-        let afar = !self.near[0] && sources.all(|strip| strip.lane == 2 && strip.step > 2);
-        if afar { self.line_op.loader().staging_len(self.widest) } else { 0 }
+        let strided = !self.near[0] && sources.all(|strip| strip.lane == 2 && strip.step > 2);
+        if strided { self.line_op.loader().staging_len(self.widest) } else { 0 }
     }
 
-    /// Numbers of it that hold a block of lines that lie unevenly.
+    /// Scalars of scratch for a block of sparse lines.
     pub fn sparse_scratch(&self) -> usize {
         self.sparse.iter().flatten().map(|sparse| sparse.area(self.widest)).sum()
     }
 
-    /// Block number `number` of all; the next ones follow by [`next`](Self::next).
+    /// Block number `number` of all.
     pub fn block(&self, number: usize) -> BlockAt {
         let cell = self.cells.partition_point(|cell| cell.first <= number) - 1;
         let here = &self.cells[cell];
@@ -306,8 +307,7 @@ impl<T: Real> LineGrid<T> {
     /// Fills `strips` with the source (or target) of a block.
     ///
     /// # Safety
-    /// `bases` are the exposed pointers of all ranks, each large enough for the
-    /// pieces this grid was made of.
+    /// `bases` are the exposed pointers of all ranks; the pieces of this grid lie inside the memory they point to.
     pub unsafe fn strips(&self, at: &BlockAt, target: bool, bases: &[*mut T], strips: &mut Vec<Strip<T>>) {
         let cell = &self.cells[at.cell];
         let (first, last) = if target { cell.to } else { cell.from };
@@ -329,7 +329,7 @@ impl<T: Real> LineGrid<T> {
         }
     }
 
-    /// Which lines a block has.
+    /// The position of a block's lines.
     pub fn spot(&self, at: &BlockAt) -> Spot {
         let mut first = [self.start; 3];
         (first[self.axes.lanes], first[self.axes.planes]) = (at.lane, at.plane);

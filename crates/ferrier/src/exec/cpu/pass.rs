@@ -1,4 +1,4 @@
-//! Passes, ready to run: blocks of lines shared out over threads.
+//! Passes bound to memory: threads claim blocks of lines and transform them.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -22,12 +22,12 @@ use ferrier_plan::schedule::AxisTransform;
 
 /// The work of a pass.
 enum Work<T> {
-    /// This rank has nothing here.
+    /// This rank has no data in this pass.
     Nothing,
-    /// Lines along one axis, any block by any thread.
+    /// Lines along one axis; any thread may take any block.
     Lines(Box<LineGrid<T>>),
-    /// Two axes: `first` transforms each plane into scratch (or straight into the target), `second` transforms it
-    /// to the target, or back into scratch, from where it is copied to the target.
+    /// Two axes: `first` transforms each plane into scratch (or into the target), `second` transforms it
+    /// to the target, or in scratch, from which it is copied to the target.
     Planes(Box<Planes<T>>),
 }
 
@@ -35,21 +35,21 @@ enum Work<T> {
 struct Planes<T> {
     first: LineGrid<T>,
     second: LineGrid<T>,
-    /// Numbers of the plane in scratch.
+    /// Scalars of the plane in scratch.
     plane: usize,
     plane_store: Option<PlaneStore>,
 }
 
 impl<T> Work<T> {
-    /// Says how memory is handled.
-    fn handle(&mut self, memory_policy: MemoryPolicy) {
+    /// Sets whether stores stream and whether blocks are staged.
+    fn set_memory_policy(&mut self, memory_policy: MemoryPolicy) {
         match self {
             Work::Nothing => {}
             Work::Lines(grid) => {
                 grid.stream = memory_policy.stream;
                 grid.staging_len = if memory_policy.staging { grid.staging_len } else { 0 };
             }
-            // Planes come in one piece, which processors fetch by themselves.
+            // A plane is one run of memory, which hardware prefetches: staging does not pay.
             Work::Planes(planes) => {
                 planes.second.stream = memory_policy.stream;
                 (planes.first.staging_len, planes.second.staging_len) = (0, 0);
@@ -61,7 +61,7 @@ impl<T> Work<T> {
 /// A pass of one rank.
 pub struct PassWork<T> {
     work: Work<T>,
-    /// The next block that no thread has taken.
+    /// The first block (or plane) that no thread has claimed.
     next: AtomicUsize,
 }
 
@@ -92,11 +92,11 @@ impl<T: Real> PassWork<T> {
             [one, two] => planes(context, (arrive, arrays), from, to, [one, two], tables)?,
             _ => unreachable!("a pass has at most two transforms"),
         };
-        work.handle(context.memory_policy);
+        work.set_memory_policy(context.memory_policy);
         Ok(PassWork { work, next: AtomicUsize::new(0) })
     }
 
-    /// Numbers of scratch a thread needs.
+    /// Scalars of scratch per thread.
     pub fn scratch(&self) -> usize {
         match &self.work {
             Work::Nothing => 0,
@@ -139,7 +139,7 @@ impl<T: Real> PassWork<T> {
         pool.run(&|thread| {
             // SAFETY: one worker per thread of the pool.
             let worker = unsafe { &mut *workers.get().add(thread) };
-            // Only the thread that called may talk to MPI.
+            // Only the calling thread may use MPI.
             let mut polls =
                 PollCounter::new(policy, if thread == 0 { self.blocks() / pool.threads() } else { 0 });
             match &self.work {
@@ -155,7 +155,7 @@ impl<T: Real> PassWork<T> {
         });
     }
 
-    /// Blocks in runs of neighbours, handed out in turn.
+    /// Threads claim runs of neighbouring blocks.
     unsafe fn run_lines(
         &self,
         grid: &LineGrid<T>,
@@ -168,7 +168,7 @@ impl<T: Real> PassWork<T> {
         // SAFETY: the only one in this pass.
         let scratch = unsafe { worker.scratch_from(0) };
         let (mut first, mut last) = (0, 0);
-        // The next run is claimed before this one ends: its first block comes in meanwhile.
+        // The next run is claimed one block early, so that its first block can be prefetched or staged.
         let mut claim = || {
             if first == last {
                 first = self.next.fetch_add(run, Ordering::Relaxed).min(grid.blocks);
@@ -186,7 +186,7 @@ impl<T: Real> PassWork<T> {
         }
     }
 
-    /// Planes in turn, each through both transforms.
+    /// Threads claim planes; each goes through both transforms.
     unsafe fn run_planes(
         &self,
         planes: &Planes<T>,
@@ -219,7 +219,7 @@ impl<T: Real> PassWork<T> {
                 unsafe { run_block(first, &at, (next, stream_copy), worker, scratch, (extras.0, 1.0)) };
                 polls.step();
             }
-            // What was not overwritten row by row is copied out before it is overwritten.
+            // Rows of the previous plane that `first` did not replace are stored before `second` overwrites them.
             writer.iter_mut().for_each(PlaneWriter::finish);
             for at in second.plane_blocks(batch, index) {
                 // SAFETY: as above.
@@ -248,9 +248,9 @@ fn planes<T: Real>(
     let across = 3 - one - two;
     let axes =
         [Axes { along: one, lanes: two, planes: across }, Axes { along: two, lanes: one, planes: across }];
-    // The array between the transforms: the first is done, the second is not.
+    // The array between the transforms, after the first and before the second.
     let between = transforms[0].after(arrive);
-    // What is written past the caches cannot be the array between the transforms.
+    // Streaming stores bypass the caches, so the target cannot hold the array between the transforms.
     let back = matches!((from, to), ([from], [to]) if (from.rank, from.base, from.offset) == (to.rank, to.base, to.offset));
     let in_target = match to {
         _ if transforms[1].ragged_to.is_some() => false,
@@ -264,9 +264,9 @@ fn planes<T: Real>(
         (to.to_vec(), 0)
     } else {
         let piece = plane_piece(context, &between, axes[0], transforms[0].real);
-        let numbers =
+        let scalars =
             (between.shape()[one].max(1) * piece.strides[one]).max(between.shape()[two] * piece.strides[two]);
-        (vec![piece], numbers.next_multiple_of(64 / context.scalar_bytes))
+        (vec![piece], scalars.next_multiple_of(64 / context.scalar_bytes))
     };
     let [one, two] = transforms;
     let [before, middle] = Side::of(one, from, &pieces);
@@ -284,13 +284,13 @@ fn planes<T: Real>(
     Ok(Work::Planes(Box::new(Planes { first, second, plane, plane_store })))
 }
 
-/// A plane in a thread's scratch: rows along the first transform's axis or the
-/// other, whichever comes last in C order, spread over the cache's sets.
+/// A plane in a thread's scratch. Its rows lie along the later of the two axes in C order and are padded,
+/// to spread columns over the cache's sets.
 fn plane_piece(context: &RankContext<'_>, between: &Box3, axes: Axes, real: bool) -> Piece {
     let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
     let order = Order::new([axes.planes, slow, fast]).expect("three different axes");
     let mut strides = Geometry::padded(*between, order, real, context.scalar_bytes, false).strides;
-    // Every plane of every array uses the same memory.
+    // All planes of all arrays use the same memory.
     strides[axes.planes] = 0;
     Piece { region: *between, rank: context.ranks, base: Base::In, offset: 0, strides, batch: 0 }
 }
