@@ -1,6 +1,5 @@
-//! Encoded parts: a pass stores values into a stage, in cache where the tile
-//! is small, and chunk by chunk they are encoded into the messages; what came
-//! is decoded into a stage that the next pass loads from.
+//! Encoded segments of messages. A pass stores values into a stage (in cache, if the tile is small); chunks of
+//! it are encoded into the messages. Received chunks are decoded into a stage that the next pass loads from.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -15,12 +14,12 @@ use crate::{Error, Real, Result};
 use ferrier_codec::{Codec, Loss};
 use ferrier_plan::messages::{CHUNK_SCALARS, EncodedSegment, Encoding, LENGTH_BYTES};
 
-/// Where the work areas of this call are, by rank (this node's only), and the
-/// scratch of the thread that encodes while a pass runs.
+/// The workspaces of a call by rank (of this node only), and the scratch of the thread that encodes while a pass
+/// runs.
 pub(crate) struct WorkPointers<T> {
     work: Vec<AtomicPtr<T>>,
     scratch: AtomicPtr<T>,
-    /// Is what comes to be spoiled?
+    /// Whether received bytes are overwritten with garbage.
     #[cfg(test)]
     spoil: std::sync::atomic::AtomicBool,
 }
@@ -45,57 +44,56 @@ impl<T> WorkPointers<T> {
     }
 }
 
-/// What became of a chunk: its bytes when it was encoded and what that lost,
-/// or where its bytes lie when it is to be decoded.
+/// A chunk's bytes in its segment, and the loss of encoding it.
 #[derive(Default)]
-struct Note {
+struct ChunkRecord {
     at: AtomicUsize,
     len: AtomicUsize,
     loss: [AtomicU64; 2],
 }
 
-impl Note {
+impl ChunkRecord {
     fn set_loss(&self, loss: Loss) {
-        for (place, number) in self.loss.iter().zip(loss.to_array()) {
-            place.store(number.to_bits(), Relaxed);
+        for (field, value) in self.loss.iter().zip(loss.to_array()) {
+            field.store(value.to_bits(), Relaxed);
         }
     }
 
     fn loss(&self) -> Loss {
-        Loss::from_array(self.loss.each_ref().map(|number| f64::from_bits(number.load(Relaxed))))
+        Loss::from_array(self.loss.each_ref().map(|value| f64::from_bits(value.load(Relaxed))))
     }
 }
 
 /// The segments that one exchange sends, or receives.
 struct CodedSegments {
-    parts: Vec<EncodedSegment>,
-    /// The part of each rank, if there is one.
+    segments: Vec<EncodedSegment>,
+    /// The index of each rank's segment, if there is one.
     by_peer: Vec<Option<usize>>,
-    /// The first chunk of each part, and the number of all.
+    /// The first chunk of each segment, and the number of chunks.
     first: Vec<usize>,
-    notes: Vec<Note>,
+    chunks: Vec<ChunkRecord>,
 }
 
 impl CodedSegments {
-    fn new(parts: Vec<EncodedSegment>, ranks: usize) -> CodedSegments {
+    fn new(segments: Vec<EncodedSegment>, ranks: usize) -> CodedSegments {
         let mut by_peer = vec![None; ranks];
         let mut first = vec![0];
-        for (index, part) in parts.iter().enumerate() {
-            by_peer[part.peer] = Some(index);
-            first.push(first[index] + part.chunks());
+        for (index, segment) in segments.iter().enumerate() {
+            by_peer[segment.peer] = Some(index);
+            first.push(first[index] + segment.chunks());
         }
-        let notes = (0..first[parts.len()]).map(|_| Note::default()).collect();
-        CodedSegments { parts, by_peer, first, notes }
+        let chunks = (0..first[segments.len()]).map(|_| ChunkRecord::default()).collect();
+        CodedSegments { segments, by_peer, first, chunks }
     }
 
-    /// The part of a chunk and its number there.
+    /// The segment of a chunk and the chunk's index in it.
     fn find(&self, chunk: usize) -> (usize, usize) {
-        let part = self.first.partition_point(|first| *first <= chunk) - 1;
-        (part, chunk - self.first[part])
+        let segment = self.first.partition_point(|first| *first <= chunk) - 1;
+        (segment, chunk - self.first[segment])
     }
 
-    fn notes(&self, part: usize) -> &[Note] {
-        &self.notes[self.first[part]..self.first[part + 1]]
+    fn chunks(&self, segment: usize) -> &[ChunkRecord] {
+        &self.chunks[self.first[segment]..self.first[segment + 1]]
     }
 
     fn of(&self, peer: usize) -> Option<usize> {
@@ -111,13 +109,13 @@ pub struct CpuCoding<T> {
     rank: usize,
     sent: CodedSegments,
     received: CodedSegments,
-    /// Bytes to each rank of parts that are not encoded.
+    /// Bytes to each rank of segments that are not encoded.
     plain: Vec<usize>,
     next: AtomicUsize,
     failure: Mutex<Option<Error>>,
 }
 
-/// Numbers of scratch that a thread needs for a codec.
+/// Scalars of scratch per thread for a codec.
 pub(crate) fn scratch<T: Real>(codec: &dyn Codec<T>) -> usize {
     codec.scratch(CHUNK_SCALARS) * size_of::<u64>() / size_of::<T>()
 }
@@ -149,114 +147,105 @@ impl<T: Real> CpuCoding<T> {
     }
 
     /// The values of a chunk.
-    fn stage(&self, part: &EncodedSegment, chunk: usize) -> (*mut T, usize) {
-        let range = part.chunk(chunk);
+    fn stage(&self, segment: &EncodedSegment, chunk: usize) -> (*mut T, usize) {
+        let range = segment.chunk(chunk);
         let work = self.pointers.work[self.rank].load(Relaxed);
-        (work.wrapping_add(part.scalar_offset + range.start), range.len())
+        (work.wrapping_add(segment.scalar_offset + range.start), range.len())
     }
 
-    /// The bytes of a part from there on.
-    fn bytes(&self, part: &EncodedSegment, at: usize) -> *mut u8 {
-        let work: *mut u8 = self.pointers.work[part.holder].load(Relaxed).cast();
-        work.wrapping_add(part.byte_offset + at)
+    /// The bytes of a segment from `at` on.
+    fn bytes(&self, segment: &EncodedSegment, at: usize) -> *mut u8 {
+        let work: *mut u8 = self.pointers.work[segment.holder].load(Relaxed).cast();
+        work.wrapping_add(segment.byte_offset + at)
     }
 
-    /// Encodes a chunk to bytes that begin there; how many.
+    /// Encodes a chunk to the segment's bytes from `at` on. Returns the number of bytes.
     ///
     /// # Safety
-    /// The areas of this call are as the plan laid them out, the bytes are
-    /// this part's; no other thread accesses them or writes to the stage.
+    /// The workspaces of this call are as the plan laid them out; no other thread accesses the bytes or writes to
+    /// the stage.
     unsafe fn encode_chunk(&self, index: usize, chunk: usize, at: usize, scratch: &mut [u64]) -> usize {
-        let (part, head) = (&self.sent.parts[index], self.encoding.header_bytes());
-        let (values, numbers) = self.stage(part, chunk);
+        let (segment, head) = (&self.sent.segments[index], self.encoding.header_bytes());
+        let (values, scalars) = self.stage(segment, chunk);
         // SAFETY: this function's contract.
         let (values, out) = unsafe {
-            let most = self.encoding.chunk_bytes(numbers);
+            let most = self.encoding.chunk_bytes(scalars);
             (
-                std::slice::from_raw_parts(values, numbers),
-                std::slice::from_raw_parts_mut(self.bytes(part, at), most),
+                std::slice::from_raw_parts(values, scalars),
+                std::slice::from_raw_parts_mut(self.bytes(segment, at), most),
             )
         };
         let encoded = self.codec.encode(values, &mut out[head..], scratch);
         if self.encoding.varies {
             out[..LENGTH_BYTES].copy_from_slice(&(encoded.bytes as u32).to_le_bytes());
         }
-        let note = &self.sent.notes(index)[chunk];
-        note.set_loss(encoded.loss);
-        note.len.store(head + encoded.bytes, Relaxed);
+        let record = &self.sent.chunks(index)[chunk];
+        record.set_loss(encoded.loss);
+        record.len.store(head + encoded.bytes, Relaxed);
         head + encoded.bytes
     }
 
-    /// Encodes everything, on all threads.
+    /// Encodes all chunks, on all threads.
     ///
     /// # Safety
-    /// As for [`encode_chunk`](Self::encode_chunk); `scratch` gives each
-    /// thread as much as [`scratch`] says.
+    /// As for [`encode_chunk`](Self::encode_chunk); `scratch` gives each thread its own [`scratch`] scalars.
     pub(super) unsafe fn encode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) {
         let slot = self.encoding.chunk_bytes(CHUNK_SCALARS);
-        let (all, parts) = (self.sent.notes.len(), self.sent.parts.len());
+        let segments = self.sent.segments.len();
         if self.encoding.varies && pool.threads() == 1 {
-            // One after the other: nothing needs to move.
+            // In order, so that each chunk begins where the last one ended.
             // SAFETY: this function's contract.
-            return unsafe { (0..parts).for_each(|part| self.encode_part(part, self.scratch(scratch(0)))) };
+            return unsafe { (0..segments).for_each(|i| self.encode_segment(i, self.scratch(scratch(0)))) };
         }
-        self.next.store(0, Relaxed);
-        pool.run(&|thread| {
+        self.share_out(pool, self.sent.chunks.len(), |thread, chunk| {
             // SAFETY: the thread's own.
             let scratch = unsafe { self.scratch(scratch(thread)) };
-            loop {
-                let chunk = self.next.fetch_add(1, Relaxed);
-                if chunk >= all {
-                    return;
-                }
-                let (part, chunk) = self.sent.find(chunk);
-                // SAFETY: this function's contract; chunks lie apart.
-                unsafe { self.encode_chunk(part, chunk, chunk * slot, scratch) };
-            }
+            let (segment, chunk) = self.sent.find(chunk);
+            // SAFETY: this function's contract; chunks do not overlap.
+            unsafe { self.encode_chunk(segment, chunk, chunk * slot, scratch) };
         });
-        if !self.encoding.varies {
-            return;
+        if self.encoding.varies {
+            // SAFETY: this function's contract; segments do not overlap.
+            self.share_out(pool, segments, |_, segment| unsafe { self.compact(segment) });
         }
+    }
+
+    /// Runs `work` for each index below `count`, on all threads.
+    fn share_out(&self, pool: &Pool, count: usize, work: impl Fn(usize, usize) + Sync) {
         self.next.store(0, Relaxed);
-        pool.run(&|_| {
-            loop {
-                let part = self.next.fetch_add(1, Relaxed);
-                if part >= parts {
-                    return;
-                }
-                // SAFETY: this function's contract; parts lie apart.
-                unsafe { self.close_up(part) };
-            }
+        pool.run(&|thread| {
+            let claims = std::iter::repeat_with(|| self.next.fetch_add(1, Relaxed));
+            claims.take_while(|index| *index < count).for_each(|index| work(thread, index));
         });
     }
 
-    /// Encodes a part whose lengths vary, chunk after chunk.
+    /// Encodes a segment of variable length, chunk after chunk.
     ///
     /// # Safety
     /// As for [`encode_chunk`](Self::encode_chunk).
-    unsafe fn encode_part(&self, index: usize, scratch: &mut [u64]) {
-        let part = &self.sent.parts[index];
+    unsafe fn encode_segment(&self, index: usize, scratch: &mut [u64]) {
+        let segment = &self.sent.segments[index];
         let mut end = 0;
-        for chunk in 0..part.chunks() {
+        for chunk in 0..segment.chunks() {
             // SAFETY: this function's contract.
             end += unsafe { self.encode_chunk(index, chunk, end, scratch) };
         }
-        // SAFETY: the room of a part is that of its chunks and of its end.
-        unsafe { self.bytes(part, end).write_bytes(0, LENGTH_BYTES) };
+        // SAFETY: a segment has room for its chunks and the length 0 that ends it.
+        unsafe { self.bytes(segment, end).write_bytes(0, LENGTH_BYTES) };
     }
 
-    /// Moves the chunks of a part together and ends it.
+    /// Removes the gaps between the chunks of a segment and ends it.
     ///
     /// # Safety
     /// As for [`encode_chunk`](Self::encode_chunk).
-    unsafe fn close_up(&self, index: usize) {
-        let (part, slot) = (&self.sent.parts[index], self.encoding.chunk_bytes(CHUNK_SCALARS));
-        let most = self.encoding.segment_bytes(part.scalars);
+    unsafe fn compact(&self, index: usize) {
+        let (segment, slot) = (&self.sent.segments[index], self.encoding.chunk_bytes(CHUNK_SCALARS));
+        let most = self.encoding.segment_bytes(segment.scalars);
         // SAFETY: this function's contract.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes(part, 0), most) };
+        let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes(segment, 0), most) };
         let mut end = 0;
-        for (chunk, note) in self.sent.notes(index).iter().enumerate() {
-            let len = note.len.load(Relaxed);
+        for (chunk, record) in self.sent.chunks(index).iter().enumerate() {
+            let len = record.len.load(Relaxed);
             bytes.copy_within(chunk * slot..chunk * slot + len, end);
             end += len;
         }
@@ -264,7 +253,7 @@ impl<T: Real> CpuCoding<T> {
     }
 
     /// # Safety
-    /// As much memory as [`scratch`] says, for one thread alone.
+    /// `start` points to [`scratch`] scalars that no other thread uses.
     unsafe fn scratch<'a>(&self, start: *mut T) -> &'a mut [u64] {
         let words = self.codec.scratch(CHUNK_SCALARS);
         match words {
@@ -274,10 +263,10 @@ impl<T: Real> CpuCoding<T> {
         }
     }
 
-    /// Decodes everything that came, on all threads.
+    /// Decodes all received chunks, on all threads.
     ///
     /// # Errors
-    /// [`Error::Codec`] where no encoder wrote what came.
+    /// [`Error::Codec`] if received bytes are not an encoder's.
     ///
     /// # Safety
     /// As for [`encode_all`](Self::encode_all); the exchange is complete.
@@ -288,44 +277,40 @@ impl<T: Real> CpuCoding<T> {
     ) -> Result<()> {
         #[cfg(test)]
         self.received
-            .parts
+            .segments
             .iter()
-            .for_each(|part| self.spoil(part, 0..self.encoding.segment_bytes(part.scalars)));
-        for part in 0..self.received.parts.len() {
+            .for_each(|segment| self.spoil(segment, 0..self.encoding.segment_bytes(segment.scalars)));
+        for segment in 0..self.received.segments.len() {
             // SAFETY: this function's contract.
-            unsafe { self.locate(part)? };
+            unsafe { self.locate(segment)? };
         }
         *self.failure() = None;
-        self.next.store(0, Relaxed);
-        pool.run(&|thread| {
+        self.share_out(pool, self.received.chunks.len(), |thread, chunk| {
             // SAFETY: the thread's own.
             let scratch = unsafe { self.scratch(scratch(thread)) };
-            loop {
-                let chunk = self.next.fetch_add(1, Relaxed);
-                let Some(note) = self.received.notes.get(chunk) else { return };
-                let (part, chunk) = self.received.find(chunk);
-                let (at, len) = (note.at.load(Relaxed), note.len.load(Relaxed));
-                // SAFETY: this function's contract; chunks lie apart.
-                if let Err(error) = unsafe { self.decode_chunk(part, chunk, at..at + len, scratch) } {
-                    self.failure().get_or_insert(error);
-                }
+            let record = &self.received.chunks[chunk];
+            let (at, len) = (record.at.load(Relaxed), record.len.load(Relaxed));
+            let (segment, chunk) = self.received.find(chunk);
+            // SAFETY: this function's contract; chunks do not overlap.
+            if let Err(error) = unsafe { self.decode_chunk(segment, chunk, at..at + len, scratch) } {
+                self.failure().get_or_insert(error);
             }
         });
         self.failure().take().map_or(Ok(()), Err)
     }
 
-    /// Finds the chunks of a part that came.
+    /// Finds the chunks of a received segment.
     ///
     /// # Safety
     /// As for [`decode_all`](Self::decode_all).
     unsafe fn locate(&self, index: usize) -> Result<()> {
-        let part = &self.received.parts[index];
-        let most = self.encoding.segment_bytes(part.scalars);
+        let segment = &self.received.segments[index];
+        let most = self.encoding.segment_bytes(segment.scalars);
         // SAFETY: this function's contract.
-        let bytes = unsafe { std::slice::from_raw_parts(self.bytes(part, 0), most) };
+        let bytes = unsafe { std::slice::from_raw_parts(self.bytes(segment, 0), most) };
         let mut at = 0;
-        for (chunk, note) in self.received.notes(index).iter().enumerate() {
-            let room = self.encoding.max_bytes(part.chunk(chunk).len());
+        for (chunk, record) in self.received.chunks(index).iter().enumerate() {
+            let room = self.encoding.max_bytes(segment.chunk(chunk).len());
             let mut len = room;
             if self.encoding.varies {
                 let length: [u8; LENGTH_BYTES] = bytes
@@ -335,17 +320,17 @@ impl<T: Real> CpuCoding<T> {
                 (len, at) = (u32::from_le_bytes(length) as usize, at + LENGTH_BYTES);
             }
             if len > room || at + len > most {
-                return Err(too_long(part.peer, room, len));
+                return Err(too_long(segment.peer, room, len));
             }
-            note.at.store(at, Relaxed);
-            note.len.store(len, Relaxed);
+            record.at.store(at, Relaxed);
+            record.len.store(len, Relaxed);
             at += len;
         }
         Ok(())
     }
 
     /// # Safety
-    /// As for [`decode_all`](Self::decode_all); the bytes are inside the part.
+    /// As for [`decode_all`](Self::decode_all); the bytes are inside the segment.
     unsafe fn decode_chunk(
         &self,
         index: usize,
@@ -353,32 +338,33 @@ impl<T: Real> CpuCoding<T> {
         bytes: Range<usize>,
         scratch: &mut [u64],
     ) -> Result<()> {
-        let part = &self.received.parts[index];
-        let (values, numbers) = self.stage(part, chunk);
+        let segment = &self.received.segments[index];
+        let (values, scalars) = self.stage(segment, chunk);
         // SAFETY: this function's contract.
         let (from, values) = unsafe {
             (
-                std::slice::from_raw_parts(self.bytes(part, bytes.start), bytes.len()),
-                std::slice::from_raw_parts_mut(values, numbers),
+                std::slice::from_raw_parts(self.bytes(segment, bytes.start), bytes.len()),
+                std::slice::from_raw_parts_mut(values, scalars),
             )
         };
-        let wrong = |error: ferrier_codec::Error| Error::codec(part.peer, error.to_string()).caused_by(error);
+        let wrong =
+            |error: ferrier_codec::Error| Error::codec(segment.peer, error.to_string()).caused_by(error);
         self.codec.decode(from, values, scratch).map_err(wrong)
     }
 
-    /// As if the wire had made a mess of it.
+    /// Overwrites received bytes, as a faulty network might.
     #[cfg(test)]
-    fn spoil(&self, part: &EncodedSegment, bytes: Range<usize>) {
+    fn spoil(&self, segment: &EncodedSegment, bytes: Range<usize>) {
         if self.pointers.spoil.load(Relaxed) {
-            // SAFETY: bytes of a part that came, which is ours.
-            unsafe { self.bytes(part, bytes.start).write_bytes(0xa7, bytes.len()) };
+            // SAFETY: bytes of a received segment, which only this rank accesses.
+            unsafe { self.bytes(segment, bytes.start).write_bytes(0xa7, bytes.len()) };
         }
     }
 
-    /// The scratch of the thread that talks.
+    /// The scratch of the thread that runs exchanges.
     ///
     /// # Safety
-    /// For that thread alone.
+    /// Only that thread calls this.
     unsafe fn own_scratch<'a>(&self) -> &'a mut [u64] {
         // SAFETY: the plan set it for this call.
         unsafe { self.scratch(self.pointers.scratch.load(Relaxed)) }
@@ -399,7 +385,7 @@ impl<T: Real> Coding for Arc<CpuCoding<T>> {
     }
 
     fn loss(&self) -> Loss {
-        self.sent.notes.iter().map(Note::loss).sum()
+        self.sent.chunks.iter().map(ChunkRecord::loss).sum()
     }
 }
 
@@ -407,37 +393,38 @@ impl<T: Real> Coder for CpuCoding<T> {
     fn len(&self, peer: usize) -> usize {
         match self.sent.of(peer) {
             None => self.plain[peer],
-            Some(part) if !self.encoding.varies => self.encoding.segment_bytes(self.sent.parts[part].scalars),
-            Some(part) => {
-                self.sent.notes(part).iter().map(|note| note.len.load(Relaxed)).sum::<usize>() + LENGTH_BYTES
+            Some(index) if self.encoding.varies => {
+                let chunks = self.sent.chunks(index).iter();
+                chunks.map(|chunk| chunk.len.load(Relaxed)).sum::<usize>() + LENGTH_BYTES
             }
+            Some(index) => self.encoding.segment_bytes(self.sent.segments[index].scalars),
         }
     }
 
     fn encode(&self, peer: usize, chunks: Range<usize>) -> usize {
-        let Some(part) = self.sent.of(peer) else { return 0 };
+        let Some(segment) = self.sent.of(peer) else { return 0 };
         let start = chunks.start * self.encoding.chunk_bytes(CHUNK_SCALARS);
         chunks.fold(start, |at, chunk| {
-            // SAFETY: an exchange calls this between its start and its end, when stage and bytes are its own.
-            at + unsafe { self.encode_chunk(part, chunk, at, self.own_scratch()) }
+            // SAFETY: an exchange calls this while it is in flight, when no pass accesses its stage and bytes.
+            at + unsafe { self.encode_chunk(segment, chunk, at, self.own_scratch()) }
         }) - start
     }
 
     fn size(&self, peer: usize, chunk: usize) -> usize {
-        let part = self.received.of(peer).map(|part| &self.received.parts[part]);
-        part.map_or(0, |part| self.encoding.max_bytes(part.chunk(chunk).len()))
+        let segment = self.received.of(peer).map(|index| &self.received.segments[index]);
+        segment.map_or(0, |segment| self.encoding.max_bytes(segment.chunk(chunk).len()))
     }
 
     fn decode(&self, peer: usize, chunk: usize, bytes: Range<usize>) -> Result<()> {
         #[cfg(test)]
-        if let Some(part) = self.received.of(peer) {
-            self.spoil(&self.received.parts[part], bytes.clone());
+        if let Some(index) = self.received.of(peer) {
+            self.spoil(&self.received.segments[index], bytes.clone());
         }
         let room = self.size(peer, chunk);
         match self.received.of(peer) {
-            Some(part) if bytes.len() <= room => {
-                // SAFETY: as in `encode`; a chunk from its place on, no longer than it may be.
-                unsafe { self.decode_chunk(part, chunk, bytes, self.own_scratch()) }
+            Some(segment) if bytes.len() <= room => {
+                // SAFETY: as in `encode`; the bytes are those of one chunk of the segment.
+                unsafe { self.decode_chunk(segment, chunk, bytes, self.own_scratch()) }
             }
             _ => Err(too_long(peer, room, bytes.len())),
         }
@@ -449,7 +436,7 @@ mod tests {
     use super::*;
     use crate::{Choice, Overlap, Planner, Problem, Tiling};
 
-    /// Whatever comes, on whatever exchange, in tiles or not: an error of all ranks, no panic, and no rank waits forever.
+    /// Garbage on any exchange, in tiles or not, gives all ranks an error: no panic, no deadlock.
     #[test]
     fn garbage_is_an_error_of_the_group() {
         let _watchdog = ferrier_test::watchdog(120);
@@ -457,7 +444,7 @@ mod tests {
             for (codec, tile) in
                 [("lossless", 0), ("zfp:accuracy=1e-3", 2), ("within:1e-4", 3), ("block:9", 0)]
             {
-                // To these most bytes are some values.
+                // These decode most bytes to some values.
                 let reads_all = ["block:9", "zfp:accuracy=1e-3"].contains(&codec);
                 let outcome = crate::ranks(4).nodes(2).run(|comm| {
                     let tiling = Tiling::new(tile);

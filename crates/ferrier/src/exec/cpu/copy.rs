@@ -1,14 +1,14 @@
-//! Lines that are only moved: the pass of a group that transforms nothing.
+//! Copies lines: the pass of a group without a transform.
 
 use crate::Real;
 use ferrier_kernel::{LineBlock, Lines, Strip};
 
-/// Copies elements of `width` numbers.
+/// Copies elements of `width` scalars.
 pub(crate) struct Copy {
     pub width: usize,
 }
 
-/// Elements of a line and lines taken together: a tile that both sides find in L1.
+/// Elements of a line and lines of a tile: source and target of a tile fit in L1.
 const TILE: usize = 16;
 
 impl<T: Real> Lines<T> for Copy {
@@ -25,7 +25,7 @@ impl<T: Real> Lines<T> for Copy {
             for to in block.to {
                 let (first, last) = (from.at.max(to.at), (from.at + from.len).min(to.at + to.len));
                 if first < last {
-                    // SAFETY: both strips hold these elements; the caller vouches for them.
+                    // SAFETY: `run`'s contract: both strips hold these elements.
                     unsafe { self.copy(from, to, first, last, block.lines) };
                 }
             }
@@ -70,7 +70,7 @@ impl Copy {
         if from.step == width && to.step == width {
             for line in 0..lines {
                 let (source, target) = (place(from, first, line), place(to, first, line));
-                // SAFETY: elements lie densely in both; source and target are different memory, or the same place.
+                // SAFETY: elements are contiguous in both; source and target are disjoint or the same.
                 unsafe { std::ptr::copy(source, target, (last - first) * self.width) };
             }
             return;
@@ -78,7 +78,7 @@ impl Copy {
         if from.lane == width && to.lane == width {
             for k in first..last {
                 let (source, target) = (place(from, k, 0), place(to, k, 0));
-                // SAFETY: neighbouring lines lie densely in both.
+                // SAFETY: neighbouring lines are contiguous in both.
                 unsafe { std::ptr::copy(source, target, lines * self.width) };
             }
             return;
@@ -88,7 +88,7 @@ impl Copy {
                 for k in start..last.min(start + TILE) {
                     let (source, target) = (place(from, k, line), place(to, k, line));
                     for w in 0..self.width {
-                        // SAFETY: number `w` of an element of both strips.
+                        // SAFETY: scalar `w` of an element of both strips.
                         unsafe { *target.add(w) = *source.add(w) };
                     }
                 }

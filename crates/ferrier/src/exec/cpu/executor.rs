@@ -33,7 +33,7 @@ impl Backend for Cpu {
     type Executor<T: Real> = CpuExecutor<T>;
 }
 
-/// What segments are encoded with.
+/// The codec of a plan's segments and its work pointers.
 pub(super) struct WireCodec<T> {
     pub codec: CodecInstance<T>,
     pub encoding: Encoding,
@@ -194,7 +194,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
     }
 
     unsafe fn encode(&mut self, coding: &Arc<CpuCoding<T>>) -> Result<()> {
-        // SAFETY: this function's contract; each thread has a scratch of its own.
+        // SAFETY: this function's contract; each thread has its own scratch.
         unsafe { coding.encode_all(&self.pool, &self.scratches()) };
         Ok(())
     }

@@ -1,5 +1,4 @@
-//! What a pass does to a block of lines: a transform, or one that something
-//! pointwise goes with while the lines are in cache.
+//! What a pass does to a block of lines: a transform, or two with a pointwise operator between them.
 
 use std::sync::Arc;
 
@@ -14,7 +13,7 @@ use ferrier_plan::modes::{IndexRun, Ragged, total_len};
 pub(crate) enum LineOp<T> {
     /// A transform.
     Lines(Arc<dyn Lines<T>>),
-    /// Two of them, with an operator between them.
+    /// Two transforms with an operator between them.
     FusedLineOp(FusedLineOp<T>),
 }
 
@@ -23,10 +22,10 @@ pub(crate) enum LineOp<T> {
 pub(crate) struct FusedLineOp<T> {
     pub before: Arc<dyn Lines<T>>,
     pub after: Arc<dyn Lines<T>>,
-    /// The elements of a line between the two that exist, and scalars of an element.
+    /// The elements of a line between the two, and scalars of an element.
     pub runs: Vec<IndexRun>,
     pub width: usize,
-    /// The elements of each line that exist, where they differ from line to line.
+    /// The elements of each line, where they differ from line to line.
     pub ragged: Option<Arc<Ragged>>,
     /// The twiddles of a long transform; else the operator of the call.
     pub twiddle: Option<Arc<Twiddle<T>>>,
@@ -43,7 +42,7 @@ pub(crate) struct Spot {
 }
 
 impl<T: Real> LineOp<T> {
-    /// Lines of a block that it does best with.
+    /// Lines of a block for the best speed.
     pub fn block(&self, strided: bool) -> usize {
         match self {
             LineOp::Lines(lines) => lines.block(strided),
@@ -51,7 +50,7 @@ impl<T: Real> LineOp<T> {
         }
     }
 
-    /// Numbers of scratch for blocks of so many lines.
+    /// Scalars of scratch for blocks of `lines` lines.
     pub fn scratch(&self, lines: usize) -> usize {
         match self {
             LineOp::Lines(kernel) => kernel.scratch(lines),
@@ -59,7 +58,7 @@ impl<T: Real> LineOp<T> {
         }
     }
 
-    /// What loads the lines.
+    /// The transform that loads the lines.
     pub fn loader(&self) -> &dyn Lines<T> {
         match self {
             LineOp::Lines(lines) => &**lines,
@@ -86,8 +85,7 @@ impl<T: Real> LineOp<T> {
 }
 
 impl<T: Real> FusedLineOp<T> {
-    /// Bytes of lines between the two transforms: they and the kernel's own
-    /// scratch stay in a second-level cache.
+    /// Bytes of a block between the two transforms: with the kernel's scratch it fits in a second-level cache.
     const ROOM: usize = 256 << 10;
 
     fn block(&self, strided: bool) -> usize {
@@ -97,8 +95,7 @@ impl<T: Real> FusedLineOp<T> {
         wanted.min(fit / least * least).max(least)
     }
 
-    /// Numbers between neighbouring elements: an odd number of cache lines, so
-    /// that elements far apart do not meet in the same set.
+    /// Scalars between neighbouring elements: an odd number of cache lines, so that elements spread over all sets.
     fn pitch(&self, lines: usize) -> usize {
         let line = 64 / size_of::<T>();
         ((lines * self.width).div_ceil(line) | 1) * line
@@ -118,8 +115,8 @@ impl<T: Real> FusedLineOp<T> {
         scratch: &mut [T],
     ) -> bool {
         let pitch = self.pitch(block.lines);
-        let numbers = total_len(&self.runs) * pitch;
-        let (area, rest) = scratch.split_at_mut(numbers);
+        let scalars = total_len(&self.runs) * pitch;
+        let (area, rest) = scratch.split_at_mut(scalars);
         let start = area.as_mut_ptr();
         let strip = |run: &IndexRun| Strip {
             // SAFETY: inside the area.
@@ -137,10 +134,10 @@ impl<T: Real> FusedLineOp<T> {
             self.before.run(&LineBlock { to: strips, store: StoreHint::Plain, factor: 1.0, ..*block }, rest)
         };
         // SAFETY: the same memory, which only the strips' pointers have been used for since.
-        let area = unsafe { std::slice::from_raw_parts_mut(start, numbers) };
+        let area = unsafe { std::slice::from_raw_parts_mut(start, scalars) };
         self.clear(spot, area, block.lines);
         let mut modes = Modes {
-            numbers: &mut *area,
+            scalars: &mut *area,
             first: spot.first,
             batch: spot.batch,
             along: spot.along,
@@ -169,7 +166,7 @@ impl<T: Real> FusedLineOp<T> {
         taken
     }
 
-    /// Makes zero what lines do not have: an operator is not to meet it, and what it makes of it is nothing.
+    /// Sets elements that lines do not have to zero, before and after the operator.
     fn clear(&self, spot: &Spot, area: &mut [T], lines: usize) {
         let Some(ragged) = &self.ragged else { return };
         let (pitch, all) = (self.pitch(lines), total_len(&self.runs));

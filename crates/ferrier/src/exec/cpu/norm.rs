@@ -8,10 +8,10 @@ use crate::machine::pool::Pool;
 use ferrier_codec::Norm;
 use ferrier_plan::geometry::Geometry;
 
-/// Scalars whose norm one thread takes at a time.
+/// Scalars of the piece that a thread takes at a time.
 const PIECE: usize = 1 << 14;
 
-/// Takes norms without allocating.
+/// Computes norms without allocating.
 pub(super) struct NormSum<T> {
     norm: fn(&[T]) -> Norm,
     /// Norms of pieces.

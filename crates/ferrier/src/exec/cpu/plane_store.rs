@@ -1,9 +1,8 @@
-//! From a plane in scratch to its place, row by row.
+//! Stores planes from scratch to the target array, row by row.
 //!
-//! Where results go past the caches, planes are finished in scratch and leave
-//! in one piece: memory likes long runs, and rows of an odd length do not even
-//! begin with cache lines. A row leaves while those before it are overwritten
-//! with the next plane's: reading, computing and writing go on at once.
+//! Rows whose length is no multiple of a cache line cannot be streamed row by row from the transform. Such
+//! planes are completed in scratch and streamed as one run, while the next plane is transformed into the rows
+//! that are already stored.
 
 use std::cell::Cell;
 
@@ -11,27 +10,27 @@ use ferrier_kernel::StreamCopy;
 use ferrier_plan::geometry::{Axes, Piece};
 use ferrier_plan::lowering::RankContext;
 
-/// How finished planes go to their places.
+/// Where completed planes are stored. All distances are in scalars.
 pub(crate) struct PlaneStore {
-    /// Which of the exposed pointers the places count from, and where the first one is.
+    /// Index of the target's exposed pointer, and the offset of its first plane.
     base: usize,
     offset: usize,
-    /// The first plane, and numbers from one place to the next, for planes and arrays.
+    /// Index of the first plane, and the strides of planes and arrays.
     first: usize,
     plane: usize,
     batch: usize,
-    /// The first row of a plane, how many there are, and numbers of each.
+    /// Index of the first row of a plane, number and length of rows.
     low: usize,
     rows: usize,
     row: usize,
-    /// Numbers from one row to the next, in scratch and in its place.
+    /// Strides of rows in scratch and in the target.
     steps: [usize; 2],
-    /// Whether the next plane comes in row by row.
+    /// Whether the first transform writes the next plane row by row.
     by_rows: bool,
 }
 
 impl PlaneStore {
-    /// For planes that lie in `scratch` and go to `to`, where they do so in whole rows and past the caches.
+    /// From `scratch` to `to`; none unless stores stream and rows are whole and not multiples of cache lines.
     pub fn new(context: &RankContext<'_>, axes: Axes, scratch: &Piece, to: &[Piece]) -> Option<PlaneStore> {
         let [target] = to else { return None };
         let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
@@ -55,46 +54,46 @@ impl PlaneStore {
     }
 }
 
-/// A finished plane on its way out of a thread's scratch.
+/// Stores the completed planes of one thread.
 pub(crate) struct PlaneWriter<'a, T> {
     plane_store: &'a PlaneStore,
     from: *const T,
     to: *mut T,
-    /// Rows that have left, or are on their way.
-    gone: usize,
-    /// Those on their way.
+    /// Rows that are stored or in `stream_copy`.
+    begun: usize,
+    /// The copy under way, which kernels advance between their own accesses to memory.
     pub stream_copy: Cell<StreamCopy<T>>,
 }
 
 impl<'a, T> PlaneWriter<'a, T> {
-    /// Of no plane, by way of `plane_store`.
+    /// A writer that has no plane yet.
     pub fn new(plane_store: &'a PlaneStore, scratch: *const T) -> Self {
         let stream_copy = Cell::new(StreamCopy::default());
         PlaneWriter {
             plane_store,
             from: scratch,
             to: std::ptr::null_mut(),
-            gone: plane_store.rows,
+            begun: plane_store.rows,
             stream_copy,
         }
     }
 
-    /// Lets plane `index` of an array leave: now, or as the next one comes in.
+    /// Begins to store plane `index` of an array; all of it at once unless the next plane is written row by row.
     ///
     /// # Safety
-    /// The plane is in scratch; its place is where the piece said, counted from `bases`. Until it has
-    /// left, neither is accessed but with [`make_room`](Self::make_room) for what is overwritten.
+    /// The plane is in scratch; the target lies in the memory of `bases`. Until the plane is stored, rows of
+    /// scratch are overwritten only after [`make_room`](Self::make_room), and the target is not accessed.
     pub unsafe fn begin(&mut self, bases: &[*mut T], batch: usize, index: usize) {
         let PlaneStore { base, offset, first, plane, batch: array, .. } = *self.plane_store;
         // SAFETY: this function's contract.
         self.to = unsafe { bases[base].add(offset + (index - first) * plane + batch * array) };
-        self.gone = 0;
+        self.begun = 0;
         if !self.plane_store.by_rows {
             self.finish();
         }
     }
 
-    /// Sees to it that rows before `end` have left, and sets those before `next` on their way.
+    /// Completes the store of rows before `end` and begins that of rows before `next`.
     pub fn make_room(&mut self, end: usize, next: usize) {
         self.wait();
         self.send(end);
@@ -102,7 +101,7 @@ impl<'a, T> PlaneWriter<'a, T> {
         self.send(next);
     }
 
-    /// Sees to it that all rows have left.
+    /// Completes the store of all rows.
     pub fn finish(&mut self) {
         self.make_room(self.plane_store.low + self.plane_store.rows, 0);
     }
@@ -111,16 +110,16 @@ impl<'a, T> PlaneWriter<'a, T> {
         self.stream_copy.take().advance(usize::MAX);
     }
 
-    /// Sets rows before `end` on their way.
+    /// Begins to store the rows before `end`.
     fn send(&mut self, end: usize) {
         let PlaneStore { low, rows, row, steps, .. } = *self.plane_store;
         let end = end.saturating_sub(low).min(rows);
-        if end > self.gone {
-            let (from, to) =
-                (self.from.wrapping_add(self.gone * steps[0]), self.to.wrapping_add(self.gone * steps[1]));
+        if end > self.begun {
+            let from = self.from.wrapping_add(self.begun * steps[0]);
+            let to = self.to.wrapping_add(self.begun * steps[1]);
             // SAFETY: rows of the plane that `begin` was given, none of them twice.
-            self.stream_copy.set(unsafe { StreamCopy::new(from, to, row, end - self.gone, steps) });
-            self.gone = end;
+            self.stream_copy.set(unsafe { StreamCopy::new(from, to, row, end - self.begun, steps) });
+            self.begun = end;
         }
     }
 }

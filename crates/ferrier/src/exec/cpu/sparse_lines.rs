@@ -1,6 +1,5 @@
-//! Lines of which arrays hold parts that differ from line to line: a kernel
-//! takes them from, or leaves them in, a block in cache, and from there every
-//! line's part goes where it belongs. Columns of a sphere lie so.
+//! Lines of which the array holds different elements from line to line, such as the columns of a sphere.
+//! Kernels load them from, or store them to, a dense block in cache; this module copies between block and array.
 
 use std::sync::Arc;
 
@@ -9,17 +8,17 @@ use ferrier_kernel::Strip;
 use ferrier_plan::geometry::{Axes, Piece};
 use ferrier_plan::modes::{IndexRun, Ragged, total_len};
 
-/// One side of a grid of lines.
+/// The source or target of such lines.
 pub(crate) struct SparseLines {
     pieces: Vec<Piece>,
     ragged: Arc<Ragged>,
-    /// The box around the parts of all lines: what the block in cache holds.
+    /// The elements that the block holds: the union over all lines.
     runs: Vec<IndexRun>,
     width: usize,
     axes: Axes,
 }
 
-/// A run of one line: from its element `element` in the block to `at` on the axis.
+/// A run of elements of one line: `element` is its first in the block, `at` its first index in the array.
 struct Stretch {
     element: usize,
     at: usize,
@@ -34,16 +33,16 @@ impl SparseLines {
         ragged: Arc<Ragged>,
         width: usize,
     ) -> SparseLines {
-        assert_eq!(axes.lanes, ragged.lanes, "lines lie side by side along the axis that tells them apart");
+        assert_eq!(axes.lanes, ragged.lanes, "neighbouring lines differ along the axis of `ragged`");
         SparseLines { pieces: pieces.to_vec(), ragged, runs: runs.to_vec(), width, axes }
     }
 
-    /// Numbers of a block of so many lines.
+    /// Scalars of a block of `lines` lines.
     pub fn area(&self, lines: usize) -> usize {
         (total_len(&self.runs) * lines * self.width).next_multiple_of(16)
     }
 
-    /// The block as a kernel sees it.
+    /// The strips of the block.
     pub fn strips<T>(&self, area: *mut T, lines: usize, strips: &mut Vec<Strip<T>>) {
         let row = lines * self.width;
         strips.clear();
@@ -56,16 +55,16 @@ impl SparseLines {
         }));
     }
 
-    /// The parts of a line by its index.
+    /// The runs of a line by its index.
     fn stretches(&self, index: usize) -> impl Iterator<Item = Stretch> + '_ {
         self.ragged.runs[index].iter().map(|run| {
-            let home = |own: &&IndexRun| (own.line..own.line + own.len).contains(&run.line);
-            let own = self.runs.iter().find(home).expect("the box holds all lines");
+            let holds = |own: &&IndexRun| (own.line..own.line + own.len).contains(&run.line);
+            let own = self.runs.iter().find(holds).expect("the block holds all elements");
             Stretch { element: own.at + run.line - own.line, at: run.at, len: run.len }
         })
     }
 
-    /// Where a box of elements of a piece begins, if it holds any: lines from `lane` on, the element at `at`.
+    /// The address of element `along` of line `lane`, if the piece holds it.
     fn start<T>(
         &self,
         piece: &Piece,
@@ -84,7 +83,7 @@ impl SparseLines {
         inside.then(|| base.wrapping_add(piece.offset + moved() + at.batch * piece.batch))
     }
 
-    /// Visits the parts of a line that is merged with others: rows of elements in the block and in memory.
+    /// Visits the runs of one of several lines that are merged into one of the array.
     fn lines<T>(&self, at: &BlockAt, lane: usize, bases: &[*mut T], mut visit: impl FnMut(Row, Place<T>)) {
         let along = self.axes.along;
         for stretch in self.stretches(at.lane + lane) {
@@ -96,15 +95,15 @@ impl SparseLines {
                 }
                 if let Some(start) = self.start(piece, at, 0, first, bases) {
                     let element = stretch.element + first - stretch.at;
-                    let number = (element * at.lanes + lane) * self.width;
-                    let row = Row { number, step: at.lanes * self.width, len: last - first };
+                    let scalar = (element * at.lanes + lane) * self.width;
+                    let row = Row { scalar, step: at.lanes * self.width, len: last - first };
                     visit(row, Place { start, step: piece.strides[along] });
                 }
             }
         }
     }
 
-    /// Visits the elements of the lines of a block side by side.
+    /// Visits rows: the same element of all lines of a block.
     fn rows<T>(&self, at: &BlockAt, bases: &[*mut T], mut visit: impl FnMut(Row, Place<T>)) {
         let Axes { along, lanes, .. } = self.axes;
         for piece in &self.pieces {
@@ -115,18 +114,18 @@ impl SparseLines {
             }
             for element in piece.region.lo[along]..piece.region.hi[along] {
                 if let Some(start) = self.start(piece, at, first, element, bases) {
-                    let number = (element * at.lanes + first - at.lane) * self.width;
-                    let row = Row { number, step: self.width, len: last - first };
+                    let scalar = (element * at.lanes + first - at.lane) * self.width;
+                    let row = Row { scalar, step: self.width, len: last - first };
                     visit(row, Place { start, step: piece.strides[lanes] });
                 }
             }
         }
     }
 
-    /// Fills the block; what lines do not have is zero.
+    /// Fills the block; elements that lines do not have are zero.
     ///
     /// # Safety
-    /// `bases` are the exposed pointers of all ranks, with room for the pieces, which are not written to.
+    /// `bases` are the exposed pointers of all ranks; the pieces lie in their memory and are not written to.
     pub unsafe fn gather<T: Copy + Default>(&self, at: &BlockAt, bases: &[*mut T], area: &mut [T]) {
         let area = &mut area[..self.area(at.lanes)];
         // SAFETY: elements of a piece, by this function's contract.
@@ -139,7 +138,7 @@ impl SparseLines {
         self.clear(at, area);
     }
 
-    /// Stores the block: what lines have, and zeros for the rest where there is room for it.
+    /// Stores the block: the elements of lines, and zeros elsewhere in the array.
     ///
     /// # Safety
     /// As for [`gather`](Self::gather), and no other thread accesses the pieces.
@@ -157,7 +156,7 @@ impl SparseLines {
         }
     }
 
-    /// Makes zero what lines do not have.
+    /// Sets elements that lines do not have to zero.
     fn clear<T: Copy + Default>(&self, at: &BlockAt, area: &mut [T]) {
         let (pitch, all) = (at.lanes * self.width, total_len(&self.runs));
         for lane in 0..at.lanes {
@@ -169,7 +168,7 @@ impl SparseLines {
     }
 }
 
-/// Calls for every element of `all` that is in none of the parts, which are in order.
+/// Calls `clear` for each index below `all` that is in none of the parts (start, length), which are in order.
 pub(crate) fn clear_between(
     parts: impl Iterator<Item = (usize, usize)>,
     all: usize,
@@ -182,49 +181,49 @@ pub(crate) fn clear_between(
     }
 }
 
-/// Elements of the block that lie evenly.
+/// Equidistant elements of the block.
 struct Row {
-    number: usize,
+    scalar: usize,
     step: usize,
     len: usize,
 }
 
-/// Where they are in memory.
+/// Their addresses in the array.
 struct Place<T> {
     start: *mut T,
     step: usize,
 }
 
 impl Row {
-    /// Copies elements of `width` numbers from memory.
+    /// Copies elements of `width` scalars from the array.
     ///
     /// # Safety
     /// The elements are valid for reads.
     unsafe fn load<T: Copy>(&self, place: &Place<T>, width: usize, area: &mut [T]) {
-        let to = area[self.number..][..(self.len - 1) * self.step + width].as_mut_ptr();
+        let to = area[self.scalar..][..(self.len - 1) * self.step + width].as_mut_ptr();
         // SAFETY: this function's contract, and the slice just taken.
         unsafe { copy((place.start, place.step), (to, self.step), self.len, width) };
     }
 
-    /// Copies elements of `width` numbers to memory.
+    /// Copies elements of `width` scalars to the array.
     ///
     /// # Safety
     /// The elements are valid for writes.
     unsafe fn store<T: Copy>(&self, place: &Place<T>, width: usize, area: &[T]) {
-        let from = area[self.number..][..(self.len - 1) * self.step + width].as_ptr();
+        let from = area[self.scalar..][..(self.len - 1) * self.step + width].as_ptr();
         // SAFETY: this function's contract, and the slice just taken.
         unsafe { copy((from.cast_mut(), self.step), (place.start, place.step), self.len, width) };
     }
 }
 
 /// # Safety
-/// There are `len` elements of `width` numbers on both sides, `step` numbers apart.
+/// Source and target, each an address and a stride in scalars, hold `len` elements of `width` scalars.
 unsafe fn copy<T: Copy>(from: (*mut T, usize), to: (*mut T, usize), len: usize, width: usize) {
     // SAFETY: this function's contract.
     unsafe {
         match width {
             _ if from.1 == width && to.1 == width => std::ptr::copy_nonoverlapping(from.0, to.0, len * width),
-            // A complex number goes in one piece.
+            // A complex element in one load and store.
             2 => (0..len).for_each(|i| {
                 let value = from.0.add(i * from.1).cast::<[T; 2]>().read();
                 to.0.add(i * to.1).cast::<[T; 2]>().write(value);

@@ -1,4 +1,4 @@
-//! Tables of the kernels of a plan: each kind of line is made once.
+//! Tables of the kernels of a plan; each kind of line has one.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use crate::{Real, Result};
 use ferrier_kernel::{Lines, LinesSpec};
 use ferrier_plan::schedule::{AxisTransform, OpPosition, PointwiseOp};
 
-/// Factors of a long transform, by its points, its rows and whether they are those of `backward`.
+/// Key of the twiddle factors of a long transform: points, rows, whether for `backward`.
 type Twiddles<T> = ((usize, usize, bool), Arc<Twiddle<T>>);
 
-/// What has been made of one kernel.
+/// The tables of one kernel.
 pub(super) struct KernelTables<T> {
     kernel: String,
     made: Vec<(LinesSpec, Arc<dyn Lines<T>>)>,
@@ -44,7 +44,7 @@ impl<T: Real> KernelTables<T> {
         twiddle
     }
 
-    /// What transforms the lines of an axis.
+    /// The operation on the lines of an axis.
     pub fn line_op(&mut self, transform: &AxisTransform) -> Result<LineOp<T>> {
         let LinesSpec { n, kind, .. } = transform.spec;
         let lines = self.lines(&transform.spec)?;

@@ -1,4 +1,4 @@
-//! The factors between the two halves of a long 1-D transform.
+//! The twiddle factors between the two steps of a long 1-D transform.
 
 use num_complex::Complex;
 
@@ -18,7 +18,7 @@ pub(crate) struct Twiddle<T> {
     kind: std::marker::PhantomData<T>,
 }
 
-/// Elements of a line whose factors are products of one of a few large steps and one of these small ones.
+/// The factor of element k is that of k % STRIDE times that of the multiple of STRIDE below k.
 const STRIDE: usize = 64;
 
 impl<T: Real> Twiddle<T> {
@@ -39,20 +39,20 @@ impl<T: Real> Twiddle<T> {
         self.rows.div_ceil(STRIDE)
     }
 
-    /// Numbers of scratch for blocks of so many lines.
+    /// Scalars of scratch for blocks of `lines` lines.
     pub fn spare(&self, lines: usize) -> usize {
         (STRIDE.min(self.rows) + self.strides()) * 2 * lines
     }
 
-    /// Multiplies a block of lines along axis 1, which lie side by side along another axis.
+    /// Multiplies a block of lines along axis 1.
     pub fn apply(&self, modes: &mut Modes<'_, T>, spare: &mut [T]) {
-        let (lines, row, numbers) = (modes.len, modes.first[2], 2 * modes.len);
+        let (lines, row, scalars) = (modes.len, modes.first[2], 2 * modes.len);
         let column = |lane: usize| if modes.side == 2 { row + lane } else { row };
         let small = STRIDE.min(self.rows);
-        let (fine, rest) = spare.split_at_mut(small * numbers);
-        let coarse = &mut rest[..self.strides() * numbers];
+        let (fine, rest) = spare.split_at_mut(small * scalars);
+        let coarse = &mut rest[..self.strides() * scalars];
         let fill = |table: &mut [T], stride: usize| {
-            for (k, factors) in table.chunks_exact_mut(numbers).enumerate() {
+            for (k, factors) in table.chunks_exact_mut(scalars).enumerate() {
                 for lane in 0..lines {
                     let factor = self.factor(k * stride * column(lane));
                     factors[2 * lane] = T::rounded(factor.re);
@@ -63,8 +63,8 @@ impl<T: Real> Twiddle<T> {
         fill(fine, 1);
         fill(coarse, STRIDE);
         for (k, mut run) in modes.runs().enumerate() {
-            let one = &fine[k % STRIDE * numbers..][..numbers];
-            let two = &coarse[k / STRIDE * numbers..][..numbers];
+            let one = &fine[k % STRIDE * scalars..][..scalars];
+            let two = &coarse[k / STRIDE * scalars..][..scalars];
             let pairs = one.chunks_exact(2).zip(two.chunks_exact(2));
             for (value, (one, two)) in run.complex().iter_mut().zip(pairs) {
                 let factor = Complex::new(one[0], one[1]) * Complex::new(two[0], two[1]);
@@ -76,7 +76,7 @@ impl<T: Real> Twiddle<T> {
 
 /// e^(-2 pi i m / n), from an angle of at most an eighth of a turn.
 fn root(m: usize, n: usize) -> Complex<f64> {
-    // Eighths of a turn, and what is left of the angle, between -1/2 and 1/2 of one.
+    // The nearest eighth of a turn, and the rest of the angle, between -1/2 and 1/2 of an eighth.
     let (m, n) = ((m % n) as i128, n as i128);
     let eighth = (16 * m + n) / (2 * n);
     let left = 8 * m - eighth * n;
