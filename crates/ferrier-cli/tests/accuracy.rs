@@ -1,10 +1,8 @@
 //! `ferrier accuracy`, `ferrier solve helmholtz`, `ferrier bench --codec-speed`.
 
-mod common;
-
 use std::fs;
 
-use common::{Folder, assert_refused, run, stderr, stdout};
+use crate::common::{Folder, assert_refused, run, stderr, stdout};
 use serde_json::Value;
 
 fn json(words: &[&str]) -> Value {

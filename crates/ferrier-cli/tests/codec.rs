@@ -1,8 +1,6 @@
 //! Codecs and tolerances on the command line.
 
-mod common;
-
-use common::{Folder, assert_refused, doubles, npy, run, stderr, stdout};
+use crate::common::{Folder, assert_refused, doubles, npy, run, stderr, stdout};
 use serde_json::Value;
 
 fn report(words: &[&str]) -> Value {

@@ -1,7 +1,5 @@
 //! What the commands print, write and leave.
 
-mod common;
-
 use std::fs;
 use std::io::Read;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use common::{Folder, doubles, ferrier, npy, run, stderr, stdout};
+use crate::common::{Folder, doubles, ferrier, npy, run, stderr, stdout};
 use serde_json::Value;
 
 fn parsed(text: &str) -> Value {
@@ -202,7 +200,7 @@ fn a_reader_that_leaves_is_no_failure() {
     // But a full disk is one.
     let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
     let output = ferrier().arg("info").stdout(full).output().unwrap();
-    common::assert_refused(&output, "No space left");
+    crate::common::assert_refused(&output, "No space left");
 }
 
 #[test]

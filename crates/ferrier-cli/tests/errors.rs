@@ -1,11 +1,9 @@
 //! Bad input: exit code 2, one line on stderr, and nothing is lost.
 
-mod common;
-
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
-use common::{Folder, assert_refused, ferrier, npy, run};
+use crate::common::{Folder, assert_refused, ferrier, npy, run};
 
 /// Refused, and OUT (which was there before) is as it was, and nothing is left behind.
 fn transform_refused(folder: &Folder, input: &str, more: &[&str], part: &str) {

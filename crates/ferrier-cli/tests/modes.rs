@@ -3,11 +3,9 @@
 //!
 //! Needs a Python with numpy, as `numpy.rs` does.
 
-mod common;
-
 use std::env;
 
-use common::{Folder, assert_refused, ferrier, run, stderr, stdout};
+use crate::common::{Folder, assert_refused, ferrier, run, stderr, stdout};
 
 #[test]
 fn transforms_equal_numpys() {

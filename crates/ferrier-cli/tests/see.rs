@@ -1,11 +1,9 @@
 //! What `bench` shows of overlap: tiles, sweeps, breakdowns, timelines, variants.
 
-mod common;
-
 use std::collections::{HashMap, HashSet};
 use std::fs;
 
-use common::{Folder, assert_refused, doubles, npy, run, stderr, stdout};
+use crate::common::{Folder, assert_refused, doubles, npy, run, stderr, stdout};
 use serde_json::Value;
 
 /// What a command wrote to stdout as JSON.

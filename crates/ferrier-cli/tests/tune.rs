@@ -1,12 +1,10 @@
 //! `ferrier tune` and `ferrier wisdom`, and what a kill leaves behind.
 
-mod common;
-
 use std::fs;
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
-use common::{Folder, assert_refused, ferrier, run, stderr, stdout};
+use crate::common::{Folder, assert_refused, ferrier, run, stderr, stdout};
 use serde_json::Value;
 
 fn parsed(text: &str) -> Value {

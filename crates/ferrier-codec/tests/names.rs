@@ -1,11 +1,9 @@
 //! Names and parameters.
 
-mod common;
-
 use ferrier_codec::{CODECS, Error, Scalar, codec};
 
 fn check_all_names<T: Scalar>() {
-    for name in common::names::<T>() {
+    for name in crate::common::names::<T>() {
         let made = codec::<T>(&name).unwrap_or_else(|error| panic!("{error}"));
         let again = codec::<T>(&made.name()).expect("its own name");
         assert_eq!(made.name(), again.name());

@@ -1,9 +1,7 @@
 //! Any bits as values, any bytes as input of decoders.
 
-mod common;
-
-use common::exact::Big;
-use common::{names, on_every_isa};
+use crate::common::exact::Big;
+use crate::common::{names, on_every_isa};
 use ferrier_codec::{Loss, Scalar, codec};
 use proptest::prelude::*;
 

@@ -1,8 +1,6 @@
 //! Errors of codecs at equal bytes.
 
-mod common;
-
-use common::{Rng, round_trip};
+use crate::common::{Rng, round_trip};
 use ferrier_codec::{Norm, Scalar, cheapest_fixed_rate, codec};
 
 const CHUNK: usize = 4096;

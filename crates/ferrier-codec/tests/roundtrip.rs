@@ -1,9 +1,7 @@
 //! Every codec, every kind of data, many lengths: the decoded values, and the reported loss against the exact one.
 
-mod common;
-
-use common::exact::Big;
-use common::{KINDS, data, names, on_every_isa};
+use crate::common::exact::Big;
+use crate::common::{KINDS, data, names, on_every_isa};
 use ferrier_codec::{Codec, Encoded, Loss, Norm, Scalar};
 
 /// The guarantees of every codec. zfp may turn zeros into small values.
@@ -25,12 +23,12 @@ fn check_loss<T: Scalar>(codec: &dyn Codec<T>, encoded: &Encoded, values: &[T], 
     let name = codec.name();
     let lossless = matches!(name.as_str(), "raw" | "lossless") || (name == "f32" && T::NAME == "f32");
     if lossless {
-        assert_eq!(common::bits(values), common::bits(back), "{name}");
+        assert_eq!(crate::common::bits(values), crate::common::bits(back), "{name}");
         return assert_eq!(encoded.loss, Loss::NONE);
     }
     if values.iter().any(|x| !x.widened().is_finite()) {
         // `within` and `zfp` may have kept everything.
-        let kept = common::bits(values) == common::bits(back) && !codec.is_fixed();
+        let kept = crate::common::bits(values) == crate::common::bits(back) && !codec.is_fixed();
         return assert!(encoded.loss == Loss::INFINITE || (kept && encoded.loss == Loss::NONE), "{name}");
     }
     let pairs = values.iter().zip(back).map(|(a, b)| (a.widened(), b.widened()));
@@ -134,6 +132,10 @@ fn encoding_twice_loses_nothing_more() {
         let values = data::<f64>(0, 333);
         let (_, _, once) = on_every_isa::<f64>(name, &values);
         let (_, encoded, twice) = on_every_isa::<f64>(name, &once);
-        assert_eq!((encoded.loss, common::bits(&once)), (Loss::NONE, common::bits(&twice)), "{name}");
+        assert_eq!(
+            (encoded.loss, crate::common::bits(&once)),
+            (Loss::NONE, crate::common::bits(&twice)),
+            "{name}"
+        );
     }
 }

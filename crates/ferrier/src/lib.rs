@@ -36,6 +36,8 @@ mod error;
 pub mod exchange;
 mod exec;
 pub mod guide;
+#[cfg(debug_assertions)]
+mod instances;
 pub mod kernel;
 pub mod machine;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]

@@ -1,7 +1,6 @@
 //! The case table on a GPU: every exchange that applies, both kernels, 1 to 8
 //! ranks on one GPU, out of place and in place, against the oracle. Where
 //! there is no GPU the tests say so and pass.
-#![cfg(feature = "cuda")]
 
 mod apply;
 mod calls;
@@ -68,7 +67,7 @@ fn numbers<T: Number>(case: &Case, from: Local) -> Vec<T> {
 }
 
 fn download<T: Number>(array: &DeviceArray<T>) -> Result<Vec<T>> {
-    let mut host = nan(array.numbers());
+    let mut host = nan(array.scalars());
     array.download(&mut host[..])?;
     Ok(host)
 }
@@ -78,8 +77,8 @@ fn out_of_place<T: Number>(plan: &mut Plan<T>, case: &Case, from: Local) -> Resu
     let (mut input, mut output, mut back) = (plan.make_input()?, plan.make_output()?, plan.make_input()?);
     let values = numbers::<T>(case, from);
     input.upload(&values[..])?;
-    output.upload(&nan::<T>(output.numbers())[..])?;
-    back.upload(&nan::<T>(back.numbers())[..])?;
+    output.upload(&nan::<T>(output.scalars())[..])?;
+    back.upload(&nan::<T>(back.scalars())[..])?;
     plan.forward(&input, &mut output)?;
     plan.synchronize()?;
     assert!(download(&input)? == values, "forward changed its input");
@@ -199,7 +198,7 @@ fn table(ranks: usize) {
         let choice = Choice::new()
             .exchange(exchange)
             .kernel(kernel)
-            .path(*rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]))
+            .decomposition(*rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]))
             .ranks(*rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]))
             .overlap(rng.pick(&[false, true]).then(|| any_overlap(&mut rng)));
         match turn % 4 {
@@ -275,7 +274,7 @@ fn one_long_axis_agrees_with_the_cpu() {
                 let single = against_cpu_with::<f32>(&comm, &gpu, &problem, &choice)?;
                 let mut plan = planner(&problem, &choice, &gpu).draft::<f64>(&comm)?.build()?;
                 let (mut wave, mut modes) = (plan.make_input()?, plan.make_output()?);
-                let values: Vec<f64> = (0..wave.numbers()).map(|i| (i as f64).sin()).collect();
+                let values: Vec<f64> = (0..wave.scalars()).map(|i| (i as f64).sin()).collect();
                 wave.upload(&values[..])?;
                 plan.forward(&wave, &mut modes)?;
                 plan.backward(&modes, &mut wave)?;
@@ -342,7 +341,7 @@ fn streams_and_pointers_of_the_caller_work() {
     let arrays: Vec<_> = (0..11).map(|_| plan.make_output().unwrap()).collect();
     for array in &arrays {
         // SAFETY: `array` outlives `raw`, has `numbers()` scalars, and is not used otherwise meanwhile.
-        let mut raw = unsafe { RawArray::<f64>::new(array.as_raw(), array.numbers()) };
+        let mut raw = unsafe { RawArray::<f64>::new(array.as_raw(), array.scalars()) };
         plan.forward(&input, &mut raw).unwrap();
     }
     for array in &arrays {

@@ -1,0 +1,13 @@
+//! The command `ferrier` from the outside: arguments, files, messages, exit codes. One program, because each of its
+//! own would take seconds to link.
+
+mod accuracy;
+mod codec;
+mod commands;
+mod common;
+mod errors;
+mod modes;
+mod numpy;
+mod see;
+mod spectral;
+mod tune;
