@@ -231,7 +231,7 @@ fn measure<T: Real>(comm: &Comm, options: &OperatorBench) -> Outcome<OperatorRep
     })?;
     // Kernels need not round fused operators in the same way.
     let most = 8.0 * recipe.precision.epsilon();
-    let difference = difference(comm, fused.numbers(), back.numbers(), most)?;
+    let difference = difference(comm, fused.scalars(), back.scalars(), most)?;
     Ok(OperatorReport { wisdom, ..options.report(comm, (&recipe, plan.notes()), &repetitions, difference) })
 }
 

@@ -182,7 +182,8 @@ pub struct Choice {
     /// The 1-D transforms: a name from `ferrier::kernel::KERNELS`.
     pub kernel: Option<String>,
     /// Slabs or pencils between the first and the last reshape.
-    pub path: Option<Decomposition>,
+    #[serde(rename = "path")]
+    pub decomposition: Option<Decomposition>,
     /// The order in which `forward` transforms the axes; the halved axis of a real transform must be first.
     pub axes: Option<Vec<usize>>,
     /// The number of ranks that hold data between the first and the last reshape.
@@ -232,7 +233,7 @@ impl Choice {
         kernel(name: impl Into<String>) = Some(name.into());
 
         /// Sets slabs or pencils.
-        path(path: impl Into<Option<Decomposition>>) = path.into();
+        decomposition(decomposition: impl Into<Option<Decomposition>>) = decomposition.into();
 
         /// Sets the order in which `forward` transforms the axes.
         axes(axes: impl Into<Vec<usize>>) = Some(axes.into());

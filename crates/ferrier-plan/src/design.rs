@@ -68,7 +68,7 @@ fn cheapest(
     let order = output.as_ref().map_or(problem.output.order, Layout::order);
     let search = RecipeSearch {
         problem,
-        decomposition: choice.path,
+        decomposition: choice.decomposition,
         grid: choice.grid,
         inner,
         order,

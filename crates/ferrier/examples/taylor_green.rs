@@ -213,7 +213,7 @@ fn main() -> Result<()> {
         let mut slice = Vec::new();
         let show = |flow: &Flow| {
             let volume = flow.vorticity.real_box().volume();
-            slice = drawing::magnitude(flow.vorticity.numbers(), volume, n * n);
+            slice = drawing::magnitude(flow.vorticity.scalars(), volume, n * n);
         };
         let history = run(&comm, (n, reynolds), (end, dt), ((shown / dt).round() as usize, show))?;
         Ok((history, slice))

@@ -269,7 +269,7 @@ fn tiles_do_not_matter() {
         let wire = (exchange != "direct" && rng.below(2) == 0).then_some(fast);
         let how = |choice: Choice, mode| How { ranks, threads: 1, choice, mode, wire };
         let path = *rng.pick(&[None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]);
-        let base = choice(exchange, kernels()[0]).path(path);
+        let base = choice(exchange, kernels()[0]).decomposition(path);
         let one = How { ranks, threads: 1, choice: base.clone(), mode: Mode::Arrays, wire: None };
         let one = run::<f64>(&case, &problem, &one);
         for _ in 0..3 {

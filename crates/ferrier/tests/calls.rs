@@ -95,7 +95,7 @@ impl ferrier::Operator<f64> for Twice {
 
 fn scaled(plain: &ferrier::Array<f64>, other: &ferrier::Array<f64>, factor: f64) {
     use ferrier::Data;
-    for (a, b) in plain.numbers().iter().zip(other.numbers()) {
+    for (a, b) in plain.scalars().iter().zip(other.scalars()) {
         assert_eq!(a * factor, *b, "times {factor}");
     }
 }

@@ -137,7 +137,7 @@ fn fill<T: Number>(plan: &Plan<T>, array: &mut Array<T>) {
 }
 
 fn dirty<T: Number>(array: &mut Array<T>) {
-    array.numbers_mut().fill(T::rounded(f64::NAN));
+    array.scalars_mut().fill(T::rounded(f64::NAN));
 }
 
 /// The numbers of an array in place, without those that pad its rows.
@@ -146,9 +146,9 @@ fn unpadded<T: Number>(plan: &Plan<T>, array: &Array<T>) -> Vec<T> {
     let field = |b, at| array.real_index(b, at).map(|at| array.real()[at]).expect("an index of this rank's");
     match plan.recipe().is_real() {
         true => plain.fill_real(field),
-        false => return array.numbers().to_vec()[..plain.numbers().len()].to_vec(),
+        false => return array.scalars().to_vec()[..plain.scalars().len()].to_vec(),
     }
-    plain.numbers().to_vec()
+    plain.scalars().to_vec()
 }
 
 fn check<T: Number>(trial: &Trial, turn: u64) -> Result<()> {
@@ -166,17 +166,17 @@ fn check<T: Number>(trial: &Trial, turn: u64) -> Result<()> {
         dirty(&mut got);
         plan.call().operator(&noise).backward(&spectrum, &mut got)?;
         spectrum.apply(&noise, 1 + turn as usize % 3);
-        assert!(spectrum.numbers() == modes.numbers(), "forward_with, {}", told());
+        assert!(spectrum.scalars() == modes.scalars(), "forward_with, {}", told());
         plan.backward(&spectrum, &mut wanted)?;
-        assert!(wanted.numbers() == got.numbers(), "backward_with, {}", told());
+        assert!(wanted.scalars() == got.scalars(), "backward_with, {}", told());
         dirty(&mut got);
         plan.call().operator(&noise).apply(&x, &mut got)?;
-        assert!(wanted.numbers() == got.numbers(), "apply, {}", told());
+        assert!(wanted.scalars() == got.scalars(), "apply, {}", told());
         let mut place = plan.make_in_place()?;
         dirty(&mut place);
         fill(&plan, &mut place);
         plan.call().operator(&noise).apply_in_place(&mut place)?;
-        assert!(unpadded(&plan, &place) == wanted.numbers(), "in place, {}", told());
+        assert!(unpadded(&plan, &place) == wanted.scalars(), "in place, {}", told());
         Ok(())
     })?;
     Ok(())

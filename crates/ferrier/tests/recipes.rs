@@ -14,7 +14,7 @@ fn recipe(problem: &Problem, choice: &Choice, ranks: usize) -> Recipe {
 }
 
 fn path(path: Decomposition) -> Choice {
-    Choice::new().path(path)
+    Choice::new().decomposition(path)
 }
 
 /// Compares with `tests/golden/NAME.txt`, and checks what no recipe may lack.
@@ -248,7 +248,7 @@ fn every_count_of_ranks_has_a_recipe() {
         for shape in [[12, 12, 12], [3, 2, 5], [1, 1, 7], [64, 1, 64]] {
             for spec in [LayoutSpec::bricks, || LayoutSpec::slabs(0), || LayoutSpec::pencils(1)] {
                 for forced in [None, Some(Decomposition::Slab), Some(Decomposition::Pencil)] {
-                    let choice = Choice::new().path(forced);
+                    let choice = Choice::new().decomposition(forced);
                     for problem in [Problem::c2c(shape), Problem::r2c(shape)] {
                         hangs_together(&recipe(&problem.input(spec()).output(spec()), &choice, ranks));
                     }

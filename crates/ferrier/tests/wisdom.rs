@@ -56,7 +56,7 @@ fn names(folder: &TempDir) -> Vec<String> {
 fn what_is_known_is_used_by_all_ranks_and_only_for_the_same_problem() {
     let _watchdog = watchdog(120);
     let (_folder, path) = folder();
-    let choice = Choice::new().exchange("point_to_point").path(Decomposition::Pencil);
+    let choice = Choice::new().exchange("point_to_point").decomposition(Decomposition::Pencil);
     write(&path, [entry(&problem(), 4, choice)]);
     let (recipe, known) = planned(&problem(), 4, &path);
     assert!(known && recipe.exchange == "point_to_point", "{recipe}");

@@ -57,7 +57,7 @@ fn cases() -> Vec<Case> {
         choice.codec = Some("block:20".into());
         choice.compress = Some(Compress::BetweenRanks);
         choice.kernel = Some("rustfft".into());
-        choice.path = Some(Decomposition::Pencil);
+        choice.decomposition = Some(Decomposition::Pencil);
         choice.axes = Some(vec![2, 0, 1]);
         choice.ranks = Some(4);
         choice.grid = Some([2, 2]);
@@ -76,7 +76,7 @@ fn cases() -> Vec<Case> {
         choice.codec = Some("f16".into());
         choice.compress = Some(Compress::BetweenNodes);
         choice.kernel = Some("native".into());
-        choice.path = Some(Decomposition::Slab);
+        choice.decomposition = Some(Decomposition::Slab);
         choice.axes = Some(vec![1, 0, 2]);
         choice.ranks = Some(2);
         choice.fuse = Some(true);

@@ -84,9 +84,9 @@ impl<T: Real + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits> Cuf
         let input = match input {
             CufftInput::Host(numbers) => stream.clone_htod(numbers).map_err(refused)?,
             CufftInput::Device(array) => {
-                let mut copy = stream.alloc_zeros::<T>(array.numbers()).map_err(refused)?;
+                let mut copy = stream.alloc_zeros::<T>(array.scalars()).map_err(refused)?;
                 let (to, written) = copy.device_ptr_mut(&stream);
-                let bytes = array.numbers() * size_of::<T>();
+                let bytes = array.scalars() * size_of::<T>();
                 // SAFETY: both arrays have `bytes` bytes, and the borrow of `array` excludes writes.
                 let copied = unsafe {
                     cudarc::driver::result::memcpy_dtod_async(to, array.as_raw(), bytes, stream.cu_stream())

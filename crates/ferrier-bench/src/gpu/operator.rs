@@ -65,6 +65,6 @@ fn measure<T: Real>(comm: &Comm, options: &OperatorBench) -> Outcome<OperatorRep
     fused.download(&mut one)?;
     let points: f64 = recipe.shape.iter().map(|&n| n as f64).product();
     let most = 8.0 * recipe.precision.epsilon() * points.log2().max(1.0);
-    let difference = difference(comm, one.numbers(), other.numbers(), most)?;
+    let difference = difference(comm, one.scalars(), other.scalars(), most)?;
     Ok(options.report(comm, (&recipe, &[]), &repetitions, difference).on_gpu(gpu.name()))
 }

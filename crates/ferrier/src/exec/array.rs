@@ -87,9 +87,9 @@ impl<T: Real> Array<T> {
     /// If the array cannot hold complex numbers.
     pub fn complex(&self) -> &[Complex<T>] {
         self.complex_geometry();
-        let numbers = self.buffer.as_slice();
+        let scalars = self.buffer.as_slice();
         // SAFETY: pairs of T are Complex<T>.
-        unsafe { std::slice::from_raw_parts(numbers.as_ptr().cast(), numbers.len() / 2) }
+        unsafe { std::slice::from_raw_parts(scalars.as_ptr().cast(), scalars.len() / 2) }
     }
 
     /// All complex numbers in memory order.
@@ -98,9 +98,9 @@ impl<T: Real> Array<T> {
     /// If the array cannot hold complex numbers.
     pub fn complex_mut(&mut self) -> &mut [Complex<T>] {
         self.complex_geometry();
-        let numbers = self.buffer.as_mut_slice();
+        let scalars = self.buffer.as_mut_slice();
         // SAFETY: pairs of T are Complex<T>.
-        unsafe { std::slice::from_raw_parts_mut(numbers.as_mut_ptr().cast(), numbers.len() / 2) }
+        unsafe { std::slice::from_raw_parts_mut(scalars.as_mut_ptr().cast(), scalars.len() / 2) }
     }
 
     /// Where a global index of array `batch` lies in [`real`](Self::real), if this rank has it.
@@ -131,9 +131,9 @@ impl<T: Real> Array<T> {
     /// If the array cannot hold real numbers.
     pub fn fill_real(&mut self, mut value: impl FnMut(usize, [usize; 3]) -> T) {
         let geometry = *self.real_geometry();
-        let numbers = self.buffer.as_mut_slice();
+        let scalars = self.buffer.as_mut_slice();
         each_index(&geometry.part, self.batch, |batch, index| {
-            numbers[batch * geometry.volume + geometry.offset(index)] = value(batch, index);
+            scalars[batch * geometry.volume + geometry.offset(index)] = value(batch, index);
         });
     }
 
@@ -143,11 +143,11 @@ impl<T: Real> Array<T> {
     /// If the array cannot hold complex numbers.
     pub fn fill_complex(&mut self, mut value: impl FnMut(usize, [usize; 3]) -> Complex<T>) {
         let geometry = *self.complex_geometry();
-        let numbers = self.buffer.as_mut_slice();
+        let scalars = self.buffer.as_mut_slice();
         each_index(&geometry.part, self.batch, |batch, index| {
             let at = batch * geometry.volume + geometry.offset(index);
             let value = value(batch, index);
-            (numbers[at], numbers[at + 1]) = (value.re, value.im);
+            (scalars[at], scalars[at + 1]) = (value.re, value.im);
         });
     }
 
@@ -166,24 +166,24 @@ impl<T: Real> Array<T> {
         let [slow, mid, side] = axes;
         let plane = if shape[slow] > 1 { strides[slow] } else { geometry.volume };
         let (pitch, len) = (if shape[mid] > 1 { strides[mid] } else { plane }, shape[side]);
-        let planes = |batch: usize, start: usize, numbers: &mut [T]| {
-            for (number, numbers) in numbers.chunks_exact_mut(plane).enumerate() {
+        let planes = |batch: usize, start: usize, scalars: &mut [T]| {
+            for (number, scalars) in scalars.chunks_exact_mut(plane).enumerate() {
                 let mut first = geometry.part.lo;
                 first[slow] += start + number;
-                operator.apply(&mut Modes { numbers, first, batch, along: mid, side, pitch, len, width });
+                operator.apply(&mut Modes { scalars, first, batch, along: mid, side, pitch, len, width });
             }
         };
         let share = shape[slow].div_ceil(threads.max(1));
         let arrays = self.buffer.as_mut_slice().chunks_exact_mut(geometry.volume).take(self.batch);
-        for (batch, numbers) in arrays.enumerate() {
-            let mut parts = numbers.chunks_mut(share * plane).enumerate();
+        for (batch, scalars) in arrays.enumerate() {
+            let mut parts = scalars.chunks_mut(share * plane).enumerate();
             let own = parts.next();
             std::thread::scope(|scope| {
-                for (part, numbers) in parts {
+                for (part, scalars) in parts {
                     let planes = &planes;
-                    scope.spawn(move || planes(batch, part * share, numbers));
+                    scope.spawn(move || planes(batch, part * share, scalars));
                 }
-                own.into_iter().for_each(|(_, numbers)| planes(batch, 0, numbers));
+                own.into_iter().for_each(|(_, scalars)| planes(batch, 0, scalars));
             });
         }
     }
@@ -229,7 +229,7 @@ fn each_index(part: &Box3, batch: usize, mut visit: impl FnMut(usize, [usize; 3]
 }
 
 impl<T: Real> Data<T> for Array<T> {
-    fn numbers(&self) -> &[T] {
+    fn scalars(&self) -> &[T] {
         self.buffer.as_slice()
     }
     fn is_real(&self) -> Option<bool> {
@@ -242,7 +242,7 @@ impl<T: Real> Data<T> for Array<T> {
 }
 
 impl<T: Real> DataMut<T> for Array<T> {
-    fn numbers_mut(&mut self) -> &mut [T] {
+    fn scalars_mut(&mut self) -> &mut [T] {
         self.buffer.as_mut_slice()
     }
 }

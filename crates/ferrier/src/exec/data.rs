@@ -8,7 +8,7 @@ use crate::Real;
 /// Arrays in main memory that a plan can read: `[T]`, `[Complex<T>]`, vectors of them, [`Array`](crate::Array).
 pub trait Data<T: Real> {
     /// All scalars; a complex element is two.
-    fn numbers(&self) -> &[T];
+    fn scalars(&self) -> &[T];
     /// Whether the elements are real; `None` where they may be either.
     fn is_real(&self) -> Option<bool>;
 }
@@ -16,7 +16,7 @@ pub trait Data<T: Real> {
 /// Arrays in main memory that a plan can write.
 pub trait DataMut<T: Real>: Data<T> {
     /// All scalars; a complex element is two.
-    fn numbers_mut(&mut self) -> &mut [T];
+    fn scalars_mut(&mut self) -> &mut [T];
 }
 
 /// Where an array lies in the memory of a backend.
@@ -45,7 +45,7 @@ pub trait Output<T: Real, B: Backend> {
 }
 
 impl<T: Real> Data<T> for [T] {
-    fn numbers(&self) -> &[T] {
+    fn scalars(&self) -> &[T] {
         self
     }
     fn is_real(&self) -> Option<bool> {
@@ -54,13 +54,13 @@ impl<T: Real> Data<T> for [T] {
 }
 
 impl<T: Real> DataMut<T> for [T] {
-    fn numbers_mut(&mut self) -> &mut [T] {
+    fn scalars_mut(&mut self) -> &mut [T] {
         self
     }
 }
 
 impl<T: Real> Data<T> for [Complex<T>] {
-    fn numbers(&self) -> &[T] {
+    fn scalars(&self) -> &[T] {
         // SAFETY: Complex<T> is two T, with T's alignment.
         unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), self.len() * 2) }
     }
@@ -70,7 +70,7 @@ impl<T: Real> Data<T> for [Complex<T>] {
 }
 
 impl<T: Real> DataMut<T> for [Complex<T>] {
-    fn numbers_mut(&mut self) -> &mut [T] {
+    fn scalars_mut(&mut self) -> &mut [T] {
         // SAFETY: Complex<T> is two T, with T's alignment, and any T are a Complex<T>.
         unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), self.len() * 2) }
     }
@@ -80,8 +80,8 @@ impl<T: Real, E> Data<T> for Vec<E>
 where
     [E]: Data<T>,
 {
-    fn numbers(&self) -> &[T] {
-        self.as_slice().numbers()
+    fn scalars(&self) -> &[T] {
+        self.as_slice().scalars()
     }
     fn is_real(&self) -> Option<bool> {
         self.as_slice().is_real()
@@ -92,7 +92,7 @@ impl<T: Real, E> DataMut<T> for Vec<E>
 where
     [E]: DataMut<T>,
 {
-    fn numbers_mut(&mut self) -> &mut [T] {
-        self.as_mut_slice().numbers_mut()
+    fn scalars_mut(&mut self) -> &mut [T] {
+        self.as_mut_slice().scalars_mut()
     }
 }

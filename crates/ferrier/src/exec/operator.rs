@@ -82,7 +82,7 @@ impl<T: Real, O: Operator<T> + ?Sized> Operator<T> for &O {
 
 /// A block of modes: runs of neighbours along one axis, each at its own index along another.
 pub struct Modes<'a, T> {
-    pub(super) numbers: &'a mut [T],
+    pub(super) scalars: &'a mut [T],
     /// Global index of the first mode.
     pub(super) first: [usize; 3],
     pub(super) batch: usize,
@@ -104,17 +104,17 @@ impl<T: Real> Modes<'_, T> {
     pub fn runs(&mut self) -> impl Iterator<Item = ModeRun<'_, T>> {
         let (first, batch, along, axis) = (self.first, self.batch, self.along, self.side);
         let (len, width) = (self.len, self.width);
-        self.numbers.chunks_exact_mut(self.pitch).enumerate().map(move |(k, numbers)| {
+        self.scalars.chunks_exact_mut(self.pitch).enumerate().map(move |(k, scalars)| {
             let mut first = first;
             first[along] += k;
-            ModeRun { numbers: &mut numbers[..len * width], first, batch, axis, width }
+            ModeRun { scalars: &mut scalars[..len * width], first, batch, axis, width }
         })
     }
 }
 
 /// Neighbouring modes along one axis.
 pub struct ModeRun<'a, T> {
-    numbers: &'a mut [T],
+    scalars: &'a mut [T],
     first: [usize; 3],
     batch: usize,
     axis: usize,
@@ -144,13 +144,13 @@ impl<T: Real> ModeRun<'_, T> {
     /// How many modes.
     #[inline]
     pub fn len(&self) -> usize {
-        self.numbers.len() / self.width
+        self.scalars.len() / self.width
     }
 
     /// Are there none? (There never are.)
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.numbers.is_empty()
+        self.scalars.is_empty()
     }
 
     /// Are the modes real numbers, as those of cosine and sine transforms are?
@@ -167,7 +167,7 @@ impl<T: Real> ModeRun<'_, T> {
     pub fn complex(&mut self) -> &mut [Complex<T>] {
         assert!(self.width == 2, "the modes of this spectrum are real numbers");
         // SAFETY: pairs of T are Complex<T>.
-        unsafe { std::slice::from_raw_parts_mut(self.numbers.as_mut_ptr().cast(), self.numbers.len() / 2) }
+        unsafe { std::slice::from_raw_parts_mut(self.scalars.as_mut_ptr().cast(), self.scalars.len() / 2) }
     }
 
     /// The modes of a real spectrum.
@@ -177,14 +177,14 @@ impl<T: Real> ModeRun<'_, T> {
     #[inline]
     pub fn real(&mut self) -> &mut [T] {
         assert!(self.width == 1, "the modes of this spectrum are complex numbers");
-        self.numbers
+        self.scalars
     }
 
     /// Multiplies each mode, complex or real, by a real factor.
     #[inline]
     pub fn scale(&mut self, factor: impl Fn(usize) -> T) {
         if self.width == 1 {
-            self.numbers.iter_mut().enumerate().for_each(|(i, number)| *number *= factor(i));
+            self.scalars.iter_mut().enumerate().for_each(|(i, number)| *number *= factor(i));
             return;
         }
         for (i, mode) in self.complex().iter_mut().enumerate() {
@@ -198,7 +198,7 @@ impl<T: Real> ModeRun<'_, T> {
     #[inline]
     pub(crate) fn scale_by<R: Copy>(&mut self, table: &[R], factor: impl Fn(R) -> T) {
         if self.width == 1 {
-            self.numbers.iter_mut().zip(table).for_each(|(number, &entry)| *number *= factor(entry));
+            self.scalars.iter_mut().zip(table).for_each(|(number, &entry)| *number *= factor(entry));
             return;
         }
         for (mode, &entry) in self.complex().iter_mut().zip(table) {

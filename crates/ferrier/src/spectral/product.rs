@@ -88,7 +88,7 @@ impl<T: Real> Products<T> {
         self.plan.backward(one, a)?;
         self.plan.backward(other, b)?;
         if a.is_real() {
-            a.real_mut().iter_mut().zip(b.numbers()).for_each(|(a, b)| *a *= *b);
+            a.real_mut().iter_mut().zip(b.scalars()).for_each(|(a, b)| *a *= *b);
         } else {
             a.complex_mut().iter_mut().zip(b.complex()).for_each(|(a, b)| *a = *a * b);
         }

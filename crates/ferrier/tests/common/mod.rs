@@ -60,7 +60,7 @@ pub fn nodes(exchange: &str, ranks: usize, turn: usize) -> usize {
 /// These members; what else may be chosen, at random. None of it may matter.
 pub fn any_choice(exchange: &str, kernel: &str, ranks: usize, rng: &mut Rng) -> Choice {
     choice(exchange, kernel)
-        .path(*rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]))
+        .decomposition(*rng.pick(&[None, None, Some(Decomposition::Slab), Some(Decomposition::Pencil)]))
         .ranks(*rng.pick(&[None, None, None, Some(ranks.div_ceil(2))]))
         .fuse(*rng.pick(&[None, None, Some(true), Some(false)]))
         .stream(*rng.pick(&[None, None, Some(true)]))

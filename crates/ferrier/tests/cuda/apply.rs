@@ -100,7 +100,7 @@ fn all_ways<T: Number, O: Operator<T>>(
     for _ in 0..2 {
         plan.call().operator(&operator).apply(&from, &mut to)?;
         to.download(&mut got)?;
-        found.push(distance(got.numbers(), field.numbers()));
+        found.push(distance(got.scalars(), field.scalars()));
     }
     let mut array = host.make_in_place()?;
     let mut device = plan.make_in_place()?;
@@ -118,19 +118,19 @@ fn all_ways<T: Number, O: Operator<T>>(
         let real = |(b, at): &(usize, [usize; 3])| array.real()[array.real_index(*b, *at).expect("here")];
         match problem.is_real() {
             true => places.iter().map(real).collect(),
-            false => array.numbers()[..2 * places.len()].to_vec(),
+            false => array.scalars()[..2 * places.len()].to_vec(),
         }
     };
     found.push(distance(&picked(&in_place), &picked(&array)));
     host.call().operator(&operator).forward(&input, &mut spectrum)?;
     plan.call().operator(&operator).forward(&from, &mut modes)?;
     modes.download(&mut got_modes)?;
-    found.push(distance(got_modes.numbers(), spectrum.numbers()));
+    found.push(distance(got_modes.scalars(), spectrum.scalars()));
     host.call().operator(&operator).backward(&spectrum, &mut field)?;
     modes.upload(&spectrum)?;
     plan.call().operator(&operator).backward(&modes, &mut to)?;
     to.download(&mut got)?;
-    found.push(distance(got.numbers(), field.numbers()));
+    found.push(distance(got.scalars(), field.scalars()));
     Ok(found)
 }
 
@@ -223,7 +223,7 @@ fn operators_of_the_library_agree_with_the_cpu() {
                 host.call().operator(&&*operator).apply(&input, &mut want)?;
                 plan.call().operator(&&*operator).apply(&from, &mut to)?;
                 to.download(&mut got)?;
-                let error = distance(got.numbers(), want.numbers());
+                let error = distance(got.scalars(), want.scalars());
                 assert!(error < 1e-14, "{name} of {problem:?}: {error:.1e}");
             }
             Ok(())

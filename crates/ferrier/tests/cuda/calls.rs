@@ -41,7 +41,7 @@ fn a_scale_multiplies_the_result() {
                 back.download(&mut plain)?;
                 half.download(&mut scaled)?;
                 use ferrier::Data;
-                for (a, b) in plain.numbers().iter().zip(scaled.numbers()) {
+                for (a, b) in plain.scalars().iter().zip(scaled.scalars()) {
                     assert_eq!(a * 0.5, *b, "{kernel}, {ranks} ranks, backward");
                 }
                 Ok(())

@@ -58,12 +58,12 @@ fn bits(comm: &Comm, gpu: &Gpu, problem: &Problem, choice: &Choice) -> (Vec<u64>
     let mut plan = planner(problem, choice, gpu).draft::<f64>(comm).unwrap().build().unwrap();
     let (mut from, mut to) = (plan.make_input().unwrap(), plan.make_output().unwrap());
     let number = |i: usize| ((i * 2654435761 + comm.rank() * 97) % 10007) as f64 / 10007.0 - 0.5;
-    from.upload(&(0..from.numbers()).map(number).collect::<Vec<f64>>()[..]).unwrap();
+    from.upload(&(0..from.scalars()).map(number).collect::<Vec<f64>>()[..]).unwrap();
     // Twice: what a call leaves behind must not matter.
     for _ in 0..2 {
         plan.forward(&from, &mut to).unwrap();
     }
-    let mut got = vec![f64::NAN; to.numbers()];
+    let mut got = vec![f64::NAN; to.scalars()];
     to.download(&mut got[..]).unwrap();
     (got.into_iter().map(f64::to_bits).collect(), plan.memory().staging > 0)
 }
@@ -132,7 +132,7 @@ fn apply(comm: &Comm, gpu: &Gpu) {
     plan.call().operator(&operator).apply(&from, &mut to).unwrap();
     let mut got = host.make_input().unwrap();
     to.download(&mut got).unwrap();
-    let scale = want.numbers().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
-    let far = got.numbers().iter().zip(want.numbers()).find(|(a, b)| (*a - *b).abs() > 1e-13 * scale);
+    let scale = want.scalars().iter().fold(0.0, |most: f64, x| most.max(x.abs()));
+    let far = got.scalars().iter().zip(want.scalars()).find(|(a, b)| (*a - *b).abs() > 1e-13 * scale);
     assert_eq!(far, None);
 }

@@ -75,12 +75,12 @@ where
         let mut plan = planner(&problem, &Choice::default(), gpu).draft::<T>(&comm).unwrap().build().unwrap();
         plan.set_stream(&stream).unwrap();
         let (from, mut to) = (plan.make_input().unwrap(), plan.make_output().unwrap());
-        let source = stream.alloc_zeros::<T>(from.numbers()).unwrap();
-        let mut target = stream.alloc_zeros::<T>(from.numbers()).unwrap();
-        let bytes = (2 * size_of::<T>() * from.numbers()) as f64;
+        let source = stream.alloc_zeros::<T>(from.scalars()).unwrap();
+        let mut target = stream.alloc_zeros::<T>(from.scalars()).unwrap();
+        let bytes = (2 * size_of::<T>() * from.scalars()) as f64;
         let copy = bytes / timed(&stream, &mut || stream.memcpy_dtod(&source, &mut target).unwrap()) / 1e9;
         let ms = timed(&stream, &mut || plan.forward(&from, &mut to).unwrap());
-        let width = from.numbers() / numbers;
+        let width = from.scalars() / numbers;
         say(&format!("moves of {width} {}, {what}", <T as Number>::NAME), bytes, ms, copy);
     }
 }

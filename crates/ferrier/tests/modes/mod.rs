@@ -206,7 +206,7 @@ fn there_and_back() {
                 let before: Vec<f64>;
                 if first {
                     x.fill_complex(|_, at| field.complex(0, at));
-                    before = x.numbers_mut().to_vec();
+                    before = x.scalars_mut().to_vec();
                     plan.forward(&x, &mut y)?;
                     plan.backward(&y, &mut x)?;
                 } else {
@@ -214,11 +214,11 @@ fn there_and_back() {
                     // Mode 0 of the halved axis must be that of real numbers.
                     plan.backward(&y, &mut x)?;
                     plan.forward(&x, &mut y)?;
-                    before = y.numbers_mut().to_vec();
+                    before = y.scalars_mut().to_vec();
                     plan.backward(&y, &mut x)?;
                     plan.forward(&x, &mut y)?;
                 }
-                let after = if first { x.numbers_mut() } else { y.numbers_mut() };
+                let after = if first { x.scalars_mut() } else { y.scalars_mut() };
                 assert!(before.iter().zip(after).all(|(a, b)| (a - *b).abs() < 1e-14));
                 Ok(())
             })
@@ -235,12 +235,12 @@ fn bytes_are_those_of_the_boxes() {
     };
     let cube = || Problem::c2c([32, 32, 32]).input(LayoutSpec::slabs(0)).output(LayoutSpec::slabs(1));
     let (whole, half) = (cube(), cube().keep([Keep::Lowest(16); 3]));
-    let slab = Choice::new().path(Decomposition::Slab);
+    let slab = Choice::new().decomposition(Decomposition::Slab);
     assert_eq!(wire(&whole, &slab), 32 * 32 * 32 * 16 * 3 / 4);
     assert_eq!(wire(&whole, &slab), 4 * wire(&half, &slab));
     assert_eq!(wire(&whole, &Choice::default()), 4 * wire(&half, &Choice::default()));
     // Pencils: half after the first axis, a quarter after the second.
-    let pencil = Choice::new().path(Decomposition::Pencil).grid([2, 2]);
+    let pencil = Choice::new().decomposition(Decomposition::Pencil).grid([2, 2]);
     let pencils = |keep| {
         let problem = Problem::c2c([32, 32, 32]).input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0));
         wire(&problem.keep([keep; 3]), &pencil)

@@ -216,14 +216,14 @@ pub fn one_way<T: Number>(plan: &mut Plan<T>, setup: &Setup, mode: Mode, forward
             if !forward {
                 std::mem::swap(&mut x, &mut y);
             }
-            x.numbers_mut().copy_from_slice(&numbers(&values, reals[from]));
-            y.numbers_mut().fill(nan);
+            x.scalars_mut().copy_from_slice(&numbers(&values, reals[from]));
+            y.scalars_mut().fill(nan);
             if forward {
                 plan.forward(&x, &mut y)?
             } else {
                 plan.backward(&x, &mut y)?
             }
-            y.numbers_mut().to_vec()
+            y.scalars_mut().to_vec()
         }
         Mode::Slices => {
             let x = numbers(&values, reals[from]);
@@ -273,7 +273,7 @@ pub fn in_place<T: Number>(
     values: &[Complex<T>],
 ) -> Result<Vec<T>> {
     let mut array = plan.make_in_place()?;
-    array.numbers_mut().fill(T::rounded(f64::NAN));
+    array.scalars_mut().fill(T::rounded(f64::NAN));
     let (real_in, real_out) = (setup.real_in(), setup.real_out());
     let boxes = [plan.input_box(), plan.output_box()].map(|b| (b.lo, b.hi));
     let orders = [plan.input_layout().order().axes(), plan.output_layout().order().axes()];
@@ -297,14 +297,14 @@ pub fn in_place<T: Number>(
     let (before, after) = (places(from), places(to));
     let real = [real_in, real_out][from];
     let numbers = values.iter().flat_map(|x| if real { vec![x.re] } else { vec![x.re, x.im] });
-    let memory = array.numbers_mut();
+    let memory = array.scalars_mut();
     before.iter().zip(numbers).for_each(|(place, number)| memory[*place] = number);
     if forward {
         plan.call().forward_in_place(&mut array)?
     } else {
         plan.call().backward_in_place(&mut array)?
     }
-    let memory = array.numbers_mut();
+    let memory = array.scalars_mut();
     Ok(after.iter().map(|place| memory[*place]).collect())
 }
 

@@ -152,9 +152,9 @@ fn solve(comm: &Comm, (walls, choice): &Prepared, n: usize, repeat: usize) -> Ou
     // Without a Dirichlet condition, the solution is the one with mean zero.
     let points = (n * n * n) as f64;
     let free = if walls.contains(&BoundaryName::Dirichlet) { 0.0 } else { 1.0 / points };
-    let sums = [u.numbers().iter().sum::<f64>() * free, exact.numbers().iter().sum::<f64>() * free];
+    let sums = [u.scalars().iter().sum::<f64>() * free, exact.scalars().iter().sum::<f64>() * free];
     let means = comm.sum(&sums)?;
-    let pairs = u.numbers().iter().zip(exact.numbers()).map(|(u, e)| (u - means[0], e - means[1]));
+    let pairs = u.scalars().iter().zip(exact.scalars()).map(|(u, e)| (u - means[0], e - means[1]));
     let worst = pairs.fold([0.0_f64; 2], |[far, large], (u, e)| [far.max((u - e).abs()), large.max(e.abs())]);
     let worst = comm.max(&worst)?;
     Ok(PoissonRow { n, error: worst[0] / worst[1], median_ms: median(&seconds) * 1e3, wire_bytes })

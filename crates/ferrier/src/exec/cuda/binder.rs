@@ -19,7 +19,7 @@ use ferrier_plan::messages::Encoding;
 use ferrier_plan::modes::{IndexRun, total_len};
 use ferrier_plan::schedule::AxisTransform;
 
-/// What transforms lines: the names that [`Choice::kernel`](crate::Choice::kernel) takes on a GPU.
+/// The kernel of lines: the names of [`Choice::kernel`](crate::Choice::kernel) on a GPU.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Engine {
     /// The faster one.
@@ -46,10 +46,10 @@ impl Engine {
     }
 }
 
-/// Sets of addresses that are kept on the GPU for each kind of call, so that callers may change arrays.
+/// Sets of addresses kept on the GPU for each kind of call, so that callers may change arrays.
 pub(super) const ADDRESS_SETS: usize = 8;
 
-/// What lies on the GPU begins at multiples of this.
+/// Alignment of areas on the GPU.
 const ALIGN: usize = 256;
 
 /// Addresses of a set.
@@ -62,14 +62,14 @@ pub struct CudaBinder<T> {
     pub(super) gpu: Gpu,
     pub(super) recipe: Recipe,
     pub(super) engine: Engine,
-    /// What encodes segments, if they are encoded.
+    /// The codec of segments, if they are encoded.
     pub(super) codec: Option<(DeviceCodec<T>, Encoding)>,
-    /// Are messages staged in main memory?
+    /// Whether messages are staged in main memory.
     pub(super) staged: bool,
     pub(super) tables: TableBuffer,
     /// Arrays of the pass that is being bound.
     pub(super) arrays: usize,
-    /// Is the variant that is being bound in place?
+    /// Whether the variant that is being bound is in place.
     pub(super) in_place: bool,
     /// Bytes of the two scratches of [`CufftLines`](super::work::CufftLines).
     pub(super) scratch: [usize; 2],
@@ -148,7 +148,7 @@ impl<T: Real> CudaBinder<T> {
         Ok(CudaWork::new(launch))
     }
 
-    /// What encodes and decodes a tile.
+    /// The coding of a tile.
     pub(super) fn coding(&mut self, tile: TileToCode<'_>) -> CudaCoding {
         let TileToCode { context, layout, tile, encoding, plain } = tile;
         let mut chunks = |side| {
@@ -231,11 +231,11 @@ impl<T: Real> CudaBinder<T> {
 }
 
 impl<T: Real> CudaBinder<T> {
-    /// Does an input that is not wanted again push out of the cache what comes of it, which would fit there?
+    /// Whether an input that is not read again would evict the output, which fits in the cache.
     fn flows(&self, from: &[Piece], to: &[Piece]) -> bool {
         let base = |pieces: &[Piece], base: Base| pieces.iter().all(|piece| piece.base == base);
-        let numbers: usize = to.iter().map(|piece| piece.region.volume()).sum();
-        let bytes = 2 * numbers * size_of::<T>() * self.arrays;
+        let scalars: usize = to.iter().map(|piece| piece.region.volume()).sum();
+        let bytes = 2 * scalars * size_of::<T>() * self.arrays;
         !self.in_place && base(from, Base::In) && !base(to, Base::In) && bytes <= self.gpu.cache_bytes()
     }
 }

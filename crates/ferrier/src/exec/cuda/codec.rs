@@ -17,15 +17,15 @@ use ferrier_codec::Loss;
 
 /// Threads of a block of `codec.cuh`.
 const WORKERS: u32 = 128;
-/// Room for bytes that do not begin on 16, and for reading past their end.
+/// Padding for unaligned starts and for reads past the end.
 const SLACK: usize = 48;
 
-/// A run of numbers and the bytes of its chunks; as in `codec.cuh`.
+/// A run of scalars and the bytes of its chunks; as in `codec.cuh`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ChunkedPart {
     first: u64,
-    numbers: u64,
+    scalars: u64,
     stage: u64,
     bytes: u64,
 }
@@ -38,26 +38,26 @@ pub(super) struct Chunks {
     pub chunks: usize,
 }
 
-/// The table of some parts: (numbers, place of the first, place of the first byte).
+/// The table of segments: (scalars, offset of the first, offset of the first byte).
 pub(super) fn table(parts: impl Iterator<Item = (usize, usize, usize)>) -> (Vec<ChunkedPart>, usize) {
     let mut chunks = 0;
-    let part = |(numbers, stage, bytes): (usize, usize, usize)| {
+    let part = |(scalars, stage, bytes): (usize, usize, usize)| {
         let first = chunks as u64;
-        chunks += numbers.div_ceil(CHUNK_SCALARS);
-        ChunkedPart { first, numbers: numbers as u64, stage: stage as u64, bytes: bytes as u64 }
+        chunks += scalars.div_ceil(CHUNK_SCALARS);
+        ChunkedPart { first, scalars: scalars as u64, stage: stage as u64, bytes: bytes as u64 }
     };
     let parts = parts.map(part).collect();
     (parts, chunks)
 }
 
-/// How a codec writes a number.
+/// How a codec writes a scalar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Format {
-    /// Do 16 numbers share an exponent?
+    /// Whether 16 scalars share an exponent.
     block: bool,
-    /// Bits of a number.
+    /// Bits of a scalar.
     width: usize,
-    /// Bits of its mantissa, where it has an exponent of its own.
+    /// Bits of its mantissa, if it has its own exponent.
     small: usize,
 }
 
@@ -77,15 +77,15 @@ impl Format {
     }
 }
 
-/// A codec with its kernels: chunks of 4096 numbers on a GPU to bytes there
-/// and back, as [`crate::codec`] writes and reads them.
+/// A codec with its kernels: encodes chunks of 4096 scalars on a GPU to bytes there
+/// and decodes them, in the format of [`crate::codec`].
 pub struct DeviceCodec<T> {
     gpu: Gpu,
     instance: CodecInstance<T>,
     slot: usize,
     encode: (Function, Grid),
     decode: (Function, Grid),
-    /// The table of one part of so many numbers, as it was wanted last.
+    /// The table of the last length.
     whole: Mutex<Option<(usize, Block)>>,
 }
 
@@ -129,16 +129,16 @@ impl<T: Real> DeviceCodec<T> {
         Ok(DeviceCodec { gpu: gpu.clone(), instance, slot, encode, decode, whole: Mutex::default() })
     }
 
-    /// Bytes of a run of numbers: its chunks one after the other.
-    pub fn bytes(&self, numbers: usize) -> usize {
-        numbers / CHUNK_SCALARS * self.slot + self.instance.codec.max_bytes(numbers % CHUNK_SCALARS)
+    /// Bytes of a run of scalars: the sum of its chunks.
+    pub fn bytes(&self, scalars: usize) -> usize {
+        scalars / CHUNK_SCALARS * self.slot + self.instance.codec.max_bytes(scalars % CHUNK_SCALARS)
     }
 
-    /// Enqueues encoding all numbers of a slice. The first time for a length
-    /// it waits for the GPU.
+    /// Enqueues encoding all scalars of a slice. The first call for a length
+    /// waits for the GPU.
     ///
     /// # Errors
-    /// [`Error::Array`] where `bytes` has not [`bytes`](Self::bytes) bytes; where the driver refuses.
+    /// [`Error::Array`] where `bytes` has not [`bytes`](Self::bytes) bytes; errors of the driver.
     pub fn encode(
         &self,
         stream: &Arc<CudaStream>,
@@ -155,7 +155,7 @@ impl<T: Real> DeviceCodec<T> {
         unsafe { launch(self.encode, (table, 1, chunks), [from, to], &stream) }
     }
 
-    /// Enqueues decoding to all numbers of a slice.
+    /// Enqueues decoding to all scalars of a slice.
     ///
     /// # Errors
     /// As [`encode`](Self::encode).
@@ -175,15 +175,15 @@ impl<T: Real> DeviceCodec<T> {
         unsafe { launch(self.decode, (table, 1, chunks), [to, from], &stream) }
     }
 
-    fn fits(&self, numbers: usize, bytes: usize) -> Result<()> {
-        match self.bytes(numbers) == bytes {
+    fn fits(&self, scalars: usize, bytes: usize) -> Result<()> {
+        match self.bytes(scalars) == bytes {
             true => Ok(()),
             false => Err(Error::array(
                 "array of encoded bytes",
                 None,
                 format!(
-                    "{} bytes, for {numbers} scalars in codec {}",
-                    self.bytes(numbers),
+                    "{} bytes, for {scalars} scalars in codec {}",
+                    self.bytes(scalars),
                     self.instance.codec.name()
                 ),
                 bytes.to_string(),
@@ -191,25 +191,25 @@ impl<T: Real> DeviceCodec<T> {
         }
     }
 
-    /// Where the table of one part of so many numbers lies.
-    fn whole(&self, numbers: usize) -> Result<u64> {
+    /// The address of the table of one segment of this length.
+    fn whole(&self, scalars: usize) -> Result<u64> {
         let mut known = self.whole.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((_, block)) = known.as_ref().filter(|(of, _)| *of == numbers) {
+        if let Some((_, block)) = known.as_ref().filter(|(of, _)| *of == scalars) {
             return Ok(block.start());
         }
-        let (parts, _) = table(std::iter::once((numbers, 0, 0)));
+        let (parts, _) = table(std::iter::once((scalars, 0, 0)));
         let block = Block::new(&self.gpu, size_of_val(&parts[..]), "the table of a codec")?;
         block.upload(0, &parts)?;
         let start = block.start();
-        *known = Some((numbers, block));
+        *known = Some((scalars, block));
         Ok(start)
     }
 
-    /// Enqueues a launch of a plan: encodes or decodes what lies in a workspace.
+    /// Enqueues a launch of a plan: encodes or decodes segments of a workspace.
     ///
     /// # Safety
-    /// The table at `tables` is that of `chunks`, its places lie in the
-    /// workspace, and they are not accessed by others until it has run.
+    /// The table at `tables` is that of `chunks`, its offsets lie in the
+    /// workspace, which others do not access there until the launch is complete.
     pub(super) unsafe fn run(
         &self,
         encode: bool,
@@ -227,7 +227,7 @@ impl<T: Real> DeviceCodec<T> {
 }
 
 /// # Safety
-/// As [`DeviceCodec::run`]; `values` and `bytes` are what places count from.
+/// As [`DeviceCodec::run`]; offsets are relative to `values` and `bytes`.
 unsafe fn launch(
     (function, grid): (Function, Grid),
     (mut table, count, chunks): (u64, usize, usize),

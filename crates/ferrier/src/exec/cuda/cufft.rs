@@ -1,4 +1,4 @@
-//! Transforms by cuFFT: whole arrays, or batches of lines that lie densely.
+//! Transforms by cuFFT: whole arrays, or batches of contiguous lines.
 
 use std::ffi::{c_longlong, c_void};
 
@@ -9,14 +9,14 @@ use super::memory::Stream;
 use crate::{Error, Precision, Result};
 use ferrier_kernel::LineKind;
 
-/// What is transformed: up to three axes of `batch` arrays, the fastest last.
+/// Shape of a transform: up to three axes of `batch` arrays, the fastest last.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Shape {
     /// Points of each transformed axis.
     pub n: Vec<usize>,
     pub kind: LineKind,
     pub batch: usize,
-    /// Numbers of a row of a real array, where it is padded.
+    /// Scalars of a row of a padded real array.
     pub real_row: usize,
 }
 
@@ -34,7 +34,7 @@ impl Shape {
     }
 }
 
-/// A plan of cuFFT; its work area is ours.
+/// A plan of cuFFT; its work area is in our workspace.
 pub(super) struct Cufft {
     gpu: Gpu,
     handle: sys::cufftHandle,
@@ -104,7 +104,7 @@ impl Cufft {
         Ok(plan)
     }
 
-    /// Where it works and in what order; `work` has [`work`](Self::work) bytes.
+    /// Sets the stream and the work area; `work` has [`work`](Self::work) bytes.
     ///
     /// # Safety
     /// The stream and the memory live as long as the plan is used.
@@ -120,10 +120,10 @@ impl Cufft {
         Ok(())
     }
 
-    /// Enqueues it. Not scaled.
+    /// Enqueues the unscaled transform.
     ///
     /// # Safety
-    /// Both arrays are as large as the shape says and live until it has run.
+    /// Both arrays are as large as the shape says and live until the transform is complete.
     pub unsafe fn run(&self, from: u64, to: u64) -> Result<()> {
         let (from, to) = (from as *mut c_void, to as *mut c_void);
         // SAFETY: this function's contract.

@@ -12,7 +12,7 @@ use ferrier_plan::modes::total_len;
 use ferrier_plan::schedule::{AxisTransform, Schedule};
 
 impl<T: Real> CudaBinder<T> {
-    /// The whole schedule as one plan of cuFFT, where that can be and is better.
+    /// The whole schedule as one plan of cuFFT, where that is possible and faster.
     pub(super) fn cufft_array(
         &mut self,
         plan: &Schedule,
@@ -43,7 +43,7 @@ impl<T: Real> CudaBinder<T> {
 
     /// Measured on an H200: our passes are faster, but for real arrays of powers of two that are larger
     /// than its cache, and they do not have all lengths.
-    fn prefers_cufft(&self, transforms: &[&AxisTransform], numbers: usize, scale: f64) -> bool {
+    fn prefers_cufft(&self, transforms: &[&AxisTransform], scalars: usize, scale: f64) -> bool {
         const CACHE: usize = 100 << 20;
         let ours = |transform: &&AxisTransform| {
             let wish = Wish {
@@ -58,8 +58,8 @@ impl<T: Real> CudaBinder<T> {
             };
             Cut::new(&wish, self.gpu.shared_bytes()).is_some()
         };
-        let large = numbers * size_of::<T>() * self.recipe.batch >= CACHE;
-        // Real lines are complex ones to our kernel; powers of two are cuFFT's best.
+        let large = scalars * size_of::<T>() * self.recipe.batch >= CACHE;
+        // Our kernel transforms real lines as complex ones; cuFFT is fastest for powers of two.
         let even = scale == 1.0
             && transforms.iter().any(|transform| transform.spec.kind == LineKind::RealForward)
             && transforms.iter().all(|transform| transform.spec.n.is_power_of_two());
@@ -72,7 +72,7 @@ impl<T: Real> CudaBinder<T> {
 }
 
 /// The shape for cuFFT of a schedule that one rank does alone: the transformed
-/// axes are the fastest ones, and lie the same way before and after.
+/// axes are the fastest ones, in the same order before and after.
 fn whole_shape(plan: &Schedule, context: &RankContext<'_>, transforms: &[&AxisTransform]) -> Option<Shape> {
     let order = plan.input.layout.order();
     let fused = transforms.iter().any(|transform| transform.fused_op.is_some());

@@ -28,7 +28,7 @@ impl<T: Real> CudaBinder<T> {
         let ranks = self.recipe.ranks();
         let apart = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
         let returns = matches!(&fused, Some((launch, ..)) if launch.when == OpTime::Between);
-        // Scratch has whole lines, whatever the arrays hold of them.
+        // Lines in scratch are whole, even where arrays hold parts of them.
         let scratch = |len: usize, real: bool, second: bool| {
             let part = domain[0].with_axis(transform.axis, len);
             let Geometry { strides, volume, .. } = Geometry::dense(part, order, real);

@@ -52,10 +52,10 @@ const ALIGNMENT: usize = 16;
 
 /// The sets of addresses of one kind of call that the GPU has.
 struct AddressSets {
-    /// Where they begin, in bytes of the tables.
+    /// Their offset in the tables, in bytes.
     at: usize,
     sets: Vec<Vec<u64>>,
-    /// Which one comes next.
+    /// Index of the set to replace next.
     next: usize,
 }
 
@@ -73,7 +73,7 @@ pub struct CudaExecutor<T: Real> {
     turn: usize,
     addresses: Vec<AddressSets>,
     scratch: [u64; 2],
-    /// Where cuFFT's work area begins.
+    /// Offset of cuFFT's work area.
     cufft: u64,
     codec: Option<DeviceCodec<T>>,
     formulas: Formulas<T>,
@@ -172,7 +172,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
         let block = Block::new(&gpu, memory.tables, "the tables of a plan")?;
         block.upload(0, &tables.bytes)?;
         for pass in variants.iter_mut().flat_map(|variant| &mut variant.passes) {
-            // Those with an operator are compiled when it is known.
+            // Kernels with an operator are compiled when the operator is known.
             if !pass.work.has_operator() {
                 pass.work.functions = launch::kernels::<T>(&gpu, &pass.work, Code::NONE)?;
             }
@@ -303,7 +303,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
                 [to, from]
             }
         };
-        // The transport reads what the stream has written.
+        // The transport reads memory that the stream has written.
         match poll.in_flight {
             false => self.stream.synchronize()?,
             true => {
@@ -351,7 +351,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
 }
 
 impl<T: Real> CudaExecutor<T> {
-    /// cuFFT works on our stream and in our memory.
+    /// Sets cuFFT's stream and work area.
     pub(super) fn bind_cufft<'a>(&self, passes: impl Iterator<Item = &'a CudaWork>) -> Result<()> {
         for fft in passes.flat_map(CudaWork::cufft_plans) {
             // SAFETY: stream and workspace live as long as this executor, which outlives every call of the passes.
@@ -360,7 +360,7 @@ impl<T: Real> CudaExecutor<T> {
         Ok(())
     }
 
-    /// The set of the addresses of this call on the GPU: one that is there already, or a new one in the place of the
+    /// The set with the addresses of this call on the GPU: an existing one, or a new one that replaces the
     /// oldest.
     fn address_set(&mut self, which: usize, exposed: &[Exposed]) -> Result<usize> {
         let arrays = exposed.as_flattened().iter().map(|&address| address as u64);
@@ -371,7 +371,7 @@ impl<T: Real> CudaExecutor<T> {
         }
         let set: Vec<u64> = all.collect();
         let slot = self.addresses[which].next % ADDRESS_SETS;
-        // Kernels that still use the oldest set end first.
+        // Waits for kernels that use the oldest set.
         self.stream.synchronize()?;
         self.tables.upload(self.set_at(which, slot, exposed.len()), &set)?;
         let AddressSets { sets, next, .. } = &mut self.addresses[which];
@@ -383,7 +383,7 @@ impl<T: Real> CudaExecutor<T> {
         Ok(slot)
     }
 
-    /// Where a set of addresses lies, in bytes of the tables.
+    /// The offset of a set of addresses in the tables, in bytes.
     fn set_at(&self, which: usize, set: usize, ranks: usize) -> usize {
         self.addresses[which].at + set * set_len(ranks) * size_of::<u64>()
     }
@@ -391,12 +391,12 @@ impl<T: Real> CudaExecutor<T> {
 
 impl<T: Real> Drop for CudaExecutor<T> {
     fn drop(&mut self) {
-        // Other ranks may still wait for our marks, and the GPU works in our memory.
+        // Other ranks may still wait for our events, and kernels may still use our memory.
         let _ = self.stream.synchronize();
     }
 }
 
-/// Learns the events of all ranks, and accesses their GPUs' memory. Collective.
+/// Collects the events of all ranks and enables access to their GPUs' memory. Collective.
 ///
 /// A rank may drop its plan while another one has still to wait for its last event: so all ranks hold references to
 /// the events.

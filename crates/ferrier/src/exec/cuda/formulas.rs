@@ -1,4 +1,4 @@
-//! The formulas of operators that a plan has on its GPU.
+//! The formulas of operators on a plan's GPU.
 
 use super::fused_op::{Code, FORMULA_SETS, FormulaRoom, Operand};
 use super::gpu::Gpu;
@@ -13,7 +13,7 @@ pub(super) struct Formulas<T> {
     room: FormulaRoom,
     /// For each kind of call the text that its kernels were compiled with, and the scalars of an entry.
     compiled: Vec<Option<(String, usize)>>,
-    /// The sets of tables that the GPU has, and which comes next.
+    /// The sets of tables on the GPU, and the index of the one to replace next.
     sets: Vec<Vec<T>>,
     next: usize,
 }
@@ -24,8 +24,8 @@ impl<T: Real> Formulas<T> {
         Formulas { room, compiled: vec![None; variants], sets, next: 0 }
     }
 
-    /// Makes the formula of an operator ready for a call of a kind: compiles the passes that have it, unless they
-    /// are, and uploads its tables, unless the GPU has them.
+    /// Prepares the formula of an operator for a call of a kind: compiles the passes that use it, unless they
+    /// are compiled, and uploads its tables, unless they are on the GPU.
     pub fn prepare(
         &mut self,
         (gpu, stream, tables): (&Gpu, &Stream, &Block),
@@ -52,7 +52,7 @@ impl<T: Real> Formulas<T> {
         self.upload(&formula, stream, tables)
     }
 
-    /// Are there entries for all indices?
+    /// Checks that tables have entries for all indices.
     fn fits(&self, formula: &Formula<'_, T>) -> Result<()> {
         let lens = match formula.tables {
             Tables::None => return Ok(()),
@@ -71,30 +71,30 @@ impl<T: Real> Formulas<T> {
         }
     }
 
-    /// The tables of a formula on the GPU: in a set that is there already, or in the place of the oldest.
+    /// The tables of a formula on the GPU: in an existing set, or in the place of the oldest.
     fn upload(&mut self, formula: &Formula<'_, T>, stream: &Stream, block: &Block) -> Result<Operand<T>> {
         let room = self.room;
         let entry = Code::of(formula).entry;
         let tables = match formula.tables {
             Tables::None => [&[][..]; 3],
             Tables::Real(tables) => tables,
-            Tables::Complex(tables) => tables.map(crate::Data::numbers),
+            Tables::Complex(tables) => tables.map(crate::Data::scalars),
         };
         if entry == 0 {
             return Ok(Operand { tables: [0; 3], constants: formula.constants });
         }
         let len = |axis: usize| room.lens[axis] * entry;
         let zeros = |axis: usize| len(axis) - tables[axis].len();
-        let numbers = (0..3)
+        let scalars = (0..3)
             .flat_map(|axis| tables[axis].iter().copied().chain(std::iter::repeat_n(T::zero(), zeros(axis))));
-        let same = |set: &Vec<T>| set.len() == room.numbers(entry) && set.iter().copied().eq(numbers.clone());
+        let same = |set: &Vec<T>| set.len() == room.scalars(entry) && set.iter().copied().eq(scalars.clone());
         let known = self.sets.iter().position(same);
         let set = match known {
             Some(set) => set,
             None => {
                 let set = self.next % FORMULA_SETS;
-                let all: Vec<T> = numbers.collect();
-                // Kernels that still use the oldest set end first.
+                let all: Vec<T> = scalars.collect();
+                // Waits for kernels that use the oldest set.
                 stream.synchronize()?;
                 block.upload(room.place::<T>(set), &all)?;
                 match self.sets.get_mut(set) {

@@ -12,14 +12,14 @@ use ferrier_plan::schedule::{AxisTransform, OpPosition, PointwiseOp};
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct FusedLaunch {
     pub when: OpTime,
-    /// The axis of the lines, and that along which they lie side by side.
+    /// The axis of the lines, and the axis across neighbouring lines.
     pub along: usize,
     pub across: usize,
-    /// The modes that there are of a line.
+    /// The modes of a line.
     kept: Vec<IndexRun>,
-    /// Modes are multiplied by this first.
+    /// Factor of the modes before the operation.
     pub scale: f64,
-    /// Of a long transform: its points, negative on the way back. Else the operator of the call.
+    /// Points of a long transform, negative for backward; `None`: the operator of the call.
     twiddle: Option<i64>,
     /// The first array of the launch.
     pub batch: usize,
@@ -34,7 +34,7 @@ pub(super) enum OpTime {
 }
 
 impl FusedLaunch {
-    /// That of a transform, with its last factor and the last of its transforms.
+    /// The operation of a transform, with the scale and the last of its transforms.
     pub fn of(transform: &AxisTransform, axes: Axes, batch: usize) -> Option<(FusedLaunch, f64, LinesSpec)> {
         let op = transform.fused_op.as_ref()?;
         let (when, scale, last) = match op.position {
@@ -55,12 +55,12 @@ impl FusedLaunch {
         Some((launch, last.scale, last))
     }
 
-    /// Is it the operator of a call?
+    /// Whether it is the operator of a call.
     pub fn is_operator(&self) -> bool {
         self.twiddle.is_none()
     }
 
-    /// What `fused_op.cuh` is compiled with.
+    /// Macros that `fused_op.cuh` is compiled with.
     pub fn macros(&self, entry: usize) -> Vec<(&'static str, String)> {
         vec![
             ("ALONG", self.along.to_string()),
@@ -89,7 +89,7 @@ impl FusedLaunch {
     }
 }
 
-/// Runs of modes that an axis has at most; as in `fused_op.cuh`.
+/// The most runs of modes of an axis; as in `fused_op.cuh`.
 const MOST_RUNS: usize = 2;
 
 /// As in `fused_op.cuh`.
@@ -122,7 +122,7 @@ pub(super) struct Operand<T> {
     pub constants: [T; 4],
 }
 
-/// The text of a formula, and numbers of an entry of its tables.
+/// The text of a formula, and the scalars of an entry of its tables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Code<'a> {
     pub text: &'a str,
@@ -130,7 +130,7 @@ pub(super) struct Code<'a> {
 }
 
 impl<'a> Code<'a> {
-    /// Nothing to compile: for the factors of long transforms.
+    /// No formula: for the twiddle factors of long transforms.
     pub const NONE: Code<'static> = Code { text: "return z;", entry: 0 };
 
     pub fn of<T>(formula: &Formula<'a, T>) -> Code<'a> {
@@ -166,16 +166,16 @@ impl<'a> Code<'a> {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Field {
     pub fused: FusedLaunch,
-    /// Modes of a line; lines side by side; rows of them; arrays.
+    /// Modes of a line, neighbouring lines, rows of lines, arrays.
     pub len: usize,
     pub lanes: usize,
     pub rows: usize,
     pub arrays: usize,
     /// Index of the first line, along lanes and rows.
     pub low: [usize; 2],
-    /// Points of the real lines that these modes become; 0: complex ones.
+    /// Points of the real lines of these modes; 0: complex lines.
     pub edges: usize,
-    /// In the second scratch?
+    /// Whether it is in the second scratch.
     pub second: bool,
 }
 
@@ -185,7 +185,7 @@ impl Field {
     }
 }
 
-/// Is there a transform to real lines?
+/// Whether lines become real.
 pub(super) fn ends_real(kind: LineKind) -> bool {
     kind == LineKind::RealBackward
 }
@@ -193,7 +193,7 @@ pub(super) fn ends_real(kind: LineKind) -> bool {
 /// Tables of formulas that are kept on the GPU.
 pub(super) const FORMULA_SETS: usize = 4;
 
-/// Where tables of formulas go, in bytes of a plan's tables, and the entries of each axis.
+/// Offset of the tables of formulas in a plan's tables, in bytes, and the entries of each axis.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct FormulaRoom {
     pub at: usize,
@@ -201,14 +201,14 @@ pub(super) struct FormulaRoom {
 }
 
 impl FormulaRoom {
-    /// Numbers of a set of tables.
-    pub fn numbers(&self, entry: usize) -> usize {
+    /// Scalars of a set of tables.
+    pub fn scalars(&self, entry: usize) -> usize {
         entry * self.lens.iter().sum::<usize>()
     }
 
-    /// Where set `number` begins, in bytes of the plan's tables.
+    /// Offset of set `number` in the plan's tables, in bytes.
     pub fn place<T>(&self, number: usize) -> usize {
-        self.at + number * self.numbers(2) * size_of::<T>()
+        self.at + number * self.scalars(2) * size_of::<T>()
     }
 }
 

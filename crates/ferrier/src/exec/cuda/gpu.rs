@@ -13,12 +13,12 @@ use cudarc::nvrtc::{result as nvrtc, sys as nvrtc_sys};
 use super::library;
 use crate::{Error, Result};
 
-/// An error of the driver, with what was being done.
+/// An error of the driver, with the operation that failed.
 pub(super) fn failed(what: &str) -> impl FnOnce(DriverError) -> Error + '_ {
     move |error| Error::device(format!("{what}: {error:?}")).caused_by(error)
 }
 
-/// A GPU of this machine. Cheap to clone; all that name the same one share
+/// A GPU of this machine. Cheap to clone; handles of the same GPU share
 /// its context and the kernels compiled for it.
 #[derive(Clone)]
 pub struct Gpu(Arc<Inner>);
@@ -28,11 +28,11 @@ struct Inner {
     index: usize,
     name: String,
     capability: (i32, i32),
-    /// Bytes of shared memory that a block may have, and a multiprocessor has.
+    /// Bytes of shared memory of a block (at most), and of a multiprocessor.
     shared: [usize; 2],
     /// Bytes of the cache that all multiprocessors share.
     cache: usize,
-    /// Compiled once each, by whoever comes first; others that want the same one wait.
+    /// Each is compiled once, by the first thread that needs it; others wait.
     kernels: Mutex<HashMap<String, Arc<OnceLock<Result<Function>>>>>,
 }
 
@@ -45,7 +45,7 @@ unsafe impl Send for Function {}
 // SAFETY: as above.
 unsafe impl Sync for Function {}
 
-/// The place of an argument of a launch: the driver copies it.
+/// The address of an argument of a launch; the driver copies it.
 pub(super) fn argument<A>(argument: &mut A) -> *mut c_void {
     std::ptr::from_mut(argument).cast()
 }
@@ -63,7 +63,7 @@ impl PartialEq for Gpu {
 }
 
 impl Gpu {
-    /// GPU number `index`, ready to work.
+    /// Opens GPU number `index`.
     ///
     /// # Errors
     /// Where there is no such GPU, no driver, or a library is missing; says what was searched.
@@ -111,7 +111,7 @@ impl Gpu {
         &self.0.context
     }
 
-    /// Bytes of shared memory that a block may have, and a multiprocessor has.
+    /// Bytes of shared memory of a block (at most), and of a multiprocessor.
     pub(super) fn shared_bytes(&self) -> [usize; 2] {
         self.0.shared
     }
@@ -121,12 +121,12 @@ impl Gpu {
         self.0.cache
     }
 
-    /// Can a kernel come while the one before still runs (`early` of [`Function::launch`])?
+    /// Whether a kernel can start while the previous one runs (`early` of [`Function::launch`]).
     pub(super) fn launches_early(&self) -> bool {
         self.0.capability >= (9, 0)
     }
 
-    /// Makes it the GPU that this thread's calls are for.
+    /// Makes it the current GPU of this thread.
     pub(super) fn enter(&self) -> Result<()> {
         self.0.context.bind_to_thread().map_err(failed("the GPU does not answer"))
     }
@@ -134,13 +134,13 @@ impl Gpu {
     /// Free and total bytes of its memory.
     ///
     /// # Errors
-    /// Where the driver does not say.
+    /// Errors of the driver.
     pub fn memory(&self) -> Result<(usize, usize)> {
         self.enter()?;
         driver::mem_get_info().map_err(failed("the GPU does not tell its free memory"))
     }
 
-    /// Lets kernels of this GPU reach another one's memory.
+    /// Lets kernels of this GPU access another GPU's memory.
     pub(super) fn reach(&self, other: usize) -> Result<()> {
         if other == self.0.index {
             return Ok(());
@@ -168,7 +168,7 @@ impl Gpu {
         macros: &[(&str, String)],
         shared: usize,
     ) -> Result<Function> {
-        // Texts of callers may be among the sources.
+        // Sources may contain formulas of callers.
         let text = {
             let mut hasher = DefaultHasher::new();
             source.hash(&mut hasher);
@@ -249,8 +249,8 @@ impl Function {
     /// that its blocks may start on multiprocessors while the last blocks of the kernel before still run.
     ///
     /// # Safety
-    /// The arguments are those that the kernel has, in order, and what they point to lives until it has run. A kernel
-    /// that starts early accesses nothing that changes before it has waited.
+    /// The arguments are the kernel's, in order; the memory they point to lives until it is complete. A kernel
+    /// that starts early accesses no memory that changes before it has waited.
     pub unsafe fn launch(
         self,
         grid: Grid,

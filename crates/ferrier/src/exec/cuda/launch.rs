@@ -13,7 +13,7 @@ const MOVE_THREADS: u32 = 256;
 /// And of `operate.cu`.
 const OPERATE_THREADS: usize = 256;
 
-/// The kernel of a launch of lines; `code` is what is done to modes, where something is.
+/// The kernel of a launch of lines; `code` is the pointwise operation, if there is one.
 fn lines_kernel<T: Real>(gpu: &Gpu, lines: &LineLaunch, code: Code<'_>) -> Result<Function> {
     let (wish, cut) = (&lines.wish, &lines.cut);
     let when = lines.fused_op.as_ref().map(|fused| fused.when);
@@ -52,13 +52,13 @@ fn lines_kernel<T: Real>(gpu: &Gpu, lines: &LineLaunch, code: Code<'_>) -> Resul
     gpu.kernel("lines", &source, &macros, cut.shared)
 }
 
-/// The kernel that does something to lines of modes in scratch.
+/// The kernel that operates on lines of modes in scratch.
 fn field_kernel<T: Real>(gpu: &Gpu, field: &Field, code: Code<'_>) -> Result<Function> {
     let source: Vec<&str> = code.source().into_iter().chain([OPERATE]).collect();
     gpu.kernel("operate_lines", &source, &code.macros::<T>(&field.fused), 0)
 }
 
-/// The kernel of a launch of moves.
+/// The kernel of a launch of copies.
 fn moves_kernel<T: Real>(gpu: &Gpu, moves: &MoveLaunch, scaled: bool) -> Result<Function> {
     let macros = [
         ("REAL", real_name::<T>()),
@@ -76,7 +76,7 @@ pub(super) fn kernels<T: Real>(gpu: &Gpu, work: &CudaWork, code: Code<'_>) -> Re
         Launch::Nothing => Ok(Vec::new()),
         Launch::Lines(lines) => Ok(vec![lines_kernel::<T>(gpu, lines, code)?]),
         Launch::Moves(moves) => Ok(vec![moves_kernel::<T>(gpu, moves, moves.scale != 1.0)?]),
-        // Without a scale it is not launched.
+        // It is launched only with a scale.
         Launch::CufftArray(_, moves) if moves.scale == 1.0 => Ok(Vec::new()),
         Launch::CufftArray(_, moves) => Ok(vec![moves_kernel::<T>(gpu, moves, true)?]),
         Launch::CufftLines(lines) => {
@@ -104,7 +104,7 @@ pub(super) fn scaled_moves<T: Real>(gpu: &Gpu, work: &CudaWork) -> Result<Option
 pub(super) struct CallArguments<T> {
     /// The tables.
     pub tables: u64,
-    /// The addresses of this call, on the GPU, and which set of them it is.
+    /// The addresses of this call on the GPU, and the index of their set.
     pub addresses: u64,
     pub set: usize,
     pub input: u64,

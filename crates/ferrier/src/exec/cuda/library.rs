@@ -23,7 +23,7 @@ pub struct GpuInfo {
     pub cache_bytes: usize,
 }
 
-/// What [`info`] tells.
+/// The result of [`info`].
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct CudaInfo {
     /// The GPUs.
@@ -34,7 +34,7 @@ pub struct CudaInfo {
     pub cufft: Option<String>,
     /// Version of NVRTC, which compiles our kernels.
     pub nvrtc: Option<String>,
-    /// What is missing, and where it was searched.
+    /// Missing libraries, and where they were searched.
     pub missing: Option<String>,
 }
 
@@ -68,7 +68,7 @@ const LIBRARIES: [Library; 3] = [
 ];
 
 impl Library {
-    /// cudarc panics where a library is missing: we ask first.
+    /// cudarc panics if a library is missing, so this is checked first.
     fn check(&self) -> Result<()> {
         if (self.here)() {
             return Ok(());
@@ -86,7 +86,7 @@ impl Library {
     }
 }
 
-/// All libraries are there, and the driver starts.
+/// Checks that all libraries exist and the driver starts.
 ///
 /// # Errors
 /// Says which is missing and what was searched.
@@ -97,7 +97,7 @@ pub fn check() -> Result<()> {
     })
 }
 
-/// How many GPUs there are; none where CUDA is missing.
+/// The number of GPUs; 0 where CUDA is missing.
 pub fn gpu_count() -> usize {
     if check().is_ok() { gpus() } else { 0 }
 }

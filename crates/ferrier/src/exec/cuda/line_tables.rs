@@ -1,11 +1,11 @@
-//! Pieces of memory as the kernels see them: tables of plain numbers. Pure.
+//! Pieces of memory as tables for the kernels. Pure.
 
 use crate::Box3;
 use crate::exec::cuts::cuts;
 use crate::transport::EXPOSED;
 use ferrier_plan::geometry::{Axes, Piece};
 
-/// Lines side by side in neighbouring planes, all with the same strips; as in `lines.cu`.
+/// Neighbouring lines in neighbouring planes, all with the same strips; as in `lines.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Cell {
@@ -65,7 +65,7 @@ pub(super) struct LineTable {
     pub most: [usize; 2],
 }
 
-/// Which of the exposed pointers a piece counts from.
+/// The index of a piece's exposed pointer.
 fn base(piece: &Piece) -> u32 {
     (piece.rank * EXPOSED + piece.base as usize) as u32
 }
@@ -145,7 +145,7 @@ impl LineTable {
     }
 }
 
-/// A box that is moved; as in `move.cu`.
+/// A box to copy; as in `move.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Move {
@@ -160,7 +160,7 @@ pub(super) struct Move {
     to_base: u32,
 }
 
-/// Everything that a pass moves, in one launch.
+/// All boxes of a pass, in one launch.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct MoveTable {
     pub moves: Vec<Move>,
@@ -168,7 +168,7 @@ pub(super) struct MoveTable {
     pub blocks: u64,
     /// Bytes moved at once.
     pub unit: usize,
-    /// Do source and target have different fastest axes?
+    /// Whether source and target have different fastest axes.
     pub turn: bool,
 }
 
@@ -178,7 +178,7 @@ const TILE: usize = 32;
 /// Units of a box: the kernel counts them in 32 bits.
 const MOST: usize = 1 << 30;
 
-/// A box with its two ends, axes in the order of the kernel; distances in numbers.
+/// A box with its two ends, axes in the order of the kernel; strides in scalars.
 #[derive(Clone, Copy)]
 struct Flow {
     from: usize,
@@ -190,8 +190,8 @@ struct Flow {
 }
 
 impl MoveTable {
-    /// From all pieces to all pieces, elements of `width` numbers of `number` bytes.
-    pub fn new(from: &[Piece], to: &[Piece], batch: usize, width: usize, number: usize) -> MoveTable {
+    /// From all pieces to all pieces, elements of `width` scalars of `scalar_bytes` bytes.
+    pub fn new(from: &[Piece], to: &[Piece], batch: usize, width: usize, scalar_bytes: usize) -> MoveTable {
         let (Some(source), Some(target)) = (largest(from), largest(to)) else { return MoveTable::default() };
         let (fast, near) = (fastest(target), fastest(source));
         let turn = fast != near;
@@ -210,12 +210,12 @@ impl MoveTable {
                 }
             }
         }
-        let wide = if turn { 1 } else { widen(&flows, width, number) };
-        let mut table = MoveTable { unit: width * number * wide, turn, ..MoveTable::default() };
+        let wide = if turn { 1 } else { widen(&flows, width, scalar_bytes) };
+        let mut table = MoveTable { unit: width * scalar_bytes * wide, turn, ..MoveTable::default() };
         let unit = width * wide;
         for flow in &flows {
             let n = [flow.n[0] / wide, flow.n[1], flow.n[2], flow.n[3]];
-            // Units lie densely along axis 0, whatever they are made of.
+            // Units are contiguous along axis 0.
             let steps = |steps: [usize; 4]| -> [u64; 4] {
                 std::array::from_fn(|a| if a == 0 && wide > 1 { 1 } else { (steps[a] / unit) as u64 })
             };
@@ -261,8 +261,8 @@ impl Flow {
     }
 }
 
-/// By what a division by `n` becomes a multiplication: 2^64 / n, rounded up;
-/// 0 where there is nothing to divide by.
+/// The multiplier that replaces a division by `n`: 2^64 / n, rounded up;
+/// 0 if `n` is 0 or 1.
 fn reciprocal(n: usize) -> u64 {
     if n == 1 { 0 } else { u64::MAX / n as u64 + 1 }
 }
@@ -288,18 +288,18 @@ fn largest(pieces: &[Piece]) -> Option<&Piece> {
     pieces.iter().max_by_key(|piece| piece.region.volume())
 }
 
-/// The axis whose neighbours are nearest in memory, of those that have any.
+/// The axis with the smallest stride, of those with more than one element.
 fn fastest(piece: &Piece) -> usize {
     let shape = piece.region.shape();
     (0..3).min_by_key(|&a| (shape[a] == 1, piece.strides[a])).unwrap_or(2)
 }
 
 /// How many elements in a row can be moved as one, up to 16 bytes.
-fn widen(flows: &[Flow], width: usize, number: usize) -> usize {
+fn widen(flows: &[Flow], width: usize, scalar_bytes: usize) -> usize {
     let fits = |wide: usize| {
-        let numbers = wide * width;
+        let scalars = wide * width;
         flows.iter().all(|flow| {
-            let whole = |value: usize| value.is_multiple_of(numbers);
+            let whole = |value: usize| value.is_multiple_of(scalars);
             flow.from_step[0] == width
                 && flow.to_step[0] == width
                 && flow.n[0].is_multiple_of(wide)
@@ -307,7 +307,7 @@ fn widen(flows: &[Flow], width: usize, number: usize) -> usize {
                 && (1..4).all(|a| flow.n[a] == 1 || (whole(flow.from_step[a]) && whole(flow.to_step[a])))
         })
     };
-    let mut wide = 16 / (width * number);
+    let mut wide = 16 / (width * scalar_bytes);
     while wide > 1 && !fits(wide) {
         wide /= 2;
     }
@@ -323,9 +323,9 @@ mod tests {
         Piece { region: Box3::new(lo, hi), rank, base: Base::Work, offset: 0, strides, batch: 0 }
     }
 
-    /// What the kernel does, on the CPU.
-    fn apply(table: &MoveTable, number: usize, from: &[f32], to: &mut [f32]) {
-        let unit = table.unit / number;
+    /// The kernel's work, on the CPU.
+    fn apply(table: &MoveTable, scalar_bytes: usize, from: &[f32], to: &mut [f32]) {
+        let unit = table.unit / scalar_bytes;
         for m in &table.moves {
             for i3 in 0..m.n[3] as u64 {
                 for i2 in 0..m.n[2] as u64 {

@@ -1,4 +1,4 @@
-//! Memory of a GPU, and main memory that it reaches; streams and events.
+//! Memory of a GPU, page-locked main memory, streams and events.
 
 use std::ffi::c_void;
 use std::ptr::NonNull;
@@ -45,7 +45,7 @@ impl Block {
         &self.gpu
     }
 
-    /// Sets all bytes to zero; returns when it is done.
+    /// Sets all bytes to zero; returns when it is complete.
     pub fn clear(&self) -> Result<()> {
         if self.bytes == 0 {
             return Ok(());
@@ -56,7 +56,7 @@ impl Block {
         outcome.and_then(|()| driver::ctx::synchronize()).map_err(failed("memory could not be cleared"))
     }
 
-    /// Copies from main memory to `at` bytes after the start; returns when it is done.
+    /// Copies from main memory to byte `at`; returns when the copy is complete.
     pub fn upload<E: Copy>(&self, at: usize, from: &[E]) -> Result<()> {
         assert!(at + size_of_val(from) <= self.bytes, "a copy to a GPU that does not fit");
         if from.is_empty() {
@@ -68,16 +68,16 @@ impl Block {
         outcome.and_then(|()| driver::ctx::synchronize()).map_err(failed("a copy to the GPU failed"))
     }
 
-    /// Copies from `at` bytes after the start to main memory; returns when it is done.
+    /// Copies from byte `at` to main memory; returns when the copy is complete.
     pub fn download<E: Copy>(&self, at: usize, to: &mut [E]) -> Result<()> {
         assert!(at + size_of_val(to) <= self.bytes, "a copy from a GPU that does not fit");
         if to.is_empty() {
             return Ok(());
         }
         self.gpu.enter()?;
-        // What streams are still writing comes first.
+        // Waits for streams that may still write.
         let outcome = driver::ctx::synchronize();
-        // SAFETY: inside the block; numbers of any bits are numbers.
+        // SAFETY: inside the block; every bit pattern is a valid scalar.
         let copy = |()| unsafe { driver::memcpy_dtoh_sync(to, self.start + at as u64) };
         outcome.and_then(copy).map_err(failed("a copy from the GPU failed"))
     }
@@ -86,7 +86,7 @@ impl Block {
 impl Drop for Block {
     fn drop(&mut self) {
         if self.bytes > 0 && self.gpu.enter().is_ok() {
-            // Waits for what is under way, other ranks' kernels included.
+            // Waits for work in progress, including other ranks' kernels.
             let _ = driver::ctx::synchronize();
             // SAFETY: allocated by `new`; the context is idle, so no kernel uses it.
             let _ = unsafe { driver::free_sync(self.start) };
@@ -94,7 +94,7 @@ impl Drop for Block {
     }
 }
 
-/// Main memory that the GPU copies to and from by itself.
+/// Page-locked main memory.
 pub(super) struct Pinned {
     start: NonNull<u8>,
     bytes: usize,
@@ -120,12 +120,12 @@ impl Pinned {
         Ok(Pinned { start, bytes })
     }
 
-    /// Is there none of it?
+    /// Whether it is empty.
     pub fn is_empty(&self) -> bool {
         self.bytes == 0
     }
 
-    /// The byte at `at`.
+    /// The address of byte `at`.
     pub fn at(&self, at: usize) -> *mut u8 {
         debug_assert!(at <= self.bytes);
         self.start.as_ptr().wrapping_add(at)
@@ -141,11 +141,11 @@ impl Drop for Pinned {
     }
 }
 
-/// In what order a GPU works: a stream of our own, or the user's.
+/// A stream: our own or the user's.
 pub struct Stream {
     gpu: Gpu,
     raw: sys::CUstream,
-    /// Keeps it alive, and tells cudarc's slices what they are used by.
+    /// Keeps the stream alive; cudarc's slices record it as their user.
     pub(super) safe: Option<Arc<CudaStream>>,
 }
 
@@ -175,19 +175,19 @@ impl Stream {
         self.raw
     }
 
-    /// The same stream once more.
+    /// Another handle of the same stream.
     pub fn twin(&self) -> Stream {
         Stream { gpu: self.gpu.clone(), raw: self.raw, safe: self.safe.clone() }
     }
 
-    /// Returns when all that was enqueued has run.
+    /// Waits until all enqueued work is complete.
     pub fn synchronize(&self) -> Result<()> {
         self.gpu.enter()?;
         // SAFETY: the stream lives.
         unsafe { driver::stream::synchronize(self.raw) }.map_err(failed("the GPU failed"))
     }
 
-    /// Has all that was enqueued run?
+    /// Whether all enqueued work is complete.
     pub fn is_idle(&self) -> Result<bool> {
         self.gpu.enter()?;
         // SAFETY: the stream lives.
@@ -198,7 +198,7 @@ impl Stream {
         }
     }
 
-    /// What is enqueued from now on waits for this event.
+    /// Makes work enqueued later wait for this event.
     ///
     /// # Safety
     /// The event lives.
@@ -211,7 +211,7 @@ impl Stream {
     /// Enqueues setting `bytes` bytes to zero.
     ///
     /// # Safety
-    /// There are as many, and they are not accessed by others until it has run.
+    /// The range is valid and is not accessed by others until the work is complete.
     pub unsafe fn clear(&self, start: u64, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -224,7 +224,7 @@ impl Stream {
     /// Enqueues a copy of `bytes` bytes to main memory.
     ///
     /// # Safety
-    /// Both ends are that long, and live and are not accessed by others until it has run.
+    /// Both ranges are valid and are not accessed by others until the copy is complete.
     pub unsafe fn download(&self, from: u64, to: *mut u8, bytes: usize) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -250,7 +250,7 @@ impl Stream {
     }
 }
 
-/// A moment in a stream.
+/// A point in a stream.
 pub struct Event {
     gpu: Gpu,
     raw: sys::CUevent,
@@ -262,10 +262,10 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// An event that takes the time.
+    /// An event that records the time.
     ///
     /// # Errors
-    /// Where the driver has none left.
+    /// Errors of the driver.
     pub fn new(gpu: &Gpu) -> Result<Event> {
         Event::with(gpu, sys::CUevent_flags::CU_EVENT_DEFAULT)
     }
@@ -290,7 +290,7 @@ impl Event {
         unsafe { driver::event::record(self.raw, stream.raw) }.map_err(failed("an event was refused"))
     }
 
-    /// Returns when the stream has come here.
+    /// Waits until the stream has reached the event.
     ///
     /// # Errors
     /// Where the GPU failed.
@@ -300,7 +300,7 @@ impl Event {
         unsafe { driver::event::synchronize(self.raw) }.map_err(failed("the GPU failed"))
     }
 
-    /// Milliseconds from `earlier` to here; both have been reached.
+    /// Milliseconds from `earlier` to this event; the stream has reached both.
     ///
     /// # Errors
     /// Where one of them has not.

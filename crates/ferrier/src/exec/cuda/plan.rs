@@ -1,4 +1,4 @@
-//! What plans on GPUs can do besides: streams, events, arrays in main memory.
+//! Methods of plans on GPUs: streams, events, arrays in main memory.
 
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ use ferrier_plan::geometry::Geometry;
 ///     let gpu = Device::cuda(0)?;
 ///     let mut plan = Planner::new(&Problem::c2c([64, 64, 64])).device(&gpu).draft::<f64>(&comm)?.build()?;
 ///     let mut wave = plan.make_input()?;
-///     let values = vec![Complex::new(1.0, 0.0); wave.numbers() / 2];
+///     let values = vec![Complex::new(1.0, 0.0); wave.scalars() / 2];
 ///     wave.upload(&values)?;
 ///     let mut modes = plan.make_output()?;
 ///     plan.forward(&wave, &mut modes)?;
@@ -36,7 +36,7 @@ use ferrier_plan::geometry::Geometry;
 pub type Plan<T> = crate::Plan<T, Cuda>;
 
 impl<T: Real> crate::Plan<T, Cuda> {
-    /// From now on the plan works on this stream of its GPU.
+    /// Sets the stream of the plan's GPU that calls use.
     ///
     /// # Errors
     /// Where cuFFT or the driver refuses.
@@ -44,7 +44,7 @@ impl<T: Real> crate::Plan<T, Cuda> {
         self.replace_stream(Stream::of_user(&self.executor.gpu, stream))
     }
 
-    /// From now on the plan works on this stream.
+    /// Sets the stream that calls use.
     ///
     /// # Errors
     /// Where cuFFT or the driver refuses.
@@ -65,7 +65,7 @@ impl<T: Real> crate::Plan<T, Cuda> {
         self.executor.bind_cufft(passes.map(|pass| &pass.work))
     }
 
-    /// Returns when all that was enqueued has run.
+    /// Waits until all enqueued work is complete.
     ///
     /// # Errors
     /// Where the GPU failed.

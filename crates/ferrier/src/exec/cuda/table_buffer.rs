@@ -1,10 +1,10 @@
-//! Tables on their way to a GPU.
+//! Tables to be uploaded to a GPU.
 
 use std::f64::consts::TAU;
 
 use crate::Real;
 
-/// Tables for the kernels, one after the other as they will lie on the GPU.
+/// Tables for the kernels, in the layout that they have on the GPU.
 #[derive(Default)]
 pub(super) struct TableBuffer {
     pub bytes: Vec<u8>,
@@ -12,7 +12,7 @@ pub(super) struct TableBuffer {
 }
 
 impl TableBuffer {
-    /// Appends plain numbers; where they begin.
+    /// Appends values; returns their offset.
     pub fn push<E: Copy>(&mut self, items: &[E]) -> usize {
         let at = self.bytes.len().next_multiple_of(64);
         self.bytes.resize(at, 0);
@@ -32,7 +32,7 @@ impl TableBuffer {
         if let Some((_, at)) = self.roots.iter().find(|(known, _)| *known == n) {
             return *at;
         }
-        // By quadrants and their halves, so that what is 0, 1 or equal comes out so.
+        // Reduced to half a quadrant, so that values that are 0, 1 or equal are exactly so.
         let root = |k: usize| {
             let (quadrant, rest) = (4 * k / n, 4 * k % n);
             let angle = |part: usize| TAU * part as f64 / (4 * n) as f64;

@@ -1,11 +1,11 @@
 //! How the kernel of lines is cut for a length: radices, threads, lines of a
-//! block. Pure. The weights come from measurements on an H200: eight numbers
+//! block. Pure. The weights were measured on an H200: eight scalars
 //! in a thread's registers, rows of 128 bytes, as many threads as registers allow.
 
 use crate::Precision;
 use ferrier_kernel::LineKind;
 
-/// What the kernel of lines is compiled with.
+/// Parameters that the kernel of lines is compiled with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Cut {
     pub radices: Vec<usize>,
@@ -19,21 +19,21 @@ pub(super) struct Cut {
     pub shared: usize,
 }
 
-/// What is asked for.
+/// The lines to transform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Wish {
     pub points: usize,
     pub kind: LineKind,
     pub precision: Precision,
-    /// Do lines lie densely where they come from?
+    /// Whether lines are contiguous in the source.
     pub rows: bool,
-    /// Are they stored the other way?
+    /// Whether the target has the other order.
     pub turn: bool,
-    /// Does a line lie in several places, before or after?
+    /// Whether a line has several strips in source or target.
     pub scattered: bool,
-    /// Is something done to the modes?
+    /// Whether there is a pointwise operation.
     pub fused: bool,
-    /// Lines side by side.
+    /// Neighbouring lines.
     pub lanes: usize,
 }
 
@@ -43,11 +43,11 @@ const LARGEST_RADIX: usize = 16;
 const MOST_THREADS: usize = 1024;
 /// Bytes that neighbouring lines should fill.
 const ROW: usize = 128;
-/// What the kernel keeps in shared memory for itself.
+/// Bytes of shared memory for the kernel's own use.
 const OWN: usize = 4096;
 
 impl Cut {
-    /// The best cut; `None` where the length has a large prime factor or does
+    /// The best parameters; `None` where the length has a large prime factor or does
     /// not fit into `shared` bytes of a block, of [block, multiprocessor].
     pub fn new(wish: &Wish, shared: [usize; 2]) -> Option<Cut> {
         let pair = 2 * wish.precision.bytes();
@@ -68,7 +68,7 @@ impl Cut {
         };
         let mut lines = match wish.rows && !wish.turn {
             true => (128 / threads).max(1),
-            // Short lines of f64: twice as many side by side did better.
+            // Short lines of f64: twice as many lines were faster.
             false if wish.precision == Precision::F64 && threads <= 32 => 2 * ROW / pair,
             false => ROW / pair,
         };
@@ -104,7 +104,7 @@ fn resident(wish: &Wish, radices: &[usize], threads: usize) -> usize {
         (false, 13..=20) => 1024,
         (false, _) => 768,
     };
-    // Dense rows do better with more registers; finding strips takes some too, and so do formulas.
+    // Contiguous rows are faster with more registers; strips and formulas need some too.
     match (wish.rows || wish.scattered || wish.fused || wish.kind == LineKind::RealBackward, f64) {
         (false, _) => full,
         (true, true) => full.min(768),
@@ -112,12 +112,12 @@ fn resident(wish: &Wish, radices: &[usize], threads: usize) -> usize {
     }
 }
 
-/// Numbers that a thread holds in its fullest stage.
+/// Scalars that a thread holds in its largest stage.
 fn most(points: usize, radices: &[usize], threads: usize) -> usize {
     radices.iter().map(|r| (points / r).div_ceil(threads) * r).max().unwrap_or(1)
 }
 
-/// What a cut costs: stages, those in which threads idle more, and numbers
+/// The cost of parameters: stages, idle threads weigh more, and scalars
 /// that do not fit into registers.
 fn cost(wish: &Wish, radices: &[usize], threads: usize) -> f64 {
     let n = wish.points as f64;
@@ -129,7 +129,7 @@ fn cost(wish: &Wish, radices: &[usize], threads: usize) -> f64 {
     let weight = if wish.precision == Precision::F64 { 0.25 } else { 0.1 };
     let held = most(wish.points, radices, threads);
     let crowded = weight * held.saturating_sub(8) as f64;
-    // Fewer numbers a thread mean more threads and less to do for each.
+    // Fewer scalars per thread mean more threads with less work each.
     let thin = 0.25 * 8_usize.saturating_sub(wish.points.div_ceil(threads)) as f64;
     let row = ROW / (2 * wish.precision.bytes());
     let wide = !wish.rows || wish.turn;
@@ -163,7 +163,7 @@ fn products(n: usize) -> Vec<Vec<usize>> {
     all
 }
 
-/// Has it only prime factors that are transformed in registers?
+/// Whether all prime factors can be transformed in registers.
 fn smooth(mut n: usize) -> bool {
     for p in 2..=LARGEST_PRIME {
         while n.is_multiple_of(p) {
@@ -173,7 +173,7 @@ fn smooth(mut n: usize) -> bool {
     n == 1
 }
 
-/// Threads that a line might have.
+/// Candidates for the number of threads of a line.
 fn thread_counts(n: usize) -> Vec<usize> {
     let mut counts: Vec<usize> = (4..=32).filter(|d| n.is_multiple_of(*d)).map(|d| n / d).collect();
     counts.push(n.div_ceil(8));

@@ -1,4 +1,4 @@
-//! What a pass launches on a GPU, as data.
+//! The launches of a pass, as data.
 
 use super::cufft::Cufft;
 use super::fused_op::{Field, FusedLaunch};
@@ -14,9 +14,9 @@ pub(super) struct LineLaunch {
     pub strips: [usize; 2],
     /// The only cell of lines, where no table is needed.
     pub lone: Option<Lone>,
-    /// Is what is loaded not used again soon?
+    /// Whether loaded data is not used again soon.
     pub flowing: bool,
-    /// May it start while the kernel before it still runs?
+    /// Whether it may start while the previous kernel runs.
     pub early: bool,
     pub cells: usize,
     pub count: usize,
@@ -28,7 +28,7 @@ pub(super) struct LineLaunch {
     pub fused_op: Option<FusedLaunch>,
 }
 
-/// A launch of the kernel of moves.
+/// A launch of the kernel of copies.
 pub(super) struct MoveLaunch {
     pub unit: usize,
     pub turn: bool,
@@ -40,28 +40,28 @@ pub(super) struct MoveLaunch {
 
 /// Lines gathered into scratch, transformed there by cuFFT, and scattered.
 pub(super) struct CufftLines {
-    /// Bytes of scratch that must be zero first, because lines are not whole.
+    /// Bytes of scratch to set to zero first, because lines are not whole.
     pub clear: usize,
     pub gather: MoveLaunch,
     pub fft: Cufft,
-    /// Into a second scratch, or where they are?
+    /// Whether they go to a second scratch or stay in place.
     pub apart: bool,
     /// The pointwise operation of the modes, before or after.
     pub field: Option<Field>,
-    /// The transform back, from where the modes are.
+    /// The backward transform of the modes.
     pub back: Option<Cufft>,
     pub scatter: MoveLaunch,
 }
 
 impl CufftLines {
-    /// The scratches, first or second, that each of both transforms leads to.
+    /// The scratch (first or second) that each of the two transforms stores to.
     pub fn ends(&self) -> [usize; 2] {
         let there = usize::from(self.apart);
         [there, if self.back.is_some() { 0 } else { there }]
     }
 }
 
-/// What a pass launches.
+/// The launches of a pass.
 pub(super) enum Launch {
     Nothing,
     Lines(Box<LineLaunch>),
@@ -86,7 +86,7 @@ impl CudaWork {
         CudaWork { launch, functions: Vec::new(), scaled_moves: None }
     }
 
-    /// Does it need the operator of a call?
+    /// Whether it needs the operator of a call.
     pub(super) fn has_operator(&self) -> bool {
         let fused = match &self.launch {
             Launch::Lines(lines) => lines.fused_op.as_ref(),
@@ -96,7 +96,7 @@ impl CudaWork {
         fused.is_some_and(|fused| fused.is_operator())
     }
 
-    /// The plans of cuFFT in it.
+    /// Its plans of cuFFT.
     pub(super) fn cufft_plans(&self) -> Vec<&Cufft> {
         match &self.launch {
             Launch::CufftArray(fft, _) => vec![fft],

@@ -44,7 +44,7 @@ impl CostModel<'_> {
         // The digest covers the fields that the recipe has; `rest` are the others.
         let mut rest = choice
             .clone()
-            .path(None)
+            .decomposition(None)
             .ranks(None)
             .grid(None)
             .fuse(None)

@@ -365,7 +365,7 @@ impl<T: Real> Operator<T> for Identity {
 fn make_arrays<T: Real>(plan: &Plan<T>) -> Result<[Array<T>; 2]> {
     let mut input = plan.make_input()?;
     let mut state = 1u32;
-    for scalar in input.numbers_mut() {
+    for scalar in input.scalars_mut() {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         *scalar = T::rounded(f64::from(state >> 8) / f64::from(1 << 23) - 1.0);
     }

@@ -25,7 +25,7 @@ static TUNABLES: &[Tunable] = &[
     Tunable { values: exchanges, decided: |choice| choice.exchange.is_some(), set: |choice, value| choice.exchange = Some(value.name().into()) },
     Tunable { values: kernels, decided: |choice| choice.kernel.is_some(), set: |choice, value| choice.kernel = Some(value.name().into()) },
     Tunable { values: orders, decided: |choice| choice.axes.is_some(), set: |choice, value| choice.axes = numbers(value.name(), ',') },
-    Tunable { values: grids, decided: |choice| choice.path.is_some() || choice.grid.is_some() || choice.ranks.is_some(), set: set_grid },
+    Tunable { values: grids, decided: |choice| choice.decomposition.is_some() || choice.grid.is_some() || choice.ranks.is_some(), set: set_grid },
     Tunable { values: |_| Some(Parameter::category("fuse", [AUTO, "yes", "no"])), decided: |choice| choice.fuse.is_some(), set: |choice, value| choice.fuse = Some(value.name() == "yes") },
     Tunable { values: |_| Some(Parameter::category("stream", [AUTO, "yes", "no"])), decided: |choice| choice.stream.is_some(), set: |choice, value| choice.stream = Some(value.name() == "yes") },
     Tunable { values: |_| Some(Parameter::category("pockets", [AUTO, "yes", "no"])), decided: |choice| choice.staging.is_some(), set: |choice, value| choice.staging = Some(value.name() == "yes") },
@@ -74,8 +74,8 @@ fn grids(context: &TuneContext<'_>) -> Option<Parameter> {
 
 fn set_grid(choice: &mut Choice, value: &Value) {
     match value.name() {
-        "slab" => choice.path = Some(Decomposition::Slab),
-        "pencil" => choice.path = Some(Decomposition::Pencil),
+        "slab" => choice.decomposition = Some(Decomposition::Slab),
+        "pencil" => choice.decomposition = Some(Decomposition::Pencil),
         grid => choice.grid = numbers(grid, 'x').and_then(|list| list.try_into().ok()),
     }
 }
@@ -270,7 +270,7 @@ mod tests {
             choices.choice(&point)
         };
         assert_eq!(set("grid", "3x4"), given.clone().grid([3, 4]));
-        assert_eq!(set("grid", "slab"), given.clone().path(Decomposition::Slab));
+        assert_eq!(set("grid", "slab"), given.clone().decomposition(Decomposition::Slab));
         assert_eq!(set("axes", "1,2,0"), given.clone().axes([1, 2, 0]));
         assert_eq!(set("ranks", "8"), given.clone().ranks(8));
         assert_eq!(set("threads", "6"), given.clone().threads(6));
