@@ -6,8 +6,9 @@ use ferrier::{Array, Choice, Comm, Overlap, Real, Tiling};
 
 use super::candidate::Candidate;
 use super::options::ContestOptions;
-use super::peer_timer::{PAUSE, PeerTimer};
+use super::peer_timer::PeerTimer;
 use super::results::ContestResult;
+use super::turns::{blocks, wait_until_idle};
 use super::variants::{self, VariantEntry};
 use crate::agree::{RankGroup, agree, check_memory, draft, local_volumes};
 use crate::failure::Outcome;
@@ -85,12 +86,15 @@ fn measure<T: Real>(comm: &Comm, options: &ContestOptions<'_>, choices: &[Choice
         let line = Noise::new(peer_problem.shape, 1);
         let launch = options.launch.as_ref();
         let plan = || entry.load::<T>(peer_problem, launch, |b, index| rounded(line.at(b, index)));
-        let (peer, ranks) = match entry.is_distributed() {
-            true => (agree(comm, plan())?, Some(comm)),
-            false if comm.rank() == 0 => (plan()?, None),
-            false => continue,
+        // Other peers run on rank 0 alone.
+        let planned = match entry.is_distributed() {
+            true => Some((agree(comm, plan())?, Some(comm))),
+            false if comm.rank() == 0 => Some((plan()?, None)),
+            false => None,
         };
-        peers.push(PeerTimer::new::<T>(entry.name, peer, ranks, peer_problem, &references)?);
+        let timer = planned
+            .map(|(peer, ranks)| PeerTimer::new::<T>(entry.name, peer, ranks, peer_problem, &references));
+        peers.push(timer.transpose()?);
     }
     comm.barrier()?;
 
@@ -99,19 +103,24 @@ fn measure<T: Real>(comm: &Comm, options: &ContestOptions<'_>, choices: &[Choice
             as usize
     });
     let quick = once < QUICK;
-    for repetition in 0..repeat {
-        options.say(comm, format!("repetition {} of {repeat}", repetition + 1));
-        candidates.iter_mut().try_for_each(|candidate| candidate.repetition(comm, &noise, quick))?;
-        peers.iter_mut().try_for_each(|timer| timer.run::<T>(peer_problem, quick))?;
-        if !options.peers.is_empty() {
-            comm.barrier()?;
-            std::thread::sleep(PAUSE);
+    let contestants = candidates.len() + peers.len();
+    let blocks = blocks(contestants, repeat);
+    for (number, block) in blocks.iter().enumerate() {
+        options.say(comm, format!("block {} of {}", number + 1, blocks.len()));
+        if contestants > 1 && comm.rank() == 0 {
+            wait_until_idle();
+        }
+        comm.barrier()?;
+        if let Some(candidate) = candidates.get_mut(block.contestant) {
+            (0..block.repetitions).try_for_each(|_| candidate.repetition(comm, &noise, quick))?;
+        } else if let Some(timer) = &mut peers[block.contestant - candidates.len()] {
+            timer.block::<T>(peer_problem, block.repetitions, quick)?;
         }
     }
     Ok(ContestResult {
         candidates: candidates.into_iter().map(|candidate| candidate.finish(comm)).collect::<Outcome<_>>()?,
         group: RankGroup::new(comm),
-        peers: peers.into_iter().map(PeerTimer::faster).collect(),
+        peers: peers.into_iter().flatten().map(PeerTimer::faster).collect(),
         gpu: None,
     })
 }

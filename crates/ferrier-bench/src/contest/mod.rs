@@ -8,6 +8,7 @@ mod peer_timer;
 mod report;
 mod results;
 mod sweep;
+mod turns;
 mod variants;
 
 pub use candidate::Arrays;

@@ -1,18 +1,15 @@
 //! Times of other libraries, in turn with Ferrier's.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ferrier::{Comm, Real};
 
 use super::results::{PeerResult, worse};
+use super::turns::wait_until_idle;
 use crate::peers::{Peer, PeerProblem};
 use crate::reference::{References, relative_error};
 use crate::scalars::widened;
 use crate::timing::{median, timed};
-
-/// Pause before another library runs, in which idle threads stop spinning: Ferrier's do so after
-/// four milliseconds at most. (Those of GNU's OpenMP spin longer.)
-pub const PAUSE: Duration = Duration::from_millis(6);
 
 /// A peer and its times so far, for each of its plans.
 pub struct PeerTimer<'a> {
@@ -48,30 +45,37 @@ impl<'a> PeerTimer<'a> {
         Ok(PeerTimer { name, peer, comm, seconds: vec![Vec::new(); plans], errors })
     }
 
-    /// Times each plan once. `warm`: each runs once untimed before.
+    /// Times each plan `repetitions` times, one plan after the other. `warm`: each repetition runs once untimed before.
     ///
     /// # Errors
     /// A rank failed or left.
-    pub fn run<T: Real>(&mut self, problem: &PeerProblem, warm: bool) -> ferrier::Result<()> {
+    pub fn block<T: Real>(
+        &mut self,
+        problem: &PeerProblem,
+        repetitions: usize,
+        warm: bool,
+    ) -> ferrier::Result<()> {
         for plan in 0..self.peer.plan_count() {
-            self.peer.prepare::<T>(plan, problem);
-            std::thread::sleep(PAUSE);
-            if warm {
-                self.peer.run(plan);
+            wait_until_idle();
+            for _ in 0..repetitions {
                 self.peer.prepare::<T>(plan, problem);
-            }
-            let seconds = match self.comm {
-                Some(comm) => timed(comm, || {
+                if warm {
                     self.peer.run(plan);
-                    Ok(())
-                })?,
-                None => {
-                    let start = Instant::now();
-                    self.peer.run(plan);
-                    start.elapsed().as_secs_f64()
+                    self.peer.prepare::<T>(plan, problem);
                 }
-            };
-            self.seconds[plan].push(seconds);
+                let seconds = match self.comm {
+                    Some(comm) => timed(comm, || {
+                        self.peer.run(plan);
+                        Ok(())
+                    })?,
+                    None => {
+                        let start = Instant::now();
+                        self.peer.run(plan);
+                        start.elapsed().as_secs_f64()
+                    }
+                };
+                self.seconds[plan].push(seconds);
+            }
         }
         Ok(())
     }
