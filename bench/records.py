@@ -1,4 +1,4 @@
-"""Benchmark records: what bench/run and bench/run-cuda write and bench/report reads.
+"""Benchmark records: what bench/run, layouts, shapes and run-cuda write and bench/report reads.
 
 A record is a file bench/record/<date>-<machine>.json that is written once and never changed:
 
@@ -8,7 +8,9 @@ A record is a file bench/record/<date>-<machine>.json that is written once and n
                  "cells": [{"row": "128", "column": "c2c f64", "ours": 7.17, "peers": {"mkl": 1.54}, "note": "..."}]}]}
 
 `ours` is a median in the unit of the group. `peers` has the ratio of each peer to ours; above 1, Ferrier is faster.
-Other keys of a cell (`best`, `limit_fraction`, `error`) are kept and not shown.
+Other keys of a cell (`best`, `limit_fraction`, `error`) are kept and not shown. A group with a `page` stands in
+results-<page>.md; RESULTS.md has its summary: for each of its `bounds`, {column: [at most, at least]}, how many cells keep
+it, and the `errors` of predictions in cells whose `counts` is true.
 """
 
 import datetime

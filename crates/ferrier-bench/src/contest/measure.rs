@@ -121,6 +121,7 @@ fn measure<T: Real>(comm: &Comm, options: &ContestOptions<'_>, choices: &[Choice
         candidates: candidates.into_iter().map(|candidate| candidate.finish(comm)).collect::<Outcome<_>>()?,
         group: RankGroup::new(comm),
         peers: peers.into_iter().flatten().map(PeerTimer::faster).collect(),
+        copy_ms: None,
         gpu: None,
     })
 }

@@ -100,7 +100,7 @@ impl<'a> BenchReport<'a> {
             false => Vec::new(),
         };
         let elements = problem.shape.iter().product::<usize>() as f64 * problem.batch as f64;
-        let array_bytes = elements * (problem.precision.bytes() * problem.width()) as f64;
+        let array_bytes = problem.input_bytes() as f64;
         let flops = 2.5 * elements * problem.transformed_points().log2() * problem.width() as f64;
         let seconds = forward.median_ms / 1e3;
         let peers = result.peers.iter().map(|peer| {

@@ -92,6 +92,9 @@ pub struct ContestResult {
     /// The peers, in the order of the options (on rank 0).
     #[serde(skip)]
     pub peers: Vec<PeerResult>,
+    /// Milliseconds in which the threads of all ranks copy as many bytes as the input has; `None` under a launcher.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copy_ms: Option<f64>,
     /// The name of the GPU, if the candidates ran on one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<String>,

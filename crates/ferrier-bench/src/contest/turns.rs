@@ -28,7 +28,7 @@ pub fn blocks(contestants: usize, repeat: usize) -> Vec<Block> {
     let round = |number: usize| {
         let repetitions = (number + 1) * repeat / rounds - number * repeat / rounds;
         (0..contestants).map(move |position| {
-            let contestant = if number % 2 == 0 { position } else { contestants - 1 - position };
+            let contestant = if number.is_multiple_of(2) { position } else { contestants - 1 - position };
             Block { contestant, repetitions }
         })
     };
@@ -75,7 +75,7 @@ mod tests {
                 let (least, most) = (sizes.iter().min().unwrap(), sizes.iter().max().unwrap());
                 assert!(*least > 0 && most - least <= 1, "{told}: {sizes:?}");
                 let positions = |number| of(number).map(|(at, _)| at).sum::<usize>();
-                assert!(sizes.len() % 2 == 1 || positions(contestant) == positions(0), "{told}");
+                assert!(!sizes.len().is_multiple_of(2) || positions(contestant) == positions(0), "{told}");
             }
         }
         assert!(blocks(3, 0).is_empty() && blocks(0, 3).is_empty());

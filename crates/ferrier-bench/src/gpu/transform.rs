@@ -139,6 +139,7 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
         candidates: vec![result],
         group: RankGroup::new(comm),
         peers: peer.iter().map(CufftPeer::faster).collect(),
+        copy_ms: None,
         gpu: Some(gpu.name().into()),
     })
 }

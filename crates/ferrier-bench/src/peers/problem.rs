@@ -33,6 +33,11 @@ impl PeerProblem {
         shape
     }
 
+    /// Bytes of all input arrays.
+    pub fn input_bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.batch * self.precision.bytes() * self.width()
+    }
+
     /// The product of the lengths of the transformed axes.
     pub fn transformed_points(&self) -> f64 {
         self.axes.iter().map(|&axis| self.shape[axis] as f64).product()

@@ -21,6 +21,15 @@ pub fn copy_speed(threads: usize) -> Result<f64> {
     Ok(2.0 * (scalars * size_of::<f64>()) as f64 / copy_seconds(threads, scalars, 5)? / 1e9)
 }
 
+/// Seconds in which `threads` threads copy this many bytes from one array to another, in cache where both fit there;
+/// the best of 20 runs. Allocates.
+///
+/// # Errors
+/// As [`copy_speed`].
+pub fn copy_time(threads: usize, bytes: usize) -> Result<f64> {
+    copy_seconds(threads, bytes.div_ceil(size_of::<f64>()), 20)
+}
+
 /// Seconds in which `threads` threads copy this many doubles: the minimum of `runs`.
 ///
 /// # Errors

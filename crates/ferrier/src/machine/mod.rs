@@ -10,7 +10,7 @@ mod send_ptr;
 pub(crate) mod waiting;
 
 pub(crate) use copy_speed::copy_seconds;
-pub use copy_speed::copy_speed;
+pub use copy_speed::{copy_speed, copy_time};
 pub use info::{Cache, Info, cores, info};
 pub(crate) use info::{last_level_bytes, level2};
 pub use memory_limit::memory_left;

@@ -55,7 +55,11 @@ fn on_cpu(
     session: &Session,
 ) -> Outcome<(ContestResult, f64)> {
     let before = copy_speed(options, session)?;
-    let result = session.run(&args.problem.common, |comm| comparison.run(comm, options))?;
+    let mut result = session.run(&args.problem.common, |comm| comparison.run(comm, options))?;
+    if session.launched().is_none() {
+        let PeerProblem { threads, .. } = options.peer_problem;
+        result.copy_ms = Some(machine::copy_time(threads, options.peer_problem.input_bytes())? * 1e3);
+    }
     Ok((result, before.max(copy_speed(options, session)?)))
 }
 
