@@ -18,12 +18,12 @@ pub(super) struct WorkerState<T> {
     pub bases: Vec<*mut T>,
     pub scratch: SendPtr<T>,
     scratch_len: usize,
-    /// Which staging_len the next block was taken along in, if it was.
+    /// Index of the staging buffer that holds the next block's lines, if they were staged.
     staged: Option<usize>,
 }
 
-// SAFETY: a worker is used by one thread at a time; its pointers are only used
-// inside a pass, whose caller vouches for them.
+// SAFETY: a worker is used by one thread at a time; its pointers are used only inside
+// `PassWork::run`, whose contract says that they are valid.
 unsafe impl<T: Send> Send for WorkerState<T> {}
 
 impl<T> WorkerState<T> {
@@ -87,7 +87,7 @@ impl<'a> PollCounter<'a> {
     }
 }
 
-/// What a call brings: an operator for passes that have one, and a factor of the result for the last pass.
+/// Arguments of a call: an operator for passes that have one, and the factor that the last pass applies.
 pub(super) type Extras<'a, T> = (Option<&'a dyn Operator<T>>, f64);
 
 /// Transforms a block of lines; `next` is prefetched meanwhile.
@@ -126,7 +126,7 @@ pub(super) unsafe fn run_block<T: Real>(
             Some(sparse) => sparse.strips(block_area.as_mut_ptr(), lanes, &mut worker.to),
         }
     }
-    // What is near needs no fetching.
+    // Lines that are in cache are not prefetched.
     let [near_from, near_to] = grid.near;
     match next {
         // SAFETY: as above.
@@ -150,9 +150,9 @@ pub(super) unsafe fn run_block<T: Real>(
         factor,
         ..LineBlock::new(lanes, &worker.from, &worker.to)
     };
-    // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
-    let taken = unsafe { grid.line_op.run(&block, || grid.spot(at), operator, scratch) };
-    worker.staged = taken.then_some(other);
+    // SAFETY: strips lie inside the arrays of this function's contract; scratch was sized for this grid.
+    let staged_next = unsafe { grid.line_op.run(&block, || grid.spot(at), operator, scratch) };
+    worker.staged = staged_next.then_some(other);
     if let Some(sparse) = &grid.sparse[1] {
         // SAFETY: as for the strips.
         unsafe { sparse.scatter(at, &worker.bases, block_area) };
