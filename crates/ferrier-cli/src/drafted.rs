@@ -2,11 +2,19 @@
 
 use std::time::Instant;
 
+use ferrier::cost::{Machine, StepCost};
 use ferrier::wisdom::EntryRef;
 use ferrier::{Backend, Comm, Draft, MachineSpeeds, Real, Recipe};
 use serde::Serialize;
 
 use crate::failure::Outcome;
+
+/// The predicted time of a step; the keys are part of the contract.
+#[derive(Serialize)]
+pub struct PredictedStep {
+    pub name: String,
+    pub predicted_ms: f64,
+}
 
 /// A draft of a plan; the same on all ranks. The keys are part of the contract.
 #[derive(Serialize)]
@@ -23,6 +31,12 @@ pub struct Drafted {
     pub wisdom: Option<EntryRef>,
     /// The measured speeds that the planner used; null if it used defaults.
     pub speeds: Option<MachineSpeeds>,
+    /// The milliseconds of a forward transform that the cost model predicts; null on a GPU.
+    pub predicted_ms: Option<f64>,
+    /// The same for each step.
+    pub predicted_steps: Vec<PredictedStep>,
+    /// Where the constants of the cost model come from.
+    pub constants: Option<String>,
     /// Time of planning without allocation.
     pub planning_ms: f64,
 }
@@ -34,7 +48,13 @@ impl Drafted {
     /// A rank failed or left.
     pub fn new<T: Real, B: Backend>(comm: &Comm, draft: &Draft<T, B>, start: Instant) -> Outcome<Drafted> {
         let planning_ms = start.elapsed().as_secs_f64() * 1e3;
+        let prediction = draft.prediction(false);
+        let step =
+            |step: &StepCost| PredictedStep { name: step.name.clone(), predicted_ms: step.seconds * 1e3 };
         Ok(Drafted {
+            predicted_ms: prediction.as_ref().map(|all| all.seconds() * 1e3),
+            predicted_steps: prediction.iter().flat_map(|all| &all.steps).map(step).collect(),
+            constants: draft.machine().map(Machine::origin),
             recipe: draft.recipe().clone(),
             memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
             nodes: comm.nodes().to_vec(),

@@ -9,6 +9,7 @@
 #![forbid(unsafe_code)]
 
 mod choice;
+pub mod cost;
 mod design;
 mod error;
 pub mod geometry;

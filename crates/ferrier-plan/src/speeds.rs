@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::cost::MeasuredConstants;
 use crate::setters::setters;
 
 /// Speeds of one rank while all ranks do the same. The default is assumed where nothing was measured: a good
@@ -15,6 +16,9 @@ pub struct MachineSpeeds {
     pub wire_bytes_s: f64,
     /// Bytes per second of a pass over a rank's own memory; each byte is read and written once.
     pub memory_bytes_s: f64,
+    /// Measured constants of the cost model; none in files of older versions.
+    #[serde(default, skip_serializing_if = "MeasuredConstants::is_empty")]
+    pub constants: MeasuredConstants,
 }
 
 impl MachineSpeeds {
@@ -27,11 +31,15 @@ impl MachineSpeeds {
 
         /// Sets the bytes per second of a pass over memory.
         memory_bytes_s(rate: f64) = rate;
+
+        /// Sets the measured constants of the cost model.
+        constants(constants: MeasuredConstants) = constants;
     }
 }
 
 impl Default for MachineSpeeds {
     fn default() -> Self {
-        MachineSpeeds { latency_s: 2e-6, wire_bytes_s: 4e9, memory_bytes_s: 10e9 }
+        let constants = MeasuredConstants::default();
+        MachineSpeeds { latency_s: 2e-6, wire_bytes_s: 4e9, memory_bytes_s: 10e9, constants }
     }
 }

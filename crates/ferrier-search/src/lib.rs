@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod gauss;
+mod leading;
 mod methods;
 mod model;
 mod nelder_mead;

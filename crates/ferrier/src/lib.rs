@@ -60,6 +60,7 @@ pub use exec::{
     ModeRun, Modes, Operator, Output, Plan, Span, StepTime, Tables, Workspace, pointwise,
 };
 pub use ferrier_kernel::{Precision, Real};
+pub use ferrier_plan::cost;
 pub use ferrier_plan::{
     Box3, Choice, Compress, Decomposition, Error as PlanError, Invalid, Keep, Kind, Layout, LayoutSpec,
     MachineSpeeds, MemoryUse, Order, Overlap, Problem, Progress, Radii, Recipe, Scale, Step, StepTraffic,

@@ -1,7 +1,9 @@
 //! A plan under measurement, with its arrays and its times so far.
 
+use ferrier::cost::Machine;
 use ferrier::{ArrayOf, Backend, Comm, Cpu, Draft, Event, Input, Output, Plan, Real, StepTime};
 
+use super::options::ContestOptions;
 use super::results::{CandidateResult, join_steps, worse};
 use crate::agree::agree_result;
 use crate::failure::{Failure, Outcome};
@@ -96,9 +98,12 @@ impl<T: Real> Candidate<T> {
         comm: &Comm,
         (draft, planning_ms): (Draft<T>, f64),
         noise: &Noise,
-        (in_place, whole): (bool, bool),
+        ContestOptions { in_place, whole, predict, .. }: &ContestOptions<'_>,
     ) -> Outcome<Self> {
+        let (in_place, whole) = (*in_place, *whole);
         let wisdom = draft.wisdom().cloned();
+        let origin = draft.machine().map(Machine::origin);
+        let prediction = draft.prediction(in_place).zip(origin).filter(|_| *predict);
         let plan = draft.build()?;
         let mut arrays = agree_result(comm, Arrays::new(&plan, in_place))?;
         noise.fill(&mut arrays.input);
@@ -110,6 +115,7 @@ impl<T: Real> Candidate<T> {
             kernel: recipe.kernel.clone(),
             overlap: recipe.overlap.clone(),
             wisdom,
+            prediction,
             planning_ms,
             notes: plan.notes().to_vec(),
             error_l2: if whole { 0.0 } else { f64::NAN },
@@ -186,6 +192,7 @@ impl<T: Real> Candidate<T> {
         let (steps, events) = &self.profiles[nearest];
         self.result.typical_ms = seconds[nearest] * 1e3;
         self.result.steps = join_steps(comm, steps)?;
+        self.result.add_prediction();
         let own = serde_json::to_vec(events).map_err(Failure::new)?;
         let all = comm.all_gather(&own)?;
         if comm.rank() == 0 {

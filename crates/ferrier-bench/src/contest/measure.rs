@@ -152,8 +152,7 @@ fn candidates<T: Real>(
         let ours = if options.in_place { bytes[0].max(bytes[1]) } else { 2 * bytes[0] + bytes[1] };
         let theirs = options.peers.len() * (bytes[0] + 2 * bytes[1]);
         check_memory(comm, choices.len() * (draft.memory().total() + ours) + theirs)?;
-        let how = (options.in_place, options.whole);
-        list.push(Candidate::new(comm, (draft, planning_ms), noise, how)?);
+        list.push(Candidate::new(comm, (draft, planning_ms), noise, options)?);
     }
     Ok(list)
 }

@@ -15,5 +15,5 @@ pub use candidate::Arrays;
 pub use measure::{Comparison, references};
 pub use options::{ContestOptions, Labels};
 pub use report::{BenchReport, title};
-pub use results::{CandidateResult, ContestResult, PeerResult, join_steps, worse};
+pub use results::{CandidateResult, ContestResult, PeerResult, StepReport, join_steps, worse};
 pub use variants::{VARIANTS, VariantEntry, find_variant};

@@ -17,6 +17,8 @@ pub struct ContestOptions<'a> {
     pub repeat: Option<usize>,
     /// Transforms run in place.
     pub in_place: bool,
+    /// Predicted times are reported beside the measured ones.
+    pub predict: bool,
     /// The peers to compare with.
     pub peers: Vec<&'static PeerEntry>,
     /// The launch that distributed peers run on.

@@ -1,13 +1,12 @@
 //! The report of a contest, as JSON and as text.
 
-use ferrier::StepTime;
 use ferrier::codec::RAW;
 use serde::Serialize;
 
 use super::breakdown::{self, BreakdownRow, breakdown};
 use super::measure::Comparison;
 use super::options::{ContestOptions, Labels};
-use super::results::{CandidateResult, ContestResult, PeerResult};
+use super::results::{CandidateResult, ContestResult, PeerResult, StepReport};
 use super::sweep::{self, SweepPoint};
 use super::variants::{self, VariantReport};
 use crate::agree::RankGroup;
@@ -165,6 +164,10 @@ impl<'a> BenchReport<'a> {
         rows.push(("planning", format!("{} ms", digits(fastest.planning_ms))));
         out += &pairs(&rows);
         out += &wisdom_line(fastest.wisdom.as_ref());
+        if let Some((prediction, origin)) = &fastest.prediction {
+            out += &format!("\n{}", self.prediction_table(prediction.seconds() * 1e3));
+            out += &format!("predicted with {origin}\n");
+        }
         if profile {
             out += &format!("\n{}", self.profile_table());
         }
@@ -213,9 +216,22 @@ impl<'a> BenchReport<'a> {
         columns(if base.is_none() { &heads[..3] } else { &heads }, rows)
     }
 
+    /// Per step: predicted and measured time, and their ratio.
+    fn prediction_table(&self, total_ms: f64) -> String {
+        let row = |name: &str, predicted: Option<f64>, measured: f64| {
+            let shown = |value: Option<f64>| value.map_or("-".into(), digits);
+            let ratio = predicted.map(|predicted| predicted / measured);
+            vec![name.to_string(), shown(predicted), digits(measured), shown(ratio)]
+        };
+        let steps = self.fastest.steps.iter();
+        let steps = steps.map(|step| row(&step.time.name, step.predicted_ms, step.time.ms));
+        let all = row("forward", Some(total_ms), self.forward.median_ms);
+        columns(&["step", "predicted ms", "measured ms", "ratio"], steps.chain([all]))
+    }
+
     /// Per step: time, bytes, speed, fraction of the copy speed, GFlop/s.
     fn profile_table(&self) -> String {
-        let row = |step: &StepTime| {
+        let row = |StepReport { time: step, .. }: &StepReport| {
             let speed = step.bytes as f64 / step.ms / 1e6;
             let flops = step.flops / step.ms / 1e6;
             let copy = format!("{:.0} %", 100.0 * speed / self.copy_gb_s);

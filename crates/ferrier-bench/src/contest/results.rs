@@ -1,5 +1,6 @@
 //! What a contest measures.
 
+use ferrier::cost::Prediction;
 use ferrier::{Comm, Event, Overlap, StepTime};
 use serde::Serialize;
 
@@ -8,6 +9,17 @@ use crate::failure::Failure;
 use crate::peers::PeerProblem;
 use crate::tiling::is_tiled;
 use crate::timing::median;
+
+/// A step of a transform; the keys are part of the contract.
+#[derive(Debug, Serialize)]
+pub struct StepReport {
+    /// Time of the slowest rank, bytes of all ranks.
+    #[serde(flatten)]
+    pub time: StepTime,
+    /// The milliseconds that the cost model predicts, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted_ms: Option<f64>,
+}
 
 /// The measurements of one plan; the keys are part of the contract. The same on every rank, except
 /// `events`.
@@ -21,7 +33,13 @@ pub struct CandidateResult {
     pub backward: Vec<f64>,
     /// The steps of the forward transform nearest to the median: time of the
     /// slowest rank, bytes of all ranks.
-    pub steps: Vec<StepTime>,
+    pub steps: Vec<StepReport>,
+    /// The milliseconds of a forward transform that the cost model predicts, if asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub predicted_ms: Option<f64>,
+    /// The prediction, and where its constants come from.
+    #[serde(skip)]
+    pub prediction: Option<(Prediction, String)>,
     /// The events of each rank in that transform (on rank 0).
     #[serde(skip)]
     pub events: Vec<Vec<Event>>,
@@ -100,6 +118,19 @@ pub struct ContestResult {
     pub gpu: Option<String>,
 }
 
+impl CandidateResult {
+    /// Adds the predicted times to the steps. Steps of the same name are in the same order.
+    pub fn add_prediction(&mut self) {
+        let Some((prediction, _)) = &self.prediction else { return };
+        self.predicted_ms = Some(prediction.seconds() * 1e3);
+        let mut left: Vec<_> = prediction.steps.iter().collect();
+        for step in &mut self.steps {
+            let found = left.iter().position(|predicted| predicted.name == step.time.name);
+            step.predicted_ms = found.map(|at| left.remove(at).seconds * 1e3);
+        }
+    }
+}
+
 impl ContestResult {
     /// The candidate with the lowest median of forward transforms.
     pub fn fastest(&self) -> Option<&CandidateResult> {
@@ -145,17 +176,15 @@ pub fn worse(a: f64, b: f64) -> f64 {
 ///
 /// # Errors
 /// A rank failed or left.
-pub fn join_steps(comm: &Comm, own: &[StepTime]) -> ferrier::Result<Vec<StepTime>> {
+pub fn join_steps(comm: &Comm, own: &[StepTime]) -> ferrier::Result<Vec<StepReport>> {
     let ms = comm.max(&own.iter().map(|step| step.ms).collect::<Vec<_>>())?;
     let bytes = comm.sum(&own.iter().map(|step| step.bytes as f64).collect::<Vec<_>>())?;
     let flops = comm.sum(&own.iter().map(|step| step.flops).collect::<Vec<_>>())?;
     let joined = own.iter().zip(ms.iter().zip(bytes.iter().zip(&flops)));
     Ok(joined
-        .map(|(step, (&ms, (&bytes, &flops)))| StepTime {
-            name: step.name.clone(),
-            ms,
-            bytes: bytes as u64,
-            flops,
+        .map(|(step, (&ms, (&bytes, &flops)))| {
+            let time = StepTime { name: step.name.clone(), ms, bytes: bytes as u64, flops };
+            StepReport { time, predicted_ms: None }
         })
         .collect())
 }

@@ -2,13 +2,15 @@
 
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 use ferrier::cuda::{Cuda, Event, Plan};
-use ferrier::{Array, Choice, Comm, DeviceSpec, Order, Planner, Precision, Real, StepTime};
+use ferrier::{Array, Choice, Comm, DeviceSpec, Order, Planner, Precision, Real};
 use num_complex::Complex;
 
 use super::cufft::{CufftInput, CufftPeer};
 use super::device::{of_rank, timed};
 use crate::agree::{RankGroup, agree_result};
-use crate::contest::{Arrays, CandidateResult, ContestOptions, ContestResult, join_steps, references};
+use crate::contest::{
+    Arrays, CandidateResult, ContestOptions, ContestResult, StepReport, join_steps, references,
+};
 use crate::failure::Outcome;
 use crate::in_precision;
 use crate::noise::Noise;
@@ -186,7 +188,7 @@ fn warm_up<T: Real>(
 }
 
 /// Each step of a forward transform: the slowest rank's time, all ranks' bytes. Collective.
-fn steps<T: Real>(comm: &Comm, candidate: &mut GpuCandidate<T>) -> Outcome<Vec<StepTime>> {
+fn steps<T: Real>(comm: &Comm, candidate: &mut GpuCandidate<T>) -> Outcome<Vec<StepReport>> {
     candidate.plan.time_steps()?;
     let mut own = Vec::new();
     for _ in 0..3 {

@@ -166,5 +166,16 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
     if is_tiled(&recipe.overlap) {
         rows.push(("tiles", overlap_text(&recipe.overlap, args.shape.ndim())));
     }
-    out + &pairs(&rows)
+    out + &pairs(&rows) + &predicted(drafted)
+}
+
+/// The predicted times of the steps.
+fn predicted(drafted: &Drafted) -> String {
+    let (Some(total), Some(constants)) = (drafted.predicted_ms, &drafted.constants) else {
+        return String::new();
+    };
+    let row = |name: &str, ms: f64| vec![name.to_string(), digits(ms)];
+    let steps = drafted.predicted_steps.iter().map(|step| row(&step.name, step.predicted_ms));
+    let table = columns(&["predicted", "ms"], steps.chain([row("forward", total)]));
+    format!("\n{table}predicted with {constants}\n\n")
 }

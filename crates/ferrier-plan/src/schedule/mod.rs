@@ -1,9 +1,11 @@
 //! Schedules: the passes over memory of one direction. Pure, and the same on every rank.
 
+mod fusion;
 mod passes;
 mod stages;
 mod transform;
 
+pub use fusion::may_fuse;
 pub use passes::{ArraySlot, End, Pass, Reshape, Schedule, ScheduleOptions, schedule};
 pub use stages::{Stage, stages, tilings};
 pub use transform::{AxisTransform, Direction, FusedOp, OpPosition, PointwiseOp};

@@ -20,6 +20,8 @@ pub struct Cache {
     pub bytes: usize,
     /// Associativity (ways); 0 if the system does not report it.
     pub ways: usize,
+    /// Cores that share it.
+    pub cores: usize,
 }
 
 /// The result of [`info`].
@@ -81,7 +83,16 @@ fn simd() -> Vec<&'static str> {
     }
 }
 
-fn caches() -> Vec<Cache> {
+/// The number of processors in a list such as `0-3,8`.
+fn listed(list: &str) -> usize {
+    let count = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(last.parse::<usize>().ok()? + 1 - first.parse::<usize>().ok()?)
+    };
+    list.split(',').filter_map(count).sum::<usize>().max(1)
+}
+
+pub(super) fn caches() -> Vec<Cache> {
     let mut found = Vec::new();
     for index in 0..8 {
         let read = |what: &str| {
@@ -95,7 +106,8 @@ fn caches() -> Vec<Cache> {
             && kind != "Instruction"
         {
             let ways = read("ways_of_associativity").ok().and_then(|ways| ways.parse().ok()).unwrap_or(0);
-            found.push(Cache { level, bytes: number * scale, ways });
+            let cores = read("shared_cpu_list").map_or(1, |list| listed(&list));
+            found.push(Cache { level, bytes: number * scale, ways, cores });
         }
     }
     found
@@ -105,7 +117,7 @@ fn caches() -> Vec<Cache> {
 pub(crate) fn level2() -> &'static Cache {
     static CACHE: OnceLock<Cache> = OnceLock::new();
     let second = || caches().into_iter().find(|cache| cache.level == 2 && cache.ways > 0);
-    CACHE.get_or_init(|| second().unwrap_or(Cache { level: 2, bytes: 1 << 20, ways: 8 }))
+    CACHE.get_or_init(|| second().unwrap_or(Cache { level: 2, bytes: 1 << 20, ways: 8, cores: 1 }))
 }
 
 /// Bytes of the largest cache; 32 MiB if the system does not report it.

@@ -8,6 +8,7 @@ use crate::{
     Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
     codec, exchange,
 };
+use ferrier_plan::cost::Machine;
 use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;
@@ -38,6 +39,8 @@ pub struct Decision {
     pub(crate) plane_bytes: usize,
     pub(crate) threads: usize,
     pub(crate) memory_policy: MemoryPolicy,
+    /// The machine that the plan is made for.
+    pub(crate) machine: Machine,
 }
 
 /// The exchange that needs nothing but messages.
@@ -131,17 +134,48 @@ pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize 
 
 /// Whether the ranks of a node have more input and output than half of the last cache. (Measured: two cores
 /// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3.)
-fn stream(comm: &Comm, problem: &Problem, scalar_bytes: usize) -> bool {
+fn stream(nodes: usize, problem: &Problem, scalar_bytes: usize) -> bool {
     let side = |shape: [usize; 3], real: bool| shape.iter().product::<usize>() * width(real);
     let scalars = side(problem.shape(), problem.is_real())
         + side(problem.spectrum_shape(), problem.has_real_spectrum());
-    scalars * problem.batch / comm.node_count() * scalar_bytes > last_level_bytes() / 2
+    scalars * problem.batch / nodes * scalar_bytes > last_level_bytes() / 2
 }
 
 /// Rows that a kernel loads together. If their distance is a power of two, they fill all ways of a cache set with no
 /// more ways than this, so that the rows of the next block are staged. (Measured: a sixth to a third faster with 16
 /// ways, a seventh slower with 20.)
 const BUTTERFLY: usize = 16;
+
+/// How passes access memory.
+pub(crate) fn memory_policy(
+    nodes: usize,
+    problem: &Problem,
+    choice: &Choice,
+    scalar_bytes: usize,
+) -> MemoryPolicy {
+    MemoryPolicy {
+        stream: choice.stream.unwrap_or_else(|| stream(nodes, problem, scalar_bytes)),
+        staging: choice.staging.unwrap_or(choice.memory == MemoryUse::Fast && level2().ways <= BUTTERFLY),
+        block: choice.block,
+    }
+}
+
+/// The largest plane, in bytes, that is transformed along two axes in one pass.
+pub(crate) fn plane_bytes() -> usize {
+    2 * level2().bytes
+}
+
+/// This machine as the cost model sees it, with these measured speeds, if there are any, and with the simulated
+/// network of the ranks, if they have one.
+pub(crate) fn machine(comm: &Comm, speeds: Option<&MachineSpeeds>) -> Machine {
+    let machine = crate::machine::model().clone();
+    let machine = speeds.map_or(machine.clone(), |speeds| machine.with_speeds(speeds));
+    let Some((rate, latency)) = comm.transport().simulated_wire() else { return machine };
+    let mut constants = machine.constants;
+    (constants.wire_bytes_s, constants.wire_node_bytes_s) = (rate, rate);
+    constants.wire_latency_s += latency;
+    machine.constants(constants)
+}
 
 /// Rank 0's decision, on every rank.
 pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartChoice) -> Result<Decision> {
@@ -171,12 +205,9 @@ pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartCh
         }
     }
     let threads = threads(comm, problem, choice);
-    let memory_policy = MemoryPolicy {
-        stream: choice.stream.unwrap_or_else(|| stream(comm, problem, T::PRECISION.bytes())),
-        staging: choice.staging.unwrap_or(choice.memory == MemoryUse::Fast && level2().ways <= BUTTERFLY),
-        block: choice.block,
-    };
-    let decision = Decision { start, plane_bytes: 2 * level2().bytes, threads, memory_policy };
+    let memory_policy = memory_policy(comm.node_count(), problem, choice, T::PRECISION.bytes());
+    let machine = machine(comm, start.speeds.as_ref());
+    let decision = Decision { start, plane_bytes: plane_bytes(), threads, memory_policy, machine };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),

@@ -25,7 +25,8 @@ impl Target for Cuda {
         let aware = comm.size() > 1 && comm.transport().reaches_gpus()?;
         let start = complete(comm, problem, start.choice, aware)?.into();
         let (threads, memory_policy) = (comm.threads(), MemoryPolicy::default());
-        Ok(Decision { start, plane_bytes: 0, threads, memory_policy })
+        let machine = crate::machine::model().clone();
+        Ok(Decision { start, plane_bytes: 0, threads, memory_policy, machine })
     }
 
     fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe> {

@@ -2,8 +2,9 @@
 
 use std::fmt;
 
-use super::agree::{Decision, MESSAGES, StartChoice, agree, compare};
+use super::agree::{MESSAGES, StartChoice, agree, compare};
 use super::entry_ref::EntryRef;
+use super::forecast::Forecast;
 use super::target::Target;
 use crate::exec::backend::{Backend, Executor, VariantOf};
 use crate::exec::bind::{bind, exchanges, has_remote_buffers};
@@ -12,14 +13,13 @@ use crate::exec::plan::{CallObserver, CallState, Plan};
 use crate::exec::progress::ProgressThread;
 use crate::exec::variant::{CALL_KINDS, CallKind, DIRECTIONS};
 use crate::exec::{Cpu, Memory};
-use crate::{
-    Choice, Comm, Error, MachineSpeeds, MemoryUse, Problem, Progress, Real, Recipe, Result, codec, exchange,
-};
-use ferrier_plan::geometry::width;
+use crate::{Choice, Comm, Error, MachineSpeeds, Problem, Progress, Real, Recipe, Result, codec, exchange};
+use ferrier_plan::cost::{Machine, Prediction};
 use ferrier_plan::messages::Mechanism;
-use ferrier_plan::modes::total_len;
 use ferrier_plan::recipe::Distribution;
-use ferrier_plan::schedule::{AxisTransform, Schedule, ScheduleOptions, schedule, tilings};
+use ferrier_plan::schedule::{
+    AxisTransform, Direction, Schedule, ScheduleOptions, may_fuse, schedule, tilings,
+};
 use ferrier_plan::tiles::{self, Tiles};
 
 /// The arguments of a second draft, with another exchange, if memory cannot be shared.
@@ -58,6 +58,8 @@ pub struct Draft<T: Real, B: Backend = Cpu> {
     wisdom: Option<EntryRef>,
     speeds: Option<MachineSpeeds>,
     notes: Vec<String>,
+    /// `None` where the cost model does not know the device.
+    pub(super) forecast: Option<Forecast>,
     progress_thread: bool,
     /// Observes the calls of the plan.
     pub(super) observer: Option<Box<dyn CallObserver<T, B>>>,
@@ -99,7 +101,7 @@ impl<T: Real, B: Target> Draft<T, B> {
         let kinds = &CALL_KINDS[..if recipe.operators { 8 } else { 4 }];
         let directions = &DIRECTIONS[..if recipe.operators { 3 } else { 2 }];
         let fuse = |transforms: &[AxisTransform], state: &Distribution| {
-            may_fuse(&recipe, &decision, transforms, state)
+            may_fuse(&recipe, (decision.plane_bytes, decision.threads), transforms, state)
         };
         // Calls in the same direction have the same reshapes, cut in the same way.
         let tilings: Vec<_> = directions.iter().map(|(direction, _)| tilings(&recipe, *direction)).collect();
@@ -167,6 +169,13 @@ impl<T: Real, B: Target> Draft<T, B> {
             progress_thread = false;
             notes.push(format!("progress thread disabled: {reason}"));
         }
+        let forecast = B::LEARNS.then(|| Forecast {
+            mechanism,
+            threads: decision.threads,
+            plane_bytes: decision.plane_bytes,
+            memory_policy: decision.memory_policy,
+            ..Forecast::new(comm, decision.machine.clone())
+        });
         Ok(Draft {
             tolerance: problem.tolerance.map(|tolerance| tolerance.0),
             wisdom: decision.start.wisdom,
@@ -181,6 +190,7 @@ impl<T: Real, B: Target> Draft<T, B> {
             binder,
             ledger,
             notes,
+            forecast,
             progress_thread,
             observer: None,
             spare,
@@ -297,6 +307,17 @@ impl<T: Real, B: Backend> Draft<T, B> {
         self.speeds
     }
 
+    /// The times of the steps of `forward` (in place or not) that the cost model predicts; `None` on a GPU.
+    pub fn prediction(&self, in_place: bool) -> Option<Prediction> {
+        let forecast = self.forecast.as_ref()?;
+        Some(forecast.predict(&self.recipe, Direction::Forward, in_place))
+    }
+
+    /// The machine that predictions are for, with the constants that they use; `None` on a GPU.
+    pub fn machine(&self) -> Option<&Machine> {
+        self.forecast.as_ref().map(|forecast| &forecast.machine)
+    }
+
     /// The memory that the plan will take on this rank.
     pub fn memory(&self) -> Memory {
         self.memory
@@ -312,30 +333,4 @@ impl<T: Real, B: Backend> fmt::Debug for Draft<T, B> {
             .field("notes", &self.notes)
             .finish_non_exhaustive()
     }
-}
-
-/// Two axes in one pass: where a plane stays in cache between them, there are planes enough to keep all threads
-/// busy, and planes do not share cache lines. The same answer on every rank.
-fn may_fuse(
-    recipe: &Recipe,
-    decision: &Decision,
-    transforms: &[AxisTransform],
-    state: &Distribution,
-) -> bool {
-    if let Some(fuse) = recipe.fuse {
-        return fuse;
-    }
-    let across = 3 - transforms[0].axis - transforms[1].axis;
-    // What lies between the transforms; both axes are whole.
-    let elements = total_len(&transforms[0].to) * total_len(&transforms[1].from);
-    let plane = elements * width(transforms[0].real) * recipe.precision.bytes();
-    let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0) * recipe.batch;
-    // Planes across the fastest axis take one element of each cache line, which every plane fetches again.
-    if planes > recipe.batch && state.layout.order().fastest() == across {
-        return false;
-    }
-    let rounds = planes.div_ceil(decision.threads);
-    // The last round may leave threads idle, but not more than a quarter of the time.
-    let busy = planes * 4 >= rounds * decision.threads * 3;
-    plane <= decision.plane_bytes && busy && recipe.memory == MemoryUse::Fast
 }

@@ -6,6 +6,7 @@ mod cuda;
 mod draft;
 mod effort;
 mod entry_ref;
+mod forecast;
 
 mod online_tuner;
 #[expect(clippy::module_inception, reason = "the planner itself")]
@@ -15,8 +16,9 @@ mod target;
 pub mod tune;
 pub mod wisdom;
 
-pub(crate) use agree::{agree, default_exchange, encodes_in_nodes, threads};
+pub(crate) use agree::{agree, default_exchange, encodes_in_nodes, machine, memory_policy, threads};
 pub use draft::Draft;
+pub(crate) use forecast::Forecast;
 pub use planner::Planner;
 pub use speeds::measure_speeds;
 pub use target::Target;

@@ -1,11 +1,15 @@
-//! Measures what moving bytes costs, for the choice of a decomposition.
+//! Measures the constants of the cost model: messages between ranks, and passes of small transforms.
 
 use std::time::Instant;
 
-use crate::machine::copy_seconds;
+use super::draft::Draft;
+use super::forecast::Forecast;
+use crate::machine::{copy_seconds, last_level_bytes, memory_left};
 use crate::transport::{Segment, TransferKind};
-use crate::{Comm, MachineSpeeds, Result};
+use crate::{Choice, Comm, DataMut, LayoutSpec, MachineSpeeds, Problem, Recipe, Result};
+use ferrier_plan::cost::{Machine, MeasuredConstants, Sample, fit};
 use ferrier_plan::messages::packed;
+use ferrier_plan::schedule::Direction;
 
 /// Bytes to each rank in a small exchange, and to all ranks in a large one.
 const FEW: usize = 64;
@@ -15,7 +19,15 @@ const RUNS: usize = 7;
 /// Scalars that a rank copies: more than its share of any cache.
 const COPIED: usize = 4 << 20;
 
-/// Measures how fast a rank moves bytes, in some hundredths of a second. Collective; the same on every rank.
+/// Transforms of a sample, after one to warm up.
+const CALLS: usize = 5;
+/// Barriers that are timed together.
+const BARRIERS: usize = 50;
+/// Seconds of all samples.
+const BUDGET: f64 = 1.0;
+
+/// Measures the speeds of the ranks: messages, copies, and the steps of some small transforms, to which the constants
+/// of the cost model are fitted. Takes about a second. Collective; the same on every rank. Allocates.
 ///
 /// # Errors
 /// Too little memory, or a rank that has failed.
@@ -33,10 +45,89 @@ pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
     let latency = few / peers as f64;
     let wire = ((MANY / peers).max(FEW) * peers) as f64 / (many - few);
     let memory = (COPIED * size_of::<f64>()) as f64 / copy;
+    let constants = constants(comm)?;
     Ok(assumed
+        .constants(constants)
         .latency_s(or(latency, assumed.latency_s))
         .wire_bytes_s(or(wire, assumed.wire_bytes_s))
         .memory_bytes_s(or(memory, assumed.memory_bytes_s)))
+}
+
+/// Measures the constants of the cost model. Collective.
+fn constants(comm: &Comm) -> Result<MeasuredConstants> {
+    let began = Instant::now();
+    let mut samples = Vec::new();
+    for problem in problems() {
+        // All ranks must make the same plans.
+        if comm.max(&[began.elapsed().as_secs_f64()])?[0] > BUDGET {
+            break;
+        }
+        samples.push(sample(comm, &problem)?);
+    }
+    let samples: Vec<_> = samples
+        .into_iter()
+        .map(|(forecast, recipe, steps)| Sample {
+            steps,
+            predict: move |machine: &Machine| {
+                let forecast = Forecast { machine: machine.clone(), ..forecast.clone() };
+                forecast.predict(&recipe, Direction::Forward, false)
+            },
+        })
+        .collect();
+    let mut measured = fit(&super::agree::machine(comm, None), &samples);
+    if comm.size() > 1 {
+        measured.barrier_s = Some(barrier(comm)? / (comm.size() as f64).log2());
+    }
+    // Rank 0's, so that all ranks have the same.
+    let all = comm.all_gather(&serde_json::to_vec(&measured).map_err(crate::Error::other)?)?;
+    serde_json::from_slice(&all[0]).map_err(crate::Error::other)
+}
+
+/// The transforms whose steps are measured: in the level-2 caches, in the last level, in memory, with long runs and
+/// short ones.
+fn problems() -> Vec<Problem> {
+    let cube = |n: usize| Problem::c2c([n; 3]);
+    let bricks = |n: usize| cube(n).input(LayoutSpec::bricks()).output(LayoutSpec::bricks());
+    // Input and output together take twice the last level, as far as there is memory.
+    let elements = (2 * last_level_bytes() / 32).min((memory_left() / 256) as usize).clamp(1 << 18, 1 << 24);
+    let large = (elements as f64).cbrt() as usize / 16 * 16;
+    vec![cube(64), bricks(96), cube(128), bricks(128), Problem::r2c([128; 3]), cube(large), bricks(large)]
+}
+
+/// The steps of a transform: medians of some calls, in seconds, of the slowest rank. Collective.
+fn sample(comm: &Comm, problem: &Problem) -> Result<(Forecast, Recipe, Vec<(String, f64)>)> {
+    let draft = Draft::<f64>::on(comm, problem, Choice::default(), &())?;
+    let (forecast, recipe) = (draft.forecast.clone(), draft.recipe().clone());
+    let forecast = forecast.ok_or_else(|| crate::Error::other("the CPU has a cost model"))?;
+    let mut plan = draft.build()?;
+    let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
+    input.numbers_mut().fill(0.5);
+    plan.forward(&input, &mut output)?;
+    let (mut names, mut times): (Vec<String>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
+    for _ in 0..CALLS {
+        comm.barrier()?;
+        plan.forward(&input, &mut output)?;
+        let steps = plan.profile();
+        names = steps.iter().map(|step| step.name.clone()).collect();
+        times.push(comm.max(&steps.iter().map(|step| step.ms / 1e3).collect::<Vec<_>>())?);
+    }
+    let median = |at: usize| {
+        let mut list: Vec<f64> = times.iter().map(|call| call[at]).collect();
+        list.sort_by(f64::total_cmp);
+        list[list.len() / 2]
+    };
+    let steps = names.into_iter().enumerate().map(|(at, name)| (name, median(at))).collect();
+    Ok((forecast, recipe, steps))
+}
+
+/// Seconds of a barrier. Collective.
+fn barrier(comm: &Comm) -> Result<f64> {
+    comm.barrier()?;
+    let start = Instant::now();
+    for _ in 0..BARRIERS {
+        comm.barrier()?;
+    }
+    Ok(comm.max(&[start.elapsed().as_secs_f64()])?[0] / BARRIERS as f64)
 }
 
 /// Seconds of an exchange of so many bytes between each two ranks.

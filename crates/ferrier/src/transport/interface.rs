@@ -83,6 +83,10 @@ pub(crate) trait Transport: Send + Sync {
     fn enable_sharing(&self) -> Result<()> {
         Ok(())
     }
+    /// Bytes per second and seconds of a message between nodes, if their network is simulated.
+    fn simulated_wire(&self) -> Option<(f64, f64)> {
+        None
+    }
     /// Can all memory be exposed, or only [`shared_memory`](Transport::shared_memory)?
     fn exposes_all_memory(&self) -> bool {
         true

@@ -39,6 +39,9 @@ pub struct BenchArgs {
     /// Print the time of transforms, copies, posts, tests and waits: min, mean and max over ranks
     #[arg(long)]
     pub breakdown: bool,
+    /// Print the times of every step that the cost model predicts, beside the measured ones
+    #[arg(long)]
+    pub predict: bool,
     /// Write a timeline of every rank: for ui.perfetto.dev or chrome://tracing (FILE.json), or as a
     /// chart (FILE.svg)
     #[arg(long, value_name = "FILE")]

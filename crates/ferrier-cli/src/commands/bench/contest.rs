@@ -110,6 +110,9 @@ fn prepare<'a>(
     if args.trace.is_some() || args.breakdown {
         setup::cpu_only(common, "the timeline of --trace and --breakdown")?;
     }
+    if args.predict {
+        setup::cpu_only(common, "the cost model of --predict")?;
+    }
     let ranks = session.size(common)?;
     let (problem, axes) = setup::problem(&args.problem, ranks)?;
     if !args.variants.is_empty() && ranks < 2 {
@@ -150,6 +153,7 @@ fn prepare<'a>(
         peer_problem,
         repeat: args.repeat,
         in_place: args.in_place,
+        predict: args.predict,
         peers,
         launch: session.launched().map(|launched| launched.for_peers()),
         whole,

@@ -1,7 +1,8 @@
 //! What a search for a choice depends on.
 
 use crate::exchange::{EXCHANGES, ExchangeEntry};
-use crate::{Choice, Comm, Problem, Tiling};
+use crate::planner::Forecast;
+use crate::{Choice, Comm, MachineSpeeds, Problem, Tiling};
 use ferrier_plan::messages::Mechanism;
 
 /// The problem, the ranks and their transport: they decide which values a tunable can take.
@@ -20,10 +21,13 @@ pub(super) struct TuneContext<'a> {
     pub tiling: Option<Tiling>,
     /// Does the transport allow a progress thread?
     pub progress_thread: bool,
+    /// What predictions depend on.
+    pub forecast: Forecast,
 }
 
 impl<'a> TuneContext<'a> {
-    pub fn new(comm: &Comm, problem: &'a Problem, given: &Choice) -> Self {
+    /// Predictions use these measured speeds, if there are any.
+    pub fn new(comm: &Comm, problem: &'a Problem, given: &Choice, speeds: Option<&MachineSpeeds>) -> Self {
         let encodes = crate::planner::encodes_in_nodes(comm, problem, given);
         // Exchanges through shared memory cannot encode.
         let fits = |member: &ExchangeEntry| {
@@ -47,6 +51,7 @@ impl<'a> TuneContext<'a> {
             nodes,
             tiling: sends.then(|| tiling.unwrap_or_default()),
             progress_thread: comm.transport().allows_progress_thread().is_ok(),
+            forecast: Forecast::new(comm, crate::planner::machine(comm, speeds)),
         }
     }
 }

@@ -2,8 +2,12 @@
 
 use super::context::{TuneContext, longest};
 use crate::kernel::KERNELS;
-use crate::{Choice, MemoryUse, Overlap, Precision, Recipe, Step, design};
-use ferrier_plan::messages::Mechanism;
+use crate::planner::{Forecast, memory_policy};
+use crate::{Choice, MemoryUse, Overlap, Precision, Recipe, design};
+use ferrier_plan::schedule::Direction;
+
+/// Time of kernels other than the first, relative to it.
+const OTHER_KERNEL: f64 = 1.7;
 
 /// Compares choices without running them: equal plans, and estimated times.
 pub(super) struct CostModel<'a> {
@@ -73,34 +77,20 @@ impl CostModel<'_> {
         chunks * sizes.map(|tile| longest(self.context.problem).div_ceil(tile)).max().unwrap_or(1)
     }
 
-    /// Estimated seconds of a transform: bytes through memory and between ranks.
+    /// Seconds of a transform, as the cost model predicts: half of a forward and a backward one.
     pub fn predict(&self, choice: &Choice) -> f64 {
         let Ok(recipe) = self.recipe(choice) else { return f64::INFINITY };
-        let threads = choice.threads.unwrap_or(self.context.threads).min(crate::machine::cores()) as f64;
-        // One thread does not saturate the memory bandwidth; two nearly do.
-        let memory = 8e9 * (1.0 + 0.7 * (threads - 1.0)).min(4.0);
-        let kernel = if recipe.kernel == KERNELS[0].name { 1.0 } else { 1.7 };
-        let shared = crate::exchange::find(&recipe.exchange)
-            .is_ok_and(|m| matches!(m.mechanism.on_nodes(1), Mechanism::SharedMemory));
-        let bytes = |elements: usize| (elements * 2 * recipe.precision.bytes() * recipe.batch) as f64;
-        let tiles = self.tiles(&recipe) as f64;
-        let mut seconds = 0.0;
-        for (step, traffic) in recipe.steps.iter().zip(recipe.traffic()) {
-            seconds += match step {
-                Step::Transform { .. } => 0.0,
-                Step::Reshape { .. } if shared => 1e-6,
-                // Half of the transfer time of all tiles but one is hidden, at the price of more messages.
-                Step::Reshape { .. } => {
-                    let transfer = traffic.bytes_max as f64 / 4e9;
-                    2e-6 * traffic.messages_max as f64 * tiles + transfer * (0.5 + 0.5 / tiles)
-                }
-            };
-        }
-        let transforms = recipe.distributions().into_iter().skip(1).zip(&recipe.steps);
-        let largest = |(state, step): (ferrier_plan::recipe::Distribution, &Step)| match step {
-            Step::Transform { .. } => bytes(state.layout.largest()),
-            Step::Reshape { .. } => 0.0,
+        let TuneContext { nodes, problem, forecast, .. } = &self.context;
+        let Ok(exchange) = crate::exchange::find(&recipe.exchange) else { return f64::INFINITY };
+        let forecast = Forecast {
+            mechanism: exchange.mechanism.on_nodes(*nodes),
+            threads: choice.threads.unwrap_or(self.context.threads),
+            memory_policy: memory_policy(*nodes, problem, choice, self.precision.bytes()),
+            ..forecast.clone()
         };
-        seconds + kernel * 2.0 * transforms.map(largest).sum::<f64>() / memory
+        let of = |direction| forecast.predict(&recipe, direction, false).seconds();
+        // The model is that of the first kernel.
+        let kernel = if recipe.kernel == KERNELS[0].name { 1.0 } else { OTHER_KERNEL };
+        kernel * (of(Direction::Forward) + of(Direction::Backward)) / 2.0
     }
 }

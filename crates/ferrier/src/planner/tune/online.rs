@@ -74,7 +74,7 @@ pub(crate) struct OnlineSearch {
 
 impl OnlineSearch {
     pub fn new(comm: &Comm, problem: &Problem, given: &Choice, precision: Precision) -> Self {
-        let space = ChoiceSpace::new(&TuneContext::new(comm, problem, given), given, &[]);
+        let space = ChoiceSpace::new(&TuneContext::new(comm, problem, given, None), given, &[]);
         OnlineSearch {
             comm: comm.clone(),
             problem: problem.clone(),
@@ -93,7 +93,7 @@ impl OnlineSearch {
 
     /// Not a field: a space is not `Send`.
     fn choices(&self) -> ChoiceSpace {
-        ChoiceSpace::new(&TuneContext::new(&self.comm, &self.problem, &self.given), &self.given, &[])
+        ChoiceSpace::new(&TuneContext::new(&self.comm, &self.problem, &self.given, None), &self.given, &[])
     }
 
     /// The present choice does not fit into memory.
@@ -197,7 +197,7 @@ impl OnlineSearch {
     /// The first point of the search whose cost is not known.
     fn next_point(&self) -> Option<Point> {
         let default = design(&self.problem, &self.given, self.precision, self.comm.size()).ok()?;
-        let context = TuneContext::new(&self.comm, &self.problem, &self.given);
+        let context = TuneContext::new(&self.comm, &self.problem, &self.given, None);
         let model = CostModel { context, precision: self.precision, default };
         let choices = self.choices();
         let identity = |point: &Point| model.identity(&choices.choice(point));

@@ -55,7 +55,7 @@ pub fn tune<T: Real>(
         return trials.run_commands();
     }
     let model =
-        CostModel { context: TuneContext::new(comm, problem, given), precision: T::PRECISION, default };
+        CostModel { context: TuneContext::new(comm, problem, given, None), precision: T::PRECISION, default };
     let outcome = search(&mut trials, &model, given, options, method, watch)?;
     trials.send(&Command::Done(Box::new(outcome.clone())))?;
     Ok(outcome)

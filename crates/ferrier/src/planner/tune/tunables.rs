@@ -139,6 +139,14 @@ fn set_tiling(choice: &mut Choice, change: impl FnOnce(&mut Tiling)) {
     choice.overlap = Some(Overlap::uniform(tiling).arrays(arrays));
 }
 
+/// The grid of so many ranks whose ratio of sides is nearest to that of another grid.
+fn similar_grid([p, q]: [usize; 2], ranks: usize) -> [usize; 2] {
+    let ratio = |p: usize, q: usize| (p as f64 / q as f64).ln();
+    let distance = |(a, b): &(usize, usize)| (ratio(*a, *b) - ratio(p, q)).abs();
+    let nearest = factor_pairs(ranks).min_by(|a, b| distance(a).total_cmp(&distance(b)));
+    nearest.map_or([1, ranks], |(p, q)| [p, q])
+}
+
 fn numbers(text: &str, separator: char) -> Option<Vec<usize>> {
     text.split(separator).map(|word| word.parse().ok()).collect()
 }
@@ -201,6 +209,13 @@ impl ChoiceSpace {
         for (at, set) in self.setters.iter().enumerate().filter(|(at, _)| point.0[*at] != start.0[*at]) {
             set(&mut choice, &self.space.parameters()[at].values()[point.0[at]]);
         }
+        // Grids are those of all ranks; fewer ranks get the grid of the most similar shape.
+        if let (Some(grid), Some(ranks)) = (choice.grid, choice.ranks)
+            && self.given.grid.is_none()
+            && grid[0] * grid[1] != ranks
+        {
+            choice.grid = Some(similar_grid(grid, ranks));
+        }
         // Windows and polls have no effect without tiles.
         let tiled = |overlap: &Overlap| {
             overlap.arrays > 0 || overlap.forward.iter().chain(&overlap.backward).any(|t| t.tile > 0)
@@ -216,6 +231,7 @@ impl ChoiceSpace {
 mod tests {
     use super::*;
     use crate::exchange::EXCHANGES;
+    use crate::planner::Forecast;
     use crate::planner::tune::cost_model::CostModel;
     use crate::{Precision, Problem, design};
 
@@ -230,6 +246,7 @@ mod tests {
             nodes: 1,
             tiling: None,
             progress_thread: true,
+            forecast: Forecast::new(&crate::Comm::one_rank(), crate::machine::model().clone()),
         }
     }
 
@@ -273,6 +290,15 @@ mod tests {
         assert_eq!(set("grid", "slab"), given.clone().decomposition(Decomposition::Slab));
         assert_eq!(set("axes", "1,2,0"), given.clone().axes([1, 2, 0]));
         assert_eq!(set("ranks", "8"), given.clone().ranks(8));
+        assert_eq!((similar_grid([3, 4], 8), similar_grid([6, 2], 4)), ([2, 4], [4, 1]));
+        // Fewer ranks than the grid has get a grid of their own.
+        let mut fewer = space.start();
+        for (name, value) in [("grid", "3x4"), ("ranks", "8")] {
+            let at = space.parameters().iter().position(|p| p.name() == name).unwrap();
+            let values = space.parameters()[at].values();
+            fewer.0[at] = values.iter().position(|v| v.to_string() == value).unwrap();
+        }
+        assert_eq!(choices.choice(&fewer), given.clone().grid([2, 4]).ranks(8));
         assert_eq!(set("threads", "6"), given.clone().threads(6));
         assert_eq!(set("fuse", "no"), given.clone().fuse(false));
         // The halved axis comes first in all orders of a real transform.
@@ -332,12 +358,12 @@ mod tests {
         let tolerant = Problem::c2c([8, 8, 8]).tolerance(1e-3);
         for (problem, given) in [(Problem::c2c([8, 8, 8]), given), (tolerant, Choice::default())] {
             let outcome = crate::ranks(2).run(|comm| {
-                let context = TuneContext::new(&comm, &problem, &given);
+                let context = TuneContext::new(&comm, &problem, &given, None);
                 assert_eq!(context.exchanges[0], "all_to_allv");
                 assert!(!context.exchanges.iter().any(|name| ["direct", "hierarchical"].contains(name)));
                 let default = design(&problem, &given, Precision::F64, 2)?;
                 let model = CostModel {
-                    context: TuneContext::new(&comm, &problem, &given),
+                    context: TuneContext::new(&comm, &problem, &given, None),
                     precision: Precision::F64,
                     default,
                 };

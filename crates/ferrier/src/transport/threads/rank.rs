@@ -33,6 +33,11 @@ impl Transport for ThreadRank {
         self.links().map_or("threads".into(), |links| format!("threads over {}", links.wire()))
     }
 
+    fn simulated_wire(&self) -> Option<(f64, f64)> {
+        let wire = self.links()?.wire();
+        Some((wire.gbit_per_s * 1e9 / 8.0, wire.latency_us * 1e-6))
+    }
+
     fn rank(&self) -> usize {
         self.rank
     }

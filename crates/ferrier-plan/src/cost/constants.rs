@@ -1,0 +1,136 @@
+//! Constants of the speed of a machine.
+
+use serde::{Deserialize, Serialize};
+
+use crate::setters::setters;
+
+/// Defines [`Constants`], and [`MeasuredConstants`] with the same fields, each of them optional.
+macro_rules! constants {
+    ($($(#[$doc:meta])* $name:ident = $default:expr;)*) => {
+        /// Constants of the speed of a machine. Of one core unless stated otherwise.
+        #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        #[non_exhaustive]
+        pub struct Constants {$($(#[$doc])* pub $name: f64,)*}
+
+        impl Default for Constants {
+            fn default() -> Self {
+                Constants {$($name: $default,)*}
+            }
+        }
+
+        /// Those of the [`Constants`] that were measured; the others are assumed.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+        #[serde(default)]
+        #[non_exhaustive]
+        pub struct MeasuredConstants {$(
+            $(#[$doc])*
+            #[serde(skip_serializing_if = "Option::is_none")]
+            pub $name: Option<f64>,
+        )*}
+
+        impl Constants {
+            /// All constants with their names.
+            pub fn list(&self) -> Vec<(&'static str, f64)> {
+                vec![$((stringify!($name), self.$name)),*]
+            }
+
+            /// Sets the constant called `name`; false if there is none.
+            pub fn set(&mut self, name: &str, value: f64) -> bool {
+                match name {
+                    $(stringify!($name) => self.$name = value,)*
+                    _ => return false,
+                }
+                true
+            }
+
+            /// These constants, with those that were measured.
+            #[must_use]
+            pub fn with(mut self, measured: &MeasuredConstants) -> Self {
+                $(self.$name = measured.$name.filter(|value| value.is_finite() && *value >= 0.0).unwrap_or(self.$name);)*
+                self
+            }
+        }
+
+        impl MeasuredConstants {
+            /// The constants that were measured, with their names.
+            pub fn list(&self) -> Vec<(&'static str, f64)> {
+                [$((stringify!($name), self.$name)),*].into_iter().filter_map(|(name, value)| Some((name, value?))).collect()
+            }
+
+            /// Sets the constant called `name`; false if there is none.
+            pub fn set(&mut self, name: &str, value: f64) -> bool {
+                match name {
+                    $(stringify!($name) => self.$name = Some(value),)*
+                    _ => return false,
+                }
+                true
+            }
+
+            /// Whether nothing was measured.
+            pub fn is_empty(&self) -> bool {
+                *self == MeasuredConstants::default()
+            }
+
+            setters! {$($(#[$doc])* $name(value: f64) = Some(value);)*}
+        }
+    };
+}
+
+constants! {
+    /// Seconds per operation (5 n log2 n a line) of f64 lines that are adjacent in memory, in cache, in vectors of
+    /// 64 bytes.
+    flop_s = 7e-11;
+    /// The same of contiguous lines, which are transposed in registers.
+    contiguous_flop_s = 8e-11;
+    /// Seconds of a block of lines, besides its lines.
+    block_s = 1e-7;
+    /// The part of the shorter of arithmetic and memory access that the longer one hides, from 0 to 1.
+    overlap = 0.6;
+    /// Bytes per second from and to the level-2 cache.
+    level2_bytes_s = 60e9;
+    /// Bytes per second from and to the last-level cache, of one core.
+    last_level_bytes_s = 20e9;
+    /// Bytes per second from and to the last-level cache, of a core among as many as there are.
+    last_level_busy_bytes_s = 15e9;
+    /// Bytes per second from and to memory, of one core alone.
+    memory_bytes_s = 12e9;
+    /// Bytes per second from and to memory, of all cores of a node.
+    memory_node_bytes_s = 200e9;
+    /// Seconds of each contiguous run in the last-level cache, besides its bytes.
+    run_last_level_s = 4e-9;
+    /// Seconds of each contiguous run in memory, besides its bytes.
+    run_memory_s = 10e-9;
+    /// Seconds of each run in another page than the run before.
+    page_s = 2e-9;
+    /// The times that a cache line is loaded again if rows of a block meet in few sets of the level-2 cache.
+    conflict = 1.0;
+    /// The part of a cached store that costs as much again: the line is loaded before it is stored.
+    allocate = 1.0;
+    /// Speed of memory of other ranks of the node, relative to own memory.
+    remote = 0.9;
+    /// Seconds in which all threads of a rank are woken.
+    wake_s = 3e-6;
+    /// Seconds of a barrier between two ranks; more ranks take as many times as the logarithm of their number.
+    barrier_s = 2e-6;
+    /// Seconds of a small message between ranks of a node.
+    node_latency_s = 1e-6;
+    /// Seconds between the starts of two messages to ranks of the node.
+    node_gap_s = 0.5e-6;
+    /// Bytes per second that a rank sends to ranks of its node.
+    node_bytes_s = 5e9;
+    /// Seconds of a small message between nodes.
+    wire_latency_s = 2e-6;
+    /// Seconds between the starts of two messages to other nodes.
+    wire_gap_s = 1e-6;
+    /// Bytes per second that a rank sends to other nodes, alone.
+    wire_bytes_s = 10e9;
+    /// Bytes per second that all ranks of a node send to other nodes.
+    wire_node_bytes_s = 12e9;
+    /// Bytes per second that a codec encodes, before encoding.
+    encode_bytes_s = 4e9;
+    /// Bytes per second that a codec decodes, after decoding.
+    decode_bytes_s = 5e9;
+    /// Bytes after encoding, relative to those before.
+    encoded_part = 0.5;
+}

@@ -1,0 +1,113 @@
+//! The cost of one exchange.
+
+use super::machine::Machine;
+use super::setting::Setting;
+use crate::layout::{Box3, Layout};
+use crate::messages::Mechanism;
+
+/// What one rank sends, or receives, in an exchange (a tile of a reshape); the larger of the two.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[non_exhaustive]
+pub struct ExchangeShape {
+    /// Bytes between this rank and others of its node that are copied.
+    pub node_bytes: f64,
+    /// Messages between this rank and others of its node.
+    pub node_messages: f64,
+    /// Bytes between this rank and other nodes.
+    pub wire_bytes: f64,
+    /// Messages between this rank and other nodes.
+    pub wire_messages: f64,
+    /// Ranks of the node that do the same.
+    pub ranks_on_node: usize,
+}
+
+impl ExchangeShape {
+    /// What `rank` sends and receives in a reshape of elements of `element` bytes (all arrays together).
+    pub fn new(
+        from: &Layout,
+        to: &Layout,
+        element: usize,
+        rank: usize,
+        setting: &Setting<'_>,
+    ) -> ExchangeShape {
+        let count = |own: &Box3, theirs: &[Box3]| {
+            let mut shape = ExchangeShape::default();
+            for (peer, other) in theirs.iter().enumerate() {
+                // Most boxes do not meet: the first axis says so of most of them.
+                if peer == rank || own.lo[0] >= other.hi[0] || other.lo[0] >= own.hi[0] {
+                    continue;
+                }
+                let bytes = (own.intersect(other).volume() * element) as f64;
+                if bytes > 0.0 && setting.node(peer) == setting.node(rank) {
+                    shape.node_bytes += bytes;
+                    shape.node_messages += 1.0;
+                } else if bytes > 0.0 {
+                    shape.wire_bytes += bytes;
+                    shape.wire_messages += 1.0;
+                }
+            }
+            shape
+        };
+        let sent = count(&from.boxes()[rank], to.boxes());
+        let received = count(&to.boxes()[rank], from.boxes());
+        let ranks_on_node = setting.ranks_on_node(rank, from.ranks());
+        let mut shape = ExchangeShape {
+            node_bytes: sent.node_bytes.max(received.node_bytes),
+            node_messages: sent.node_messages.max(received.node_messages),
+            wire_bytes: sent.wire_bytes.max(received.wire_bytes),
+            wire_messages: sent.wire_messages.max(received.wire_messages),
+            ranks_on_node,
+        };
+        match setting.mechanism {
+            // Receivers load from the memory of their senders, as part of a pass.
+            Mechanism::SharedMemory => (shape.node_bytes, shape.node_messages) = (0.0, 0.0),
+            // Between two nodes goes one message, which the ranks of a node share out among themselves.
+            Mechanism::NodeAware => {
+                (shape.node_bytes, shape.node_messages) = (0.0, 0.0);
+                shape.wire_messages = (shape.wire_messages / ranks_on_node as f64).ceil();
+            }
+            Mechanism::Messages if setting.remote_buffers => shape.node_bytes = 0.0,
+            Mechanism::Messages => {}
+        }
+        shape
+    }
+
+    /// One of `tiles` equal tiles.
+    pub(super) fn tile(mut self, tiles: usize) -> ExchangeShape {
+        self.node_bytes /= tiles.max(1) as f64;
+        self.wire_bytes /= tiles.max(1) as f64;
+        self
+    }
+
+    /// Whether nothing leaves the rank.
+    pub fn is_empty(&self) -> bool {
+        self.node_messages + self.wire_messages == 0.0
+    }
+
+    /// Seconds in which the rank starts its messages.
+    pub fn start_seconds(&self, machine: &Machine) -> f64 {
+        let constants = &machine.constants;
+        self.node_messages * constants.node_gap_s + self.wire_messages * constants.wire_gap_s
+    }
+
+    /// Seconds from the start of the messages until they have arrived.
+    pub fn transfer_seconds(&self, machine: &Machine) -> f64 {
+        let constants = &machine.constants;
+        let active = self.ranks_on_node.min(machine.cores).max(1) as f64;
+        let crowded = (self.ranks_on_node as f64 / machine.cores as f64).max(1.0);
+        // A copy inside the node reads and writes memory, whose speed all ranks share.
+        let copy = constants.node_bytes_s.min(constants.memory_node_bytes_s / (2.0 * active)) / crowded;
+        let wire = constants.wire_bytes_s.min(constants.wire_node_bytes_s / self.ranks_on_node.max(1) as f64);
+        let latency = match () {
+            () if self.wire_messages > 0.0 => constants.wire_latency_s,
+            () if self.node_messages > 0.0 => constants.node_latency_s * crowded,
+            () => 0.0,
+        };
+        latency + self.node_bytes / copy + self.wire_bytes / wire
+    }
+
+    /// Seconds of the exchange alone.
+    pub fn seconds(&self, machine: &Machine) -> f64 {
+        self.start_seconds(machine) + self.transfer_seconds(machine)
+    }
+}

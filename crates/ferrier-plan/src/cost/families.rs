@@ -1,0 +1,90 @@
+//! Constants assumed for processor families.
+
+use super::cache_shape::CacheShape;
+use super::constants::Constants;
+
+/// A processor family.
+pub(super) struct Family {
+    pub name: &'static str,
+    pub cores: usize,
+    pub level2: CacheShape,
+    pub last_level: CacheShape,
+    pub vector_bytes: usize,
+    pub constants: fn() -> Constants,
+}
+
+/// The family of unknown processors.
+pub(super) const DEFAULT: &str = "generic";
+
+const fn cache(bytes: usize, ways: usize, cores: usize) -> CacheShape {
+    CacheShape { bytes, ways, cores }
+}
+
+/// All families; the first one is [`DEFAULT`].
+pub(super) static FAMILIES: &[Family] = &[
+    Family {
+        name: DEFAULT,
+        cores: 16,
+        level2: cache(1 << 20, 8, 1),
+        last_level: cache(32 << 20, 16, 16),
+        vector_bytes: 32,
+        constants: Constants::default,
+    },
+    // Fitted to Sapphire Rapids (2 MiB level 2 of 16 ways, mesh of last-level slices).
+    Family {
+        name: "intel-avx512",
+        cores: 16,
+        level2: cache(2 << 20, 16, 1),
+        last_level: cache(64 << 20, 15, 32),
+        vector_bytes: 64,
+        constants: Constants::default,
+    },
+    Family {
+        name: "intel-avx2",
+        cores: 8,
+        level2: cache(256 << 10, 4, 1),
+        last_level: cache(16 << 20, 16, 8),
+        vector_bytes: 32,
+        constants: || Constants { memory_node_bytes_s: 40e9, ..Constants::default() },
+    },
+    // Zen 2 to 5: small fast last-level caches, one of each 8 cores.
+    Family {
+        name: "amd-zen",
+        cores: 16,
+        level2: cache(1 << 20, 8, 1),
+        last_level: cache(32 << 20, 16, 8),
+        vector_bytes: 64,
+        constants: || Constants {
+            last_level_bytes_s: 30e9,
+            last_level_busy_bytes_s: 25e9,
+            memory_bytes_s: 20e9,
+            ..Constants::default()
+        },
+    },
+    Family {
+        name: "arm-neon",
+        cores: 16,
+        level2: cache(1 << 20, 8, 1),
+        last_level: cache(32 << 20, 16, 16),
+        vector_bytes: 16,
+        constants: || Constants { page_s: 4e-9, ..Constants::default() },
+    },
+];
+
+/// The family called `name`; the default one if there is none.
+pub(super) fn find(name: &str) -> &'static Family {
+    FAMILIES.iter().find(|family| family.name == name).unwrap_or(&FAMILIES[0])
+}
+
+/// The family of a processor by its model name.
+pub(super) fn of_processor(processor: &str, vector_bytes: usize) -> &'static str {
+    let name = processor.to_ascii_lowercase();
+    let is = |word: &str| name.contains(word);
+    match vector_bytes {
+        _ if is("amd") || is("epyc") || is("ryzen") => "amd-zen",
+        64 if is("intel") || is("xeon") => "intel-avx512",
+        32 if is("intel") || is("xeon") => "intel-avx2",
+        16 if is("arm") || is("neoverse") || is("grace") => "arm-neon",
+        _ => DEFAULT,
+    }
+}

@@ -1,0 +1,33 @@
+//! Whether two axes share a pass.
+
+use super::transform::AxisTransform;
+use crate::choice::MemoryUse;
+use crate::geometry::width;
+use crate::modes::total_len;
+use crate::recipe::{Distribution, Recipe};
+
+/// Two axes in one pass: if a plane stays in cache between them, there are planes enough to keep all threads busy, and
+/// planes do not share cache lines. The limits are the largest plane in bytes, and the threads of a rank. The same answer on every rank.
+pub fn may_fuse(
+    recipe: &Recipe,
+    (plane_bytes, threads): (usize, usize),
+    transforms: &[AxisTransform],
+    state: &Distribution,
+) -> bool {
+    if let Some(fuse) = recipe.fuse {
+        return fuse;
+    }
+    let across = 3 - transforms[0].axis - transforms[1].axis;
+    // What lies between the transforms; both axes are whole.
+    let elements = total_len(&transforms[0].to) * total_len(&transforms[1].from);
+    let plane = elements * width(transforms[0].real) * recipe.precision.bytes();
+    let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0) * recipe.batch;
+    // Planes across the fastest axis take one element of each cache line, which every plane fetches again.
+    if planes > recipe.batch && state.layout.order().fastest() == across {
+        return false;
+    }
+    let rounds = planes.div_ceil(threads);
+    // The last round may leave threads idle, but not more than a quarter of the time.
+    let busy = planes * 4 >= rounds * threads * 3;
+    plane <= plane_bytes && busy && recipe.memory == MemoryUse::Fast
+}

@@ -1,0 +1,81 @@
+//! The points that a cost model predicts to be fastest.
+
+use std::collections::BTreeMap;
+
+use crate::search::SearchInput;
+use crate::space::{Point, Space};
+
+/// Points whose neighbours are predicted in each round.
+const BEAM: usize = 6;
+/// Rounds: the most parameters that change together.
+const ROUNDS: usize = 4;
+
+/// At most `count` points that are predicted to be faster than the start, fastest first. Of points that are predicted
+/// to be equal one is enough. Predicts some hundred points around the best ones.
+pub(crate) fn leading(input: &SearchInput<'_>, count: usize) -> Vec<Point> {
+    let start = input.space.start();
+    let mut known = BTreeMap::from([(start.clone(), (input.predict)(&start))]);
+    let limit = known[&start];
+    let ranked = |known: &BTreeMap<Point, f64>| {
+        let mut all: Vec<(Point, f64)> = known.iter().map(|(point, cost)| (point.clone(), *cost)).collect();
+        all.sort_by(|a, b| a.1.total_cmp(&b.1));
+        all.dedup_by(|a, b| (a.1 - b.1).abs() <= 1e-6 * b.1);
+        all
+    };
+    for _ in 0..ROUNDS {
+        let before = known.len();
+        for (point, _) in ranked(&known).into_iter().take(BEAM) {
+            for other in changed(input.space, &point) {
+                if !known.contains_key(&other) {
+                    let cost = (input.predict)(&other);
+                    known.insert(other, cost);
+                }
+            }
+        }
+        if known.len() == before {
+            break;
+        }
+    }
+    // A prediction that differs by less than its error is no reason for a trial.
+    let faster = ranked(&known).into_iter().filter(|(_, cost)| *cost < 0.98 * limit);
+    faster.map(|(point, _)| point).take(count).collect()
+}
+
+/// All points that differ in one parameter: by any value of a categorical one, by one level of another.
+fn changed(space: &Space, point: &Point) -> Vec<Point> {
+    let mut found = Vec::new();
+    for (axis, parameter) in space.parameters().iter().enumerate() {
+        let here = point.0[axis];
+        let near = |level: &usize| !parameter.is_ordered() || level.abs_diff(here) == 1;
+        for level in (0..space.levels(axis)).filter(|level| *level != here).filter(near) {
+            let mut other = point.clone();
+            other.0[axis] = level;
+            found.push(other);
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::space::Parameter;
+
+    #[test]
+    fn leading_points_come_in_order_of_their_predictions() {
+        let names = |name, count: usize| Parameter::category(name, (0..count).map(|n| n.to_string()));
+        let space = Space::new(vec![names("a", 4), names("b", 4), Parameter::log_scale("c", 1, 8).from(8)]);
+        let predict = |point: &Point| match point.0[..] {
+            [1, ..] => f64::INFINITY,
+            _ => 10.0 - (point.0[0] + 2 * point.0[1]) as f64 + point.0[2] as f64,
+        };
+        let input = SearchInput { space: &space, predict: &predict };
+        let found = leading(&input, 5);
+        let costs: Vec<f64> = found.iter().map(predict).collect();
+        assert_eq!(found[0], Point(vec![3, 3, 0]));
+        assert!(costs.windows(2).all(|pair| pair[0] < pair[1]), "{costs:?}");
+        assert!(!found.contains(&space.start()));
+        // Without a model there is nothing to try first.
+        assert!(leading(&SearchInput { space: &space, predict: &|_| 1.0 }, 5).is_empty());
+    }
+}
