@@ -6,7 +6,7 @@ use crate::search::SearchInput;
 use crate::space::{Point, Space};
 
 /// Points whose neighbours are predicted in each round.
-const BEAM: usize = 6;
+const BEAM: usize = 4;
 /// Rounds: the most parameters that change together.
 const ROUNDS: usize = 4;
 
@@ -26,10 +26,7 @@ pub(crate) fn leading(input: &SearchInput<'_>, count: usize) -> Vec<Point> {
         let before = known.len();
         for (point, _) in ranked(&known).into_iter().take(BEAM) {
             for other in changed(input.space, &point) {
-                if !known.contains_key(&other) {
-                    let cost = (input.predict)(&other);
-                    known.insert(other, cost);
-                }
+                known.entry(other).or_insert_with_key(input.predict);
             }
         }
         if known.len() == before {
@@ -64,7 +61,7 @@ mod tests {
     #[test]
     fn leading_points_come_in_order_of_their_predictions() {
         let names = |name, count: usize| Parameter::category(name, (0..count).map(|n| n.to_string()));
-        let space = Space::new(vec![names("a", 4), names("b", 4), Parameter::log_scale("c", 1, 8).from(8)]);
+        let space = Space::new(vec![names("a", 4), names("b", 4), Parameter::log_scale("c", 1, 8).from(2)]);
         let predict = |point: &Point| match point.0[..] {
             [1, ..] => f64::INFINITY,
             _ => 10.0 - (point.0[0] + 2 * point.0[1]) as f64 + point.0[2] as f64,

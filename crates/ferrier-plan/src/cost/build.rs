@@ -45,14 +45,14 @@ fn block_lines(n: usize, strided: bool, scalar_bytes: usize, machine: &Machine) 
 fn difficulty(n: usize) -> f64 {
     let mut rest = n;
     for radix in [2, 3, 5, 7, 11, 13] {
-        while rest > 1 && rest % radix == 0 {
+        while rest > 1 && rest.is_multiple_of(radix) {
             rest /= radix;
         }
     }
     match n {
         _ if rest > 1 => 4.0,
         _ if n.is_power_of_two() => 1.0,
-        _ if n % 7 == 0 || n % 11 == 0 || n % 13 == 0 => 1.3,
+        _ if [7, 11, 13].iter().any(|&prime| n.is_multiple_of(prime)) => 1.3,
         _ => 1.1,
     }
 }
