@@ -72,7 +72,9 @@ pub enum Command {
   ferrier tune 256 --ranks 4 --effort patient --budget 5m --explain
   ferrier tune 256 --ranks 4 --apply
   ferrier tune 256 --ranks 4 --random 200 --svg spread.svg
-  ferrier tune 256 --ranks 4 --cross other-machine.json")]
+  ferrier tune 256 --ranks 4 --cross other-machine.json
+  ferrier tune --measure-machine --ranks 4",
+        mut_arg("shape", |shape| shape.required(false).required_unless_present("measure_machine").default_value_if("measure_machine", "true", "64")))]
     Tune(tune::TuneArgs),
     /// Measure errors of transforms with each codec, over ranks and over bits on the wire.
     #[command(after_help = "Examples:

@@ -5,6 +5,7 @@ pub mod bench;
 mod choice_text;
 pub mod convolve;
 pub mod info;
+mod measure_machine;
 pub mod plan;
 mod shared_output;
 pub mod solve;

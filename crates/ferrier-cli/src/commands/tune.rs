@@ -17,6 +17,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::choice_text::choice_text;
+use super::measure_machine;
 use crate::arguments::{ProblemArgs, duration, setup, table};
 use crate::failure::{Failure, Outcome, fail};
 use crate::print;
@@ -40,6 +41,10 @@ pub struct TuneArgs {
     /// `bench --apply`
     #[arg(long)]
     pub apply: bool,
+    /// Instead of searching, measure the constants of the cost model on these ranks, in about a second, and store
+    /// them as wisdom: plans are made by them from then on
+    #[arg(long, conflicts_with_all = ["apply", "random", "cross", "explain"])]
+    pub measure_machine: bool,
     /// Effort of the search
     #[arg(long, value_enum, default_value_t = EffortName::Measure)]
     pub effort: EffortName,
@@ -125,6 +130,9 @@ struct Done {
 /// Bad input; a file that cannot be written to.
 pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
     let common = &args.problem.common;
+    if args.measure_machine {
+        return measure_machine::run(common, [&args.wisdom, &args.json], session);
+    }
     let prepare = || {
         setup::cpu_only(common, "tuning")?;
         let (mut problem, _) = setup::problem(&args.problem, session.size(common)?)?;

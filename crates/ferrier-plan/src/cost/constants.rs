@@ -109,6 +109,8 @@ constants! {
     allocate = 1.0;
     /// Speed of memory of other ranks of the node, relative to own memory.
     remote = 0.9;
+    /// Seconds that a thread runs before another one gets its core, if there are more threads than cores.
+    slice_s = 3e-3;
     /// Seconds in which all threads of a rank are woken.
     wake_s = 3e-6;
     /// Seconds of a barrier between two ranks; more ranks take as many times as the logarithm of their number.

@@ -52,8 +52,10 @@ pub struct PassShape {
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 #[non_exhaustive]
 pub struct PassCost {
-    /// Seconds of the pass.
+    /// Seconds of the pass, while all ranks of the node do the same.
     pub seconds: f64,
+    /// Seconds of the pass if every thread has a core of its own.
+    pub alone: f64,
     /// Of a core: arithmetic, and caches between fused transforms.
     pub compute: f64,
     /// Of a core: loads.
@@ -108,7 +110,6 @@ impl PassShape {
         let threads = self.threads.max(1) as f64;
         let rounds = (self.units / threads).ceil().max(1.0);
         let sharing = if self.units > 0.0 { self.units / rounds } else { threads }.clamp(1.0, threads);
-        let cores = sharing * active / wanted;
         let own = self.load.bytes + if self.in_place { 0.0 } else { self.store.bytes };
         let place = Residence::new(own / threads, self.node_bytes, machine);
         let byte = byte_seconds(machine, active);
@@ -123,7 +124,8 @@ impl PassShape {
         let memory = load + store;
         let core = memory.max(compute) + (1.0 - constants.overlap) * memory.min(compute);
         let wake = if self.threads > 1 { constants.wake_s } else { 0.0 };
-        PassCost { seconds: core / cores + wake, compute, load, store }
+        let alone = core / sharing + wake;
+        PassCost { seconds: alone * wanted / active, alone, compute, load, store }
     }
 
     /// Seconds of a core for the accesses at one end.

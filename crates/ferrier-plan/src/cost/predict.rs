@@ -173,19 +173,25 @@ impl Timeline<'_> {
         let (mut now, mut free) = (0.0_f64, 0.0_f64);
         let mut arrivals: Vec<Vec<f64>> = vec![Vec::new(); exchanges.len()];
         let constants = &self.machine.constants;
+        // Time in which other ranks had the core; the next barrier waits for them.
+        let mut late = 0.0;
         for action in actions {
             match *action {
                 Action::Barrier => {
                     let ranks = self.context.ranks.max(2) as f64;
-                    let seconds = constants.barrier_s * ranks.log2();
+                    let seconds = constants.barrier_s * ranks.log2() + std::mem::take(&mut late);
                     now += seconds;
                     add(None, &|| "wait".into(), seconds, None);
                 }
                 Action::Run { pass, part } => {
                     let cost = self.pass(pass, part).cost(self.machine);
-                    now += cost.seconds;
+                    // Of ranks that share a core each runs for a time slice: a short pass is not interrupted.
+                    let part = cost.alone / (cost.alone + constants.slice_s);
+                    let seconds = cost.alone + (cost.seconds - cost.alone) * part;
+                    late += cost.seconds - seconds;
+                    now += seconds;
                     let name = || pass_name(&self.schedule.passes[pass]);
-                    add(Some((0, pass)), &name, cost.seconds, Some(cost));
+                    add(Some((0, pass)), &name, seconds, Some(cost));
                 }
                 Action::Start { reshape, .. } | Action::Wait { reshape, .. } => {
                     let shape = exchanges[reshape].tile(self.cuts[reshape].count());

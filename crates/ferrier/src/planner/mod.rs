@@ -21,4 +21,5 @@ pub use draft::Draft;
 pub(crate) use forecast::Forecast;
 pub use planner::Planner;
 pub use speeds::measure_speeds;
+pub(crate) use speeds::measure_within;
 pub use target::Target;

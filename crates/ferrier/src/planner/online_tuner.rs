@@ -59,7 +59,7 @@ impl<B: Target> OnlineTuner<B> {
             None | Some(SearchStep::Continue) => {}
             Some(SearchStep::Try(choice)) => self.pending = Some(*choice),
             Some(SearchStep::Finish(outcome)) => {
-                wisdom::record::<T>(&self.comm, &self.problem, &self.given, &outcome, None, &self.file);
+                wisdom::record::<T>(&self.comm, &self.problem, &self.given, &outcome, &self.file);
                 (self.pending, self.over) = (Some(outcome.choice), true);
             }
         }

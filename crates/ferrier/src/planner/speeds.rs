@@ -32,6 +32,14 @@ const BUDGET: f64 = 1.0;
 /// # Errors
 /// Too little memory, or a rank that has failed.
 pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
+    measure_within(comm, BUDGET)
+}
+
+/// The same with less accurate constants in less time: `budget` seconds for transforms. Collective.
+///
+/// # Errors
+/// As [`measure_speeds`].
+pub(crate) fn measure_within(comm: &Comm, budget: f64) -> Result<MachineSpeeds> {
     let copy = copy_seconds(comm.threads(), COPIED, RUNS)?;
     let peers = (comm.size() - 1).max(1);
     let (few, many) = match comm.size() {
@@ -45,7 +53,7 @@ pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
     let latency = few / peers as f64;
     let wire = ((MANY / peers).max(FEW) * peers) as f64 / (many - few);
     let memory = (COPIED * size_of::<f64>()) as f64 / copy;
-    let constants = constants(comm)?;
+    let constants = constants(comm, budget)?;
     Ok(assumed
         .constants(constants)
         .latency_s(or(latency, assumed.latency_s))
@@ -54,12 +62,12 @@ pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
 }
 
 /// Measures the constants of the cost model. Collective.
-fn constants(comm: &Comm) -> Result<MeasuredConstants> {
+fn constants(comm: &Comm, budget: f64) -> Result<MeasuredConstants> {
     let began = Instant::now();
     let mut samples = Vec::new();
     for problem in problems() {
         // All ranks must make the same plans.
-        if comm.max(&[began.elapsed().as_secs_f64()])?[0] > BUDGET {
+        if comm.max(&[began.elapsed().as_secs_f64()])?[0] > budget {
             break;
         }
         samples.push(sample(comm, &problem)?);
@@ -94,8 +102,11 @@ fn problems() -> Vec<Problem> {
     vec![cube(64), bricks(96), cube(128), bricks(128), Problem::r2c([128; 3]), cube(large), bricks(large)]
 }
 
+/// What predictions depend on, and the measured steps.
+type Measurement = (Forecast, Recipe, Vec<(String, f64)>);
+
 /// The steps of a transform: medians of some calls, in seconds, of the slowest rank. Collective.
-fn sample(comm: &Comm, problem: &Problem) -> Result<(Forecast, Recipe, Vec<(String, f64)>)> {
+fn sample(comm: &Comm, problem: &Problem) -> Result<Measurement> {
     let draft = Draft::<f64>::on(comm, problem, Choice::default(), &())?;
     let (forecast, recipe) = (draft.forecast.clone(), draft.recipe().clone());
     let forecast = forecast.ok_or_else(|| crate::Error::other("the CPU has a cost model"))?;

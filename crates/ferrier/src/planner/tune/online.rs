@@ -237,6 +237,7 @@ impl OnlineSearch {
             seconds: self.seconds,
             method: "online".into(),
             trials: std::mem::take(&mut self.trials),
+            speeds: None,
             rivals: Vec::new(),
         }))
     }

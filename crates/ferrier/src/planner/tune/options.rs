@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::planner::effort::Effort;
-use crate::{Choice, Result};
+use crate::{Choice, MachineSpeeds, Result};
 use ferrier_search::{Limits, METHODS, Method, Trial};
 
 /// The search method called `name`.
@@ -108,6 +108,10 @@ pub struct Outcome {
     pub method: String,
     /// All trials, the default first.
     pub trials: Vec<Trial>,
+    /// The speeds that were measured before the search; its cost model uses them. `None` if results must be
+    /// reproducible.
+    #[serde(default)]
+    pub speeds: Option<MachineSpeeds>,
     /// Milliseconds of `choice` and of each rival, run in turn; `None` for a
     /// rival that does not fit the problem.
     pub rivals: Vec<Option<[f64; 2]>>,

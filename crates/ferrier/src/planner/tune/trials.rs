@@ -10,6 +10,7 @@ use super::options::{Options, Outcome, find};
 use super::tunables::ChoiceSpace;
 use crate::exec::{Array, DataMut, Modes, Operator, Workspace};
 use crate::planner::draft::Draft;
+use crate::planner::measure_within;
 use crate::{Call, Choice, Comm, Error, Plan, Problem, Real, Result, Scale, design};
 use ferrier_search::{
     Comparison, CoordinateDescent, Evaluator, Limits, Method, Point, Progress, SearchResult, Session, median,
@@ -50,13 +51,20 @@ pub fn tune<T: Real>(
     let problem = &crate::planner::agree::<T>(comm, "cpu", problem.clone(), given, crate::Effort::Estimate)?;
     // On every rank: an error then occurs on all, and no rank waits for commands.
     let default = design(problem, given, T::PRECISION, comm.size())?;
+    // A tenth of the time, but not more than a machine takes.
+    let budget = (options.limits.seconds / 10.0).min(1.0);
+    let speeds = match problem.reproducible {
+        true => None,
+        false => Some(measure_within(comm, budget)?),
+    };
     let mut trials = Trials::<T>::new(comm, problem);
     if comm.rank() != 0 {
         return trials.run_commands();
     }
-    let model =
-        CostModel { context: TuneContext::new(comm, problem, given, None), precision: T::PRECISION, default };
+    let context = TuneContext::new(comm, problem, given, speeds.as_ref());
+    let model = CostModel { context, precision: T::PRECISION, default };
     let outcome = search(&mut trials, &model, given, options, method, watch)?;
+    let outcome = Outcome { speeds, ..outcome };
     trials.send(&Command::Done(Box::new(outcome.clone())))?;
     Ok(outcome)
 }
@@ -100,6 +108,7 @@ fn search<T: Real>(
         seconds: found.seconds,
         method: options.method.clone(),
         trials: found.trials,
+        speeds: None,
         rivals,
     })
 }

@@ -40,8 +40,7 @@ pub(crate) fn start_choice<T: Real>(
         return Ok(found.unwrap_or_else(unknown));
     }
     let outcome = tune::tune::<T>(comm, problem, given, &options, &mut |_| ())?;
-    let speeds = crate::measure_speeds(comm)?;
-    record::<T>(comm, problem, given, &outcome, Some(speeds), file);
+    record::<T>(comm, problem, given, &outcome, file);
     Ok(StartChoice::from(outcome.choice))
 }
 
@@ -63,13 +62,8 @@ pub fn keys<T: Real>(comm: &Comm, problem: &Problem, given: &Choice) -> Result<(
 }
 
 /// Adds the result of tuning to a file.
-fn save(
-    path: &Path,
-    (problem, machine): (ProblemKey, MachineKey),
-    outcome: &Outcome,
-    speeds: Option<MachineSpeeds>,
-) -> Result<()> {
-    let measured = speeds.map(|speeds| Measured::new(machine.clone(), speeds));
+fn save(path: &Path, (problem, machine): (ProblemKey, MachineKey), outcome: &Outcome) -> Result<()> {
+    let measured = outcome.speeds.map(|speeds| Measured::new(machine.clone(), speeds));
     let entry = Entry {
         default_ms: outcome.default_ms,
         best_ms: outcome.best_ms,
@@ -90,12 +84,11 @@ pub(crate) fn record<T: Real>(
     problem: &Problem,
     given: &Choice,
     outcome: &Outcome,
-    speeds: Option<MachineSpeeds>,
     file: &WisdomFile,
 ) {
     let Some(path) = file.path().filter(|_| comm.rank() == 0) else { return };
     let keys = agreed_keys::<T>(comm, problem, given);
-    if let Err(error) = keys.and_then(|keys| save(&path, keys, outcome, speeds)) {
+    if let Err(error) = keys.and_then(|keys| save(&path, keys, outcome)) {
         warn(&format!("{error}; the result of tuning is not recorded"));
     }
 }
@@ -113,12 +106,26 @@ pub fn learn<T: Real>(
     path: Option<&Path>,
 ) -> Result<Option<PathBuf>> {
     let keys = keys::<T>(comm, problem, given)?;
+    let path = path.map(Path::to_path_buf).or_else(user_file).filter(|_| comm.rank() == 0);
+    if let Some(path) = &path {
+        save(path, keys, outcome)?;
+    }
+    Ok(path)
+}
+
+/// Measures the speeds of these ranks and adds them to `path` or the user's file, so that plans are made by them.
+/// Returns the speeds, and the file on rank 0. Takes about a second. Collective; allocates.
+///
+/// # Errors
+/// Too little memory; [`Error::Wisdom`], on rank 0, if the file cannot be written.
+pub fn measure_machine(comm: &Comm, path: Option<&Path>) -> Result<(MachineSpeeds, Option<PathBuf>)> {
     let speeds = crate::measure_speeds(comm)?;
     let path = path.map(Path::to_path_buf).or_else(user_file).filter(|_| comm.rank() == 0);
     if let Some(path) = &path {
-        save(path, keys, outcome, Some(speeds))?;
+        let measured = Measured::new(MachineKey::new(comm), speeds);
+        Wisdom::update(path, |wisdom| wisdom.add_speeds(&measured))?;
     }
-    Ok(path)
+    Ok((speeds, path))
 }
 
 /// The choice that a file has for a problem; `None`, with a warning, if it does not work here.

@@ -16,7 +16,7 @@ pub use entries::{Entry, Measured, Wisdom};
 pub(crate) use file::WisdomFile;
 pub use file::user_file;
 pub use key::{MachineKey, ProblemKey};
-pub use lookup::{keys, learn};
+pub use lookup::{keys, learn, measure_machine};
 pub(crate) use lookup::{record, start_choice};
 
 pub use crate::planner::entry_ref::EntryRef;
