@@ -112,7 +112,7 @@ fn sample(comm: &Comm, problem: &Problem) -> Result<Measurement> {
     let forecast = forecast.ok_or_else(|| crate::Error::other("the CPU has a cost model"))?;
     let mut plan = draft.build()?;
     let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
-    input.numbers_mut().fill(0.5);
+    input.scalars_mut().fill(0.5);
     plan.forward(&input, &mut output)?;
     let (mut names, mut times): (Vec<String>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
     for _ in 0..CALLS {
