@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ferrier::cost::{Machine, StepCost};
 use ferrier::wisdom::EntryRef;
-use ferrier::{Backend, Comm, Draft, MachineSpeeds, Real, Recipe};
+use ferrier::{Comm, Draft, MachineSpeeds, Real, Recipe, Target};
 use serde::Serialize;
 
 use crate::failure::Outcome;
@@ -46,7 +46,7 @@ impl Drafted {
     ///
     /// # Errors
     /// A rank failed or left.
-    pub fn new<T: Real, B: Backend>(comm: &Comm, draft: &Draft<T, B>, start: Instant) -> Outcome<Drafted> {
+    pub fn new<T: Real, B: Target>(comm: &Comm, draft: &Draft<T, B>, start: Instant) -> Outcome<Drafted> {
         let planning_ms = start.elapsed().as_secs_f64() * 1e3;
         let prediction = draft.prediction(false);
         let step =
@@ -56,7 +56,7 @@ impl Drafted {
             predicted_steps: prediction.iter().flat_map(|all| &all.steps).map(step).collect(),
             constants: draft.machine().map(Machine::origin),
             recipe: draft.recipe().clone(),
-            memory: comm.max(&[draft.memory().total() as f64])?[0] as u64,
+            memory: draft.largest_memory()?,
             nodes: comm.nodes().to_vec(),
             notes: draft.notes().to_vec(),
             wisdom: draft.wisdom().cloned(),

@@ -6,6 +6,10 @@
 //! Of partial recipes that end in the same layout the cheapest is kept. The cost is predicted from bytes,
 //! messages and imbalance.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::rc::Rc;
+
 use crate::choice::{Choice, Compress, Decomposition, RAW};
 use crate::error::{Error, Invalid, Result};
 use crate::kind::{Kind, Scale};
@@ -16,8 +20,8 @@ use crate::recipe::{Recipe, Step};
 use crate::speeds::MachineSpeeds;
 use ferrier_kernel::Precision;
 
-/// Pairs of ranks that the cost of a reshape is computed from: all pairs of up to 128 ranks, a sample of more.
-const SAMPLED_PAIRS: usize = 1 << 14;
+/// Ranks that the cost of a reshape is computed from: all of up to so many, a sample of more.
+const SAMPLED_RANKS: usize = 256;
 
 /// The cheapest recipe for this problem on this many ranks by these speeds. An output layout that is left to the
 /// planner does not depend on the speeds: it is the one of the default speeds.
@@ -76,6 +80,7 @@ fn cheapest(
         speeds,
         output: output.as_ref(),
         columns: problem.sphere_columns(),
+        grids: RefCell::default(),
     };
     let best = search.cheapest(&input, choice.axes.as_deref())?;
     let recipe = Recipe {
@@ -118,6 +123,19 @@ struct RecipeSearch<'a> {
     speeds: MachineSpeeds,
     output: Option<&'a Layout>,
     columns: Option<Columns>,
+    /// Candidates by the shape of the array and the axis to transform next: many partial recipes share them.
+    grids: Grids,
+}
+
+type Grids = RefCell<HashMap<([usize; 3], usize), Rc<[Candidate]>>>;
+
+/// A layout in which an axis can be transformed, before and after the transform.
+#[derive(Clone)]
+struct Candidate {
+    before: Layout,
+    after: Layout,
+    /// Elements of the largest box before and after.
+    largest: [usize; 2],
 }
 
 /// A partial recipe.
@@ -226,15 +244,18 @@ impl RecipeSearch<'_> {
         for &axis in axes {
             let mut next: Vec<PartialRecipe> = Vec::new();
             for partial in &partials {
-                for layout in self.candidates(partial, axis) {
-                    let extended = self.transformed(self.reshaped(partial.clone(), &layout), axis);
-                    if extended.cost > bound {
+                for candidate in &*self.candidates(partial, axis) {
+                    let cost = partial.cost
+                        + self.reshape_cost(&partial.layout, &candidate.before, partial.real)
+                        + self.transform_cost(candidate, axis, partial.real);
+                    if cost > bound {
                         continue;
                     }
-                    match next.iter_mut().find(|other| other.layout == extended.layout) {
-                        Some(other) if other.cost <= extended.cost => {}
-                        Some(other) => *other = extended,
-                        None => next.push(extended),
+                    let extended = || self.extended(partial.clone(), candidate, axis, cost);
+                    match next.iter_mut().find(|other| other.layout == candidate.after) {
+                        Some(other) if other.cost <= cost => {}
+                        Some(other) => *other = extended(),
+                        None => next.push(extended()),
                     }
                 }
             }
@@ -253,11 +274,27 @@ impl RecipeSearch<'_> {
     }
 
     /// Layouts in which `axis` can be transformed next.
-    fn candidates(&self, partial: &PartialRecipe, axis: usize) -> Vec<Layout> {
+    fn candidates(&self, partial: &PartialRecipe, axis: usize) -> Rc<[Candidate]> {
         if partial.layout.is_whole(axis) && self.inner_fits(&partial.layout) {
-            return vec![partial.layout.clone()];
+            return [self.candidate(partial.layout.clone(), axis)].into();
         }
-        let (shape, ranks) = (partial.layout.shape(), partial.layout.ranks());
+        let shape = partial.layout.shape();
+        let known = self.grids.borrow().get(&(shape, axis)).cloned();
+        known.unwrap_or_else(|| {
+            let found = self.grids_for(shape, partial.layout.ranks(), axis).into_iter();
+            let found: Rc<[Candidate]> = found.map(|layout| self.candidate(layout, axis)).collect();
+            self.grids.borrow_mut().insert((shape, axis), found.clone());
+            found
+        })
+    }
+
+    fn candidate(&self, before: Layout, axis: usize) -> Candidate {
+        let after = transformed(&before, axis, &self.problem.modes(axis), self.columns.as_ref());
+        Candidate { largest: [before.largest(), after.largest()], before, after }
+    }
+
+    /// Grids of ranks in which `axis` is whole, and the output layout if it is.
+    fn grids_for(&self, shape: [usize; 3], ranks: usize, axis: usize) -> Vec<Layout> {
         let others: Vec<usize> = (0..3).filter(|&a| a != axis).collect();
         let mut found = Vec::new();
         for (p, q) in factor_pairs(self.inner) {
@@ -297,26 +334,34 @@ impl RecipeSearch<'_> {
         layout.boxes()[self.inner..].iter().all(Box3::is_empty)
     }
 
-    fn transformed(&self, mut partial: PartialRecipe, axis: usize) -> PartialRecipe {
+    /// A partial recipe with one more axis, whose cost is `cost` then.
+    fn extended(
+        &self,
+        partial: PartialRecipe,
+        candidate: &Candidate,
+        axis: usize,
+        cost: f64,
+    ) -> PartialRecipe {
+        let mut extended = moved(partial, &candidate.before);
         let kind = self.problem.kinds()[axis];
-        partial.steps.push(Step::Transform { axis, kind });
-        let before = self.bytes(partial.layout.largest(), partial.real);
-        partial.layout = transformed(&partial.layout, axis, &self.problem.modes(axis), self.columns.as_ref());
-        partial.real &= kind != Kind::Real;
+        extended.steps.push(Step::Transform { axis, kind });
+        extended.layout = candidate.after.clone();
+        extended.real &= kind != Kind::Real;
+        extended.cost = cost;
+        extended
+    }
+
+    /// Predicted seconds of a transform of an array that is real or not.
+    fn transform_cost(&self, candidate: &Candidate, axis: usize, real: bool) -> f64 {
+        let real_after = real && self.problem.kinds()[axis] != Kind::Real;
+        let [before, after] = candidate.largest;
         // The array before is read, the array after is written; the speed counts both.
-        partial.cost +=
-            (before + self.bytes(partial.layout.largest(), partial.real)) / 2.0 / self.speeds.memory_bytes_s;
-        partial
+        (self.bytes(before, real) + self.bytes(after, real_after)) / 2.0 / self.speeds.memory_bytes_s
     }
 
     fn reshaped(&self, mut partial: PartialRecipe, to: &Layout) -> PartialRecipe {
-        if partial.layout == *to {
-            return partial;
-        }
         partial.cost += self.reshape_cost(&partial.layout, to, partial.real);
-        partial.steps.push(Step::Reshape { from: partial.layout, to: to.clone() });
-        partial.layout = to.clone();
-        partial
+        moved(partial, to)
     }
 
     fn bytes(&self, elements: usize, real: bool) -> f64 {
@@ -325,30 +370,30 @@ impl RecipeSearch<'_> {
 
     /// Predicted seconds of the busiest rank, sending or receiving.
     fn reshape_cost(&self, from: &Layout, to: &Layout, real: bool) -> f64 {
-        let one_way = |own: &Box3, rank: usize, theirs: &[Box3]| {
-            let (mut volume, mut messages) = (0, 0);
-            for (peer, other) in theirs.iter().enumerate() {
-                if own.lo[0] < other.hi[0] && other.lo[0] < own.hi[0] && peer != rank {
-                    let shared = own.intersect(other).volume();
-                    volume += shared;
-                    messages += usize::from(shared > 0);
-                }
-            }
-            self.bytes(volume, real) / self.speeds.wire_bytes_s + self.speeds.latency_s * messages as f64
+        if from == to {
+            return 0.0;
+        }
+        let seconds = |[elements, messages]: [usize; 2]| {
+            self.bytes(elements, real) / self.speeds.wire_bytes_s + self.speeds.latency_s * messages as f64
         };
-        sample(from.ranks())
-            .map(|rank| {
-                let sent = one_way(&from.boxes()[rank], rank, to.boxes());
-                sent.max(one_way(&to.boxes()[rank], rank, from.boxes()))
-            })
-            .fold(0.0, f64::max)
+        let of_rank = |rank| seconds(from.sent(to, rank)).max(seconds(to.sent(from, rank)));
+        sample(from.ranks()).map(of_rank).fold(0.0, f64::max)
     }
+}
+
+/// A partial recipe with a reshape, unless the array is in that layout; its cost stays.
+fn moved(mut partial: PartialRecipe, to: &Layout) -> PartialRecipe {
+    if partial.layout != *to {
+        let from = std::mem::replace(&mut partial.layout, to.clone());
+        partial.steps.push(Step::Reshape { from, to: to.clone() });
+    }
+    partial
 }
 
 /// The ranks that the cost of a reshape is computed from. A constant stride would select the same column in every
 /// row of a grid, so samples are spaced by the golden ratio.
 fn sample(ranks: usize) -> impl Iterator<Item = usize> {
-    let count = ranks.min((SAMPLED_PAIRS / ranks).max(4));
+    let count = ranks.min(SAMPLED_RANKS);
     let golden = (5f64.sqrt() - 1.0) / 2.0;
     (0..count).map(move |i| match count == ranks {
         true => i,

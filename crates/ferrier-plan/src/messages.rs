@@ -6,18 +6,71 @@ use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
+/// The segments between all ranks in one tile of a reshape. A row or a column is computed when it is asked for: a
+/// table of all pairs of ranks would not fit in memory.
+#[derive(Clone)]
+pub struct SegmentTable {
+    ranks: usize,
+    list: Arc<ListSegments>,
+}
+
+/// The peers of a rank that are sent something (`true`) or that send something, ascending, with the bytes.
+type ListSegments = dyn Fn(usize, bool) -> Vec<(usize, usize)> + Send + Sync;
+
+impl SegmentTable {
+    /// The table of `ranks` ranks whose rows (`true`) and columns `list` gives: peers, ascending, and bytes, none 0.
+    pub fn new(
+        ranks: usize,
+        list: impl Fn(usize, bool) -> Vec<(usize, usize)> + Send + Sync + 'static,
+    ) -> SegmentTable {
+        SegmentTable { ranks, list: Arc::new(list) }
+    }
+
+    /// The table with these bytes from one rank to another.
+    pub fn of(ranks: usize, bytes: impl Fn(usize, usize) -> usize + Send + Sync + 'static) -> SegmentTable {
+        SegmentTable::new(ranks, move |rank, sending| {
+            let of = |peer| if sending { bytes(rank, peer) } else { bytes(peer, rank) };
+            (0..ranks).map(|peer| (peer, of(peer))).filter(|(_, bytes)| *bytes > 0).collect()
+        })
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.ranks
+    }
+
+    /// The ranks that `rank` sends to, ascending, and the bytes.
+    pub fn row(&self, rank: usize) -> Vec<(usize, usize)> {
+        (self.list)(rank, true)
+    }
+
+    /// The ranks that send to `rank`, ascending, and the bytes.
+    pub fn column(&self, rank: usize) -> Vec<(usize, usize)> {
+        (self.list)(rank, false)
+    }
+
+    /// Bytes of the largest segment between any two ranks.
+    pub fn largest(&self) -> usize {
+        (0..self.ranks).flat_map(|rank| self.row(rank)).map(|(_, bytes)| bytes).max().unwrap_or(0)
+    }
+}
+
+impl fmt::Debug for SegmentTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SegmentTable").field("ranks", &self.ranks).finish_non_exhaustive()
+    }
+}
+
 /// Bytes between this rank and each other rank in one tile of a reshape. Data that stays on its rank is not
 /// counted. For encoded segments the counts are upper bounds.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Volumes {
     /// Bytes to each rank.
     pub to: Vec<usize>,
     /// Bytes from each rank.
     pub from: Vec<usize>,
-    /// Bytes of the largest segment between any two ranks.
-    pub largest: usize,
-    /// Bytes from each rank (row) to each rank (column).
-    pub pairs: Vec<Vec<usize>>,
+    /// Bytes between any two ranks.
+    pub table: SegmentTable,
     /// Number of the group of reshapes whose tiles may be in flight together. Tiles of different groups never
     /// are, so their exchanges may share memory.
     pub reshape: usize,
@@ -29,10 +82,23 @@ pub struct Volumes {
 }
 
 impl Volumes {
+    /// The volumes of `rank` in a table; nothing is encoded.
+    pub fn new(table: SegmentTable, rank: usize) -> Volumes {
+        let (to, from) = (spread(&table.row(rank), table.ranks), spread(&table.column(rank), table.ranks));
+        Volumes { to, from, table, reshape: 0, encoded: None, via_host: false }
+    }
+
     /// Whether the lengths of segments are known only after encoding.
     pub fn vary(&self) -> bool {
         self.encoded.as_ref().is_some_and(|encoded| encoded.varies)
     }
+}
+
+/// A value for each rank, from a list of those that are not 0.
+pub(crate) fn spread(list: &[(usize, usize)], ranks: usize) -> Vec<usize> {
+    let mut all = vec![0; ranks];
+    list.iter().for_each(|&(rank, value)| all[rank] = value);
+    all
 }
 
 /// How the segments of a tile are encoded: as a sequence of chunks.
@@ -43,9 +109,10 @@ pub struct EncodedChunks {
     /// Whether the length of a chunk depends on the data. If so, each chunk is preceded by its length
     /// ([`LENGTH_BYTES`] bytes), and a segment ends with a length of 0.
     pub varies: bool,
-    /// Number of chunks from each rank (row) to each rank (column); 0 for empty segments and for segments that
-    /// are not encoded.
-    pub chunks: Vec<Vec<usize>>,
+    /// Number of chunks to each rank; 0 for empty segments and for segments that are not encoded.
+    pub to: Vec<usize>,
+    /// Number of chunks from each rank.
+    pub from: Vec<usize>,
 }
 
 /// Bytes of the length prefix of a chunk.
@@ -129,22 +196,6 @@ impl Mechanism {
             mechanism => mechanism,
         }
     }
-
-    /// The largest number of messages from one node to another in a reshape with these bytes from each rank (row)
-    /// to each rank (column). `nodes` is the node of each rank.
-    pub fn messages_between_nodes(self, pairs: &[Vec<usize>], nodes: &[usize]) -> u64 {
-        let count = nodes.iter().max().map_or(0, |last| last + 1);
-        let mut messages = vec![0_u64; count * count];
-        for (from, row) in pairs.iter().enumerate() {
-            for (to, _) in
-                row.iter().enumerate().filter(|(to, bytes)| **bytes > 0 && nodes[*to] != nodes[from])
-            {
-                messages[nodes[from] * count + nodes[to]] += 1;
-            }
-        }
-        let most = messages.into_iter().max().unwrap_or(0);
-        if self == Mechanism::NodeAware { most.min(1) } else { most }
-    }
 }
 
 /// A buffer of consecutive segments of these lengths, in bytes.
@@ -160,9 +211,13 @@ pub fn packed(lens: &[usize]) -> BufferLayout {
 
 /// The segments for `rank` in the send buffers of all ranks, if every rank packs its segments.
 pub fn packed_remote(volumes: &Volumes, rank: usize) -> RemoteBuffers {
-    let buffers: Vec<BufferLayout> = volumes.pairs.iter().map(|lens| packed(lens)).collect();
-    let offsets = buffers.iter().map(|buffer| buffer.offsets[rank]).collect();
-    RemoteBuffers { offsets, lens: buffers.iter().map(|buffer| buffer.len).collect() }
+    let buffer = |source: usize| -> (usize, usize) {
+        let row = volumes.table.row(source);
+        let bytes = |segments: &[(usize, usize)]| segments.iter().map(|(_, bytes)| bytes).sum();
+        (bytes(&row[..row.partition_point(|(target, _)| *target < rank)]), bytes(&row))
+    };
+    let (offsets, lens) = (0..volumes.table.ranks()).map(buffer).unzip();
+    RemoteBuffers { offsets, lens }
 }
 
 /// Which segments are encoded, and upper bounds of their bytes.
@@ -221,15 +276,9 @@ impl Encoding {
         (full * self.chunk_bytes(CHUNK_SCALARS) + last + terminator).next_multiple_of(8)
     }
 
-    /// The chunks of segments with these scalars from each rank (row) to each rank (column).
-    pub fn chunks(&self, scalars: &[Vec<usize>]) -> EncodedChunks {
-        let chunks = |from: usize, to: usize| match self.is_encoded(from, to) {
-            true => scalars[from][to].div_ceil(CHUNK_SCALARS),
-            false => 0,
-        };
-        let row = |from: usize| (0..scalars.len()).map(|to| chunks(from, to)).collect();
-        let chunks = (0..scalars.len()).map(row).collect();
-        EncodedChunks { slot: self.chunk_bytes(CHUNK_SCALARS), varies: self.varies, chunks }
+    /// Number of chunks of a segment of so many scalars; 0 if it is not encoded.
+    pub fn chunks(&self, from: usize, to: usize, scalars: usize) -> usize {
+        if self.is_encoded(from, to) { scalars.div_ceil(CHUNK_SCALARS) } else { 0 }
     }
 }
 

@@ -1,12 +1,12 @@
 //! Recipes: the steps of a transform as plain data that can be printed, compared and stored.
 
-use std::fmt;
+use std::fmt::{self, Write};
 
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Compress, MemoryUse, Overlap, RAW};
 use crate::kind::{Kind, names};
-use crate::layout::{Box3, Layout};
+use crate::layout::Layout;
 use crate::messages::Mechanism;
 use crate::modes::{Columns, IndexRun, Keep, Radii, modes, total_len, transformed};
 use ferrier_kernel::Precision;
@@ -205,11 +205,8 @@ impl Recipe {
 
     /// Number of reshapes in which data leaves its rank.
     pub fn reshapes(&self) -> usize {
-        self.traffic()
-            .iter()
-            .zip(&self.steps)
-            .filter(|(t, s)| matches!(s, Step::Reshape { .. }) && !t.local)
-            .count()
+        let moves = |step: &&Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
+        self.steps.iter().filter(moves).count()
     }
 
     /// The messages of each step in one `forward`.
@@ -229,15 +226,11 @@ impl Recipe {
     }
 
     fn reshape_traffic(&self, name: String, from: &Layout, to: &Layout, real: bool) -> StepTraffic {
-        let element = self.precision.bytes() * if real { 1 } else { 2 } * self.batch;
+        let element = (self.precision.bytes() * if real { 1 } else { 2 } * self.batch) as u64;
         let mut traffic = StepTraffic { name, ..StepTraffic::default() };
-        for (rank, own) in from.boxes().iter().enumerate() {
-            let (mut bytes, mut messages) = (0, 0);
-            for (_, theirs) in to.boxes().iter().enumerate().filter(|(peer, _)| *peer != rank) {
-                let volume = own.intersect(theirs).volume();
-                bytes += (volume * element) as u64;
-                messages += u64::from(volume > 0);
-            }
+        for rank in 0..from.ranks() {
+            let [elements, messages] = from.sent(to, rank).map(|count| count as u64);
+            let bytes = elements * element;
             traffic.bytes_total += bytes;
             traffic.messages_total += messages;
             traffic.bytes_max = traffic.bytes_max.max(bytes);
@@ -251,7 +244,7 @@ impl Recipe {
     /// (`ferrier::Comm::nodes`).
     pub fn messages_between_nodes(&self, mechanism: Mechanism, nodes: &[usize]) -> Vec<u64> {
         let of = |step: &Step| match step {
-            Step::Reshape { from, to } => mechanism.messages_between_nodes(&pair_bytes(from, to, 1), nodes),
+            Step::Reshape { from, to } => messages_between_nodes(from, to, mechanism, nodes),
             Step::Transform { .. } => 0,
         };
         self.steps.iter().map(of).collect()
@@ -265,23 +258,44 @@ impl Recipe {
 
     /// A hash by which ranks compare their recipes.
     pub fn digest(&self) -> u64 {
-        // FNV-1a: the same for all builds and machines, unlike the hashers of std.
-        let text = format!("{self:?}");
-        text.bytes()
-            .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+        fingerprint(format_args!("{self:?}"))
     }
 }
 
-/// Bytes from each rank (row) to each other rank (column) in a reshape of elements of `element` bytes.
-pub(crate) fn pair_bytes(from: &Layout, to: &Layout, element: usize) -> Vec<Vec<usize>> {
-    let bytes = |(source, own): (usize, &Box3)| -> Vec<usize> {
-        let entry = |(target, theirs): (usize, &Box3)| match source == target {
-            true => 0,
-            false => own.intersect(theirs).volume() * element,
-        };
-        to.boxes().iter().enumerate().map(entry).collect()
-    };
-    from.boxes().iter().enumerate().map(bytes).collect()
+/// A hash of a text by FNV-1a: the same for all builds and machines, unlike the hashers of std.
+pub fn fingerprint(text: fmt::Arguments<'_>) -> u64 {
+    let mut hash = Fnv(0xcbf2_9ce4_8422_2325);
+    let _ = hash.write_fmt(text);
+    hash.0
+}
+
+struct Fnv(u64);
+
+impl Write for Fnv {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        let add = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        self.0 = text.bytes().fold(self.0, add);
+        Ok(())
+    }
+}
+
+/// The largest number of messages from one node to another in a reshape.
+fn messages_between_nodes(from: &Layout, to: &Layout, mechanism: Mechanism, nodes: &[usize]) -> u64 {
+    let mut ranks: Vec<usize> = (0..nodes.len()).collect();
+    ranks.sort_by_key(|&rank| nodes[rank]);
+    let mut most = 0;
+    let mut messages = vec![0_u64; nodes.iter().max().map_or(0, |last| last + 1)];
+    for node in ranks.chunk_by(|&one, &other| nodes[one] == nodes[other]) {
+        let mut receivers = Vec::new();
+        for &rank in node {
+            let targets = to.intersections(&from.boxes()[rank]).into_iter().map(|(target, _)| nodes[target]);
+            receivers.extend(targets.filter(|&target| target != nodes[rank]));
+        }
+        receivers.iter().for_each(|&receiver| messages[receiver] += 1);
+        most = receivers.iter().map(|&receiver| messages[receiver]).max().unwrap_or(0).max(most);
+        receivers.iter().for_each(|&receiver| messages[receiver] = 0);
+    }
+    if mechanism == Mechanism::NodeAware { most.min(1) } else { most }
 }
 
 /// Description of a step; `real`: the array before it is real.

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use crate::choice::Tiling;
-use crate::layout::Box3;
+use crate::layout::{Box3, Layout};
 use crate::schedule::{ArraySlot, End, Pass, Reshape, Schedule};
 
 /// The box in which the tiles between two ranks are counted.
@@ -97,10 +97,9 @@ impl Tiles {
     /// Whether every rank sends and receives in every tile. If the peers of a box have different ranges of the axis,
     /// a tile involves only some of them, and links are idle.
     fn is_even(&self, reshape: &Reshape) -> bool {
-        let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
         match self.tiled {
-            TiledBox::Source => shared_range(from, to, self.axis),
-            TiledBox::Target => shared_range(to, from, self.axis),
+            TiledBox::Source => shared_range(&reshape.from, &reshape.to, self.axis),
+            TiledBox::Target => shared_range(&reshape.to, &reshape.from, self.axis),
         }
     }
 
@@ -131,20 +130,20 @@ impl Tiles {
     /// The box that a rank sends in a tile, including what stays on it, if the pass before the reshape goes by
     /// tiles.
     pub fn sent(&self, reshape: &Reshape, rank: usize, tile: usize) -> Box3 {
-        self.part(TiledBox::Source, &reshape.from.boxes()[rank], reshape.to.boxes(), tile)
+        self.part(TiledBox::Source, &reshape.from.boxes()[rank], &reshape.to, tile)
     }
 
     /// The box that a rank receives in a tile, including what stays on it, if the pass after the reshape goes by
     /// tiles.
     pub fn received(&self, reshape: &Reshape, rank: usize, tile: usize) -> Box3 {
-        self.part(TiledBox::Target, &reshape.to.boxes()[rank], reshape.from.boxes(), tile)
+        self.part(TiledBox::Target, &reshape.to.boxes()[rank], &reshape.from, tile)
     }
 
     /// The part of a sender's or receiver's box in a tile; if tiles are counted in the other box, in that of the
     /// first peer.
-    fn part(&self, side: TiledBox, own: &Box3, peers: &[Box3], tile: usize) -> Box3 {
-        let peer = || peers.iter().find(|peer| !own.intersect(peer).is_empty()).unwrap_or(own);
-        self.within(own, if self.tiled == side { own } else { peer() }, tile)
+    fn part(&self, side: TiledBox, own: &Box3, peers: &Layout, tile: usize) -> Box3 {
+        let first = || peers.intersections(own).first().map_or(own, |(peer, _)| &peers.boxes()[*peer]);
+        self.within(own, if self.tiled == side { own } else { first() }, tile)
     }
 }
 
@@ -260,7 +259,7 @@ impl<'a> Pipeline<'a> {
         let pass = &self.schedule.passes[sender];
         let own = match tiles.tiled {
             TiledBox::Source => true,
-            TiledBox::Target => shared_range(reshape.from.boxes(), reshape.to.boxes(), tiles.axis),
+            TiledBox::Target => shared_range(&reshape.from, &reshape.to, tiles.axis),
         };
         // If it loads tiles too, both must be counted in its own box along one axis.
         let forwards = |loaded: &Tiles| {
@@ -314,25 +313,29 @@ fn transforms(pass: &Pass, axis: usize) -> bool {
 fn may_receive(reshape: &Reshape, tiles: &Tiles, receiver: &Pass) -> bool {
     let own = match tiles.tiled {
         TiledBox::Target => true,
-        TiledBox::Source => shared_range(reshape.to.boxes(), reshape.from.boxes(), tiles.axis),
+        TiledBox::Source => shared_range(&reshape.to, &reshape.from, tiles.axis),
     };
     own && !transforms(receiver, tiles.axis)
 }
 
 /// Whether, for every box, all boxes that intersect it have the same range of an axis.
-fn shared_range(boxes: &[Box3], others: &[Box3], axis: usize) -> bool {
-    boxes.iter().all(|part| {
-        let mut ranges = others.iter().filter(|other| !part.intersect(other).is_empty());
-        let first = ranges.next();
-        let range = |part: &Box3| (part.lo[axis], part.hi[axis]);
-        ranges.all(|other| first.is_some_and(|first| range(first) == range(other)))
-    })
+fn shared_range(layout: &Layout, others: &Layout, axis: usize) -> bool {
+    let range = |(rank, _): &(usize, Box3)| {
+        let other = &others.boxes()[*rank];
+        (other.lo[axis], other.hi[axis])
+    };
+    let shares = |part: &Box3| {
+        let met = others.intersections(part);
+        met.iter().all(|other| range(other) == range(&met[0]))
+    };
+    layout.boxes().iter().all(shares)
 }
 
 /// Whether the reshape does not redistribute this axis.
 fn is_unchanged(reshape: &Reshape, axis: usize) -> bool {
+    let range = |part: &Box3| (part.lo[axis], part.hi[axis]);
     reshape.from.boxes().iter().all(|from| {
-        let peers = reshape.to.boxes().iter().filter(|to| !from.intersect(to).is_empty());
-        peers.into_iter().all(|to| (from.lo[axis], from.hi[axis]) == (to.lo[axis], to.hi[axis]))
+        let peers = reshape.to.intersections(from);
+        peers.iter().all(|(peer, _)| range(&reshape.to.boxes()[*peer]) == range(from))
     })
 }

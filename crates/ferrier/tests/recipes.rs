@@ -282,3 +282,50 @@ fn messages_between_nodes_are_counted() {
         );
     }
 }
+
+/// A rank that plans for its group, without the others, finds the recipe and the memory of a group that runs.
+#[test]
+fn planning_alone_is_planning_together() {
+    let problem = Problem::c2c([12, 10, 9]).input(LayoutSpec::bricks()).output(LayoutSpec::slabs(1)).batch(2);
+    let wire = ferrier::Wire { gbit_per_s: 10.0, latency_us: 1.0 };
+    for exchange in ferrier::exchange::EXCHANGES.iter().map(|entry| entry.name) {
+        for (ranks, nodes, wire, codec) in
+            [(4, 1, None, None), (6, 2, None, None), (5, 5, Some(wire), None), (6, 3, None, Some("lossless"))]
+        {
+            let entry = ferrier::exchange::find(exchange).unwrap();
+            if (exchange == "direct" && nodes > 1) || (codec.is_some() && !entry.sends_messages(1)) {
+                continue;
+            }
+            let group = ferrier::ranks(ranks).nodes(nodes);
+            let group = wire.map_or(group, |wire| group.wire(wire));
+            let mut choice = Choice::new().exchange(exchange);
+            choice.codec = codec.map(Into::into);
+            let planner = ferrier::Planner::new(&problem).choice(choice).without_wisdom();
+            let draft = |comm: &ferrier::Comm| -> ferrier::Result<(Recipe, u64)> {
+                let draft = planner.clone().draft::<f64>(comm)?;
+                Ok((draft.recipe().clone(), draft.largest_memory()?))
+            };
+            let together = group.run(|comm| draft(&comm)).unwrap().swap_remove(0);
+            let alone = draft(&group.for_planning().unwrap()).unwrap();
+            assert_eq!(alone, together, "{exchange} on {ranks} ranks of {nodes} nodes, {codec:?}");
+        }
+    }
+}
+
+/// As many ranks as a large machine has: a table of all pairs of them would take 4.8 GB.
+#[test]
+fn many_ranks_are_planned_for() {
+    let problem = Problem::r2c([1024; 3]).input(LayoutSpec::bricks()).output(LayoutSpec::pencils(0));
+    for exchange in ["all_to_allv", "hierarchical"] {
+        let comm = ferrier::ranks(24_576).nodes(384).for_planning().unwrap();
+        let planner = ferrier::Planner::new(&problem).choice(Choice::new().exchange(exchange));
+        let draft = planner.without_wisdom().draft::<f64>(&comm).unwrap();
+        let traffic = draft.recipe().traffic();
+        let crossing = draft.messages_between_nodes();
+        let moves = traffic.iter().filter(|step| !step.local);
+        assert!(moves.clone().count() > 1 && moves.clone().all(|step| step.messages_max < 24_575));
+        assert!(crossing.iter().zip(&traffic).all(|(&count, step)| step.local || count > 0));
+        let share = 1024 * 1024 * 1024 / 24_576 * 8;
+        assert!(draft.memory().total() < 64 * share, "{:?}", draft.memory());
+    }
+}

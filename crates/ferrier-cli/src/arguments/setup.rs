@@ -7,17 +7,18 @@ use super::shape::{Grid, LayoutName, UserShape};
 use super::words::KindName;
 use crate::failure::{Outcome, fail};
 
-/// Ranks of one process. Each has the boxes of all others, so memory grows with the
-/// square: 1024 take some GiB, ten times as many would exhaust a machine.
+/// Ranks of one process, each of which is a thread.
 const MOST_RANKS: usize = 1024;
 /// Threads of one process, all ranks together.
 const MOST_THREADS: usize = 4096;
+/// Ranks of a group that only plans: the boxes of a layout of so many take 50 MB.
+const MOST_PLANNED: usize = 1 << 20;
 
 /// Checks the number of ranks and threads.
 ///
 /// # Errors
-/// A number of zero, or above the limits of a process.
-pub fn check_group(common: &CommonArgs) -> Outcome {
+/// A number of zero, more ranks than can be planned for, more threads than a process can have.
+pub fn check_counts(common: &CommonArgs) -> Outcome {
     let ranks = common.ranks.unwrap_or(1);
     if ranks == 0 {
         return fail("--ranks 0: at least 1 rank is needed");
@@ -25,9 +26,25 @@ pub fn check_group(common: &CommonArgs) -> Outcome {
     if common.execution.threads == Some(0) {
         return fail("--threads 0: at least 1 thread is needed");
     }
+    if let Some(threads) = common.execution.threads.filter(|&threads| threads > MOST_THREADS) {
+        return fail(format!("--threads {threads}: at most {MOST_THREADS} threads can share a process"));
+    }
+    if ranks > MOST_PLANNED {
+        return fail(format!("--ranks {ranks}: at most {MOST_PLANNED} ranks can be planned for"));
+    }
+    Ok(())
+}
+
+/// Checks the number of ranks and threads of a run.
+///
+/// # Errors
+/// A number of zero, or above the limits of a process.
+pub fn check_group(common: &CommonArgs) -> Outcome {
+    let ranks = common.ranks.unwrap_or(1);
     if ranks > MOST_RANKS {
         return fail(format!("--ranks {ranks}: at most {MOST_RANKS} ranks can share a process"));
     }
+    check_counts(common)?;
     let threads = ranks.saturating_mul(common.execution.threads.unwrap_or(1));
     if threads > MOST_THREADS {
         return fail(format!(

@@ -54,8 +54,9 @@ struct PlanReport<'a> {
 /// Bad input.
 pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
     let common = &args.problem.common;
+    let on_cpu = common.device == DeviceSpec::Cpu;
     let prepare = || {
-        let ranks = session.size(common)?;
+        let ranks = if on_cpu { session.planned_size(common)? } else { session.size(common)? };
         let (problem, _) = setup::problem(&args.problem, ranks)?;
         Ok((problem, setup::choice(common, &args.problem.shape)?))
     };
@@ -63,7 +64,7 @@ pub fn run(args: &PlanArgs, session: &Session) -> Outcome {
     session.first(|| print::check([&args.json]))?;
     let work =
         |comm: &Comm| in_precision!(args.problem.precision, T => draft::<T>(comm, &problem, &choice, args));
-    let drafted = session.run(common, work)?;
+    let drafted = if on_cpu { session.plan(common, work)? } else { session.run(common, work)? };
     session.first(|| match args.json.as_deref() {
         Some(path) => print::json(path, &assemble(&args.problem, &drafted, &drafted.between_nodes())),
         None => {

@@ -9,7 +9,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
-use ferrier::Comm;
+use ferrier::{Comm, Ranks};
 use ferrier_bench::agree::{agree, agree_on};
 
 use crate::arguments::{CommonArgs, setup};
@@ -59,6 +59,15 @@ impl Session {
     /// `--ranks` under MPI, where the launcher decides; too many ranks or threads.
     pub fn size(&self, common: &CommonArgs) -> Outcome<usize> {
         setup::check_group(common)?;
+        self.planned_size(common)
+    }
+
+    /// The number of ranks of a group that only plans: there may be many.
+    ///
+    /// # Errors
+    /// `--ranks` under MPI; numbers out of range.
+    pub fn planned_size(&self, common: &CommonArgs) -> Outcome<usize> {
+        setup::check_counts(common)?;
         if let (Some(_), Some(wire)) = (self.comm(), common.execution.wire) {
             return fail(format!("--wire {wire} is for in-process ranks, not for MPI"));
         }
@@ -88,19 +97,22 @@ impl Session {
         common: &CommonArgs,
         work: impl Fn(&Comm) -> Outcome<R> + Send + Sync,
     ) -> Outcome<R> {
-        let CommonArgs { ranks, execution, .. } = common;
         if let Some(comm) = self.comm() {
             return work(&comm.clone().with_threads(self.threads(common, comm.size())));
         }
-        let mut group = ferrier::ranks(ranks.unwrap_or(1));
-        if let Some(threads) = execution.threads {
-            group = group.threads(threads);
-        }
-        if let Some(wire) = execution.wire {
-            group = group.wire(wire);
-        }
-        let results = group.run(|comm| work(&comm).map_err(Failure::into_error))?;
+        let results = group(common).run(|comm| work(&comm).map_err(Failure::into_error))?;
         results.into_iter().next().ok_or_else(|| Failure::new("no rank returned a result"))
+    }
+
+    /// Runs `work`, which only plans: without MPI on one rank that stands for its group, without threads.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub fn plan<R>(&self, common: &CommonArgs, work: impl Fn(&Comm) -> Outcome<R>) -> Outcome<R> {
+        match self.comm() {
+            Some(comm) => work(&comm.clone().with_threads(self.threads(common, comm.size()))),
+            None => work(&group(common).for_planning()?),
+        }
     }
 
     /// Checks that all processes have the same arguments: otherwise they would wait for each
@@ -190,6 +202,19 @@ impl Session {
         let _ = comm.barrier();
         code
     }
+}
+
+/// The ranks of a run without MPI.
+fn group(common: &CommonArgs) -> Ranks {
+    let CommonArgs { ranks, execution, .. } = common;
+    let mut group = ferrier::ranks(ranks.unwrap_or(1));
+    if let Some(threads) = execution.threads {
+        group = group.threads(threads);
+    }
+    if let Some(wire) = execution.wire {
+        group = group.wire(wire);
+    }
+    group
 }
 
 /// Are two lists of arguments, separated by zeros, the same except the input of `transform`?

@@ -88,7 +88,7 @@ impl Estimator<'_> {
         if boxes[rank].intersect(domain) == *domain {
             return piece(rank).into_iter().collect();
         }
-        (0..boxes.len()).filter_map(piece).collect()
+        array.layout.intersections(domain).into_iter().filter_map(|(peer, _)| piece(peer)).collect()
     }
 }
 

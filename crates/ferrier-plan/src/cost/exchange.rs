@@ -2,7 +2,7 @@
 
 use super::machine::Machine;
 use super::setting::Setting;
-use crate::layout::{Box3, Layout};
+use crate::layout::Layout;
 use crate::messages::Mechanism;
 
 /// What one rank sends, or receives, in an exchange (a tile of a reshape); the larger of the two.
@@ -30,26 +30,21 @@ impl ExchangeShape {
         rank: usize,
         setting: &Setting<'_>,
     ) -> ExchangeShape {
-        let count = |own: &Box3, theirs: &[Box3]| {
+        let count = |own: &Layout, theirs: &Layout| {
             let mut shape = ExchangeShape::default();
-            for (peer, other) in theirs.iter().enumerate() {
-                // Most boxes do not meet: the first axis says so of most of them.
-                if peer == rank || own.lo[0] >= other.hi[0] || other.lo[0] >= own.hi[0] {
-                    continue;
-                }
-                let bytes = (own.intersect(other).volume() * element) as f64;
-                if bytes > 0.0 && setting.node(peer) == setting.node(rank) {
+            for (peer, both) in theirs.intersections(&own.boxes()[rank]) {
+                let bytes = (both.volume() * element) as f64;
+                if peer != rank && setting.node(peer) == setting.node(rank) {
                     shape.node_bytes += bytes;
                     shape.node_messages += 1.0;
-                } else if bytes > 0.0 {
+                } else if peer != rank {
                     shape.wire_bytes += bytes;
                     shape.wire_messages += 1.0;
                 }
             }
             shape
         };
-        let sent = count(&from.boxes()[rank], to.boxes());
-        let received = count(&to.boxes()[rank], from.boxes());
+        let (sent, received) = (count(from, to), count(to, from));
         let ranks_on_node = setting.ranks_on_node(rank, from.ranks());
         let mut shape = ExchangeShape {
             node_bytes: sent.node_bytes.max(received.node_bytes),

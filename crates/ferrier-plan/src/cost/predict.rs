@@ -297,27 +297,22 @@ impl Timeline<'_> {
                 piece(self.context.geometry(*slot, array, rank), rank).into_iter().collect()
             }
             End::Peers(slot, array) => {
-                let near = |other: &&usize| {
-                    let part = &array.layout.boxes()[**other];
-                    part.lo[0] < domain.hi[0] && domain.lo[0] < part.hi[0]
-                };
-                let peers: Vec<usize> = (0..self.context.ranks).collect();
-                let pieces = peers.iter().filter(near);
-                pieces.filter_map(|&peer| piece(self.context.geometry(*slot, array, peer), peer)).collect()
+                let met = array.layout.intersections(domain).into_iter();
+                met.filter_map(|(peer, _)| piece(self.context.geometry(*slot, array, peer), peer)).collect()
             }
             End::Message(index) => {
                 let reshape = &self.schedule.reshapes[*index];
                 let (own, theirs) = match sending {
-                    true => (&reshape.from.boxes()[rank], reshape.to.boxes()),
-                    false => (&reshape.to.boxes()[rank], reshape.from.boxes()),
+                    true => (&reshape.from, &reshape.to),
+                    false => (&reshape.to, &reshape.from),
                 };
-                let of = |(peer, other): (usize, &Box3)| {
-                    let region = own.intersect(other).intersect(domain);
+                let of = |(peer, both): (usize, Box3)| {
+                    let region = both.intersect(domain);
                     let holder = if !sending && self.setting.remote_buffers { peer } else { rank };
                     (!region.is_empty())
                         .then(|| piece(Geometry::dense(region, reshape.to.order(), reshape.real), holder))?
                 };
-                theirs.iter().enumerate().filter_map(of).collect()
+                theirs.intersections(&own.boxes()[rank]).into_iter().filter_map(of).collect()
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Distribution of an array over ranks: one box per rank, and the order of the axes in memory.
 
 mod box3;
+mod boxes;
 mod grid;
 mod partition;
 mod spec;

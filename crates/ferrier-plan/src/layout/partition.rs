@@ -1,10 +1,9 @@
 //! Layouts: one box per rank.
 
-use std::sync::Arc;
-
 use serde::{Deserialize, Serialize};
 
 use super::box3::{Box3, Order};
+use super::boxes::Boxes;
 use crate::error::{Error, Invalid, Result};
 
 /// One [`Box3`] per rank (some may be empty) that together cover a shape, and the memory order of the axes.
@@ -12,8 +11,7 @@ use crate::error::{Error, Invalid, Result};
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Layout {
     shape: [usize; 3],
-    /// Shared: a plan stores a layout in many places, and a rank knows the boxes of all ranks.
-    boxes: Arc<[Box3]>,
+    boxes: Boxes,
     order: Order,
 }
 
@@ -32,8 +30,9 @@ impl Layout {
         for item in boxes.iter_mut().filter(|item| item.is_empty()) {
             *item = Box3::EMPTY;
         }
+        let boxes = Boxes::from(boxes);
         check_tiling(shape, &boxes)?;
-        Ok(Layout { shape, boxes: boxes.into(), order })
+        Ok(Layout { shape, boxes, order })
     }
 
     /// The layout of boxes that tile the shape by construction; not checked.
@@ -48,7 +47,7 @@ impl Layout {
 
     /// The box of each rank.
     pub fn boxes(&self) -> &[Box3] {
-        &self.boxes
+        self.boxes.list()
     }
 
     /// Memory order of the axes.
@@ -65,46 +64,64 @@ impl Layout {
 
     /// Whether every non-empty box has whole lines along `axis`.
     pub fn is_whole(&self, axis: usize) -> bool {
-        self.boxes.iter().all(|b| b.spans(axis, self.shape[axis]))
+        self.boxes().iter().all(|b| b.spans(axis, self.shape[axis]))
     }
 
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
-        self.boxes.len()
+        self.boxes().len()
     }
 
     /// The same ranks on an array whose `axis`, which is not split, has `n` elements.
     #[must_use]
     pub fn with_axis(&self, axis: usize, n: usize) -> Layout {
+        if n == self.shape[axis] {
+            return self.clone();
+        }
         let mut shape = self.shape;
         shape[axis] = n;
-        let boxes = self.boxes.iter().map(|b| b.with_axis(axis, n)).collect();
-        Layout { shape, boxes, order: self.order }
+        Layout { shape, ..self.map(|b| b.with_axis(axis, n)) }
     }
 
     /// The same ranks with every box, and the shape, mapped by `of`.
     pub(crate) fn map(&self, of: impl Fn(&Box3) -> Box3) -> Layout {
         let shape = of(&Box3::whole(self.shape)).hi;
-        let boxes = self.boxes.iter().map(of).collect();
-        Layout { shape, boxes, order: self.order }
+        let boxes: Vec<Box3> = self.boxes().iter().map(of).collect();
+        Layout { shape, boxes: boxes.into(), order: self.order }
+    }
+
+    /// The ranks whose boxes intersect `part`, ascending, and the intersections. Takes time in proportion to their
+    /// number, not to the number of ranks.
+    pub fn intersections(&self, part: &Box3) -> Vec<(usize, Box3)> {
+        self.boxes.intersections(part)
+    }
+
+    /// The elements that a rank sends to others, and the number of those others, if the array goes from this layout
+    /// to another one of the same shape. What it receives is `to.sent(self, rank)`.
+    pub fn sent(&self, to: &Layout, rank: usize) -> [usize; 2] {
+        let own = &self.boxes()[rank];
+        let kept = own.intersect(&to.boxes()[rank]).volume();
+        // The boxes of a layout are disjoint and cover the shape.
+        [own.volume() - kept, to.boxes.count(own) - usize::from(kept > 0)]
     }
 
     /// Elements of the largest box.
     pub fn largest(&self) -> usize {
-        self.boxes.iter().map(Box3::volume).max().unwrap_or(0)
+        self.boxes().iter().map(Box3::volume).max().unwrap_or(0)
     }
 
     /// A short description of how the axes are split, such as `2x2x1`, or the number of boxes if they do not
     /// form a grid.
     pub fn grid_text(&self) -> String {
         let cuts = |axis: usize| {
-            let mut lows: Vec<_> = self.boxes.iter().filter(|b| !b.is_empty()).map(|b| b.lo[axis]).collect();
+            let mut lows: Vec<_> =
+                self.boxes().iter().filter(|b| !b.is_empty()).map(|b| b.lo[axis]).collect();
             lows.sort_unstable();
             lows.dedup();
             lows.len().max(1)
         };
         let grid: [usize; 3] = std::array::from_fn(cuts);
-        let non_empty = self.boxes.iter().filter(|b| !b.is_empty()).count();
+        let non_empty = self.boxes().iter().filter(|b| !b.is_empty()).count();
         if grid.iter().product::<usize>() == non_empty.max(1) {
             format!("{}x{}x{}", grid[0], grid[1], grid[2])
         } else {
@@ -124,8 +141,8 @@ pub(super) fn check_size(shape: [usize; 3]) -> Result<()> {
     }
 }
 
-fn check_tiling(shape: [usize; 3], boxes: &[Box3]) -> Result<()> {
-    let whole = Box3::whole(shape);
+fn check_tiling(shape: [usize; 3], indexed: &Boxes) -> Result<()> {
+    let (whole, boxes) = (Box3::whole(shape), indexed.list());
     for (rank, b) in boxes.iter().enumerate() {
         if b.intersect(&whole) != *b {
             let [x, y, z] = shape;
@@ -133,6 +150,11 @@ fn check_tiling(shape: [usize; 3], boxes: &[Box3]) -> Result<()> {
             let invalid = Invalid::new("boxes", message).expected(format!("a box inside {whole}"));
             return Err(Error::Layout(invalid.got(b)));
         }
+    }
+    let covered: u128 = boxes.iter().map(|b| b.volume() as u128).sum();
+    let fills = covered == whole.volume() as u128;
+    if fills && boxes.iter().all(|b| indexed.intersections(b).len() <= 1) {
+        return Ok(());
     }
     let mut order: Vec<usize> = (0..boxes.len()).filter(|&rank| !boxes[rank].is_empty()).collect();
     order.sort_unstable_by_key(|&rank| boxes[rank].lo[0]);
@@ -147,10 +169,6 @@ fn check_tiling(shape: [usize; 3], boxes: &[Box3]) -> Result<()> {
                 return Err(Error::Layout(invalid.got(format!("{a} and {b}"))));
             }
         }
-    }
-    let covered: u128 = boxes.iter().map(|b| b.volume() as u128).sum();
-    if covered == whole.volume() as u128 {
-        return Ok(());
     }
     let mut left = vec![whole];
     for b in boxes {

@@ -35,9 +35,10 @@ impl RankContext<'_> {
             End::Own(slot, array) => {
                 self.array_piece(workspace, *slot, array, self.rank, domain).into_iter().collect()
             }
-            End::Peers(slot, array) => (0..self.ranks)
-                .filter_map(|rank| self.array_piece(workspace, *slot, array, rank, domain))
-                .collect(),
+            End::Peers(slot, array) => {
+                let met = array.layout.intersections(domain.0).into_iter();
+                met.filter_map(|(rank, _)| self.array_piece(workspace, *slot, array, rank, domain)).collect()
+            }
             End::Message(index) => {
                 self.message_pieces(&schedule.reshapes[*index], workspace, *index, message)
             }
@@ -77,8 +78,17 @@ impl RankContext<'_> {
         message: MessageEnd,
     ) -> Vec<Piece> {
         let (from, to) = (reshape.from.boxes(), reshape.to.boxes());
+        let along = self.cuts[index].along;
+        let chunk = message.batch_chunk * along..(message.batch_chunk + 1) * along;
+        let tiles = message.tile.map_or(chunk, |tile| tile..tile + 1);
+        let end = usize::from(!message.sending);
+        let unencoded = |tile| match self.encoding {
+            Some(_) => self.unencoded_segments(workspace, ReshapeTile { reshape, index, tile }, end),
+            None => Vec::new(),
+        };
+        let unencoded: Vec<Vec<(usize, usize)>> = tiles.clone().map(unencoded).collect();
         let mut pieces = Vec::new();
-        for peer in 0..self.ranks {
+        for peer in reshape.peers(self.rank, message.sending) {
             let (source, target) = if message.sending { (self.rank, peer) } else { (peer, self.rank) };
             // Segments are in the memory order of the receiver, which loads them as lines.
             let mut push = |region: Box3, rank: usize, offset: usize| {
@@ -95,15 +105,10 @@ impl RankContext<'_> {
                 push(part, source, self.local_offset(workspace, reshape, index, source, target) + first);
                 continue;
             }
-            let along = self.cuts[index].along;
-            let chunk = message.batch_chunk * along..(message.batch_chunk + 1) * along;
-            for tile in message.tile.map_or(chunk, |tile| tile..tile + 1) {
-                let end = usize::from(!message.sending);
+            for (tile, unencoded) in tiles.clone().zip(&unencoded) {
                 let region = self.cuts[index].between(&from[source], &to[target], tile);
-                if self.is_encoded(source, target) {
-                    let offset =
-                        self.unencoded_offset(workspace, ReshapeTile { reshape, index, tile }, end, peer);
-                    push(region, self.rank, offset);
+                if let Ok(at) = unencoded.binary_search_by_key(&peer, |(peer, _)| *peer) {
+                    push(region, self.rank, unencoded[at].1);
                     continue;
                 }
                 let exchange = &self.exchanges[self.exchange(index, tile)];

@@ -70,17 +70,19 @@ impl RankContext<'_> {
         self.cache_lines(geometry.volume * self.batch)
     }
 
-    /// Scalars of the unencoded segments of the first `peers` ranks in a tile, before encoding (`end` 0) or after
-    /// decoding (1).
-    fn unencoded_tile_len(&self, tile: ReshapeTile<'_>, end: usize, peers: usize) -> usize {
-        let segment = |peer: usize| {
+    /// The encoded segments of a tile before encoding (`end` 0) or after decoding (1): the peer of each and its
+    /// offset in the unencoded area of the tile; and the length of that area. In scalars.
+    fn unencoded_tile(&self, tile: ReshapeTile<'_>, end: usize) -> (Vec<(usize, usize)>, usize) {
+        let mut len = 0;
+        let mut segments = Vec::new();
+        for peer in tile.reshape.peers(self.rank, end == 0) {
             let (from, to) = if end == 0 { (self.rank, peer) } else { (peer, self.rank) };
-            match self.is_encoded(from, to) {
-                true => self.cache_lines(self.segment_scalars(tile, from, to)),
-                false => 0,
+            if self.is_encoded(from, to) {
+                segments.push((peer, len));
+                len += self.cache_lines(self.segment_scalars(tile, from, to));
             }
-        };
-        (0..peers).map(segment).sum()
+        }
+        (segments, len)
     }
 
     /// Whether the tiles of a reshape share one unencoded area: the pass goes tile by tile, and each tile is encoded
@@ -95,7 +97,7 @@ impl RankContext<'_> {
         let of = |index: usize| -> usize {
             let reshape = &schedule.reshapes[index];
             let tiles = (0..self.cuts[index].count())
-                .map(|tile| self.unencoded_tile_len(ReshapeTile { reshape, index, tile }, end, self.ranks));
+                .map(|tile| self.unencoded_tile(ReshapeTile { reshape, index, tile }, end).1);
             if self.tiles_share_unencoded(index, end) { tiles.max().unwrap_or(0) } else { tiles.sum() }
         };
         match self.encoding {
@@ -104,22 +106,21 @@ impl RankContext<'_> {
         }
     }
 
-    /// Offset of an unencoded segment, in scalars.
-    pub(super) fn unencoded_offset(
+    /// The encoded segments of a tile: the peer of each and the offset of its unencoded data, in scalars.
+    pub(super) fn unencoded_segments(
         &self,
         workspace: &WorkspaceLayout,
         of: ReshapeTile<'_>,
         end: usize,
-        peer: usize,
-    ) -> usize {
-        let earlier = |tile: usize| self.unencoded_tile_len(ReshapeTile { tile, ..of }, end, self.ranks);
+    ) -> Vec<(usize, usize)> {
+        let earlier = |tile: usize| self.unencoded_tile(ReshapeTile { tile, ..of }, end).1;
         let before: usize = match self.tiles_share_unencoded(of.index, end) {
             true => 0,
             false => (0..of.tile).map(earlier).sum(),
         };
-        workspace.unencoded[end][of.index % workspace.unencoded[end].len()]
-            + before
-            + self.unencoded_tile_len(of, end, peer)
+        let areas = &workspace.unencoded[end];
+        let start = areas[of.index % areas.len()] + before;
+        self.unencoded_tile(of, end).0.into_iter().map(|(peer, at)| (peer, start + at)).collect()
     }
 
     /// The segments of a tile that are encoded (`end` 0) or decoded (1).
@@ -132,22 +133,16 @@ impl RankContext<'_> {
         let ReshapeTile { index, tile, .. } = of;
         let exchange = &self.exchanges[self.exchange(index, tile)];
         let buffer = if end == 0 { &exchange.send } else { &exchange.recv };
-        let segment = |peer: usize| {
+        let segment = |(peer, scalar_offset): (usize, usize)| {
             let (from, to) = if end == 0 { (self.rank, peer) } else { (peer, self.rank) };
             let scalars = self.segment_scalars(of, from, to);
             let holder = self.holder(exchange, end, peer);
             let tile_bytes = self.tile_at(workspace, index, tile, holder, end) * self.scalar_bytes;
-            let scalar_offset = self.unencoded_offset(workspace, of, end, peer);
             let byte_offset = tile_bytes + buffer.offsets[peer];
-            (self.is_encoded(from, to) && scalars > 0).then_some(EncodedSegment {
-                peer,
-                scalar_offset,
-                scalars,
-                holder,
-                byte_offset,
-            })
+            let segment = EncodedSegment { peer, scalar_offset, scalars, holder, byte_offset };
+            (scalars > 0).then_some(segment)
         };
-        (0..self.ranks).filter_map(segment).collect()
+        self.unencoded_segments(workspace, of, end).into_iter().filter_map(segment).collect()
     }
 
     /// Scalars of a rank's send (`end` 0) or receive (1) buffer for a tile.
@@ -184,17 +179,26 @@ impl RankContext<'_> {
         areas[reshape % areas.len()][rank] + before
     }
 
-    /// Scalars that stay on one rank or go to another rank of its node.
-    fn local_segment_len(&self, reshape: &Reshape, from: usize, to: usize) -> usize {
-        let part = reshape.from.boxes()[from].intersect(&reshape.to.boxes()[to]);
-        self.cache_lines(part.volume() * width(reshape.real) * self.batch)
+    /// The data of a reshape that stays on a rank or goes to another rank of its node, by receiver: scalars.
+    fn local_segments(
+        &self,
+        reshape: &Reshape,
+        index: usize,
+        from: usize,
+    ) -> impl Iterator<Item = (usize, usize)> {
+        let sent = reshape.to.intersections(&reshape.from.boxes()[from]).into_iter();
+        let local = sent.filter(move |(to, _)| self.is_local(index, from, *to));
+        let width = width(reshape.real) * self.batch;
+        local.map(move |(to, part)| (to, self.cache_lines(part.volume() * width)))
     }
 
-    /// Scalars of the area of a rank's local data at an index of the cycle.
+    /// Scalars of the area of a rank's local data at an index of the cycle; 0 for ranks of other nodes.
     fn local_len(&self, schedule: &Schedule, at: usize, rank: usize) -> usize {
         let of = |(index, reshape): (usize, &Reshape)| -> usize {
-            let peers = (0..self.ranks).filter(|&peer| self.is_local(index, rank, peer));
-            peers.map(|peer| self.local_segment_len(reshape, rank, peer)).sum()
+            match self.is_local(index, self.rank, rank) {
+                true => self.local_segments(reshape, index, rank).map(|(_, scalars)| scalars).sum(),
+                false => 0,
+            }
         };
         schedule.reshapes.iter().enumerate().skip(at).step_by(self.cycle.local).map(of).max().unwrap_or(0)
     }
@@ -208,8 +212,8 @@ impl RankContext<'_> {
         from: usize,
         to: usize,
     ) -> usize {
-        let before = (0..to).filter(|&peer| self.is_local(index, from, peer));
+        let before = self.local_segments(reshape, index, from).take_while(|(peer, _)| *peer < to);
         workspace.local[index % workspace.local.len()][from]
-            + before.map(|peer| self.local_segment_len(reshape, from, peer)).sum::<usize>()
+            + before.map(|(_, scalars)| scalars).sum::<usize>()
     }
 }

@@ -80,6 +80,14 @@ pub struct Reshape {
     pub name: String,
 }
 
+impl Reshape {
+    /// The ranks that a rank sends to (`sending`) or receives from, itself included, ascending.
+    pub fn peers(&self, rank: usize, sending: bool) -> Vec<usize> {
+        let (own, others) = if sending { (&self.from, &self.to) } else { (&self.to, &self.from) };
+        others.intersections(&own.boxes()[rank]).into_iter().map(|(peer, _)| peer).collect()
+    }
+}
+
 /// The passes of one direction.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Schedule {

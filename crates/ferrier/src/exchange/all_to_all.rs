@@ -17,15 +17,16 @@ pub(super) fn specify(groups: &mut Groups, volumes: &Volumes) -> Result<Exchange
     }
     let (group, ranks) = groups.connected(volumes)?;
     // Segments are loaded and stored as vectors: keep them aligned.
-    let block = volumes.largest.next_multiple_of(64);
+    let block = volumes.table.largest().next_multiple_of(64);
     let at = ranks.iter().map(|number| number.unwrap_or(0) * block).collect();
     let layout = BufferLayout { offsets: at, len: block * group.size() };
     let segment = |peer| Segment { peer, offset: peer * block, len: block };
     let segments: Vec<Segment> = (0..group.size()).map(segment).collect();
     let remote = || {
-        let labels = labels(&volumes.pairs);
-        let size = |label: &usize| labels.iter().filter(|other| *other == label).count();
-        let lens = labels.iter().map(|label| block * size(label)).collect();
+        let labels = labels(&volumes.table);
+        let mut sizes = vec![0; labels.len()];
+        labels.iter().for_each(|&label| sizes[label] += 1);
+        let lens = labels.iter().map(|&label| block * sizes[label]).collect();
         RemoteBuffers { offsets: vec![block * group.rank(); labels.len()], lens }
     };
     let (layouts, lists) = ((layout.clone(), layout), (&segments[..], &segments[..]));

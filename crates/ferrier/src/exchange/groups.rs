@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use ferrier_plan::messages::{BufferLayout, RemoteBuffers, Volumes};
+use ferrier_plan::messages::{BufferLayout, RemoteBuffers, SegmentTable, Volumes};
 
 use super::progress_set::{Exchange, ExchangeSpec, Operation, exchanges};
 use crate::Result;
@@ -21,14 +21,14 @@ impl Groups {
     /// The group of ranks that exchange bytes, directly or through others, and each rank's number in it (`None`
     /// outside). Collective.
     pub fn connected(&mut self, volumes: &Volumes) -> Result<(Comm, Vec<Option<usize>>)> {
-        let labels = labels(&volumes.pairs);
+        let labels = labels(&volumes.table);
         let own = labels[self.all.rank()];
         let mut next = 0..;
         let ranks = labels.iter().map(|&label| if label == own { next.next() } else { None }).collect();
         if let Some((_, group)) = self.known.iter().find(|(known, _)| *known == labels) {
             return Ok((group.clone(), ranks));
         }
-        let group = Comm::new(self.all.transport().split(own)?, self.all.threads());
+        let group = Comm::new(self.all.transport().split_by(&labels)?, self.all.threads());
         self.known.push((labels, group.clone()));
         Ok((group, ranks))
     }
@@ -46,20 +46,29 @@ pub(super) fn make_each(
 }
 
 /// For each rank the smallest one that it exchanges bytes with, directly or through others.
-pub(super) fn labels(pairs: &[Vec<usize>]) -> Vec<usize> {
-    let mut labels: Vec<usize> = (0..pairs.len()).collect();
-    loop {
-        let before = labels.clone();
-        for (from, row) in pairs.iter().enumerate() {
-            for (to, _) in row.iter().enumerate().filter(|(_, bytes)| **bytes > 0) {
-                let low = labels[from].min(labels[to]);
-                (labels[from], labels[to]) = (low, low);
+pub(super) fn labels(table: &SegmentTable) -> Vec<usize> {
+    fn root(parents: &mut [usize], mut rank: usize) -> usize {
+        while parents[rank] != rank {
+            parents[rank] = parents[parents[rank]];
+            rank = parents[rank];
+        }
+        rank
+    }
+    let mut parents: Vec<usize> = (0..table.ranks()).collect();
+    let mut groups = table.ranks();
+    for from in 0..table.ranks() {
+        if groups == 1 {
+            break;
+        }
+        for (to, _) in table.row(from) {
+            let (one, other) = (root(&mut parents, from), root(&mut parents, to));
+            if one != other {
+                parents[one.max(other)] = one.min(other);
+                groups -= 1;
             }
         }
-        if labels == before {
-            return labels;
-        }
     }
+    (0..table.ranks()).map(|rank| root(&mut parents, rank)).collect()
 }
 
 /// The segments of a buffer that are not empty.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::Result;
 use crate::transport::Comm;
-use ferrier_plan::messages::{EncodedChunks, Volumes};
+use ferrier_plan::messages::{EncodedChunks, SegmentTable, Volumes};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const RANKS: usize = 4;
@@ -20,17 +20,8 @@ fn length(from: usize, to: usize, tile: usize) -> usize {
 
 fn tiles(rank: usize) -> Vec<Volumes> {
     let tile = |tile: usize| {
-        let row = |from| (0..RANKS).map(|to| length(from, to, tile)).collect::<Vec<_>>();
-        let pairs: Vec<_> = (0..RANKS).map(row).collect();
-        Volumes {
-            to: pairs[rank].clone(),
-            from: pairs.iter().map(|row| row[rank]).collect(),
-            largest: pairs.iter().flatten().copied().max().unwrap_or(0),
-            pairs,
-            reshape: tile / 3,
-            encoded: None,
-            via_host: false,
-        }
+        let table = SegmentTable::of(RANKS, move |from, to| length(from, to, tile));
+        Volumes { reshape: tile / 3, ..Volumes::new(table, rank) }
     };
     (0..TILES).map(tile).collect()
 }
@@ -268,15 +259,10 @@ fn messages_inside_a_node_use_no_wire() {
 /// Tiles of one chunk each, encoded with variable length.
 fn variable_tiles(rank: usize) -> Vec<Volumes> {
     let coded = |volumes: Volumes| {
-        let chunks = volumes.pairs.iter().map(|row| row.iter().map(|&len| usize::from(len > 0)).collect());
-        Volumes {
-            encoded: Some(EncodedChunks {
-                slot: volumes.largest.max(1),
-                varies: true,
-                chunks: chunks.collect(),
-            }),
-            ..volumes
-        }
+        let chunks = |lens: &[usize]| lens.iter().map(|&len| usize::from(len > 0)).collect();
+        let (to, from) = (chunks(&volumes.to), chunks(&volumes.from));
+        let slot = volumes.table.largest().max(1);
+        Volumes { encoded: Some(EncodedChunks { slot, varies: true, to, from }), ..volumes }
     };
     tiles(rank).into_iter().map(coded).collect()
 }
@@ -305,10 +291,11 @@ fn substitutions_are_noted_once() {
 #[test]
 fn an_exchange_of_variable_length_needs_a_coder() {
     let outcome = crate::ranks(2).run(|comm| {
-        let pairs = vec![vec![0, 64], vec![64, 0]];
-        let encoded = Some(EncodedChunks { slot: 64, varies: true, chunks: vec![vec![0, 1], vec![1, 0]] });
-        let (to, from) = (pairs[comm.rank()].clone(), pairs[comm.rank()].clone());
-        let volumes = Volumes { to, from, largest: 64, pairs, reshape: 0, encoded, via_host: false };
+        let table = SegmentTable::of(2, |from, to| if from == to { 0 } else { 64 });
+        let volumes = Volumes::new(table, comm.rank());
+        let chunks = || volumes.to.iter().map(|len| len / 64).collect();
+        let encoded = Some(EncodedChunks { slot: 64, varies: true, to: chunks(), from: chunks() });
+        let volumes = Volumes { encoded, ..volumes };
         for name in ["point_to_point", "ring"] {
             let Some(make) = find(name)?.make else { panic!("{name} sends no messages") };
             let exchanges = make(&comm, std::slice::from_ref(&volumes))?;

@@ -253,10 +253,8 @@ fn bytes_sent(recipe: &Recipe, direction: Direction, rank: usize) -> u64 {
     let mut bytes = 0;
     for stage in stages(recipe, direction, false) {
         if let recipe::Step::Reshape { from, to } = &stage.step {
-            let own = &from.boxes()[rank];
-            let others = to.boxes().iter().enumerate().filter(|(peer, _)| *peer != rank);
-            let elements: usize = others.map(|(_, to)| own.intersect(to).volume()).sum();
-            bytes += elements * width(stage.before.real) * recipe.batch * recipe.precision.bytes();
+            bytes +=
+                from.sent(to, rank)[0] * width(stage.before.real) * recipe.batch * recipe.precision.bytes();
         }
     }
     bytes as u64
@@ -264,8 +262,8 @@ fn bytes_sent(recipe: &Recipe, direction: Direction, rank: usize) -> u64 {
 
 /// The bytes that a rank receives from others in a tile; a scalar has `size` bytes.
 fn bytes_received(reshape: &Reshape, (cut, tile): (&Tiles, usize), rank: usize, size: usize) -> u64 {
-    let own = &reshape.to.boxes()[rank];
-    let others = reshape.from.boxes().iter().enumerate().filter(|(source, _)| *source != rank);
-    let elements: usize = others.map(|(_, from)| cut.between(from, own, tile).volume()).sum();
+    let (from, own) = (reshape.from.boxes(), &reshape.to.boxes()[rank]);
+    let others = reshape.peers(rank, false).into_iter().filter(|&source| source != rank);
+    let elements: usize = others.map(|source| cut.between(&from[source], own, tile).volume()).sum();
     (elements * width(reshape.real) * cut.arrays(tile).len() * size) as u64
 }

@@ -13,9 +13,10 @@ use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
+use ferrier_plan::recipe::fingerprint;
 
 /// The choice that planning starts from.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct StartChoice {
     /// The user's choice, completed from wisdom.
     pub(crate) choice: Choice,
@@ -32,7 +33,7 @@ impl From<Choice> for StartChoice {
 }
 
 /// What rank 0 decides for all ranks.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Decision {
     pub(crate) start: StartChoice,
     /// The largest plane, in bytes, that is transformed along two axes in one pass.
@@ -84,11 +85,13 @@ pub(crate) fn agree<T: Real>(
         gather_boxes(comm, spec)?;
     }
     let mine = format!("{} {device} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
+    // Lists of boxes are long: the texts themselves are gathered only where they differ.
+    let digests = comm.all_gather(&fingerprint(format_args!("{mine}")).to_le_bytes())?;
+    let Some(rank) = digests.iter().position(|theirs| *theirs != digests[0]) else {
+        return Ok(problem.check().map(|()| problem)?);
+    };
     let all = comm.all_gather(mine.as_bytes())?;
-    match all.iter().position(|theirs| *theirs != all[0]) {
-        None => Ok(problem.check().map(|()| problem)?),
-        Some(rank) => Err(Error::Disagreement { rank, message: difference(&all[0], &all[rank], rank) }),
-    }
+    Err(Error::Disagreement { rank, message: difference(&all[0], &all[rank], rank) })
 }
 
 fn gather_boxes(comm: &Comm, spec: &mut LayoutSpec) -> Result<()> {

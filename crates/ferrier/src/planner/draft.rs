@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::agree::{MESSAGES, StartChoice, agree, compare};
+use super::agree::{Decision, MESSAGES, StartChoice, agree, compare};
 use super::entry_ref::EntryRef;
 use super::forecast::Forecast;
 use super::target::Target;
@@ -55,8 +55,7 @@ pub struct Draft<T: Real, B: Backend = Cpu> {
     pub(super) binder: <B::Executor<T> as Executor<T>>::Binder,
     ledger: Option<Ledger>,
     tolerance: Option<f64>,
-    wisdom: Option<EntryRef>,
-    speeds: Option<MachineSpeeds>,
+    decision: Decision,
     notes: Vec<String>,
     /// `None` where the cost model does not know the device.
     pub(super) forecast: Option<Forecast>,
@@ -89,6 +88,18 @@ impl<T: Real, B: Target> Draft<T, B> {
         // Shared memory may be unavailable; if the user did not name the exchange, another one is used then.
         let spare = given.exchange.is_none();
         let spare = spare.then(|| Spare { comm: comm.clone(), problem: problem.clone(), choice: given });
+        let tolerance = problem.tolerance.map(|tolerance| tolerance.0);
+        Draft::of_recipe(comm, recipe, decision, (tolerance, spare), device)
+    }
+
+    /// Lays out the memory of a recipe and binds all kinds of calls. Collective.
+    fn of_recipe(
+        comm: &Comm,
+        recipe: Recipe,
+        decision: Decision,
+        (tolerance, spare): (Option<f64>, Option<Spare>),
+        device: &B::Handle,
+    ) -> Result<Self> {
         let comm = &comm.duplicate()?.with_threads(decision.threads);
         let entry = exchange::find(&recipe.exchange)?;
         let mechanism = entry.mechanism.on_nodes(comm.node_count());
@@ -177,9 +188,8 @@ impl<T: Real, B: Target> Draft<T, B> {
             ..Forecast::new(comm, decision.machine.clone())
         });
         Ok(Draft {
-            tolerance: problem.tolerance.map(|tolerance| tolerance.0),
-            wisdom: decision.start.wisdom,
-            speeds: decision.start.speeds,
+            tolerance,
+            decision,
             comm: comm.clone(),
             device: device.clone(),
             recipe,
@@ -195,6 +205,29 @@ impl<T: Real, B: Target> Draft<T, B> {
             observer: None,
             spare,
         })
+    }
+
+    /// Bytes of memory of the rank that needs most. Collective.
+    ///
+    /// For a group [for planning](crate::Ranks::for_planning) of more than 64 ranks, the most of rank 0 and of those
+    /// that have the largest boxes of the layouts before and after each step.
+    ///
+    /// # Errors
+    /// Where a rank has failed or left.
+    pub fn largest_memory(&self) -> Result<u64> {
+        let other = |rank: usize| self.comm.transport().other_rank(rank);
+        if other(0).is_none() {
+            return Ok(self.comm.max(&[self.memory.total() as f64])?[0] as u64);
+        }
+        let mut most = self.memory.total();
+        for rank in ranks_with_most(&self.recipe).into_iter().filter(|&rank| rank != self.comm.rank()) {
+            let Some(transport) = other(rank) else { continue };
+            let comm = Comm::new(transport, self.comm.threads());
+            let (recipe, decision) = (self.recipe.clone(), self.decision.clone());
+            let draft: Self = Draft::of_recipe(&comm, recipe, decision, (None, None), &self.device)?;
+            most = most.max(draft.memory.total());
+        }
+        Ok(most as u64)
     }
 
     /// Takes the memory, starts the threads or compiles the kernels. Collective.
@@ -298,13 +331,13 @@ impl<T: Real, B: Backend> Draft<T, B> {
 
     /// The wisdom that the choice was taken from; `None` where nothing was known.
     pub fn wisdom(&self) -> Option<&EntryRef> {
-        self.wisdom.as_ref()
+        self.decision.start.wisdom.as_ref()
     }
 
     /// The speeds that the planner decided by, where they were measured on such a machine: tuning adds them to the
     /// wisdom file. `None` where it assumed some.
     pub fn speeds(&self) -> Option<MachineSpeeds> {
-        self.speeds
+        self.decision.start.speeds
     }
 
     /// The times of the steps of `forward` (in place or not) that the cost model predicts; `None` on a GPU.
@@ -333,4 +366,19 @@ impl<T: Real, B: Backend> fmt::Debug for Draft<T, B> {
             .field("notes", &self.notes)
             .finish_non_exhaustive()
     }
+}
+
+/// The ranks that may need most memory: all of up to 64.
+fn ranks_with_most(recipe: &Recipe) -> Vec<usize> {
+    if recipe.ranks() <= 64 {
+        return (0..recipe.ranks()).collect();
+    }
+    let largest = |array: Distribution| {
+        let (boxes, most) = (array.layout.boxes(), array.layout.largest());
+        boxes.iter().position(|part| part.volume() == most).unwrap_or(0)
+    };
+    let mut ranks: Vec<usize> = recipe.distributions().into_iter().map(largest).collect();
+    ranks.sort_unstable();
+    ranks.dedup();
+    ranks
 }

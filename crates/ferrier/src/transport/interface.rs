@@ -1,5 +1,6 @@
 //! What a transport offers: a group of ranks, and how bytes move between them.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::transfer::{NodeCounters, Segment, Transfer, TransferKind, WakeHint};
@@ -32,9 +33,17 @@ pub(crate) trait Transport: Send + Sync {
     fn all_gather(&self, mine: &[u8]) -> Result<Vec<Vec<u8>>>;
     /// Groups of the ranks that gave the same colour, in order of rank. Allocates.
     fn split(&self, color: usize) -> Result<Arc<dyn Transport>>;
+    /// As [`split`](Transport::split), where every rank knows the colours of all.
+    fn split_by(&self, colors: &[usize]) -> Result<Arc<dyn Transport>> {
+        self.split(colors[self.rank()])
+    }
     /// The same ranks as a separate group, whose messages never match those of this one. Collective; allocates.
     fn duplicate(&self) -> Result<Arc<dyn Transport>> {
         self.split(0)
+    }
+    /// Another rank of a group that only plans; `None` for groups whose ranks run. Not collective.
+    fn other_rank(&self, _rank: usize) -> Option<Arc<dyn Transport>> {
+        None
     }
     /// The node of each rank; nodes are numbered in order of their first ranks.
     fn nodes(&self) -> &[usize];
@@ -128,12 +137,10 @@ pub(crate) fn shared_buffer<T: Real>(
 
 /// Numbers nodes in order of their first ranks; `names` identifies the node of each rank.
 pub(crate) fn number_nodes(names: &[u64]) -> Vec<usize> {
-    let mut known: Vec<u64> = Vec::new();
+    let mut known: HashMap<u64, usize> = HashMap::new();
     let mut number = |name: &u64| {
-        known.iter().position(|known| known == name).unwrap_or_else(|| {
-            known.push(*name);
-            known.len() - 1
-        })
+        let next = known.len();
+        *known.entry(*name).or_insert(next)
     };
     names.iter().map(&mut number).collect()
 }

@@ -8,6 +8,7 @@ mod comm;
 mod interface;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub(crate) mod mpi;
+mod planning;
 mod threads;
 mod transfer;
 mod window;

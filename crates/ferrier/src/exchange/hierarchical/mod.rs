@@ -19,7 +19,7 @@ use super::progress_set::{self, Exchange, ExchangeSpec, Operation, Protocol};
 use crate::Result;
 use crate::transport::{Comm, NodeCounters, Transfer, TransferKind, WakeHint};
 use compact::{compact, expand};
-use routes::{Message, Routes};
+use routes::{Message, RankRoutes};
 
 /// One rank's end. Two counters of the node tell when all ranks have stored their segments, and when all messages are
 /// complete.
@@ -74,7 +74,7 @@ pub(super) fn exchanges(comm: &Comm, all: &[Volumes]) -> Result<Vec<Exchange>> {
     let (nodes, rank) = (comm.nodes(), comm.rank());
     let node_size = nodes.iter().filter(|&&node| node == nodes[rank]).count() as u64;
     let specify = |(number, volumes): (usize, &Volumes)| -> Result<ExchangeSpec> {
-        let own = Routes::new(nodes, &volumes.pairs).of_rank(rank);
+        let own = RankRoutes::new(nodes, &volumes.table, rank);
         let transfer = messages.transport().transfer(TransferKind::Messages, &own.sent, &own.received)?;
         let carries = !(own.sent.is_empty() && own.received.is_empty());
         let most = own.incoming.iter().map(|message| message.segments.len()).max().unwrap_or(0);
@@ -124,9 +124,9 @@ impl Hierarchical {
                     // SAFETY: a range of this rank's send buffer. All ranks of the node have stored, and nothing
                     // reads it before the transfer starts.
                     let bytes = unsafe {
-                        std::slice::from_raw_parts_mut(send.add(message.send_at).cast_mut(), message.len)
+                        std::slice::from_raw_parts_mut(send.add(message.at).cast_mut(), message.len)
                     };
-                    run.lens[message.to] = compact(bytes, &message.segments);
+                    run.lens[message.peer] = compact(bytes, &message.segments);
                 }
                 let lens = &run.lens;
                 let length = |peer: usize| lens[peer];
@@ -143,7 +143,7 @@ impl Hierarchical {
                 for message in self.variable.iter().flat_map(|variable| &variable.incoming) {
                     // SAFETY: a range of this rank's receive buffer; no rank reads it before the counter below.
                     let bytes =
-                        unsafe { std::slice::from_raw_parts_mut(run.recv.add(message.recv_at), message.len) };
+                        unsafe { std::slice::from_raw_parts_mut(run.recv.add(message.at), message.len) };
                     expand(bytes, &message.segments, &mut run.starts);
                 }
                 self.counters.add(self.completed());

@@ -1,10 +1,10 @@
 //! Which rank of a node carries the messages to and from another node.
 
-use ferrier_plan::messages::{BufferLayout, NodeSharing};
+use ferrier_plan::messages::{BufferLayout, NodeSharing, SegmentTable};
 
 use crate::transport::Segment;
 
-/// The buffers and messages of one rank.
+/// The buffers and messages of one rank. They follow from the segments of the ranks of its node.
 pub(super) struct RankRoutes {
     pub send: BufferLayout,
     pub recv: BufferLayout,
@@ -15,113 +15,115 @@ pub(super) struct RankRoutes {
     pub incoming: Vec<Message>,
 }
 
-/// Which rank sends and receives which segments for its node, and where they lie in its buffers.
-pub(super) struct Routes {
-    nodes: Vec<usize>,
-    /// Ranks of each node.
-    ranks: Vec<Vec<usize>>,
-    /// Where the segment from one rank to another begins, in the sending
-    /// carrier's send buffer and in the receiving carrier's receive buffer.
-    offsets: Vec<Vec<[usize; 2]>>,
-    /// Lengths of send and receive buffers.
-    lens: Vec<[usize; 2]>,
-    /// One for each pair of nodes.
-    messages: Vec<Message>,
-}
-
-/// A message from one node to another.
-#[derive(Clone)]
+/// A message from one node to another, as its carrier on one side sees it.
 pub(super) struct Message {
-    /// The carriers.
-    pub from: usize,
-    pub to: usize,
-    /// Offsets in their buffers.
-    pub send_at: usize,
-    pub recv_at: usize,
+    /// The carrier on the other side.
+    pub peer: usize,
+    /// Offset in the buffer of this side's carrier.
+    pub at: usize,
     pub len: usize,
     /// Offset in the message and greatest length of its segments.
     pub segments: Vec<(usize, usize)>,
 }
 
-impl Routes {
-    pub fn new(nodes: &[usize], pairs: &[Vec<usize>]) -> Routes {
-        let count = nodes.iter().max().map_or(0, |last| last + 1);
-        let of = |node: usize| (0..nodes.len()).filter(|&rank| nodes[rank] == node).collect();
-        let ranks: Vec<Vec<usize>> = (0..count).map(of).collect();
-        let size = nodes.len();
-        let mut routes = Routes {
-            nodes: nodes.to_vec(),
-            ranks,
-            offsets: vec![vec![[0; 2]; size]; size],
-            lens: vec![[0; 2]; size],
-            messages: Vec::new(),
-        };
-        // In order of distance, as in a ring: carriers start with different nodes.
-        for (from, to) in (1..count).flat_map(|far| (0..count).map(move |node| (node, (node + far) % count)))
-        {
-            routes.add(from, to, pairs);
-        }
-        routes
+/// The ranks of each node.
+struct Nodes(Vec<Vec<usize>>);
+
+impl Nodes {
+    fn new(nodes: &[usize]) -> Nodes {
+        let mut ranks = vec![Vec::new(); nodes.iter().max().map_or(0, |last| last + 1)];
+        nodes.iter().enumerate().for_each(|(rank, &node)| ranks[node].push(rank));
+        Nodes(ranks)
     }
 
-    /// The rank of `node` that sends to node `other` (side 0), or receives from it
-    /// (side 1): a different one for each node and direction, as far as there are
-    /// ranks.
+    /// The rank of `node` that sends to node `other` (side 0), or receives from it (side 1): a different one for
+    /// each node and direction, as far as there are ranks.
     fn carrier(&self, node: usize, other: usize, side: usize) -> usize {
-        let count = self.ranks.len();
+        let count = self.0.len();
         let distance = (other + count - node) % count;
-        self.ranks[node][(distance - 1 + side) % self.ranks[node].len()]
+        self.0[node][(distance - 1 + side) % self.0[node].len()]
     }
+}
 
-    fn add(&mut self, from: usize, to: usize, pairs: &[Vec<usize>]) {
-        let (sender, receiver) = (self.carrier(from, to, 0), self.carrier(to, from, 1));
-        let (send_at, recv_at) = (self.lens[sender][0], self.lens[receiver][1]);
-        let mut len = 0;
-        let mut segments = Vec::new();
-        for &source in &self.ranks[from] {
-            for &target in &self.ranks[to] {
-                self.offsets[source][target] = [send_at + len, recv_at + len];
-                if pairs[source][target] > 0 {
-                    segments.push((len, pairs[source][target]));
-                }
-                // Ranks of the node store side by side: on separate cache lines.
-                len += pairs[source][target].next_multiple_of(64);
+/// What a node sends (side 0) or receives (side 1).
+struct NodeSide {
+    /// Messages by the rank of the node that carries them.
+    messages: Vec<(usize, Message)>,
+    /// Offsets of the segments of `rank` in the buffers of their carriers, by peer.
+    offsets: Vec<usize>,
+    /// Bytes of the buffers of the ranks of the node; 0 for others.
+    lens: Vec<usize>,
+}
+
+impl NodeSide {
+    fn new(nodes: &[usize], ranks: &Nodes, table: &SegmentTable, rank: usize, side: usize) -> NodeSide {
+        let (node, count) = (nodes[rank], ranks.0.len());
+        // The segments of the node's ranks, by the other node. In a message they are in order of sender and receiver.
+        let mut segments: Vec<Vec<[usize; 3]>> = vec![Vec::new(); count];
+        for &own in &ranks.0[node] {
+            let list = if side == 0 { table.row(own) } else { table.column(own) };
+            for (peer, bytes) in list.into_iter().filter(|(peer, _)| nodes[*peer] != node) {
+                let (from, to) = if side == 0 { (own, peer) } else { (peer, own) };
+                segments[nodes[peer]].push([from, to, bytes]);
             }
         }
-        if len > 0 {
-            self.messages.push(Message { from: sender, to: receiver, send_at, recv_at, len, segments });
-            self.lens[sender][0] += len;
-            self.lens[receiver][1] += len;
-        }
-    }
-
-    /// Those of one rank.
-    pub fn of_rank(self, rank: usize) -> RankRoutes {
-        let size = self.nodes.len();
-        let node = self.nodes[rank];
-        let carriers = |side: usize| -> Vec<usize> {
-            let of = |peer: usize| match self.nodes[peer] {
-                own if own == node => rank,
-                other => self.carrier(node, other, side),
+        let (mut offsets, mut lens) = (vec![0; nodes.len()], vec![0; nodes.len()]);
+        let mut messages = Vec::new();
+        // In order of distance, as in a ring: carriers start with different nodes.
+        for far in 1..count {
+            let other = if side == 0 { (node + far) % count } else { (node + count - far) % count };
+            let list = &mut segments[other];
+            list.sort_unstable();
+            let carrier = ranks.carrier(node, other, side);
+            let at = lens[carrier];
+            let mut message = Message {
+                peer: ranks.carrier(other, node, 1 - side),
+                at,
+                len: 0,
+                segments: Vec::with_capacity(list.len()),
             };
-            (0..size).map(of).collect()
-        };
-        let layout = |at: Vec<usize>, which: usize| BufferLayout { offsets: at, len: self.lens[rank][which] };
-        let of = |out: bool| self.messages.iter().filter(move |m| (if out { m.from } else { m.to }) == rank);
-        RankRoutes {
-            send: layout((0..size).map(|peer| self.offsets[rank][peer][0]).collect(), 0),
-            recv: layout((0..size).map(|peer| self.offsets[peer][rank][1]).collect(), 1),
-            sent: of(true).map(|m| Segment { peer: m.to, offset: m.send_at, len: m.len }).collect(),
-            received: of(false).map(|m| Segment { peer: m.from, offset: m.recv_at, len: m.len }).collect(),
-            outgoing: of(true).cloned().collect(),
-            incoming: of(false).cloned().collect(),
-            sharing: NodeSharing {
-                nodes: self.nodes.clone(),
-                outbox: carriers(0),
-                inbox: carriers(1),
-                lens: self.lens.clone(),
-            },
+            for &[from, to, bytes] in list.iter() {
+                let (own, peer) = if side == 0 { (from, to) } else { (to, from) };
+                if own == rank {
+                    offsets[peer] = at + message.len;
+                }
+                message.segments.push((message.len, bytes));
+                // Ranks of the node store side by side: on separate cache lines.
+                message.len += bytes.next_multiple_of(64);
+            }
+            if message.len > 0 {
+                lens[carrier] += message.len;
+                messages.push((carrier, message));
+            }
         }
+        NodeSide { messages, offsets, lens }
+    }
+}
+
+impl RankRoutes {
+    pub fn new(nodes: &[usize], table: &SegmentTable, rank: usize) -> RankRoutes {
+        let ranks = Nodes::new(nodes);
+        let [send, recv] = [0, 1].map(|side| NodeSide::new(nodes, &ranks, table, rank, side));
+        let node = nodes[rank];
+        let carriers = |side: usize| -> Vec<usize> {
+            let of = |&other: &usize| if other == node { rank } else { ranks.carrier(node, other, side) };
+            nodes.iter().map(of).collect()
+        };
+        let sharing = NodeSharing {
+            nodes: nodes.to_vec(),
+            outbox: carriers(0),
+            inbox: carriers(1),
+            lens: send.lens.iter().zip(&recv.lens).map(|(&send, &recv)| [send, recv]).collect(),
+        };
+        let own = |side: NodeSide| -> (BufferLayout, Vec<Segment>, Vec<Message>) {
+            let carried = side.messages.into_iter().filter(|(carrier, _)| *carrier == rank);
+            let messages: Vec<Message> = carried.map(|(_, message)| message).collect();
+            let segment = |m: &Message| Segment { peer: m.peer, offset: m.at, len: m.len };
+            let segments = messages.iter().map(segment).collect();
+            (BufferLayout { offsets: side.offsets, len: side.lens[rank] }, segments, messages)
+        };
+        let ((send, sent, outgoing), (recv, received, incoming)) = (own(send), own(recv));
+        RankRoutes { send, recv, sharing, sent, received, outgoing, incoming }
     }
 }
 
@@ -129,55 +131,67 @@ impl Routes {
 mod tests {
     use super::*;
 
-    /// Segments do not overlap on either side, and a message has the same segments in both buffers.
+    /// Segments do not overlap on either side, a message has the same segments in both buffers, and all ranks of a
+    /// node know the lengths of its buffers.
     #[test]
     fn segments_do_not_overlap_and_messages_carry_them() {
         for nodes in [vec![0, 0, 1, 1], vec![0, 1, 0, 1, 2], vec![0, 1, 2, 3], vec![0, 0, 0, 1, 1, 2, 2, 2]] {
             let size = nodes.len();
             let bytes = |from: usize, to: usize| if from == to { 0 } else { (from * 7 + to * 3) % 5 * 40 };
-            let pairs: Vec<Vec<usize>> =
-                (0..size).map(|from| (0..size).map(|to| bytes(from, to)).collect()).collect();
-            let routes = Routes::new(&nodes, &pairs);
+            let table = SegmentTable::of(size, bytes);
+            let routes: Vec<_> = (0..size).map(|rank| RankRoutes::new(&nodes, &table, rank)).collect();
+            let pairs = || (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
+            let crossing = || pairs().filter(|&(a, b)| nodes[a] != nodes[b] && bytes(a, b) > 0);
+            // The carrier of a segment on one side, and its offset there.
+            let place = |from: usize, to: usize, side: usize| match side {
+                0 => (routes[from].sharing.outbox[to], routes[from].send.offsets[to]),
+                _ => (routes[to].sharing.inbox[from], routes[to].recv.offsets[from]),
+            };
             for side in 0..2 {
                 let mut taken: Vec<(usize, usize, usize)> = Vec::new();
-                for (from, to) in (0..size).flat_map(|a| (0..size).map(move |b| (a, b))) {
-                    if nodes[from] != nodes[to] && pairs[from][to] > 0 {
-                        let (own, other) = if side == 0 { (from, to) } else { (to, from) };
-                        let carrier = routes.carrier(nodes[own], nodes[other], side);
-                        let at = routes.offsets[from][to][side];
-                        assert!(at + pairs[from][to] <= routes.lens[carrier][side]);
-                        taken.push((carrier, at, at + pairs[from][to]));
-                    }
+                for (from, to) in crossing() {
+                    let (carrier, at) = place(from, to, side);
+                    assert!(at + bytes(from, to) <= routes[carrier].sharing.lens[carrier][side]);
+                    taken.push((carrier, at, at + bytes(from, to)));
                 }
                 taken.sort_unstable();
                 assert!(taken.windows(2).all(|w| w[0].0 != w[1].0 || w[0].2 <= w[1].1), "{nodes:?}");
             }
-            for m in &routes.messages {
-                let inside = |from: usize, to: usize| {
-                    let [send, recv] = routes.offsets[from][to];
-                    let here = (m.send_at..m.send_at + m.len).contains(&send);
-                    !here || send - m.send_at == recv - m.recv_at
-                };
-                let own = |rank: usize, other: usize| nodes[rank] == nodes[other];
-                let pairs = (0..size).flat_map(|a| (0..size).map(move |b| (a, b)));
-                assert!(pairs.filter(|&(a, b)| own(a, m.from) && own(b, m.to)).all(|(a, b)| inside(a, b)));
+            let mut carried = 0;
+            let mut between = Vec::new();
+            for (sender, route) in routes.iter().enumerate() {
+                for out in &route.outgoing {
+                    between.push((nodes[sender], nodes[out.peer]));
+                    let inbound = routes[out.peer].incoming.iter().find(|m| m.peer == sender).unwrap();
+                    assert_eq!((out.len, &out.segments), (inbound.len, &inbound.segments));
+                    for (from, to) in crossing()
+                        .filter(|&(from, to)| (nodes[from], nodes[to]) == (nodes[sender], nodes[out.peer]))
+                    {
+                        let ((one, at), (other, there)) = (place(from, to, 0), place(from, to, 1));
+                        assert_eq!((one, other, at - out.at), (sender, out.peer, there - inbound.at));
+                        assert!(out.segments.contains(&(at - out.at, bytes(from, to))));
+                        carried += 1;
+                    }
+                }
             }
-            let mut between: Vec<_> = routes.messages.iter().map(|m| (nodes[m.from], nodes[m.to])).collect();
+            assert_eq!(carried, crossing().count(), "every segment is in a message");
             let all = between.len();
             between.sort_unstable();
             between.dedup();
             assert_eq!(between.len(), all, "one message for a pair of nodes");
+            for (one, other) in pairs().filter(|&(a, b)| nodes[a] == nodes[b]) {
+                assert_eq!(routes[one].sharing.lens, routes[other].sharing.lens);
+            }
         }
     }
 
     #[test]
     fn pairs_of_nodes_have_different_carriers() {
-        let nodes = [0, 0, 1, 1, 2, 2];
-        let routes = Routes::new(&nodes, &vec![vec![8; 6]; 6]);
+        let nodes = Nodes::new(&[0, 0, 1, 1, 2, 2]);
         for side in 0..2 {
-            assert_ne!(routes.carrier(0, 1, side), routes.carrier(0, 2, side));
-            assert_ne!(routes.carrier(1, 0, side), routes.carrier(1, 2, side));
+            assert_ne!(nodes.carrier(0, 1, side), nodes.carrier(0, 2, side));
+            assert_ne!(nodes.carrier(1, 0, side), nodes.carrier(1, 2, side));
         }
-        assert_ne!(routes.carrier(0, 1, 0), routes.carrier(0, 1, 1));
+        assert_ne!(nodes.carrier(0, 1, 0), nodes.carrier(0, 1, 1));
     }
 }

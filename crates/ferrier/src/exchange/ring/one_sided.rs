@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ferrier_plan::messages::{LENGTH_BYTES, Volumes, packed};
 
-use super::shared_window::{RingWindow, WindowOwner, column, window_layout, window_ranges};
+use super::shared_window::{RingWindow, WindowOwner, window_layout, window_offset, window_ranges};
 use super::steps::{order, step};
 use crate::exchange::coder::Coder;
 use crate::exchange::groups::segments;
@@ -99,8 +99,7 @@ unsafe impl Send for OneSidedRun {}
 /// `comm` belongs to the exchanges alone.
 pub(super) fn exchanges(comm: Comm, all: &[Volumes], chunk: usize) -> Vec<Exchange> {
     let transport = comm.transport().clone();
-    let (starts, ends) = window_ranges(all, comm.size());
-    let bytes = ends[comm.rank()];
+    let (starts, bytes) = window_ranges(all, comm.rank(), comm.size());
     let ring = Arc::new(RingWindow::new(comm, bytes, all.len()));
     let specify = |(number, volumes)| specify(&ring, number, chunk, &starts[number], volumes);
     progress_set::exchanges(&transport, all.iter().enumerate().map(specify).collect())
@@ -116,20 +115,21 @@ fn specify(
     let (nodes, rank) = (ring.comm.nodes(), ring.comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
     let (slot, varies) = volumes.encoded.as_ref().map_or((0, false), |coded| (coded.slot, coded.varies));
-    let span =
-        |from: usize, to: usize| match volumes.encoded.as_ref().map_or(0, |coded| coded.chunks[from][to]) {
-            0 => Span { len: volumes.pairs[from][to], packet: chunk, chunks: 0 },
-            chunks => Span { len: chunks * slot, packet: (chunk / slot).max(1) * slot, chunks },
-        };
+    let span = |len: usize, chunks: usize| match chunks {
+        0 => Span { len, packet: chunk, chunks },
+        _ => Span { len: chunks * slot, packet: (chunk / slot).max(1) * slot, chunks },
+    };
+    let (coded, count) = (volumes.encoded.as_ref(), ring.comm.node_count());
     let outgoing = |&peer: &usize| {
-        let to = starts[peer] + window_layout(&column(volumes, peer)).offsets[rank];
-        Outgoing { step: step(nodes, rank, peer), peer, from: send.offsets[peer], to, span: span(rank, peer) }
+        let to = starts[peer] + window_offset(volumes, peer, rank);
+        let span = span(volumes.to[peer], coded.map_or(0, |coded| coded.to[peer]));
+        Outgoing { step: step(nodes, count, rank, peer), peer, from: send.offsets[peer], to, span }
     };
     let sent = order(nodes, rank).iter().filter(|&&peer| volumes.to[peer] > 0).map(outgoing).collect();
     let incoming = |segment: Segment| Incoming {
         peer: segment.peer,
         offset: segment.offset,
-        span: span(segment.peer, rank),
+        span: span(segment.len, coded.map_or(0, |coded| coded.from[segment.peer])),
     };
     let received: Vec<Incoming> = segments(&recv, &volumes.from).into_iter().map(incoming).collect();
     let window_offsets = window_layout(&volumes.from).offsets.iter().map(|at| starts[rank] + at).collect();
@@ -399,6 +399,7 @@ impl Protocol for OneSided {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ferrier_plan::messages::SegmentTable;
 
     fn value(from: usize, to: usize, at: usize, round: usize) -> u8 {
         (from * 61 + to * 17 + at * 3 + round * 101) as u8
@@ -413,20 +414,8 @@ mod tests {
         for (nodes, chunk) in [(1, 7), (2, 1), (4, 64), (2, 1000)] {
             let outcome = crate::ranks(4).nodes(nodes).run(|comm| {
                 let rank = comm.rank();
-                let all = [23, 130].map(|scale| {
-                    let row = |from| (0..4).map(|to| length(from, to, scale)).collect::<Vec<_>>();
-                    let pairs: Vec<_> = (0..4).map(row).collect();
-                    let from = pairs.iter().map(|row| row[rank]).collect();
-                    Volumes {
-                        to: pairs[rank].clone(),
-                        from,
-                        largest: 3 * scale,
-                        pairs,
-                        reshape: 0,
-                        encoded: None,
-                        via_host: false,
-                    }
-                });
+                let table = |scale| SegmentTable::of(4, move |from, to| length(from, to, scale));
+                let all = [23, 130].map(|scale| Volumes::new(table(scale), rank));
                 let exchanges = exchanges(comm.duplicate()?, &all, chunk);
                 exchanges.iter().try_for_each(Exchange::open)?;
                 for round in 0..6 {

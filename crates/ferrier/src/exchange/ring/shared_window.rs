@@ -72,25 +72,33 @@ impl RingWindow {
     }
 }
 
-/// Where the range of each exchange in each rank's window begins, and the lengths of the windows.
-pub(super) fn window_ranges(all: &[Volumes], size: usize) -> (Vec<Vec<usize>>, Vec<usize>) {
-    let mut ends = vec![0; size];
+/// Where the range of each exchange begins in the windows of `rank` and of the ranks that it sends to, and the length
+/// of its own window.
+pub(super) fn window_ranges(all: &[Volumes], rank: usize, size: usize) -> (Vec<Vec<usize>>, usize) {
+    let is_target = |peer: &usize| *peer == rank || all.iter().any(|volumes| volumes.to[*peer] > 0);
+    let targets: Vec<usize> = (0..size).filter(is_target).collect();
+    let mut end = 0;
     let mut used = vec![vec![0; size]; all.iter().map(|volumes| volumes.reshape + 1).max().unwrap_or(0)];
     let mut starts = Vec::with_capacity(all.len());
     for volumes in all {
         let used = &mut used[volumes.reshape];
         starts.push(used.clone());
-        for rank in 0..size {
-            used[rank] += window_layout(&column(volumes, rank)).len;
-            ends[rank] = ends[rank].max(used[rank]);
+        for &target in &targets {
+            used[target] += volumes.table.column(target).iter().map(|(_, len)| aligned(*len)).sum::<usize>();
         }
+        end = end.max(used[rank]);
     }
-    (starts, ends)
+    (starts, end)
 }
 
-/// Bytes from each rank to this one.
-pub(super) fn column(volumes: &Volumes, rank: usize) -> Vec<usize> {
-    volumes.pairs.iter().map(|row| row[rank]).collect()
+/// Where the segment of `rank` lies in the range of another rank's window.
+pub(super) fn window_offset(volumes: &Volumes, target: usize, rank: usize) -> usize {
+    let column = volumes.table.column(target);
+    column.iter().take_while(|(source, _)| *source < rank).map(|(_, len)| aligned(*len)).sum()
+}
+
+fn aligned(len: usize) -> usize {
+    len.next_multiple_of(64)
 }
 
 /// Rank 0's setting, on every rank. Collective.
@@ -103,5 +111,5 @@ pub(super) fn chunk_size(comm: &Comm) -> Result<usize> {
 
 /// Where the segment of each rank lies in a range of the window.
 pub(super) fn window_layout(from: &[usize]) -> BufferLayout {
-    packed(&from.iter().map(|len| len.next_multiple_of(64)).collect::<Vec<_>>())
+    packed(&from.iter().map(|&len| aligned(len)).collect::<Vec<_>>())
 }

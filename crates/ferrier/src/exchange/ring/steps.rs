@@ -1,8 +1,8 @@
 //! The order of a ring.
 
-/// The step in which a rank sends to another: the distance of their nodes; its own node comes last.
-pub(super) fn step(nodes: &[usize], from: usize, to: usize) -> usize {
-    let count = nodes.iter().max().map_or(1, |last| last + 1);
+/// The step in which a rank sends to another: the distance of their nodes, of which there are `count`; its own node
+/// comes last.
+pub(super) fn step(nodes: &[usize], count: usize, from: usize, to: usize) -> usize {
     match (nodes[to] + count - nodes[from]) % count {
         0 => count,
         distance => distance,
@@ -12,9 +12,9 @@ pub(super) fn step(nodes: &[usize], from: usize, to: usize) -> usize {
 /// The ranks that a rank sends to, in order: by steps, and inside a node beginning with another rank than its
 /// neighbours do.
 pub(super) fn order(nodes: &[usize], rank: usize) -> Vec<usize> {
-    let size = nodes.len();
+    let (size, count) = (nodes.len(), nodes.iter().max().map_or(1, |last| last + 1));
     let mut peers: Vec<usize> = (0..size).filter(|&peer| peer != rank).collect();
-    peers.sort_by_key(|&peer| (step(nodes, rank, peer), (peer + size - rank) % size));
+    peers.sort_by_key(|&peer| (step(nodes, count, rank, peer), (peer + size - rank) % size));
     peers
 }
 
@@ -32,7 +32,7 @@ mod tests {
                         .filter(|&rank| {
                             order(&nodes, rank)
                                 .iter()
-                                .any(|&peer| nodes[peer] == target && step(&nodes, rank, peer) == now)
+                                .any(|&peer| nodes[peer] == target && step(&nodes, count, rank, peer) == now)
                         })
                         .map(|rank| nodes[rank])
                         .collect();

@@ -33,11 +33,15 @@ pub(super) fn specify(comm: &Comm, volumes: &Volumes) -> Result<ExchangeSpec> {
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
     let (sent, received) = (segments(&send, &volumes.to), segments(&recv, &volumes.from));
     let mut steps = Vec::new();
-    for now in 1..=comm.node_count() {
+    let count = comm.node_count();
+    for now in 1..=count {
         let to: Vec<Segment> =
-            sent.iter().filter(|segment| step(nodes, rank, segment.peer) == now).copied().collect();
-        let from: Vec<Segment> =
-            received.iter().filter(|segment| step(nodes, segment.peer, rank) == now).copied().collect();
+            sent.iter().filter(|segment| step(nodes, count, rank, segment.peer) == now).copied().collect();
+        let from: Vec<Segment> = received
+            .iter()
+            .filter(|segment| step(nodes, count, segment.peer, rank) == now)
+            .copied()
+            .collect();
         steps.push(comm.transport().transfer(TransferKind::Messages, &to, &from)?);
     }
     let run = TwoSidedRun { step: 0, send: std::ptr::null(), recv: std::ptr::null_mut(), coder: None };
@@ -104,6 +108,7 @@ impl Protocol for TwoSided {
 mod tests {
     use super::*;
     use crate::exchange::progress_set;
+    use ferrier_plan::messages::SegmentTable;
 
     #[test]
     fn bytes_arrive_and_the_substitution_is_noted() {
@@ -111,17 +116,7 @@ mod tests {
         let length = |from: usize, to: usize| if from == to { 0 } else { 10 * from + to };
         let outcome = crate::ranks(4).nodes(2).run(|comm| {
             let rank = comm.rank();
-            let pairs: Vec<Vec<usize>> =
-                (0..4).map(|from| (0..4).map(|to| length(from, to)).collect()).collect();
-            let volumes = Volumes {
-                to: pairs[rank].clone(),
-                from: pairs.iter().map(|row| row[rank]).collect(),
-                largest: 32,
-                pairs,
-                reshape: 0,
-                encoded: None,
-                via_host: false,
-            };
+            let volumes = Volumes::new(SegmentTable::of(4, length), rank);
             let specs = vec![specify(&comm, &volumes)?];
             let exchange = &progress_set::exchanges(comm.transport(), specs)[0];
             let note = "ring: threads has no windows between these ranks; using two-sided messages";

@@ -34,8 +34,7 @@ impl Transport for ThreadRank {
     }
 
     fn simulated_wire(&self) -> Option<(f64, f64)> {
-        let wire = self.links()?.wire();
-        Some((wire.gbit_per_s * 1e9 / 8.0, wire.latency_us * 1e-6))
+        Some(self.links()?.wire().rate_and_latency())
     }
 
     fn rank(&self) -> usize {

@@ -8,6 +8,7 @@ use super::world::{ThreadRank, World};
 use crate::machine::pool::panic_text;
 use crate::machine::waiting::BusyThreads;
 use crate::transport::comm::Comm;
+use crate::transport::planning::PlanningRank;
 use crate::{Error, Result};
 
 /// Ranks inside this process, one thread each; made by [`ranks`].
@@ -54,13 +55,8 @@ impl Ranks {
         self
     }
 
-    /// Runs `work` on every rank and returns the results in order of rank.
-    ///
-    /// # Errors
-    /// The error of the first failing rank; [`Error::RankPanicked`] where
-    /// one panicked. Collective calls of the other ranks then return an error,
-    /// so no rank waits forever.
-    pub fn run<R: Send>(self, work: impl Fn(Comm) -> Result<R> + Sync) -> Result<Vec<R>> {
+    /// The node of each rank, and the threads of a rank.
+    fn check(&self) -> Result<(Vec<usize>, usize)> {
         if self.count == 0 {
             return Err(Error::problem("ranks", "at least one rank is needed, got 0"));
         }
@@ -76,7 +72,38 @@ impl Ranks {
         }
         self.wire.iter().try_for_each(Wire::check)?;
         let threads = self.threads.unwrap_or_else(|| (crate::machine::cores() / self.count).max(1));
-        let world = World::new((0..self.count).map(|rank| rank * nodes / self.count).collect(), self.wire);
+        Ok(((0..self.count).map(|rank| rank * nodes / self.count).collect(), threads))
+    }
+
+    /// The first rank of such a group, without the others: [`Planner::draft`](crate::Planner::draft) takes it, for
+    /// any number of ranks, and starts no thread. Calls of plans return errors.
+    ///
+    /// ```
+    /// let comm = ferrier::ranks(4096).for_planning()?;
+    /// let problem = ferrier::Problem::c2c([512, 512, 512]);
+    /// let draft = ferrier::Planner::new(&problem).without_wisdom().draft::<f64>(&comm)?;
+    /// assert_eq!(draft.recipe().ranks(), 4096);
+    /// # Ok::<(), ferrier::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Those of [`run`](Self::run) that concern the group.
+    pub fn for_planning(self) -> Result<Comm> {
+        let (nodes, threads) = self.check()?;
+        let version = self.wire.map_or("threads".into(), |wire| format!("threads over {wire}"));
+        let rank = PlanningRank::new(nodes, version, self.wire.as_ref().map(Wire::rate_and_latency));
+        Ok(Comm::new(Arc::new(rank), threads))
+    }
+
+    /// Runs `work` on every rank and returns the results in order of rank.
+    ///
+    /// # Errors
+    /// The error of the first failing rank; [`Error::RankPanicked`] where
+    /// one panicked. Collective calls of the other ranks then return an error,
+    /// so no rank waits forever.
+    pub fn run<R: Send>(self, work: impl Fn(Comm) -> Result<R> + Sync) -> Result<Vec<R>> {
+        let (nodes, threads) = self.check()?;
+        let world = World::new(nodes, self.wire);
         let _busy = BusyThreads::new(self.count - 1);
         let mut outcomes: Vec<Result<R>> = Vec::with_capacity(self.count);
         std::thread::scope(|scope| {

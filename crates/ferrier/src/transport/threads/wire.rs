@@ -52,6 +52,11 @@ impl FromStr for Wire {
 }
 
 impl Wire {
+    /// Bytes per second, and seconds.
+    pub(super) fn rate_and_latency(&self) -> (f64, f64) {
+        (self.gbit_per_s * 1e9 / 8.0, self.latency_us * 1e-6)
+    }
+
     pub(super) fn check(&self) -> Result<()> {
         let fine =
             self.gbit_per_s.is_finite() && self.gbit_per_s > 0.0 && (0.0..1e12).contains(&self.latency_us);
