@@ -27,7 +27,7 @@ pub mod internals {
 }
 
 pub use entry::KernelEntry;
-pub use lines::{LineBlock, Lines, StoreHint, Strip, fence};
+pub use lines::{LineBlock, Lines, Repeat, StoreHint, Strip, fence};
 pub use real::{Precision, Real};
 pub use spec::{LineKind, LinesSpec, R2r};
 pub use stream_copy::StreamCopy;

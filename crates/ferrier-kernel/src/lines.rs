@@ -63,6 +63,16 @@ pub trait Lines<T>: Send + Sync {
     /// the memory of this block.
     unsafe fn run(&self, block: &LineBlock<'_, T>, scratch: &mut [T]) -> bool;
 
+    /// Transforms a block again and again, each time with source and target moved. Source and target have one strip
+    /// each; there is no next block.
+    ///
+    /// # Safety
+    /// As [`run`](Lines::run), for every repetition; what one stores no other loads or stores.
+    unsafe fn run_repeated(&self, block: &LineBlock<'_, T>, repeat: Repeat, scratch: &mut [T]) {
+        // SAFETY: this function's contract.
+        unsafe { run_each(self, block, repeat, scratch) };
+    }
+
     /// Scalars of a [`LineBlock::staging`] buffer for blocks of at most
     /// `lines` lines; 0 if this kernel never copies the next block.
     fn staging_len(&self, lines: usize) -> usize {
@@ -75,6 +85,39 @@ pub trait Lines<T>: Send + Sync {
         let _ = lines;
         Strip { ptr: staging, at: 0, len: 0, step: 0, lane: 0 }
     }
+}
+
+/// [`Lines::run_repeated`], one repetition after the other.
+///
+/// # Safety
+/// As [`Lines::run_repeated`].
+pub(crate) unsafe fn run_each<T, L: Lines<T> + ?Sized>(
+    lines: &L,
+    block: &LineBlock<'_, T>,
+    repeat: Repeat,
+    scratch: &mut [T],
+) {
+    let ([from], [to]) = (block.from, block.to) else {
+        unreachable!("repeated blocks have one strip at each end")
+    };
+    let (mut from, mut to) = ([Strip { ..*from }], [Strip { ..*to }]);
+    for _ in 0..repeat.count {
+        // SAFETY: this function's contract.
+        unsafe { lines.run(&LineBlock { from: &from, to: &to, ..*block }, scratch) };
+        from[0].ptr = from[0].ptr.wrapping_offset(repeat.from);
+        to[0].ptr = to[0].ptr.wrapping_offset(repeat.to);
+    }
+}
+
+/// Repetitions of a block, see [`Lines::run_repeated`].
+#[derive(Clone, Copy, Debug)]
+pub struct Repeat {
+    /// How often.
+    pub count: usize,
+    /// Scalars from one source to the next.
+    pub from: isize,
+    /// Scalars from one target to the next.
+    pub to: isize,
 }
 
 /// A block of lines: source, target, and the next block.

@@ -1,7 +1,7 @@
 //! Kernel `native` on every instruction set against transforms computed term by term.
 
 use ferrier_kernel::internals::{Isa, Roots, lines_f32_on, lines_f64_on};
-use ferrier_kernel::{LineBlock, LineKind, Lines, LinesSpec, Real, StoreHint, Strip};
+use ferrier_kernel::{LineBlock, LineKind, Lines, LinesSpec, Real, Repeat, StoreHint, Strip};
 
 const KINDS: [LineKind; 4] =
     [LineKind::Forward, LineKind::Backward, LineKind::RealForward, LineKind::RealBackward];
@@ -361,6 +361,70 @@ fn a_line_depends_on_itself_alone() {
             for n in [1, 2, 16, 24, 25, 27, 30, 37, 45, 60, 64, 128, 143, 192] {
                 check::<f32>(n, kind, isa);
                 check::<f64>(n, kind, isa);
+            }
+        }
+    }
+}
+
+/// Contiguous lines that exceed a cache are transformed in another order, with the same bits.
+#[test]
+fn long_contiguous_lines_have_the_bits_of_rows() {
+    fn check<T: Tested>(n: usize, kind: LineKind) {
+        let spec = LinesSpec { n, kind, scale: 0.3 };
+        let input = inputs(n, kind, 1);
+        for isa in Isa::available() {
+            let lines = T::make(isa, &spec);
+            let of = |layout| run(&*lines, &spec, &input, (layout, layout), false);
+            let rows = of(Layout::Rows);
+            assert!(
+                of(Layout::Columns) == rows && of(Layout::WholeColumns) == rows,
+                "n {n} {kind:?} {isa:?}"
+            );
+        }
+    }
+    for kind in KINDS {
+        for n in [16384, 20480, 24000, 65536] {
+            check::<f64>(n, kind);
+            check::<f32>(n, kind);
+        }
+    }
+}
+
+/// A repeated block has the bits of as many blocks.
+#[test]
+fn repeated_blocks() {
+    fn check<T: Tested>(n: usize, lanes: usize, planes: usize, isa: Isa) {
+        let spec = LinesSpec { n, kind: LineKind::Backward, scale: 0.3 };
+        let lines = T::make(isa, &spec);
+        let step = 2 * lanes + 16;
+        // Neighbouring lines are adjacent, or elements are.
+        for (step, lane, plane) in [(step, 2, n * step + 32), (2, 2 * n + 16, lanes * (2 * n + 16) + 16)] {
+            let source: Vec<T> = noise(planes * plane, n as u64).into_iter().map(T::rounded).collect();
+            let strip = |all: &mut [T]| {
+                [Strip { ptr: all.as_mut_ptr(), at: 0, len: n, step: step as isize, lane: lane as isize }]
+            };
+            let mut scratch = Scratch::dirty(lines.scratch(lanes));
+            let scratch = scratch.slice(lines.scratch(lanes));
+            let mut want = source.clone();
+            for part in want.chunks_mut(plane) {
+                let strips = strip(part);
+                // SAFETY: the strip lies within the plane.
+                unsafe { lines.run(&LineBlock::new(lanes, &strips, &strips), scratch) };
+            }
+            let mut got = source.clone();
+            let strips = strip(&mut got);
+            let repeat = Repeat { count: planes, from: plane as isize, to: plane as isize };
+            // SAFETY: the strips lie within the planes.
+            unsafe { lines.run_repeated(&LineBlock::new(lanes, &strips, &strips), repeat, scratch) };
+            let bits = |all: &[T]| all.iter().map(|x| x.bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&got), bits(&want), "{planes} planes of {lanes} lines of {n} on {isa:?}");
+        }
+    }
+    for isa in Isa::available() {
+        for n in [1, 2, 8, 10, 16, 25, 32, 37, 64, 100] {
+            for (lanes, planes) in [(8, 5), (16, 16), (16, 1), (5, 3), (32, 70), (1, 2), (64, 3)] {
+                check::<f64>(n, lanes, planes, isa);
+                check::<f32>(n, lanes, planes, isa);
             }
         }
     }

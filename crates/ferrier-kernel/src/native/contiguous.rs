@@ -7,11 +7,15 @@
 
 use super::butterfly::{dft, lists, with_radix};
 use super::fft::{Fft, LastPass, PassSpec};
-use super::line_io::{StoreMode, put};
+use super::line_io::{LineArray, StoreMode, put};
 use super::passes::steps;
 use super::prefetch::Prefetcher;
+use super::single_pass::SinglePassContiguous;
 use super::vector::{FACTOR_LEN, MAX_LINES, Op, Vector, packed_factor};
 use crate::real::Real;
+
+/// Longer lines are transformed depth first.
+const LONG_BYTES: usize = 128 << 10;
 
 /// Twiddles as vectors, for every level of an [`Fft`].
 pub(super) struct ContiguousFft<T> {
@@ -25,12 +29,16 @@ impl<T: Real> ContiguousFft<T> {
     /// `None` where the radices are no multiples of the vector length.
     pub fn new<V: Vector<T = T>>(fft: &Fft<T>) -> Option<Self> {
         let LastPass::Radix(last_pass) = fft.last_pass else { return None };
-        let lengths = [last_pass, fft.leading.first()?.radix];
-        let even = lengths.iter().all(|length| length.is_multiple_of(V::LINES));
         // The last vector may overlap the one before it if no pass works in
         // place and little work is done twice.
         let little =
             |length: usize| length >= V::LINES && 5 * length.next_multiple_of(V::LINES) <= 7 * length;
+        let Some(first) = fft.leading.first() else {
+            let streams = !V::SHORT && last_pass.is_multiple_of(V::LINES);
+            return little(last_pass).then(|| ContiguousFft { twiddles: vec![], at: vec![], streams });
+        };
+        let lengths = [last_pass, first.radix];
+        let even = lengths.iter().all(|length| length.is_multiple_of(V::LINES));
         let long = fft.leading.len() == 1 && lengths.into_iter().all(little);
         if !even && !long {
             return None;
@@ -78,40 +86,48 @@ impl<T: Real> ContiguousFft<T> {
         mode: StoreMode<T>,
         prefetcher: &mut Prefetcher<'_, T>,
     ) {
-        let mut blocks = 1;
-        let mut source = from;
+        if let (true, LastPass::Radix(radix)) = (fft.leading.is_empty(), &fft.last_pass) {
+            let backward = fft.backward;
+            // SAFETY: `run`'s contract: lines have n elements, the radix.
+            return unsafe {
+                with_radix!(*radix, V, R => V::enter(SinglePassContiguous::<V, R> {
+                    lines, from, to, backward, mode, prefetcher,
+                }))
+            };
+        }
+        let PassSpec { radix: first_radix, m, .. } = fft.leading[0];
+        // Lines that do not fit a cache are finished a few first digits at a time: as many as a vector has.
+        let few = if V::SHORT { 2 * V::LINES } else { V::LINES };
+        let long = fft.n * 2 * size_of::<T>() > LONG_BYTES && first_radix.is_multiple_of(few);
+        let few = if long { few } else { first_radix };
+        let passes = fft.leading.iter().zip(&self.at);
         // SAFETY: `run`'s contract; blocks nest, so all passes stay within n elements.
         unsafe {
-            for (&PassSpec { radix, m, .. }, &at) in fft.leading.iter().zip(&self.at) {
+            let pass = |(&PassSpec { radix, m, .. }, &at): (&PassSpec, &usize),
+                        [from, work]: [LineArray<T>; 2],
+                        blocks,
+                        prefetcher: &mut Prefetcher<'_, T>| {
                 let twiddles = self.twiddles[at..].as_ptr();
                 with_radix!(radix, V, R => V::enter(Pass::<V, R> {
-                    lines, from: source, work, blocks, m, twiddles, backward: fft.backward, prefetcher,
+                    lines, from, work, blocks, m, twiddles, backward: fft.backward, prefetcher,
                 }));
-                source = work;
-                blocks *= radix;
+            };
+            passes.clone().take(1).for_each(|first| pass(first, [from, work], 1, prefetcher));
+            for digit in (0..first_radix).step_by(few) {
+                let block = LineArray { start: work.start.wrapping_add(2 * digit * m), ..work };
+                let mut blocks = few;
+                for next in passes.clone().skip(1) {
+                    pass(next, [block; 2], blocks, prefetcher);
+                    blocks *= next.0.radix;
+                }
+                let base = &fft.base[..];
+                let (stride, backward, digits) = (fft.stride, fft.backward, (digit, digit + few));
+                let LastPass::Radix(radix) = fft.last_pass else { unreachable!("checked by `new`") };
+                with_radix!(radix, V, R => V::enter(Last::<V, R> {
+                    lines, work, to, base, stride, backward, first_radix, digits, mode, prefetcher,
+                }));
             }
-            let base = &fft.base[..];
-            let (stride, first_radix, backward) = (fft.stride, fft.leading[0].radix, fft.backward);
-            let LastPass::Radix(radix) = fft.last_pass else { unreachable!("checked by `new`") };
-            with_radix!(radix, V, R => V::enter(Last::<V, R> {
-                lines, work, to, base, stride, backward, first_radix, mode, prefetcher,
-            }));
         }
-    }
-}
-
-/// Contiguous lines at a constant distance.
-#[derive(Clone, Copy)]
-pub(super) struct LineArray<T> {
-    pub start: *mut T,
-    /// Scalars from one line to the next.
-    pub lane: isize,
-}
-
-impl<T> LineArray<T> {
-    #[inline(always)]
-    pub fn line(&self, line: usize) -> *mut T {
-        self.start.wrapping_offset(line as isize * self.lane)
     }
 }
 
@@ -176,6 +192,8 @@ struct Last<'a, 'b, V: Vector, const R: usize> {
     stride: isize,
     backward: bool,
     first_radix: usize,
+    /// The first digits whose blocks are ready: from, to.
+    digits: (usize, usize),
     mode: StoreMode<V::T>,
     prefetcher: &'a mut Prefetcher<'b, V::T>,
 }
@@ -195,7 +213,7 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
         for line in 0..self.lines {
             let (work, to) = (self.work.line(line), self.to.line(line));
             for rest in 0..apart {
-                for digit in (0..self.first_radix).step_by(V::LINES) {
+                for digit in (self.digits.0..self.digits.1).step_by(V::LINES) {
                     let digit = digit.min(self.first_radix - V::LINES);
                     let first = digit * apart + rest;
                     // SAFETY: `Op::run`'s contract: lines have a block of R elements for each base.

@@ -1,8 +1,7 @@
 //! The extra pass of contiguous real lines, with vectors of neighbouring
 //! elements; `real.rs` does the same arithmetic for groups of lines.
 
-use super::contiguous::LineArray;
-use super::line_io::StoreMode;
+use super::line_io::{LineArray, StoreMode};
 use super::vector::{FACTOR_LEN, MAX_LANES, Op, Vector};
 
 /// Twiddles of the extra pass as vectors, and that of the middle element.

@@ -18,6 +18,7 @@ use super::line_io::{LineIo, StridedIo};
 use super::passes::{CopyIn, Last, Pass, ResultSlots};
 use super::portable::Portable;
 use super::prefetch::Prefetcher;
+use super::single_pass::SinglePass;
 use super::vector::{Vector, packed_factor};
 use crate::real::Real;
 use crate::roots::Roots;
@@ -130,6 +131,11 @@ impl<T: Real> Fft<T> {
         self.leading.len() + 1
     }
 
+    /// Whether one butterfly transforms a line, without scratch.
+    pub fn is_single_pass(&self) -> bool {
+        self.leading.is_empty() && matches!(self.last_pass, LastPass::Radix(_))
+    }
+
     /// Elements of spare scratch that [`run`](Fft::run) needs.
     pub fn spare(&self) -> usize {
         match &self.last_pass {
@@ -154,6 +160,16 @@ impl<T: Real> Fft<T> {
     ) {
         // SAFETY: `run`'s contract; the radices multiply to n, so all passes stay within n elements.
         unsafe {
+            // Sources in pieces with targets in one are rare: not compiled.
+            if const { !S::UNCACHED || D::UNCACHED }
+                && let (true, LastPass::Radix(radix)) = (self.leading.is_empty(), &self.last_pass)
+            {
+                let (groups, backward) = (scratch.groups, self.backward);
+                let prefetcher = &mut *scratch.prefetcher;
+                return with_radix!(*radix, V, R => V::enter(SinglePass::<V, S, D, R> {
+                    from, to, groups, backward, prefetcher,
+                }));
+            }
             if self.leading.is_empty() {
                 let (work, n, groups) = (scratch.work, self.n, scratch.groups);
                 V::enter(CopyIn { from, work, n, groups, lanes: PhantomData::<V> });

@@ -6,7 +6,7 @@
 
 use super::cache_hint::{prefetch_for_write, prefetch_second_level};
 use super::vector::Vector;
-use crate::lines::Strip;
+use crate::lines::{LineBlock, Strip};
 use crate::real::Real;
 
 /// A source or target of the elements of neighbouring groups of lines.
@@ -240,6 +240,21 @@ impl<V: Vector> LineIo<V> for StridedIo<V::T> {
     unsafe fn prefetch<const R: usize>(&self, _: usize, _: isize, _: bool) {}
 }
 
+/// Contiguous lines at a constant distance.
+#[derive(Clone, Copy)]
+pub(super) struct LineArray<T> {
+    pub start: *mut T,
+    /// Scalars from one line to the next.
+    pub lane: isize,
+}
+
+impl<T> LineArray<T> {
+    #[inline(always)]
+    pub fn line(&self, line: usize) -> *mut T {
+        self.start.wrapping_offset(line as isize * self.lane)
+    }
+}
+
 /// Complex rows given by a table of addresses: `table[k] + at` is element `k`
 /// of the first line.
 #[derive(Clone, Copy)]
@@ -367,6 +382,19 @@ pub(super) fn whole_cache_lines<V: Vector>(
 /// Whether neighbouring lines are adjacent in every strip.
 pub(super) fn are_rows<T>(strips: &[Strip<T>], width: usize) -> bool {
     strips.iter().all(|strip| strip.lane == width as isize)
+}
+
+/// Whether source and target of a block do not overlap.
+pub(super) fn are_apart<T>(block: &LineBlock<'_, T>) -> bool {
+    let range = |strips: &[Strip<T>]| {
+        strips.iter().fold((usize::MAX, 0), |(low, high), strip| {
+            let (steps, lanes) = (strip.len as isize * strip.step, block.lines as isize * strip.lane);
+            let ends = [0, steps, lanes, steps + lanes].map(|end| strip.ptr.wrapping_offset(end) as usize);
+            ends.iter().fold((low, high), |(low, high), &end| (low.min(end), high.max(end)))
+        })
+    };
+    let (from, to) = (range(block.from), range(block.to));
+    from.1 <= to.0 || to.1 <= from.0
 }
 
 /// Whether rows are a multiple of a page apart, so that they map to few cache sets.

@@ -3,18 +3,20 @@
 use std::marker::PhantomData;
 
 use super::block_plan::{BlockPlan, GroupSet, RowAccess, row_len, table_len};
-use super::contiguous::{ContiguousFft, LineArray};
+use super::contiguous::ContiguousFft;
 use super::contiguous_real::{ContiguousReal, FoldContiguous, UnfoldContiguous};
 use super::fft::Fft;
 use super::gather_scatter::{Gather, ScalarLayout, Scatter, StripCopy};
 use super::line_io::{
-    LineIo, StoreMode, StridedIo, TableIo, are_aliases, are_rows, gaps, list_rows, whole, whole_cache_lines,
+    LineArray, LineIo, StoreMode, StridedIo, TableIo, are_aliases, are_apart, are_rows, gaps, list_rows,
+    whole, whole_cache_lines,
 };
+use super::planes::RowPlanes;
 use super::prefetch::Prefetcher;
 use super::real::{Fold, Mirror, Unfold, twiddles};
 use super::staging::{STAGING_BYTES, StagingCopy, row_pitch};
 use super::vector::Vector;
-use crate::lines::{LineBlock, Lines, StoreHint, Strip};
+use crate::lines::{LineBlock, Lines, Repeat, StoreHint, Strip, run_each};
 use crate::real::Real;
 use crate::spec::{LineKind, LinesSpec};
 
@@ -348,7 +350,11 @@ impl<V: Vector> NativeLines<V> {
         // Padded by a cache line, so that lines of a power of two do not map to the same sets.
         let lane = 2 * self.fft.n + 64 / size_of::<V::T>();
         let hot = GROUP_SET_BYTES / 2 / (lane * size_of::<V::T>());
-        let max_lines = hot.min(scratch.len() / (2 * lane)).max(1);
+        let max_lines = match hot.min(scratch.len() / (2 * lane)).max(1) {
+            // Several lines at a time, in whole vectors.
+            lines if self.fft.is_single_pass() && lines > V::LINES => lines / V::LINES * V::LINES,
+            lines => lines,
+        };
         let line_array = |strip: &Strip<V::T>, first: usize| {
             let start = strip.ptr.wrapping_offset(first as isize * strip.lane);
             LineArray { start, lane: strip.lane }
@@ -447,6 +453,23 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         tables + 2 * row_len(lines) + areas + self.fft.spare() * V::LANES
     }
 
+    unsafe fn run_repeated(&self, block: &LineBlock<'_, V::T>, repeat: Repeat, scratch: &mut [V::T]) {
+        assert!(scratch.len() >= self.scratch(block.lines), "scratch is too short");
+        let complex = matches!(self.spec.kind, LineKind::Forward | LineKind::Backward);
+        let spare = self.fft.spare() * V::LANES;
+        // SAFETY: this function's contract covers all repetitions; the scratch is checked above.
+        unsafe {
+            match RowPlanes::new::<V>(&self.fft, block, repeat) {
+                Some(planes) if complex => {
+                    let areas = self.groups_per_set((scratch.len() - spare) / self.area_len());
+                    let scale = self.scale(block);
+                    planes.run::<V>(scale, (scratch.as_mut_ptr(), areas, self.area_len()));
+                }
+                _ => run_each(self, block, repeat, scratch),
+            }
+        }
+    }
+
     fn staging_len(&self, lines: usize) -> usize {
         let len = self.spec.n * row_pitch::<V::T>(lines);
         let complex = matches!(self.spec.kind, LineKind::Forward | LineKind::Backward);
@@ -477,7 +500,12 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
             () => self.prefetcher(block, (plan.rows_in, plan.rows_out), plan.stream),
         };
         let mut first = 0;
+        let apart = !block.lines.is_multiple_of(V::LINES) && are_apart(block);
         while first < block.lines {
+            // A group that is not full is done again with lines before it, where they are not overwritten yet.
+            if apart && block.lines - first < V::LINES && first > 0 {
+                first = block.lines - V::LINES;
+            }
             let mut set = self.group_set(block, &plan, first, &mut prefetcher);
             first += set.lines;
             // SAFETY: `run`'s contract covers the strips; `plan_block` laid out tables and areas in the scratch.

@@ -20,9 +20,11 @@ mod gather_scatter;
 mod line_io;
 mod lines;
 mod passes;
+mod planes;
 mod portable;
 mod prefetch;
 mod real;
+mod single_pass;
 mod staging;
 mod vector;
 #[cfg(target_arch = "x86_64")]
