@@ -25,6 +25,7 @@ mod rounding;
 pub mod schedule;
 mod setters;
 mod speeds;
+pub mod threads;
 pub mod tiles;
 
 pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, RAW, Tiling};

@@ -138,6 +138,59 @@ fn a_batch_is_many_single_transforms() {
     }
 }
 
+/// Whole arrays in one pass have the bits of a pass per axis, whatever their number and that of the threads.
+#[test]
+fn all_axes_in_one_pass_or_a_pass_per_axis() {
+    let _watchdog = watchdog(120);
+    let orders = [[0, 1, 2], [2, 1, 0]];
+    for (turn, kind) in [Kind::C2c, Kind::R2c(2), Kind::R2c(1), Kind::R2c(0)].into_iter().enumerate() {
+        for (shape, batch, threads) in
+            [([16, 16, 16], 3, 1), ([8, 7, 10], 5, 2), ([4, 33, 18], 2, 5), ([20, 6, 9], 1, 1)]
+        {
+            for order_out in orders {
+                let case = Case { order_out, ..case(shape, kind, batch) };
+                let problem = common::problem(&case, 1, &mut Rng::new(0));
+                let kernel = kernels()[(turn + batch) % kernels().len()];
+                let how = |fuse: Option<bool>, stream, mode| {
+                    let choice = choice(exchanges()[0], kernel).threads(threads).fuse(fuse).stream(stream);
+                    How { ranks: 1, threads, choice, mode, wire: None }
+                };
+                let first = run::<f64>(&case, &problem, &how(Some(false), None, Mode::Arrays));
+                let first_f32 = run::<f32>(&case, &problem, &how(Some(false), None, Mode::Arrays));
+                for mode in MODES {
+                    for stream in [None, Some(true)] {
+                        let told = format!("{} {kernel} {threads} threads {mode:?}", case.line);
+                        same(&told, &first, &run::<f64>(&case, &problem, &how(None, stream, mode)));
+                        same(&told, &first_f32, &run::<f32>(&case, &problem, &how(None, stream, mode)));
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The passes of a plan, and its memory, for arrays that fit a cache.
+#[test]
+fn arrays_that_fit_a_cache_take_one_pass() {
+    let passes = |problem: &Problem, choice: Choice| -> Vec<String> {
+        let comm = ferrier::Comm::one_rank().with_threads(2);
+        let draft = Planner::new(problem).choice(choice).draft::<f64>(&comm).unwrap();
+        let memory = draft.memory();
+        let mut plan = draft.build().unwrap();
+        assert_eq!(plan.memory(), memory);
+        let (x, mut y) = (plan.make_input().unwrap(), plan.make_output().unwrap());
+        plan.forward(&x, &mut y).unwrap();
+        plan.profile().into_iter().map(|step| step.name).collect()
+    };
+    let batch = |batch| Problem::c2c([16, 16, 16]).batch(batch);
+    let one = "fft axis 2 + fft axis 1 + fft axis 0";
+    assert_eq!(passes(&batch(8), Choice::new()), [one]);
+    assert_eq!(passes(&batch(8), Choice::new().fuse(false)).len(), 3);
+    // A thread would have nothing to do; arrays that do not fit.
+    assert_ne!(passes(&batch(1), Choice::new().threads(2)), [one]);
+    assert_ne!(passes(&Problem::c2c([128, 128, 128]).batch(2), Choice::new()), [one]);
+}
+
 /// FFTW's layout of a real array that is transformed in place: rows of n
 /// padded to 2 (n/2 + 1), in a vector of the user's own.
 #[test]

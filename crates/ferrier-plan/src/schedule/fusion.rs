@@ -1,19 +1,30 @@
-//! Whether two axes share a pass.
+//! Whether axes share a pass.
 
-use super::transform::AxisTransform;
+use super::transform::{AxisTransform, largest_between};
 use crate::choice::MemoryUse;
 use crate::geometry::width;
 use crate::modes::total_len;
 use crate::recipe::{Distribution, Recipe};
 
 /// Two axes in one pass: if a plane stays in cache between them, there are planes enough to keep all threads busy, and
-/// planes do not share cache lines. The limits are the largest plane in bytes, and the threads of a rank. The same answer on every rank.
+/// planes do not share cache lines. More axes in one pass: if an array stays in cache, and there are arrays enough. The
+/// limits are the largest plane in bytes, and the threads of a rank. The same answer on every rank.
 pub fn may_fuse(
     recipe: &Recipe,
     (plane_bytes, threads): (usize, usize),
     transforms: &[AxisTransform],
     state: &Distribution,
 ) -> bool {
+    // The last round may leave threads idle, but not more than a quarter of the time.
+    let busy = |units: usize| units * 4 >= units.div_ceil(threads) * threads * 3;
+    if transforms.len() > 2 {
+        let boxes = state.layout.boxes().iter();
+        let elements = boxes.map(|part| largest_between(transforms, part)).max().unwrap_or(0);
+        let array = elements * width(transforms[0].real) * recipe.precision.bytes();
+        // An array leaves room in a second-level cache, of which planes may have twice the size.
+        let fits = array <= plane_bytes / 16 * 5 && busy(recipe.batch);
+        return fits && recipe.fuse != Some(false) && recipe.memory == MemoryUse::Fast;
+    }
     if let Some(fuse) = recipe.fuse {
         return fuse;
     }
@@ -26,8 +37,5 @@ pub fn may_fuse(
     if planes > recipe.batch && state.layout.order().fastest() == across {
         return false;
     }
-    let rounds = planes.div_ceil(threads);
-    // The last round may leave threads idle, but not more than a quarter of the time.
-    let busy = planes * 4 >= rounds * threads * 3;
-    plane <= plane_bytes && busy && recipe.memory == MemoryUse::Fast
+    plane <= plane_bytes && busy(planes) && recipe.memory == MemoryUse::Fast
 }

@@ -1,7 +1,7 @@
 //! From the steps of a recipe to passes over memory, for one direction.
 //!
-//! Steps between two exchanges form a *group*. A group becomes one pass per axis, or one pass for two axes if planes
-//! are fused. The builder decides where every pass loads from and stores to, so that no pass only packs, unpacks or
+//! Steps between two exchanges form a *group*. A group becomes one pass per axis, one pass for two axes if planes
+//! are fused, or one pass for all axes if whole arrays are. The builder decides where every pass loads from and stores to, so that no pass only packs, unpacks or
 //! copies unless there is nothing to transform.
 
 use super::stages::{Stage, stages};
@@ -50,7 +50,7 @@ impl End {
     }
 }
 
-/// One pass over memory: load, transform along up to two axes, store.
+/// One pass over memory: load, transform along some axes, store. Two axes go plane by plane, more go array by array.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Pass {
     /// Whether all ranks synchronise before the pass.
@@ -124,7 +124,7 @@ pub struct ScheduleOptions<'a> {
     pub exposed_ends: bool,
     /// The requested tilings of the reshapes, for messages.
     pub tilings: &'a [Tiling],
-    /// Whether these two transforms may share a pass, plane by plane.
+    /// Whether these transforms may share a pass: two plane by plane, more array by array.
     pub fuse: &'a dyn Fn(&[AxisTransform], &Distribution) -> bool,
 }
 
@@ -244,7 +244,7 @@ impl PassBuilder<'_> {
 
     /// The passes of one group.
     fn group(&mut self, index: usize, group: &Group, from: End, to: End) {
-        let counts = self.transforms_per_pass(index, group);
+        let counts = self.transforms_per_pass(index, group, [&from, &to]);
         let pass = |from, to, transforms, arrive, leave: &Distribution| Pass {
             barrier: false,
             from,
@@ -309,7 +309,7 @@ impl PassBuilder<'_> {
     }
 
     /// The number of transforms of each pass of a group.
-    fn transforms_per_pass(&self, index: usize, group: &Group) -> Vec<usize> {
+    fn transforms_per_pass(&self, index: usize, group: &Group, ends: [&End; 2]) -> Vec<usize> {
         // Axes along which the reshapes before and after the group are cut are not fused.
         let tiling = |reshape: usize| self.options.tilings.get(reshape).or(self.options.tilings.last());
         let reshapes = [index.checked_sub(1), Some(index)];
@@ -332,6 +332,14 @@ impl PassBuilder<'_> {
                 && !pair.iter().any(|transform| cuts.contains(&transform.axis))
                 && (self.options.fuse)(pair, &group.leave)
         };
+        if transforms.len() > 2
+            && !self.conflict(ends[0], ends[1])
+            && one_area(transforms)
+            && !transforms.iter().any(|transform| cuts.contains(&transform.axis))
+            && (self.options.fuse)(transforms, &group.leave)
+        {
+            return vec![transforms.len()];
+        }
         let mut counts = Vec::new();
         let mut done = 0;
         while done < transforms.len() {
@@ -379,6 +387,17 @@ fn returning(from: &End, group: &Group, next: &Group) -> Option<End> {
     let same = whole(&group.arrive) == whole(&group.leave) && whole(&group.leave) == whole(source);
     let needed = source.layout.boxes() == next.arrive.layout.boxes();
     (same && needed && !group.transforms.is_empty()).then(|| End::Peers(*slot, source.clone()))
+}
+
+/// Whether all arrays between these transforms can use the same memory in turn: each line returns to its place, because
+/// elements have one width and lines keep their number.
+fn one_area(transforms: &[AxisTransform]) -> bool {
+    let plain = |transform: &AxisTransform| {
+        let even = transform.ragged_from.is_none() && transform.ragged_to.is_none();
+        even && transform.columns.is_none()
+    };
+    let between = &transforms[..transforms.len() - 1];
+    transforms.iter().all(plain) && between.iter().all(|transform| transform.real == transforms[0].real)
 }
 
 /// The array after the first `done` transforms of a group.

@@ -110,3 +110,15 @@ impl AxisTransform {
         if splits { self.after(part) } else { *part }
     }
 }
+
+/// The elements of the smallest box that holds every array between these transforms of a rank's box, which is `leave`
+/// after them.
+pub(super) fn largest_between(transforms: &[AxisTransform], leave: &Box3) -> usize {
+    let mut shape = leave.shape();
+    let mut largest = [0; 3];
+    for transform in transforms[1..].iter().rev() {
+        shape[transform.axis] = total_len(&transform.from);
+        (0..3).for_each(|axis| largest[axis] = largest[axis].max(shape[axis]));
+    }
+    largest.iter().product()
+}

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EventKind {
-    /// A pass that transforms along one axis or two, and packs and unpacks messages.
+    /// A pass that transforms along some axes, and packs and unpacks messages.
     Transform,
     /// A pass that only copies values within the rank.
     Copy,

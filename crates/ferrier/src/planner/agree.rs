@@ -14,6 +14,7 @@ use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::recipe::fingerprint;
+use ferrier_plan::threads::{SharedWork, ThreadCosts};
 
 /// The choice that planning starts from.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -126,13 +127,22 @@ fn difference(first: &[u8], other: &[u8], rank: usize) -> String {
     format!("rank 0 has `{}`, rank {rank} has `{}`", show(first), show(other))
 }
 
-/// The number of threads; each has more work than it takes to wake it.
+/// The number of threads that pays.
 pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize {
     if let Some(threads) = choice.threads {
         return threads.max(1);
     }
-    let share = problem.batch * problem.shape.iter().product::<usize>() / comm.size();
-    comm.threads().min(share / 4096).max(1)
+    let volume = problem.shape.iter().product::<usize>() as f64;
+    let elements = volume * problem.batch as f64 / comm.size() as f64;
+    let half = if problem.is_real() { 0.5 } else { 1.0 };
+    // Many arrays are shared out; one goes from the planes of some threads to the lines of others.
+    let passes = if problem.batch >= comm.threads() { 1 } else { 2 };
+    let work = SharedWork {
+        flops: 5.0 * half * elements * volume.max(2.0).log2(),
+        passes,
+        bytes_between: (passes - 1) as f64 * half * elements * 16.0,
+    };
+    work.threads(&ThreadCosts::default(), comm.threads())
 }
 
 /// Whether the ranks of a node have more input and output than half of the last cache. (Measured: two cores

@@ -9,7 +9,7 @@ use super::line_op::{LineOp, Spot};
 use super::sparse_lines::SparseLines;
 use crate::exec::cuts::cuts;
 use crate::{Box3, Real};
-use ferrier_kernel::Strip;
+use ferrier_kernel::{Repeat, Strip};
 use ferrier_plan::geometry::{Axes, Piece};
 use ferrier_plan::modes::{IndexRun, Ragged};
 use ferrier_plan::schedule::AxisTransform;
@@ -302,6 +302,28 @@ impl<T: Real> LineGrid<T> {
         let here = move |cell: &Cell| cell.planes.0 <= plane && plane < cell.planes.1;
         let cells = self.cells.iter().enumerate().filter(move |(_, cell)| here(cell));
         cells.flat_map(move |(i, cell)| (0..cell.blocks).map(move |block| self.at(i, batch, plane, block)))
+    }
+
+    /// The blocks of one array.
+    pub fn array_blocks(&self, batch: usize) -> impl Iterator<Item = BlockAt> + '_ {
+        self.cells.iter().enumerate().flat_map(move |(i, cell)| {
+            let count = (cell.planes.1 - cell.planes.0) * cell.blocks;
+            let plane = move |number: usize| cell.planes.0 + number / cell.blocks;
+            (0..count).map(move |number| self.at(i, batch, plane(number), number % cell.blocks))
+        })
+    }
+
+    /// All planes as repetitions of the first: where they have the same strip each, and no operator asks where lines
+    /// are.
+    pub fn repeat(&self) -> Option<Repeat> {
+        let ([cell], LineOp::Lines(_), [None, None]) = (&self.cells[..], &self.line_op, &self.sparse) else {
+            return None;
+        };
+        let strip = |(first, last): (usize, usize)| match &self.strips[first..last] {
+            [strip] => Some(strip.plane as isize),
+            _ => None,
+        };
+        Some(Repeat { count: cell.planes.1 - cell.planes.0, from: strip(cell.from)?, to: strip(cell.to)? })
     }
 
     /// Fills `strips` with the source (or target) of a block.

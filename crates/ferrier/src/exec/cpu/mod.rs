@@ -1,5 +1,6 @@
 //! Backend `cpu`: passes on the threads of a rank, in main memory.
 
+mod arrays;
 mod block_at;
 mod coding;
 mod copy;

@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::arrays::Arrays;
 use super::copy::Copy;
 use super::line_op::LineOp;
 use super::lines::{LineGrid, Side};
@@ -29,6 +30,8 @@ enum Work<T> {
     /// Two axes: `first` transforms each plane into scratch (or into the target), `second` transforms it
     /// to the target, or in scratch, from which it is copied to the target.
     Planes(Box<Planes<T>>),
+    /// Three axes or more, array by array.
+    Arrays(Box<Arrays<T>>),
 }
 
 /// Two axes, plane by plane.
@@ -40,7 +43,7 @@ struct Planes<T> {
     plane_store: Option<PlaneStore>,
 }
 
-impl<T> Work<T> {
+impl<T: Real> Work<T> {
     /// Sets whether stores stream and whether blocks are staged.
     fn set_memory_policy(&mut self, memory_policy: MemoryPolicy) {
         match self {
@@ -54,6 +57,7 @@ impl<T> Work<T> {
                 planes.second.stream = memory_policy.stream;
                 (planes.first.staging_len, planes.second.staging_len) = (0, 0);
             }
+            Work::Arrays(arrays) => arrays.set_memory_policy(memory_policy),
         }
     }
 }
@@ -90,7 +94,7 @@ impl<T: Real> PassWork<T> {
                 Work::Lines(Box::new(LineGrid::across(axes, &domain, from, to, line_op, arrays)))
             }
             [one, two] => planes(context, (arrive, arrays), from, to, [one, two], tables)?,
-            _ => unreachable!("a pass has at most two transforms"),
+            _ => Work::Arrays(Box::new(Arrays::new(ends, tables)?)),
         };
         work.set_memory_policy(context.memory_policy);
         Ok(PassWork { work, next: AtomicUsize::new(0) })
@@ -102,6 +106,7 @@ impl<T: Real> PassWork<T> {
             Work::Nothing => 0,
             Work::Lines(grid) => grid.scratch(),
             Work::Planes(planes) => planes.plane + planes.first.scratch().max(planes.second.scratch()),
+            Work::Arrays(arrays) => arrays.scratch(),
         }
     }
 
@@ -111,6 +116,7 @@ impl<T: Real> PassWork<T> {
             Work::Nothing => 0,
             Work::Lines(grid) => grid.blocks,
             Work::Planes(planes) => planes.first.blocks + planes.second.blocks,
+            Work::Arrays(arrays) => arrays.blocks(),
         }
     }
 
@@ -120,6 +126,7 @@ impl<T: Real> PassWork<T> {
             Work::Nothing => 0,
             Work::Lines(grid) => grid.most_strips(),
             Work::Planes(planes) => planes.first.most_strips().max(planes.second.most_strips()),
+            Work::Arrays(arrays) => arrays.most_strips(),
         }
     }
 
@@ -150,6 +157,8 @@ impl<T: Real> PassWork<T> {
                 },
                 // SAFETY: this function's contract.
                 Work::Planes(planes) => unsafe { self.run_planes(planes, worker, &mut polls, extras) },
+                // SAFETY: this function's contract.
+                Work::Arrays(arrays) => unsafe { arrays.run(&self.next, worker, &mut polls, extras) },
             }
             fence();
         });

@@ -8,7 +8,7 @@ use crate::Real;
 use crate::exec::backend::PollPolicy;
 use crate::exec::operator::Operator;
 use crate::machine::SendPtr;
-use ferrier_kernel::{LineBlock, StoreHint, StreamCopy, Strip};
+use ferrier_kernel::{LineBlock, Repeat, StoreHint, StreamCopy, Strip};
 
 /// One thread's memory: strips and scratch.
 pub(super) struct WorkerState<T> {
@@ -157,4 +157,27 @@ pub(super) unsafe fn run_block<T: Real>(
         // SAFETY: as for the strips.
         unsafe { sparse.scatter(at, &worker.bases, block_area) };
     }
+}
+
+/// Transforms a block in every plane, where all planes repeat it.
+///
+/// # Safety
+/// As for [`run_block`], for every plane; the grid has this [`repeat`](LineGrid::repeat).
+pub(super) unsafe fn run_planes<T: Real>(
+    grid: &LineGrid<T>,
+    at: &BlockAt,
+    repeat: Repeat,
+    worker: &mut WorkerState<T>,
+    scratch: &mut [T],
+    factor: f64,
+) {
+    // SAFETY: the bases are those of this call.
+    unsafe {
+        grid.strips(at, false, &worker.bases, &mut worker.from);
+        grid.strips(at, true, &worker.bases, &mut worker.to);
+    }
+    let store = if grid.stream && !grid.near[1] { StoreHint::Stream } else { StoreHint::Plain };
+    let block = LineBlock { store, factor, ..LineBlock::new(at.lanes, &worker.from, &worker.to) };
+    // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
+    unsafe { grid.line_op.loader().run_repeated(&block, repeat, scratch) };
 }

@@ -1,0 +1,80 @@
+//! The number of threads that pays for a small transform.
+
+/// What it costs to share the work of a transform between threads.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ThreadCosts {
+    /// Seconds of one thread per floating-point operation, by the usual count of 5 n log2 n a line.
+    pub flop_s: f64,
+    /// Seconds of a pass to wake a second thread and to wait for it, and for each further thread.
+    pub wake_s: [f64; 2],
+    /// Seconds to load a byte that another core has stored.
+    pub byte_s: f64,
+}
+
+impl Default for ThreadCosts {
+    /// Of threads that spin between calls, on servers of 2022 to 2025.
+    fn default() -> Self {
+        ThreadCosts { flop_s: 0.05e-9, wake_s: [3e-6, 0.3e-6], byte_s: 0.1e-9 }
+    }
+}
+
+/// The work of a transform on one rank.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SharedWork {
+    /// Floating-point operations.
+    pub flops: f64,
+    /// Passes over memory.
+    pub passes: usize,
+    /// Bytes that pass from one pass to the next.
+    pub bytes_between: f64,
+}
+
+impl SharedWork {
+    /// Predicted seconds on so many threads.
+    fn seconds(&self, costs: &ThreadCosts, threads: usize) -> f64 {
+        let (each, others) = (1.0 / threads as f64, threads as f64 - 1.0);
+        let wake = if threads > 1 { costs.wake_s[0] + (others - 1.0) * costs.wake_s[1] } else { 0.0 };
+        // Of what a thread loads, the others have stored their shares.
+        let shared = self.bytes_between * others * each * each;
+        self.flops * costs.flop_s * each + shared * costs.byte_s + self.passes as f64 * wake
+    }
+
+    /// The number of threads that pays: the fewest that take at most a twentieth longer than the best of up to `most`.
+    pub fn threads(&self, costs: &ThreadCosts, most: usize) -> usize {
+        let most = most.max(1);
+        let best = (1..=most).map(|threads| self.seconds(costs, threads)).fold(f64::INFINITY, f64::min);
+        (1..=most).find(|&threads| self.seconds(costs, threads) <= 1.05 * best).unwrap_or(most)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cube(n: usize, batch: usize) -> SharedWork {
+        let volume = (n * n * n) as f64;
+        let all = volume * batch as f64;
+        let (passes, between) = if batch > 1 { (1, 0.0) } else { (2, 16.0 * all) };
+        SharedWork { flops: 5.0 * all * volume.log2(), passes, bytes_between: between }
+    }
+
+    #[test]
+    fn small_cubes_take_one_thread_and_large_ones_take_all() {
+        let threads =
+            |n: usize, batch: usize, most: usize| cube(n, batch).threads(&ThreadCosts::default(), most);
+        assert_eq!([8, 12, 16].map(|n| threads(n, 1, 16)), [1; 3]);
+        assert_eq!([32, 48, 64].map(|n| threads(n, 1, 2)), [2; 3]);
+        assert_eq!(threads(256, 1, 64), 64);
+        assert_eq!((threads(16, 2, 16), threads(16, 512, 16)), (2, 16));
+        // More work never takes fewer threads.
+        let counts: Vec<usize> = (4..80).map(|n| threads(n, 1, 16)).collect();
+        assert!(counts.is_sorted(), "{counts:?}");
+    }
+
+    #[test]
+    fn threads_that_are_slow_to_wake_do_not_pay() {
+        let slow = ThreadCosts { wake_s: [1e-3, 1e-4], ..ThreadCosts::default() };
+        assert_eq!(cube(64, 1).threads(&slow, 16), 1);
+        assert_eq!(cube(64, 1).threads(&ThreadCosts::default(), 0), 1);
+    }
+}
