@@ -1,7 +1,7 @@
 //! Lines that one butterfly transforms: in registers from the source to the target, without scratch.
 //!
-//! Indexed loops: the compiler unrolls them; it does not always unroll iterators over arrays.
-#![allow(clippy::needless_range_loop)]
+//! Indexed loops: the compiler keeps their arrays in registers.
+#![allow(clippy::needless_range_loop, clippy::manual_memcpy)]
 
 use super::butterfly::dft;
 use super::line_io::{LineArray, LineIo, StoreMode, put};
