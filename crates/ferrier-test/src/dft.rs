@@ -65,9 +65,11 @@ fn transform_axis(data: &mut [Number], shape: [usize; 3], axis: usize, direction
         line.clear();
         line.extend((0..n).map(|j| data[start + j * stride]));
         for k in 0..n {
-            let (mut re, mut im) = (Dd::ZERO, Dd::ZERO);
-            for (j, x) in line.iter().enumerate() {
-                let w = roots[k * j % n];
+            let (mut re, mut im, mut turn) = (Dd::ZERO, Dd::ZERO, 0);
+            for x in &line {
+                // The root number k * j mod n.
+                let w = roots[turn];
+                turn = if turn + k < n { turn + k } else { turn + k - n };
                 let wi = if direction == Direction::Forward { -w.im } else { w.im };
                 re = re + x.re * w.re - x.im * wi;
                 im = im + x.re * wi + x.im * w.re;
@@ -113,8 +115,36 @@ pub fn keep_half(full: &[Complex<f64>], shape: [usize; 3], halved: usize) -> Vec
 
 /// All indices of a shape in C order.
 pub fn indices(shape: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
-    let [a, b, c] = shape;
-    (0..a).flat_map(move |i| (0..b).flat_map(move |j| (0..c).map(move |k| [i, j, k])))
+    Indices { shape, next: [0; 3], left: shape.iter().product() }
+}
+
+/// Nested loops as three `flat_map`s take most of the time of some tests.
+struct Indices {
+    shape: [usize; 3],
+    next: [usize; 3],
+    left: usize,
+}
+
+impl Iterator for Indices {
+    type Item = [usize; 3];
+
+    #[inline]
+    fn next(&mut self) -> Option<[usize; 3]> {
+        self.left = self.left.checked_sub(1)?;
+        let at = self.next;
+        for axis in (0..3).rev() {
+            self.next[axis] += 1;
+            if self.next[axis] < self.shape[axis] {
+                break;
+            }
+            self.next[axis] = 0;
+        }
+        Some(at)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
 }
 
 #[cfg(test)]

@@ -81,14 +81,18 @@ impl Drop for Rng {
 /// global index: every rank can compute its own box, and the oracle all values.
 #[derive(Clone, Copy, Debug)]
 pub struct Field {
-    seed: u64,
+    state: u64,
     bits: u32,
+}
+
+fn step(state: u64, word: u64) -> u64 {
+    mix(state.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(word + 1))
 }
 
 impl Field {
     /// Values with `bits` random bits (24 are exact in f32, 53 in f64).
     pub fn new(seed: u64, bits: u32) -> Self {
-        Field { seed, bits }
+        Field { state: mix(seed ^ 0x6a09_e667_f3bc_c909), bits }
     }
 
     fn uniform(&self, word: u64) -> f64 {
@@ -96,22 +100,21 @@ impl Field {
         (word >> (64 - self.bits)) as f64 / half - 1.0
     }
 
-    fn word(&self, batch: usize, at: [usize; 3], part: u64) -> u64 {
-        let mut state = mix(self.seed ^ 0x6a09_e667_f3bc_c909);
-        for coordinate in [batch as u64, at[0] as u64, at[1] as u64, at[2] as u64, part] {
-            state = mix(state.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(coordinate + 1));
-        }
-        state
+    fn at(&self, batch: usize, at: [usize; 3]) -> u64 {
+        [batch, at[0], at[1], at[2]]
+            .into_iter()
+            .fold(self.state, |state, coordinate| step(state, coordinate as u64))
     }
 
     /// A real value in [-1, 1).
     pub fn real(&self, batch: usize, at: [usize; 3]) -> f64 {
-        self.uniform(self.word(batch, at, 0))
+        self.uniform(step(self.at(batch, at), 0))
     }
 
     /// A complex value; its real part is [`real`](Field::real).
     pub fn complex(&self, batch: usize, at: [usize; 3]) -> Complex<f64> {
-        Complex::new(self.real(batch, at), self.uniform(self.word(batch, at, 1)))
+        let state = self.at(batch, at);
+        Complex::new(self.uniform(step(state, 0)), self.uniform(step(state, 1)))
     }
 }
 

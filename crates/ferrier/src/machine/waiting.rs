@@ -1,7 +1,7 @@
 //! How a thread waits: it spins for a short time, then yields, then sleeps.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Condvar, Mutex};
+use std::sync::{Condvar, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The longest sleep between two checks.
@@ -17,19 +17,27 @@ const SPINS: u32 = 80_000;
 /// thread that is waited for.
 static BUSY: AtomicUsize = AtomicUsize::new(1);
 
+/// False with `FERRIER_SPIN=off`, which users set where other programs share the cores.
+fn may_spin() -> bool {
+    static MAY_SPIN: OnceLock<bool> = OnceLock::new();
+    *MAY_SPIN.get_or_init(|| std::env::var_os("FERRIER_SPIN").is_none_or(|value| value != "off"))
+}
+
 /// Counts computing threads for as long as it lives.
 #[derive(Debug)]
 pub(crate) struct BusyThreads(usize);
 
 impl BusyThreads {
     pub fn new(threads: usize) -> Self {
+        // Reading the environment allocates; transforms, which wait later, must not.
+        may_spin();
         BUSY.fetch_add(threads, Ordering::Relaxed);
         BusyThreads(threads)
     }
 
-    /// Is there a core for each busy thread?
+    /// Whether there is a core for each busy thread, and threads may spin.
     pub fn fit() -> bool {
-        BUSY.load(Ordering::Relaxed) <= crate::machine::info::cores()
+        BUSY.load(Ordering::Relaxed) <= crate::machine::info::cores() && may_spin()
     }
 }
 
