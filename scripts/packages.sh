@@ -3,6 +3,7 @@
 # Another process may hold apt's locks: these functions wait for it, at most `package_wait` seconds, instead of failing.
 
 package_wait=${FERRIER_PACKAGE_WAIT:-300}
+package_pause=3
 
 is_debian_root() { [[ $(id -u) -eq 0 ]] && command -v apt-get >/dev/null 2>&1; }
 
@@ -18,7 +19,7 @@ apt() {
     if ((code != 0 && SECONDS < until)) &&
       grep -qE 'Could not (get|open) lock|Unable to (acquire|lock)|is another process using it' "$log.part"; then
       echo "waiting for another package manager" >>"$log"
-      sleep 3
+      sleep "$package_pause"
       continue
     fi
     rm -f "$log.part"
