@@ -1,7 +1,7 @@
 //! Lists of counts and displacements, and the calls that take them.
 
 use crate::abi::Handle;
-use crate::ffi::{AlltoallvInit, Counted, Int};
+use crate::ffi::{Counted, Int};
 use crate::segment::Segment;
 
 /// Counts and displacements in MPI's types.
@@ -58,24 +58,6 @@ impl<C: Copy + Default + TryFrom<usize>, D: Copy + Default + TryFrom<usize>> Cou
                 }
             }
         }
-    }
-
-    /// Prepares a persistent request.
-    ///
-    /// # Safety
-    /// As [`Counts::call`], as long as the request lives.
-    pub unsafe fn init(
-        &self,
-        init: AlltoallvInit<C, D>,
-        operands: Operands,
-        info: Handle,
-        new: &mut Handle,
-    ) -> Int {
-        let Operands { from, to, byte, comm } = operands;
-        let (from, send, send_at) = (from.cast(), self.send.as_ptr(), self.send_at.as_ptr());
-        let (to, recv, recv_at) = (to.cast(), self.recv.as_ptr(), self.recv_at.as_ptr());
-        // SAFETY: as in `call`.
-        unsafe { init(from, send, send_at, byte, to, recv, recv_at, byte, comm, info, new) }
     }
 
     /// Gathers what each rank sends, `length` bytes of this one.

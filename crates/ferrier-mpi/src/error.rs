@@ -79,27 +79,9 @@ pub enum Error {
         asked: PathBuf,
     },
 
-    /// A call that this library does not have, or not for this case.
-    #[error("{call} is not available: {why}")]
-    Missing {
-        /// The call.
-        call: &'static str,
-        /// The reason.
-        why: &'static str,
-    },
-
     /// Invalid arguments: what was expected and what was given.
     #[error("{0}")]
     Argument(String),
-
-    /// Too little shared memory for a window: writing to it would end the process.
-    #[error("a shared window of {needed} bytes does not fit into /dev/shm, which has {free} bytes left")]
-    SharedMemory {
-        /// Bytes of all ranks together.
-        needed: u64,
-        /// Bytes left.
-        free: u64,
-    },
 }
 
 fn list(searched: &[Searched]) -> String {

@@ -3,7 +3,6 @@
 //! Preparing checks that lengths agree on both sides and whether counts fit in
 //! 32 bits on every rank. Runs check nothing and allocate nothing in this crate.
 
-use crate::abi::Handle;
 use crate::comm::Comm;
 use crate::counts::{Counts, Operands};
 use crate::data::{Op, received_at, sent_from};
@@ -304,32 +303,6 @@ impl AllToAllV {
         Ok(())
     }
 
-    /// Prepares a persistent request for buffers that hold the segments.
-    ///
-    /// # Safety
-    /// The buffers and this exchange live until the request is freed.
-    pub(crate) unsafe fn init_persistent(&self, from: *const u8, to: *mut u8) -> Result<Handle> {
-        const CALL: &str = "MPI_Alltoallv_init";
-        let mpi = self.comm.library();
-        let operands = Operands { from, to, byte: mpi.h.byte, comm: self.comm.raw() };
-        let (info, mut request) = (mpi.h.info_null, 0);
-        let (narrow, wide) = (mpi.loaded.alltoallv_init, mpi.loaded.alltoallv_init_wide);
-        let _guard = mpi.enter()?;
-        // SAFETY: buffers hold every segment, and live as the lists do by this function's contract.
-        let code = unsafe {
-            match (&self.method, narrow, wide) {
-                (Method::Narrow(counts), Some(init), _) => counts.init(init, operands, info, &mut request),
-                (Method::Wide(counts), _, Some(init)) => counts.init(init, operands, info, &mut request),
-                (_, None, _) => {
-                    return Err(Error::Missing { call: CALL, why: "this library does not have it" });
-                }
-                _ => return Err(Error::Missing { call: CALL, why: "this exchange goes by messages" }),
-            }
-        };
-        mpi.check(CALL, code)?;
-        Ok(request)
-    }
-
     /// # Safety
     /// As [`AllToAllV::start`].
     unsafe fn start_messages(
@@ -401,10 +374,6 @@ impl AllToAllV {
     pub fn substitution(&self) -> Option<&'static str> {
         let substituted = self.algorithm != Algorithm::Messages && self.is_point_to_point();
         substituted.then_some("counts exceed 32 bits and this MPI has no 64-bit calls")
-    }
-
-    pub(crate) fn comm(&self) -> &Comm {
-        &self.comm
     }
 }
 

@@ -89,14 +89,10 @@ table! {
         test = "MPI_Test" (HandleOut, IntOut, StatusOut);
         wait = "MPI_Wait" (HandleOut, StatusOut);
         cancel = "MPI_Cancel" (HandleOut);
-        start = "MPI_Start" (HandleOut);
-        request_free = "MPI_Request_free" (HandleOut);
 
         barrier = "MPI_Barrier" (Handle);
 
         win_allocate = "MPI_Win_allocate" (Aint, Int, Handle, Handle, *mut *mut c_void, HandleOut);
-        win_allocate_shared = "MPI_Win_allocate_shared" (Aint, Int, Handle, Handle, *mut *mut c_void, HandleOut);
-        win_shared_query = "MPI_Win_shared_query" (Handle, Int, *mut Aint, IntOut, *mut *mut c_void);
         win_free = "MPI_Win_free" (HandleOut);
         win_set_errhandler = "MPI_Win_set_errhandler" (Handle, Handle);
         win_lock_all = "MPI_Win_lock_all" (Int, Handle);
@@ -131,21 +127,6 @@ counted_table! {
 pub(crate) type Narrow = Counted<Int, Int>;
 pub(crate) type Wide = Counted<Count, Aint>;
 
-/// `MPI_Alltoallv_init`.
-pub(crate) type AlltoallvInit<C, D> = unsafe extern "C" fn(
-    In,
-    *const C,
-    *const D,
-    Handle,
-    Out,
-    *const C,
-    *const D,
-    Handle,
-    Handle,
-    Handle,
-    HandleOut,
-) -> Int;
-
 /// `MPI_Comm_f2c` or `MPI_Comm_fromint`.
 pub(crate) type CommOfInt = unsafe extern "C" fn(Int) -> Handle;
 
@@ -161,8 +142,6 @@ pub(crate) struct Loaded {
     pub calls: Calls,
     pub narrow: Narrow,
     pub wide: Option<Wide>,
-    pub alltoallv_init: Option<AlltoallvInit<Int, Int>>,
-    pub alltoallv_init_wide: Option<AlltoallvInit<Count, Aint>>,
     pub comm_of_int: Option<CommOfInt>,
     pub cuda_support: Option<CudaSupport>,
     pub gpu_support: Option<GpuSupport>,
@@ -181,19 +160,14 @@ impl Loaded {
             (Calls::load(&library).map_err(missing)?, Narrow::narrow(&library).map_err(missing)?);
         // SAFETY: each use has the type of the standard, or of Open MPI's and MPICH's headers.
         unsafe {
-            let alltoallv_init_wide = optional(&library, &["MPI_Alltoallv_init_c"]);
-            let wide = Wide::wide(&library).ok().filter(|_| alltoallv_init_wide.is_some());
             Ok(Loaded {
-                // MPIX_ is the same call before it was standard.
-                alltoallv_init: optional(&library, &["MPI_Alltoallv_init", "MPIX_Alltoallv_init"]),
-                alltoallv_init_wide,
+                wide: Wide::wide(&library).ok(),
                 comm_of_int: optional(&library, &["MPI_Comm_fromint", "MPI_Comm_f2c"]),
                 cuda_support: optional(&library, &["MPIX_Query_cuda_support"]),
                 gpu_support: optional(&library, &["MPIX_GPU_query_support"]),
                 library,
                 calls,
                 narrow,
-                wide,
             })
         }
     }

@@ -27,7 +27,7 @@
 //! - Counts are 64-bit. For libraries without 64-bit calls, long messages are
 //!   split.
 //! - A buffer lives while MPI uses it: safe calls return when their operations are
-//!   complete, also after an error; a [`Persistent`] exchange owns its buffers.
+//!   complete, also after an error.
 //! - MPI is finalized when the last [`Mpi`], [`Comm`] and [`Window`] are dropped;
 //!   [`Mpi::live`] counts them. No call follows.
 //! - Calls from threads that the [`Level`] does not allow return an error.
@@ -47,7 +47,6 @@ mod level;
 mod library;
 mod mpi;
 mod p2p;
-mod persistent;
 mod searched;
 mod segment;
 mod table;
@@ -61,7 +60,6 @@ pub use exchange::{Algorithm, AllToAllV, Lengths};
 pub use find::{Found, Surroundings, find, find_in};
 pub use level::Level;
 pub use mpi::{Live, Mpi};
-pub use persistent::Persistent;
 pub use searched::Searched;
 pub use segment::Segment;
 pub use window::Window;

@@ -19,7 +19,7 @@ pub struct Live {
     pub communicators: usize,
     /// Windows.
     pub windows: usize,
-    /// Requests: those in flight, and persistent ones.
+    /// Requests in flight.
     pub requests: usize,
 }
 
@@ -152,11 +152,6 @@ impl Mpi {
             windows: self.library.windows.load(Ordering::Relaxed),
             requests: self.library.requests.load(Ordering::Relaxed),
         }
-    }
-
-    /// Whether persistent exchanges exist ([`crate::Persistent`]).
-    pub fn has_persistent(&self) -> bool {
-        self.library.loaded.alltoallv_init.is_some()
     }
 
     /// Does the library say that sends and receives take pointers into the memory

@@ -1,8 +1,8 @@
-//! Memory that other ranks can put into, or share.
+//! Memory that other ranks can put into.
 
 use std::cell::Cell;
 use std::ffi::c_void;
-use std::ptr::{self, NonNull};
+use std::ptr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -13,34 +13,27 @@ use crate::error::{Error, Result};
 use crate::ffi::{Aint, Calls, Int};
 use crate::library::{Library, counted};
 
-/// A window: bytes on each rank that the others can put into and, where it is
-/// shared, read and write directly.
+/// A window: bytes on each rank that the others can put into.
 ///
-/// The memory is zero at first. Since others write to it at any time, there are
-/// no references to it: it is copied to and from, or accessed by pointer.
-/// Allocating and dropping a window are collective. (Dropped while a panic
-/// unwinds, it is leaked: the other ranks would not take part.)
+/// The memory is zero at first. Since others write to it at any time, there are no references to it: it is copied
+/// from. Allocating and dropping a window are collective. (Dropped while a panic unwinds, it is leaked: the other
+/// ranks would not take part.)
 pub struct Window {
     comm: Comm,
     raw: Handle,
-    /// The address of each rank's bytes in this process (its own, and all of a
-    /// shared window) and their number.
-    ranges: Vec<(Option<NonNull<u8>>, usize)>,
+    /// This rank's bytes.
+    base: *mut u8,
+    /// Bytes of each rank.
+    sizes: Vec<usize>,
     locked: Cell<bool>,
 }
 
-// SAFETY: a handle and pointers to memory that belongs to the window; not
-// `Sync`, so two threads never copy at once.
+// SAFETY: a handle and a pointer to memory that belongs to the window; not `Sync`, so two threads never copy at once.
 unsafe impl Send for Window {}
 
-/// Each rank's part of a shared window begins on a page. MPI promises no
-/// alignment (MPICH: 16 bytes), so a page more is asked for and skipped as far
-/// as needed; where a page begins is the same in every process that maps it.
+/// MPICH 4.0 lets the parts of ranks of one node overlap by some bytes where lengths are not multiples of 16 (seen with
+/// a C program as well).
 const PAGE: usize = 4096;
-
-fn with_slack(bytes: usize) -> usize {
-    bytes.next_multiple_of(PAGE) + PAGE
-}
 
 impl Window {
     /// `bytes` on this rank (any number on each) that others can put into.
@@ -51,145 +44,53 @@ impl Window {
     /// windows over TCP by default.
     pub fn allocate(comm: &Comm, bytes: usize) -> Result<Window> {
         let sizes = gather_sizes(comm, bytes)?;
-        let call = comm.library().calls().win_allocate;
-        // MPICH 4.0 lets the parts of ranks of one node overlap by some bytes
-        // where lengths are not multiples of 16 (seen with a C program as well).
-        let (raw, base) = make(comm, bytes.next_multiple_of(PAGE), "MPI_Win_allocate", call)?;
-        let mut ranges: Vec<_> = sizes.iter().map(|&size| (None, size)).collect();
-        ranges[comm.rank()].0 = NonNull::new(base);
-        Window::initialise(comm, raw, ranges)
-    }
-
-    /// `bytes` on this rank that all ranks of `comm` can read and write as
-    /// their own memory; `comm` is (part of) [`Comm::split_node`]. Collective.
-    ///
-    /// # Errors
-    /// [`Error::SharedMemory`] on every rank where `/dev/shm` is too small (a
-    /// write to it would end the process); those of MPI.
-    pub fn allocate_shared(comm: &Comm, bytes: usize) -> Result<Window> {
-        let sizes = gather_sizes(comm, bytes)?;
-        let needed = sizes.iter().map(|&size| with_slack(size) as u64).sum();
-        // One rank reads it: others may have begun to allocate when they do.
-        let mut free = [if comm.rank() == 0 { free_shared_memory() } else { 0 }];
-        comm.broadcast(&mut free, 0)?;
-        if needed > free[0] {
-            return Err(Error::SharedMemory { needed, free: free[0] });
-        }
-        let mpi = comm.library();
-        let length = with_slack(bytes);
-        let (raw, _) = make(comm, length, "MPI_Win_allocate_shared", mpi.calls().win_allocate_shared)?;
-        let mut ranges = Vec::with_capacity(sizes.len());
-        for (rank, &size) in sizes.iter().enumerate() {
-            let (mut length, mut unit, mut base): (Aint, Int, *mut c_void) = (0, 0, ptr::null_mut());
-            let _guard = mpi.enter()?;
-            // SAFETY: a valid window and out-parameters.
-            let code = unsafe {
-                (mpi.calls().win_shared_query)(raw, rank as Int, &mut length, &mut unit, &mut base)
-            };
-            mpi.check("MPI_Win_shared_query", code)?;
-            let base = base.cast::<u8>();
-            ranges.push((NonNull::new(base.wrapping_add(base.align_offset(PAGE))), size));
-        }
-        Window::initialise(comm, raw, ranges)
-    }
-
-    fn initialise(comm: &Comm, raw: Handle, ranges: Vec<(Option<NonNull<u8>>, usize)>) -> Result<Window> {
+        let (raw, base) = make(comm, bytes.next_multiple_of(PAGE))?;
         let mpi = comm.library();
         mpi.windows.fetch_add(1, Ordering::Relaxed);
-        let window = Window { comm: comm.clone(), raw, ranges, locked: Cell::new(false) };
+        let window = Window { comm: comm.clone(), raw, base, sizes, locked: Cell::new(false) };
         {
             let _guard = mpi.enter()?;
             // SAFETY: valid handles.
             let code = unsafe { (mpi.calls().win_set_errhandler)(raw, mpi.h.errors_return) };
             mpi.check("MPI_Win_set_errhandler", code)?;
         }
-        if let (Some(start), length) = window.ranges[comm.rank()] {
+        if bytes > 0 {
             // SAFETY: this rank's own bytes; no other rank accesses them before the barrier. The
             // first access places the pages near this rank.
-            unsafe { start.as_ptr().write_bytes(0, length) };
+            unsafe { base.write_bytes(0, bytes) };
         }
         comm.barrier()?;
         Ok(window)
     }
 
-    /// Its ranks.
-    pub fn comm(&self) -> &Comm {
-        &self.comm
-    }
-
     /// Bytes of a rank.
     pub fn len(&self, rank: usize) -> usize {
-        self.ranges.get(rank).map_or(0, |range| range.1)
+        self.sizes.get(rank).copied().unwrap_or(0)
     }
 
-    /// Whether no rank has bytes in it.
-    pub fn is_empty(&self) -> bool {
-        self.ranges.iter().all(|range| range.1 == 0)
-    }
-
-    /// Where the bytes of a rank lie in this process: own ones always, those
-    /// of others in a shared window. Valid while the window lives; what other
-    /// ranks do to it is for the caller to order ([`Window::sync`], barriers).
-    pub fn pointer(&self, rank: usize) -> Option<NonNull<u8>> {
-        self.ranges.get(rank)?.0
-    }
-
-    /// Copies out of a rank's bytes; of another rank only in a shared window.
+    /// Copies out of this rank's bytes.
     ///
     /// # Errors
-    /// [`Error::Argument`] where they are not here or not as many.
-    pub fn read<T: Plain>(&self, rank: usize, at: usize, into: &mut [T]) -> Result<()> {
-        let from = self.address(rank, at, size_of_val(into))?;
-        // SAFETY: inside the window; any bytes are numbers.
-        unsafe { into.as_mut_ptr().cast::<u8>().copy_from(from, size_of_val(into)) };
+    /// [`Error::Argument`] where there are not as many.
+    pub fn read<T: Plain>(&self, at: usize, into: &mut [T]) -> Result<()> {
+        self.inside(self.comm.rank(), at, size_of_val(into))?;
+        // SAFETY: inside the window, as just checked; `T` is plain data.
+        unsafe { into.as_mut_ptr().cast::<u8>().copy_from(self.base.wrapping_add(at), size_of_val(into)) };
         Ok(())
     }
 
-    /// Copies into a rank's bytes; of another rank only in a shared window.
+    /// An aligned word of this rank's, which other ranks may change meanwhile: what was put before it is seen after it.
     ///
     /// # Errors
-    /// [`Error::Argument`] where they are not here or not as many.
-    pub fn write<T: Plain>(&self, rank: usize, at: usize, from: &[T]) -> Result<()> {
-        let to = self.address(rank, at, size_of_val(from))?;
-        // SAFETY: inside the window, to which there are no references.
-        unsafe { to.copy_from(from.as_ptr().cast(), size_of_val(from)) };
-        Ok(())
-    }
-
-    /// An aligned word that other ranks may change meanwhile: what was put or
-    /// stored before it is seen after it.
-    ///
-    /// # Errors
-    /// [`Error::Argument`] where it is not here or not a multiple of 8.
-    pub fn load(&self, rank: usize, at: usize) -> Result<u64> {
-        self.word(rank, at).map(|word| word.load(Ordering::Acquire))
-    }
-
-    /// Stores an aligned word; see [`Window::load`].
-    ///
-    /// # Errors
-    /// [`Error::Argument`] where it is not here or not a multiple of 8.
-    pub fn store(&self, rank: usize, at: usize, value: u64) -> Result<()> {
-        self.word(rank, at).map(|word| word.store(value, Ordering::Release))
-    }
-
-    fn word(&self, rank: usize, at: usize) -> Result<&AtomicU64> {
-        let word = self.address(rank, at, 8)?.cast::<u64>();
+    /// [`Error::Argument`] where it is not in the window or not at a multiple of 8.
+    pub fn load(&self, at: usize) -> Result<u64> {
+        self.inside(self.comm.rank(), at, 8)?;
+        let word = self.base.wrapping_add(at).cast::<u64>();
         if !word.is_aligned() {
             return Err(Error::Argument(format!("a word at {at}, which is not a multiple of 8")));
         }
         // SAFETY: aligned, inside the window, and lives as long as it.
-        Ok(unsafe { AtomicU64::from_ptr(word) })
-    }
-
-    fn address(&self, rank: usize, at: usize, length: usize) -> Result<*mut u8> {
-        self.inside(rank, at, length)?;
-        match self.ranges[rank].0 {
-            // SAFETY: inside the window, as just checked.
-            Some(start) => Ok(unsafe { start.as_ptr().add(at) }),
-            None if length == 0 => Ok(NonNull::dangling().as_ptr()),
-            None => Err(Error::Argument(format!("the bytes of rank {rank} are not in this process"))),
-        }
+        Ok(unsafe { AtomicU64::from_ptr(word) }.load(Ordering::Acquire))
     }
 
     fn inside(&self, rank: usize, at: usize, length: usize) -> Result<()> {
@@ -349,16 +250,15 @@ fn gather_sizes(comm: &Comm, bytes: usize) -> Result<Vec<usize>> {
     }
 }
 
-type Allocate = unsafe extern "C" fn(Aint, Int, Handle, Handle, *mut *mut c_void, *mut Handle) -> Int;
-
-fn make(comm: &Comm, bytes: usize, name: &'static str, call: Allocate) -> Result<(Handle, *mut u8)> {
+fn make(comm: &Comm, bytes: usize) -> Result<(Handle, *mut u8)> {
+    const CALL: &str = "MPI_Win_allocate";
     let mpi = comm.library();
     let (mut raw, mut base): (Handle, *mut c_void) = (0, ptr::null_mut());
     let made = {
         let _guard = mpi.enter()?;
+        let (size, info, make) = (bytes as Aint, mpi.h.info_null, mpi.calls().win_allocate);
         // SAFETY: valid handles and out-parameters; a null info is allowed.
-        let code = unsafe { call(bytes as Aint, 1, mpi.h.info_null, comm.raw(), &mut base, &mut raw) };
-        mpi.check(name, code)
+        mpi.check(CALL, unsafe { make(size, 1, info, comm.raw(), &mut base, &mut raw) })
     };
     // All ranks return an error where one fails, since the others would wait for it
     // later. A window that only some ranks have is leaked: freeing it is collective.
@@ -366,19 +266,7 @@ fn make(comm: &Comm, bytes: usize, name: &'static str, call: Allocate) -> Result
     comm.all_reduce(&mut failed, Op::Max)?;
     made?;
     if failed[0] != 0 {
-        return Err(Error::Argument(format!("{name} failed on another rank")));
+        return Err(Error::Argument(format!("{CALL} failed on another rank")));
     }
     Ok((raw, base.cast()))
-}
-
-/// Bytes left in `/dev/shm`; no limit where that is unknown.
-fn free_shared_memory() -> u64 {
-    // SAFETY: a plain structure of numbers, filled by the call; the path ends with a zero.
-    unsafe {
-        let mut stat: libc::statvfs = std::mem::zeroed();
-        if libc::statvfs(c"/dev/shm".as_ptr(), &mut stat) != 0 {
-            return u64::MAX;
-        }
-        stat.f_bavail * stat.f_frsize
-    }
 }

@@ -1,6 +1,6 @@
 //! All-to-all with segments of any length.
 
-use ferrier_mpi::{Algorithm, AllToAllV, Comm, Error, Persistent, Result, Segment};
+use ferrier_mpi::{Algorithm, AllToAllV, Comm, Error, Result, Segment};
 
 /// Bytes from one rank to another; 0 for some pairs.
 fn length(from: usize, to: usize, scale: usize) -> usize {
@@ -59,7 +59,6 @@ pub fn all(world: &Comm) -> Result<()> {
         for algorithm in [Algorithm::Collective, Algorithm::Messages] {
             prepared(world, scale, algorithm)?;
         }
-        persistent(world, scale)?;
         in_flight(world, scale)?;
     }
     equal(world)?;
@@ -183,35 +182,6 @@ fn prepared(world: &Comm, scale: usize, algorithm: Algorithm) -> Result<()> {
     unsafe { exchange.start(case.send.as_ptr(), case.recv.as_mut_ptr(), None)? };
     drop(exchange);
     case.check(&case.recv);
-    Ok(())
-}
-
-fn persistent(world: &Comm, scale: usize) -> Result<()> {
-    let case = Case::new(world, scale);
-    let exchange = AllToAllV::new(world, &case.sent, &case.received, Algorithm::Collective)?;
-    if exchange.is_point_to_point() || !world.mpi().has_persistent() {
-        let refused = Persistent::new(exchange, case.send.clone(), case.recv.clone());
-        assert!(matches!(refused, Err(Error::Missing { .. })));
-        return Ok(());
-    }
-    let mut exchange = Persistent::new(exchange, vec![0; case.send.len()], case.recv.clone())?;
-    assert_eq!(world.mpi().live().requests, 1);
-    for round in 0..3 {
-        exchange.send_buffer()?.copy_from_slice(&case.send);
-        exchange.start()?;
-        assert!(exchange.send_buffer().is_err() && exchange.received().is_err() && exchange.start().is_err());
-        if round == 1 {
-            while !exchange.test()? {
-                std::thread::yield_now();
-            }
-        }
-        exchange.wait()?;
-        case.check(exchange.received()?);
-    }
-    // Dropped while it is active.
-    exchange.start()?;
-    drop(exchange);
-    assert_eq!(world.mpi().live().requests, 0);
     Ok(())
 }
 

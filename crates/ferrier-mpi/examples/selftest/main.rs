@@ -42,11 +42,10 @@ pub fn run(limit: Option<usize>, level: Level) {
         Err(_) => world.abort(2),
     }
     let line = format!(
-        "selftest ok: {} ranks, limit {limit:?}, {:?}, wide {}, persistent {}, {}, {} ({})",
+        "selftest ok: {} ranks, limit {limit:?}, {:?}, wide {}, {}, {} ({})",
         world.size(),
         mpi.level(),
         mpi.has_wide_counts(),
-        mpi.has_persistent(),
         mpi.library_version().expect("version"),
         mpi.found().path.display(),
         mpi.found().why
@@ -60,7 +59,7 @@ fn all(mpi: &Mpi, world: &Comm) -> Result<()> {
     communicators(mpi, world)?;
     collectives::all(world)?;
     exchanges::all(world)?;
-    windows::all(world)?;
+    windows::one_sided(world)?;
     nothing_leaks(mpi, world)
 }
 
@@ -132,7 +131,7 @@ fn nothing_leaks(mpi: &Mpi, world: &Comm) -> Result<()> {
     for _ in 0..20 {
         let own = world.duplicate()?;
         let node = own.split_node()?;
-        let window = ferrier_mpi::Window::allocate_shared(&node, 100)?;
+        let window = ferrier_mpi::Window::allocate(&node, 100)?;
         assert_eq!(mpi.live(), Live { communicators: 2, windows: 1, requests: 0 });
         drop(window);
     }

@@ -71,13 +71,12 @@ impl Window for MpiWindow {
     }
 
     fn word(&self, word: usize) -> u64 {
-        let own = self.comm.rank();
         // No error is possible: the word is inside the window, and aligned.
-        self.with(|window| window.load(own, self.words[own] + word * 8)).unwrap_or(0)
+        self.with(|window| window.load(self.words[self.comm.rank()] + word * 8)).unwrap_or(0)
     }
 
     fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
-        self.with(|window| window.read(self.comm.rank(), offset, into))
+        self.with(|window| window.read(offset, into))
     }
 
     fn check(&self, _awaited: &dyn Fn(usize) -> bool) -> Result<()> {
