@@ -42,36 +42,15 @@ macro_rules! entry {
 
 /// All codecs; the first is the default.
 pub static CODECS: &[CodecEntry] = &[
-    entry!("raw", "", true, true, raw::make, "the values as they are"),
-    entry!("f32", "", true, false, cast::single, "32-bit floats, scaled per chunk"),
-    entry!("f16", "", true, false, cast::half, "16-bit floats with 10 bits of mantissa, scaled per chunk"),
-    entry!("bf16", "", true, false, cast::brain, "16-bit floats with 7 bits of mantissa, scaled per chunk"),
-    entry!("trim", ":B", true, false, cast::trim, "mantissas kept to B bits, 9 + B bits per value"),
-    entry!("block", ":B", true, false, block::make, "B bits per value, 16 values share an exponent"),
-    entry!(
-        "within",
-        ":E",
-        false,
-        false,
-        within::make,
-        "block, with the fewest bits that keep the relative error E in each chunk"
-    ),
-    entry!(
-        "zfp",
-        ":rate=R|:accuracy=E",
-        false,
-        false,
-        zfp::make,
-        "zfp with R bits per value, or with an absolute error of at most E"
-    ),
-    entry!(
-        "lossless",
-        "",
-        false,
-        true,
-        lossless::make,
-        "bytes shuffled and compressed (LZ4), or raw where that grows"
-    ),
+    entry! { "raw", "", true, true, raw::make, "the values as they are" },
+    entry! { "f32", "", true, false, cast::single, "32-bit floats, scaled per chunk" },
+    entry! { "f16", "", true, false, cast::half, "16-bit floats with 10 bits of mantissa, scaled per chunk" },
+    entry! { "bf16", "", true, false, cast::brain, "16-bit floats with 7 bits of mantissa, scaled per chunk" },
+    entry! { "trim", ":B", true, false, cast::trim, "mantissas kept to B bits, 9 + B bits per value" },
+    entry! { "block", ":B", true, false, block::make, "B bits per value, 16 values share an exponent" },
+    entry! { "within", ":E", false, false, within::make, "block, with the fewest bits that keep the relative error E in each chunk" },
+    entry! { "zfp", ":rate=R|:accuracy=E", false, false, zfp::make, "zfp with R bits per value, or with an absolute error of at most E" },
+    entry! { "lossless", "", false, true, lossless::make, "bytes shuffled and compressed (LZ4), or raw where that grows" },
 ];
 
 /// `f32` or `f64`: the type of a chunk's values.

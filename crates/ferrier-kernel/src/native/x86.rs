@@ -113,121 +113,44 @@ macro_rules! vector {
     };
 }
 
-// 32 registers: enough for radix 16.
-const WIDE: Radices = &[
-    (2, 75),
-    (3, 80),
-    (4, 80),
-    (5, 95),
-    (7, 120),
-    (8, 88),
-    (9, 120),
-    (10, 108),
-    (11, 170),
-    (12, 105),
-    (13, 190),
-    (15, 112),
-    (16, 98),
-    (24, 140),
-    (25, 150),
-    (27, 175),
-];
-// 16 registers: the spills of radix 16 cost less than another pass, but more than two passes of radix 8 and one of 4 save.
-const NARROW: Radices = &[
-    (2, 75),
-    (3, 80),
-    (4, 78),
-    (5, 95),
-    (7, 120),
-    (8, 90),
-    (9, 120),
-    (10, 108),
-    (11, 170),
-    (12, 112),
-    (13, 190),
-    (15, 112),
-    (16, 130),
-    (24, 165),
-    (25, 150),
-    (27, 175),
-];
+/// A table of radices and the costs of their passes.
+macro_rules! radices {
+    ($($radix:literal $cost:literal),*) => { &[$(($radix, $cost)),*] };
+}
 
-vector!(
-    Z64,
-    __m512d,
-    f64,
-    8,
-    "avx512f,avx512dq",
-    WIDE,
-    _mm512_set1_pd,
-    _mm512_add_pd,
-    _mm512_sub_pd,
-    _mm512_mul_pd,
-    _mm512_fmadd_pd,
-    _mm512_fnmadd_pd,
-    _mm512_loadu_pd,
-    _mm512_storeu_pd,
-    _mm512_stream_pd,
-    _mm512_permute_pd::<0x55>,
-    _mm512_movedup_pd
-);
-vector!(
-    Z32,
-    __m512,
-    f32,
-    16,
-    "avx512f,avx512dq",
-    WIDE,
-    _mm512_set1_ps,
-    _mm512_add_ps,
-    _mm512_sub_ps,
-    _mm512_mul_ps,
-    _mm512_fmadd_ps,
-    _mm512_fnmadd_ps,
-    _mm512_loadu_ps,
-    _mm512_storeu_ps,
-    _mm512_stream_ps,
-    _mm512_permute_ps::<0xB1>,
-    _mm512_moveldup_ps
-);
-vector!(
-    Y64,
-    __m256d,
-    f64,
-    4,
-    "avx2,fma",
-    NARROW,
-    _mm256_set1_pd,
-    _mm256_add_pd,
-    _mm256_sub_pd,
-    _mm256_mul_pd,
-    _mm256_fmadd_pd,
-    _mm256_fnmadd_pd,
-    _mm256_loadu_pd,
-    _mm256_storeu_pd,
-    _mm256_stream_pd,
-    _mm256_permute_pd::<0x5>,
-    _mm256_movedup_pd
-);
-vector!(
-    Y32,
-    __m256,
-    f32,
-    8,
-    "avx2,fma",
-    NARROW,
-    _mm256_set1_ps,
-    _mm256_add_ps,
-    _mm256_sub_ps,
-    _mm256_mul_ps,
-    _mm256_fmadd_ps,
-    _mm256_fnmadd_ps,
-    _mm256_loadu_ps,
-    _mm256_storeu_ps,
-    _mm256_stream_ps,
-    _mm256_permute_ps::<0xB1>,
-    _mm256_moveldup_ps
-);
+// 32 registers: enough for radix 16.
+const WIDE: Radices = radices! {
+    2 75, 3 80, 4 80, 5 95, 7 120, 8 88, 9 120, 10 108, 11 170, 12 105, 13 190, 15 112, 16 98, 24 140, 25 150, 27 175
+};
+// Builds with sanitizers have fewer radices: the others differ in arithmetic only and take long to compile.
+#[cfg(ferrier_lean)]
+const NARROW: Radices = &[(2, 75), (3, 80), (4, 78), (5, 95), (8, 90), (11, 170), (16, 130)];
+// 16 registers: the spills of radix 16 cost less than another pass, but more than two passes of radix 8 and one of 4 save.
+#[cfg(not(ferrier_lean))]
+const NARROW: Radices = radices! {
+    2 75, 3 80, 4 78, 5 95, 7 120, 8 90, 9 120, 10 108, 11 170, 12 112, 13 190, 15 112, 16 130, 24 165, 25 150, 27 175
+};
+
+vector! {
+    Z64, __m512d, f64, 8, "avx512f,avx512dq", WIDE,
+    _mm512_set1_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_mul_pd, _mm512_fmadd_pd, _mm512_fnmadd_pd,
+    _mm512_loadu_pd, _mm512_storeu_pd, _mm512_stream_pd, _mm512_permute_pd::<0x55>, _mm512_movedup_pd
+}
+vector! {
+    Z32, __m512, f32, 16, "avx512f,avx512dq", WIDE,
+    _mm512_set1_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_fnmadd_ps,
+    _mm512_loadu_ps, _mm512_storeu_ps, _mm512_stream_ps, _mm512_permute_ps::<0xB1>, _mm512_moveldup_ps
+}
+vector! {
+    Y64, __m256d, f64, 4, "avx2,fma", NARROW,
+    _mm256_set1_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_mul_pd, _mm256_fmadd_pd, _mm256_fnmadd_pd,
+    _mm256_loadu_pd, _mm256_storeu_pd, _mm256_stream_pd, _mm256_permute_pd::<0x5>, _mm256_movedup_pd
+}
+vector! {
+    Y32, __m256, f32, 8, "avx2,fma", NARROW,
+    _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps,
+    _mm256_loadu_ps, _mm256_storeu_ps, _mm256_stream_ps, _mm256_permute_ps::<0xB1>, _mm256_moveldup_ps
+}
 
 // Each function below is called only inside `enter` (its safety contract) and inlined there.
 
