@@ -114,11 +114,12 @@ pub fn keep_half(full: &[Complex<f64>], shape: [usize; 3], halved: usize) -> Vec
 }
 
 /// All indices of a shape in C order.
-pub fn indices(shape: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
+pub fn indices(shape: [usize; 3]) -> impl Iterator<Item = [usize; 3]> + Clone {
     Indices { shape, next: [0; 3], left: shape.iter().product() }
 }
 
 /// Nested loops as three `flat_map`s take most of the time of some tests.
+#[derive(Clone)]
 struct Indices {
     shape: [usize; 3],
     next: [usize; 3],

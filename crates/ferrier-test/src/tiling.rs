@@ -44,7 +44,7 @@ pub fn offset(tile: Tile, order: [usize; 3], at: [usize; 3]) -> usize {
 }
 
 /// All global indices of a box in the order of its memory.
-pub fn walk(tile: Tile, order: [usize; 3]) -> impl Iterator<Item = [usize; 3]> {
+pub fn walk(tile: Tile, order: [usize; 3]) -> impl Iterator<Item = [usize; 3]> + Clone {
     let shape = order.map(|d| tile.1[d].saturating_sub(tile.0[d]));
     crate::dft::indices(shape).map(move |at| {
         let mut global = [0; 3];

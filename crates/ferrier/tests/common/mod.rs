@@ -208,7 +208,9 @@ impl Local {
 
     /// Array of the batch and global index of every element, as they lie in memory.
     pub fn walk(self) -> impl Iterator<Item = (usize, [usize; 3])> {
-        (0..self.batch).flat_map(move |b| walk(self.tile, self.order).map(move |at| (b, at)))
+        let volume: usize = (0..3).map(|d| self.tile.1[d].saturating_sub(self.tile.0[d])).product();
+        let elements = walk(self.tile, self.order).cycle().take(self.batch * volume).enumerate();
+        elements.map(move |(i, at)| (i / volume, at))
     }
 }
 
