@@ -8,7 +8,7 @@ use super::candidate::Candidate;
 use super::options::ContestOptions;
 use super::peer_timer::PeerTimer;
 use super::results::ContestResult;
-use super::turns::{blocks, wait_until_idle};
+use super::timed_blocks::{blocks, wait_until_idle};
 use super::variants::{self, VariantEntry};
 use crate::agree::{RankGroup, agree, check_memory, draft, local_volumes};
 use crate::failure::Outcome;

@@ -8,7 +8,8 @@ mod peer_timer;
 mod report;
 mod results;
 mod sweep;
-mod turns;
+mod timed_blocks;
+
 mod variants;
 
 pub use candidate::Arrays;

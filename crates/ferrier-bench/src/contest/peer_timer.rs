@@ -5,7 +5,7 @@ use std::time::Instant;
 use ferrier::{Comm, Real};
 
 use super::results::{PeerResult, worse};
-use super::turns::wait_until_idle;
+use super::timed_blocks::wait_until_idle;
 use crate::peers::{Peer, PeerProblem};
 use crate::reference::{References, relative_error};
 use crate::scalars::widened;

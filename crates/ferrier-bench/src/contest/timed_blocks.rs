@@ -17,19 +17,19 @@ const WINDOWS: usize = 50;
 
 /// Some repetitions of one contestant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Block {
+pub struct TimedBlock {
     pub contestant: usize,
     pub repetitions: usize,
 }
 
 /// The blocks of a contest in which each contestant is timed `repeat` times. Pure.
-pub fn blocks(contestants: usize, repeat: usize) -> Vec<Block> {
+pub fn blocks(contestants: usize, repeat: usize) -> Vec<TimedBlock> {
     let rounds = BLOCKS.min(repeat);
     let round = |number: usize| {
         let repetitions = (number + 1) * repeat / rounds - number * repeat / rounds;
         (0..contestants).map(move |position| {
             let contestant = if number.is_multiple_of(2) { position } else { contestants - 1 - position };
-            Block { contestant, repetitions }
+            TimedBlock { contestant, repetitions }
         })
     };
     (0..rounds).flat_map(round).collect()
