@@ -9,7 +9,6 @@ mod report;
 mod results;
 mod sweep;
 mod timed_blocks;
-
 mod variants;
 
 pub use candidate::Arrays;
