@@ -12,7 +12,7 @@ use crate::charts::chart::Chart;
 use crate::failure::{Failure, Outcome};
 use crate::in_precision;
 use crate::noise::Noise;
-use crate::table::{bytes, columns, digits, distinct, plural};
+use crate::table::{bytes, columns, digits, distinct, plural, substitutions};
 use crate::timing::{Times, median, timed};
 use crate::view::View;
 
@@ -166,7 +166,8 @@ fn reshape_times<T: Real>(
     let elements = local_volumes(comm, draft.recipe()).iter().sum::<usize>();
     check_memory(comm, draft.memory().total() + elements * 2 * size_of::<T>())?;
     let mut plan = draft.build()?;
-    result.note = Some(plan.notes().join("; ")).filter(|notes| !notes.is_empty());
+    result.note =
+        Some(substitutions(plan.notes()).collect::<Vec<_>>().join("; ")).filter(|notes| !notes.is_empty());
     let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?)));
     let (mut input, mut output) = agree_result(comm, arrays)?;
     let noise = Noise::new(plan.recipe().shape, 1);

@@ -11,7 +11,7 @@ use crate::agree::{agree, check_memory, draft, local_volumes};
 use crate::failure::{self, Failure, Outcome};
 use crate::in_precision;
 use crate::noise::Noise;
-use crate::table::{columns, digits, shape_text, wisdom_line};
+use crate::table::{columns, digits, notes_text, shape_text, wisdom_line};
 use crate::tiling::with_messages;
 use crate::timing::{Times, median, timed};
 
@@ -254,7 +254,7 @@ impl OperatorReport {
             row("forward, multiply, backward", self.separate),
         ];
         let gpu = self.gpu.as_ref().map_or(String::new(), |gpu| format!("on {gpu}, timed by GPU events\n"));
-        let notes: String = self.notes.iter().map(|note| format!("note: {note}\n")).collect();
+        let notes = notes_text(&self.notes);
         let OperatorReport { kind, precision, operator, ranks, threads, exchange, .. } = self;
         let head = format!("{} {kind} {precision}, {operator}", shape_text(&self.shape));
         let table = columns(&["", "best ms", "median ms", "apply over it"], rows);

@@ -3,6 +3,16 @@
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use ferrier::wisdom::EntryRef;
 
+/// The notes of a plan as lines, except that of the cost model, which every plan has.
+pub fn notes_text(notes: &[String]) -> String {
+    substitutions(notes).map(|note| format!("note: {note}\n")).collect()
+}
+
+/// The notes of a plan that tell of a substitution.
+pub fn substitutions(notes: &[String]) -> impl Iterator<Item = &str> {
+    notes.iter().map(String::as_str).filter(|note| !note.starts_with("cost model:"))
+}
+
 /// A table of two columns without rules: names and values.
 pub fn pairs(rows: &[(&str, String)]) -> String {
     let mut table = Table::new();

@@ -90,8 +90,3 @@ pub fn report(path: Option<&Path>, report: &impl Serialize, text: &str) -> Outco
     path.map_or(Ok(()), |path| json(path, report))?;
     if is_stdout(path) { Ok(()) } else { say(text) }
 }
-
-/// The notes of a plan, one on each line.
-pub fn notes(notes: &[String]) -> String {
-    notes.iter().map(|note| format!("note: {note}\n")).collect()
-}

@@ -76,6 +76,31 @@ fn bench_tells_all_it_promised() {
     }
 }
 
+/// The prediction is the sum of its steps, which are the measured ones; without the flag there is none.
+#[test]
+fn bench_and_plan_print_predictions() {
+    let words = ["bench", "24", "--ranks", "3", "--in-layout", "bricks", "--repeat", "2"];
+    let output = run(&[&words[..], &["--predict", "--json", "-"]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = parsed(&stdout(&output));
+    let steps = report["steps"].as_array().unwrap();
+    let sum: f64 = steps.iter().map(|step| step["predicted_ms"].as_f64().unwrap()).sum();
+    let all = report["predicted_ms"].as_f64().unwrap();
+    assert!(all > 0.0 && (sum / all - 1.0).abs() < 1e-9, "{report}");
+    let said = stdout(&run(&[&words[..], &["--predict"]].concat()));
+    assert!(said.contains("predicted ms") && said.contains("constants assumed for"), "{said}");
+    let without = parsed(&stdout(&run(&[&words[..], &["--json", "-"]].concat())));
+    assert!(without["predicted_ms"].is_null() && without["steps"][0]["predicted_ms"].is_null(), "{without}");
+
+    let words = ["plan", "24", "--ranks", "3", "--in-layout", "bricks"];
+    let report = parsed(&stdout(&run(&[&words[..], &["--json"]].concat())));
+    let steps = report["predicted_steps"].as_array().unwrap();
+    let sum: f64 = steps.iter().map(|step| step["predicted_ms"].as_f64().unwrap()).sum();
+    assert!((sum / report["predicted_ms"].as_f64().unwrap() - 1.0).abs() < 1e-9, "{report}");
+    assert!(report["constants"].as_str().unwrap().contains("assumed"), "{report}");
+    assert!(stdout(&run(&words)).contains("predicted with constants assumed for"));
+}
+
 #[test]
 fn bench_writes_a_file_and_still_talks() {
     let folder = Folder::new();

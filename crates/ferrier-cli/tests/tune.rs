@@ -41,6 +41,28 @@ fn wait(mut child: Child, limit: Duration) -> std::process::ExitStatus {
     }
 }
 
+/// Measured constants are stored as wisdom; plans use them, except reproducible ones.
+#[test]
+fn a_measured_machine_is_remembered() {
+    let folder = Folder::new();
+    let file = folder.word("wisdom.json");
+    let output = run(&["tune", "--measure-machine", "--ranks", "2", "--wisdom", &file, "--json", "-"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let report = parsed(&stdout(&output));
+    assert_eq!(report["wisdom"], Value::from(file.clone()));
+    let constants = report["speeds"]["constants"].as_object().unwrap();
+    assert!(constants.contains_key("barrier_s"), "{report}");
+    assert!(constants.values().all(|value| value.as_f64().unwrap() > 0.0), "{report}");
+    let plan = |more: &[&str]| {
+        let words = ["plan", "16", "--ranks", "2", "--wisdom", &file, "--json"];
+        parsed(&stdout(&run(&[&words[..], more].concat())))
+    };
+    let by = |report: &Value| report["constants"].as_str().unwrap().to_string();
+    assert!(by(&plan(&[])).contains("constants measured"), "{}", by(&plan(&[])));
+    assert!(by(&plan(&["--reproducible"])).starts_with("constants assumed"));
+    assert_refused(&run(&["tune"]), "SHAPE");
+}
+
 #[test]
 fn tune_tells_remembers_and_plan_uses_it() {
     let folder = Folder::new();

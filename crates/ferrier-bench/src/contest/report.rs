@@ -11,7 +11,7 @@ use super::sweep::{self, SweepPoint};
 use super::variants::{self, VariantReport};
 use crate::agree::RankGroup;
 use crate::failure::{Outcome, fail};
-use crate::table::{bytes, columns, digits, pairs, plural, shape_text, wisdom_line};
+use crate::table::{bytes, columns, digits, notes_text, pairs, plural, shape_text, wisdom_line};
 use crate::tiling::{is_tiled, overlap_text};
 use crate::timing::Times;
 
@@ -195,7 +195,7 @@ impl<'a> BenchReport<'a> {
         if let Some(gpu) = gpu {
             out += &format!("on {gpu}, timed by GPU events\n");
         }
-        notes.iter().for_each(|note| out += &format!("note: {note}\n"));
+        out += &notes_text(notes);
         out.push('\n');
         out
     }

@@ -7,7 +7,7 @@ use clap::Args;
 use ferrier::{Choice, Comm, DeviceSpec, MachineSpeeds, Planner, Problem, Real, StepTraffic};
 use ferrier_bench::agree::agree_result;
 use ferrier_bench::in_precision;
-use ferrier_bench::table::{bytes, columns, digits, pairs, plural, wisdom_line};
+use ferrier_bench::table::{bytes, columns, digits, notes_text, pairs, plural, wisdom_line};
 use ferrier_bench::tiling::{is_tiled, overlap_text, with_messages};
 use serde::Serialize;
 
@@ -137,7 +137,7 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
         let missing = 3 - args.shape.ndim();
         out += &format!("(steps have three axes: axis 0 of the shape is axis {missing} of the steps)\n");
     }
-    out += &print::notes(&drafted.notes);
+    out += &notes_text(&drafted.notes);
     let row = |(step, between): (&StepTraffic, &u64)| {
         let mut row = vec![
             bytes(step.bytes_max),

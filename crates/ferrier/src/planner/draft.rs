@@ -44,6 +44,9 @@ impl Spare {
     }
 }
 
+/// The first word of the note that says which constants were used.
+const COST_MODEL: &str = "cost model";
+
 /// A plan without its memory: says what it will do and what it will need.
 pub struct Draft<T: Real, B: Backend = Cpu> {
     pub(super) comm: Comm,
@@ -180,6 +183,9 @@ impl<T: Real, B: Target> Draft<T, B> {
             progress_thread = false;
             notes.push(format!("progress thread disabled: {reason}"));
         }
+        if B::LEARNS {
+            notes.push(format!("{COST_MODEL}: {}", decision.machine.origin()));
+        }
         let forecast = B::LEARNS.then(|| Forecast {
             mechanism,
             threads: decision.threads,
@@ -313,8 +319,8 @@ impl<T: Real> Draft<T, Cpu> {
 }
 
 impl<T: Real, B: Backend> Draft<T, B> {
-    /// The substitutions that Ferrier makes, each with its reason: another exchange than the planner's first choice,
-    /// an exchange that works without windows, no progress thread.
+    /// Which constants of the cost model were used, and the substitutions that Ferrier makes, each with its reason:
+    /// another exchange than the planner's first choice, an exchange that works without windows, no progress thread.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }

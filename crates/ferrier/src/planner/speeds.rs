@@ -66,11 +66,14 @@ fn constants(comm: &Comm, budget: f64) -> Result<MeasuredConstants> {
     let began = Instant::now();
     let mut samples = Vec::new();
     for problem in problems() {
-        // All ranks must make the same plans.
-        if comm.max(&[began.elapsed().as_secs_f64()])?[0] > budget {
+        let draft = Draft::<f64>::on(comm, &problem, Choice::default(), &())?;
+        let call = draft.prediction(false).map_or(0.0, |prediction| prediction.seconds());
+        // All ranks must make the same plans. The first calls, and making the arrays, take as long as some calls.
+        let needed = began.elapsed().as_secs_f64() + call * (CALLS + 4) as f64;
+        if !samples.is_empty() && comm.max(&[needed])?[0] > budget {
             break;
         }
-        samples.push(sample(comm, &problem)?);
+        samples.push(sample(comm, draft)?);
     }
     let samples: Vec<_> = samples
         .into_iter()
@@ -106,8 +109,7 @@ fn problems() -> Vec<Problem> {
 type Measurement = (Forecast, Recipe, Vec<(String, f64)>);
 
 /// The steps of a transform: medians of some calls, in seconds, of the slowest rank. Collective.
-fn sample(comm: &Comm, problem: &Problem) -> Result<Measurement> {
-    let draft = Draft::<f64>::on(comm, problem, Choice::default(), &())?;
+fn sample(comm: &Comm, draft: Draft<f64>) -> Result<Measurement> {
     let (forecast, recipe) = (draft.forecast.clone(), draft.recipe().clone());
     let forecast = forecast.ok_or_else(|| crate::Error::other("the CPU has a cost model"))?;
     let mut plan = draft.build()?;

@@ -4,7 +4,7 @@ use std::fs::File;
 
 use ferrier::{Array, Box3, Comm, DeviceSpec, Layout, Order, Real};
 use ferrier_bench::agree::{agree, agree_result, check_memory, draft, local_volumes};
-use ferrier_bench::table::wisdom_line;
+use ferrier_bench::table::{notes_text, wisdom_line};
 use ferrier_bench::tiling::with_messages;
 use indicatif::ProgressBar;
 use num_complex::Complex;
@@ -37,7 +37,7 @@ pub fn run<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &
     check_memory(comm, draft.memory().total() + scalars * size_of::<T>())?;
     let wisdom = draft.wisdom().map_or(String::new(), |known| wisdom_line(Some(known)));
     let mut plan = draft.build()?;
-    let said = print::notes(plan.notes()) + &wisdom;
+    let said = notes_text(plan.notes()) + &wisdom;
     if comm.rank() == 0 && !said.is_empty() {
         print::say(&said)?;
     }

@@ -51,8 +51,8 @@ pub fn tune<T: Real>(
     let problem = &crate::planner::agree::<T>(comm, "cpu", problem.clone(), given, crate::Effort::Estimate)?;
     // On every rank: an error then occurs on all, and no rank waits for commands.
     let default = design(problem, given, T::PRECISION, comm.size())?;
-    // A tenth of the time, but not more than a machine takes.
-    let budget = (options.limits.seconds / 10.0).min(1.0);
+    // A small part of the search, but not more than a machine takes.
+    let budget = (options.limits.seconds / 10.0).min(options.limits.trials as f64 / 50.0).min(1.0);
     let speeds = match problem.reproducible {
         true => None,
         false => Some(measure_within(comm, budget)?),
