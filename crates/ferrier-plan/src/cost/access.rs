@@ -5,8 +5,8 @@ use crate::geometry::{Axes, Piece};
 
 /// Bytes of a cache line.
 pub(super) const LINE: f64 = 64.0;
-/// Pages that a core accesses without looking up their addresses.
-const NEAR_PAGES: usize = 64;
+/// Bytes that processors do not fetch ahead across.
+const PAGE: usize = 4096;
 
 /// The memory accesses of one rank at one end of a pass, for all arrays of the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -20,7 +20,7 @@ pub struct Access {
     pub lines: f64,
     /// Bytes of the cache lines that are touched between two runs in the same cache line.
     pub reuse_bytes: f64,
-    /// Runs in another page than the run before.
+    /// Runs that are a page or more from the run before.
     pub pages: f64,
     /// Cache lines in rows of a block that meet in too few sets of the level-2 cache.
     pub conflicts: f64,
@@ -103,10 +103,10 @@ impl Access {
             axes.along
         };
         let (rows, stride) = (extent(row), strides[row]);
-        let far = stride >= machine.page_bytes && rows > NEAR_PAGES as f64;
+        let far = stride >= PAGE && run <= stride as f64;
         let sets = machine.level2.sets() * 64;
         let places = sets / gcd(stride.max(1), sets) * machine.level2.ways;
-        let conflict = stride >= 4096 && rows > places as f64 && row == axes.along;
+        let conflict = stride >= PAGE && rows > places as f64 && row == axes.along;
         Access {
             bytes,
             runs,

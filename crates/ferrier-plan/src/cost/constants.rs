@@ -80,37 +80,40 @@ macro_rules! constants {
 constants! {
     /// Seconds per operation (5 n log2 n a line) of f64 lines that are adjacent in memory, in cache, in vectors of
     /// 64 bytes.
-    flop_s = 7e-11;
+    flop_s = 2e-11;
     /// The same of contiguous lines, which are transposed in registers.
-    contiguous_flop_s = 8e-11;
+    contiguous_flop_s = 2.7e-11;
     /// Seconds of a block of lines, besides its lines.
-    block_s = 1e-7;
+    block_s = 1.7e-6;
     /// The part of the shorter of arithmetic and memory access that the longer one hides, from 0 to 1.
-    overlap = 0.6;
+    overlap = 0.63;
     /// Bytes per second from and to the level-2 cache.
-    level2_bytes_s = 60e9;
+    level2_bytes_s = 42e9;
     /// Bytes per second from and to the last-level cache, of one core.
-    last_level_bytes_s = 20e9;
+    last_level_bytes_s = 88e9;
     /// Bytes per second from and to the last-level cache, of a core among as many as there are.
-    last_level_busy_bytes_s = 15e9;
+    last_level_busy_bytes_s = 34e9;
     /// Bytes per second from and to memory, of one core alone.
-    memory_bytes_s = 12e9;
+    memory_bytes_s = 11e9;
     /// Bytes per second from and to memory, of all cores of a node.
     memory_node_bytes_s = 200e9;
     /// Seconds of each contiguous run in the last-level cache, besides its bytes.
-    run_last_level_s = 4e-9;
+    run_last_level_s = 22e-9;
     /// Seconds of each contiguous run in memory, besides its bytes.
-    run_memory_s = 10e-9;
-    /// Seconds of each run in another page than the run before.
-    page_s = 2e-9;
+    run_memory_s = 22e-9;
+    /// Seconds of each run in memory that is a page (4 KiB) or more from the run before: processors do not fetch
+    /// ahead across pages, and memory opens a row for each.
+    page_s = 1.6e-9;
+    /// The part of the last-level cache that ranks have for themselves, from 0 to 1.
+    last_level_part = 0.42;
     /// The times that a cache line is loaded again if rows of a block meet in few sets of the level-2 cache.
-    conflict = 1.0;
+    conflict = 0.01;
     /// The part of a cached store that costs as much again: the line is loaded before it is stored.
-    allocate = 1.0;
+    allocate = 1.84;
     /// Speed of memory of other ranks of the node, relative to own memory.
-    remote = 0.9;
+    remote = 0.985;
     /// Seconds that a thread runs before another one gets its core, if there are more threads than cores.
-    slice_s = 3e-3;
+    slice_s = 9e-3;
     /// Seconds in which all threads of a rank are woken.
     wake_s = 3e-6;
     /// Seconds of a barrier between two ranks; more ranks take as many times as the logarithm of their number.

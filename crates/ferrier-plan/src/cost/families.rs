@@ -54,12 +54,7 @@ pub(super) static FAMILIES: &[Family] = &[
         level2: cache(1 << 20, 8, 1),
         last_level: cache(32 << 20, 16, 8),
         vector_bytes: 64,
-        constants: || Constants {
-            last_level_bytes_s: 30e9,
-            last_level_busy_bytes_s: 25e9,
-            memory_bytes_s: 20e9,
-            ..Constants::default()
-        },
+        constants: || Constants { last_level_part: 0.8, memory_bytes_s: 15e9, ..Constants::default() },
     },
     Family {
         name: "arm-neon",
@@ -67,7 +62,7 @@ pub(super) static FAMILIES: &[Family] = &[
         level2: cache(1 << 20, 8, 1),
         last_level: cache(32 << 20, 16, 16),
         vector_bytes: 16,
-        constants: || Constants { page_s: 4e-9, ..Constants::default() },
+        constants: || Constants { page_s: 3e-9, ..Constants::default() },
     },
 ];
 

@@ -78,7 +78,8 @@ impl Residence {
     fn new(core_bytes: f64, node_bytes: f64, machine: &Machine) -> Residence {
         let near = held(core_bytes, machine.level2.bytes as f64 / machine.level2.cores as f64);
         let caches = (machine.cores as f64 / machine.last_level.cores as f64).max(1.0);
-        let last = held(node_bytes, machine.last_level.bytes as f64 * caches).max(near);
+        let part = machine.constants.last_level_part.clamp(0.01, 1.0);
+        let last = held(node_bytes, part * machine.last_level.bytes as f64 * caches).max(near);
         Residence([near, last - near, 1.0 - last])
     }
 
@@ -113,8 +114,9 @@ impl PassShape {
         let own = self.load.bytes + if self.in_place { 0.0 } else { self.store.bytes };
         let place = Residence::new(own / threads, self.node_bytes, machine);
         let byte = byte_seconds(machine, active);
-        let load = self.end(&self.load, place, byte, machine);
-        let store = if self.in_place { 0.0 } else { self.end(&self.store, place, byte, machine) };
+        // Staging takes rows that meet in few sets out of their way; stores have no such help.
+        let load = self.end(&self.load, !self.staging, place, byte, machine);
+        let store = if self.in_place { 0.0 } else { self.end(&self.store, true, place, byte, machine) };
         // A cached store loads the line first; one past the caches goes to memory at once.
         let store = match self.stream {
             true => store,
@@ -129,7 +131,14 @@ impl PassShape {
     }
 
     /// Seconds of a core for the accesses at one end.
-    fn end(&self, access: &Access, place: Residence, byte: [f64; 3], machine: &Machine) -> f64 {
+    fn end(
+        &self,
+        access: &Access,
+        conflicts: bool,
+        place: Residence,
+        byte: [f64; 3],
+        machine: &Machine,
+    ) -> f64 {
         let constants = &machine.constants;
         let remote = access.remote * (1.0 / constants.remote.clamp(0.05, 1.0) - 1.0);
         let runs = place.sum([0.0, constants.run_last_level_s, constants.run_memory_s]) * access.runs;
@@ -138,8 +147,11 @@ impl PassShape {
         let active = (self.ranks_on_node * self.threads).min(machine.cores).max(1) as f64;
         let reuse = Residence::new(2.0 * access.reuse_bytes, active * access.reuse_bytes, machine);
         let again = again * reuse.sum(byte).min(place.sum(byte).max(byte[0]));
-        let conflicts = if self.staging { 0.0 } else { access.conflicts * LINE * constants.conflict };
-        (access.bytes + remote + conflicts) * place.sum(byte) + runs + again + constants.page_s * access.pages
+        let conflicts = if conflicts { access.conflicts * LINE * constants.conflict } else { 0.0 };
+        // Pages of the smallest size are looked up as well.
+        let lookup = if machine.page_bytes <= 4096 { 1.5 } else { 1.0 };
+        let pages = place.sum([0.0, 0.2, 1.0]) * lookup * constants.page_s * access.pages;
+        (access.bytes + remote + conflicts) * place.sum(byte) + runs + again + pages
     }
 
     /// Seconds of a core for the arithmetic.

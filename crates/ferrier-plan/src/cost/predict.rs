@@ -186,7 +186,7 @@ impl Timeline<'_> {
                 Action::Run { pass, part } => {
                     let cost = self.pass(pass, part).cost(self.machine);
                     // Of ranks that share a core each runs for a time slice: a short pass is not interrupted.
-                    let part = cost.alone / (cost.alone + constants.slice_s);
+                    let part = 1.0 / (1.0 + (constants.slice_s / cost.alone.max(1e-9)).powi(2));
                     let seconds = cost.alone + (cost.seconds - cost.alone) * part;
                     late += cost.seconds - seconds;
                     now += seconds;
