@@ -24,7 +24,7 @@ fn number(row: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn errors_over_ranks_and_bits_are_what_they_should_be() {
+fn errors_over_ranks_and_bits() {
     let codecs = "f32,f16,block:8,block:16,block:24,trim:15,zfp:rate=16,within:1e-4,lossless";
     let report = json(&["accuracy", "24x20x16", "--ranks", "1,8", "--codecs", codecs]);
     assert_eq!(report["rows"].as_array().unwrap().len(), 2 + 11, "one rank has nothing to encode: {report}");
@@ -100,7 +100,7 @@ fn accuracy_for_people_tables_and_drawings() {
 }
 
 #[test]
-fn helmholtz_shows_what_a_tolerance_is_worth() {
+fn helmholtz_prints_the_gain_of_a_tolerance() {
     let report = json(&["solve", "helmholtz", "--n", "32", "--ranks", "4", "--repeat", "1"]);
     let rows = report["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 7, "{report}");

@@ -14,7 +14,7 @@ fn number(report: &Value, key: &str) -> f64 {
 }
 
 #[test]
-fn bench_tells_codec_bound_and_bytes() {
+fn bench_reports_codec_bound_and_bytes() {
     let bench = ["bench", "24x20x18", "--ranks", "3", "--in-layout", "bricks", "--repeat", "2"];
     let raw = report(&bench);
     assert_eq!(raw["codec"], "raw");
@@ -71,7 +71,7 @@ fn transform_keeps_a_tolerance() {
 }
 
 #[test]
-fn what_cannot_be_is_refused() {
+fn invalid_arguments_are_refused() {
     let bench = |more: &[&str]| run(&[&["bench", "8", "--ranks", "2", "--repeat", "1"], more].concat());
     assert_refused(&bench(&["--codec", "gzip"]), "gzip");
     assert_refused(&bench(&["--codec", "block:1"]), "block:B");

@@ -16,7 +16,7 @@ fn parsed(text: &str) -> Value {
 }
 
 #[test]
-fn bench_tells_all_it_promised() {
+fn bench_reports_all_keys() {
     for (words, shape) in [
         (&["bench", "12x10x14", "--ranks", "3", "--repeat", "3"][..], vec![12, 10, 14]),
         (&["bench", "16", "--kind", "r2c", "--precision", "f32", "--repeat", "2"], vec![16, 16, 16]),
@@ -102,7 +102,7 @@ fn bench_and_plan_print_predictions() {
 }
 
 #[test]
-fn bench_writes_a_file_and_still_talks() {
+fn bench_writes_a_file_and_prints() {
     let folder = Folder::new();
     let file = folder.word("result.json");
     let output = run(&["bench", "8", "--repeat", "2", "--profile", "--json", &file]);

@@ -47,7 +47,7 @@ fn benches_and_plans_of_some_modes() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn contradictory_arguments_are_refused() {
     let folder = Folder::new();
     let (real, complex, out) = (
         folder.npy("r.npy", "<f8", &[4, 6, 8]),

@@ -181,7 +181,7 @@ fn variants_are_tuned_and_compared() {
 }
 
 #[test]
-fn ranks_talk_over_a_wire() {
+fn ranks_communicate_over_a_wire() {
     let words = ["bench", "16", "--ranks", "2", "--repeat", "2", "--precision", "f32"];
     let report = told(&[&words[..], &["--wire", "100mbit:3ms", "--breakdown"]].concat());
     assert_eq!(report["wire"], "0.1gbit:3000us");
@@ -214,7 +214,7 @@ fn tiles_change_no_bit_of_a_file() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn contradictory_arguments_are_refused() {
     let folder = Folder::new();
     let input = folder.npy("in.npy", "<c16", &[4, 6]);
     let output = folder.word("out.npy");

@@ -139,7 +139,7 @@ fn one_long_axis_is_timed_and_checked() {
 }
 
 #[test]
-fn what_cannot_be_is_said() {
+fn invalid_plans_are_errors() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("none.npy");
     let missing = missing.to_str().unwrap();

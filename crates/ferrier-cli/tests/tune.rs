@@ -64,7 +64,7 @@ fn a_measured_machine_is_remembered() {
 }
 
 #[test]
-fn tune_tells_remembers_and_plan_uses_it() {
+fn tune_stores_its_result_and_plan_uses_it() {
     let folder = Folder::new();
     let file = folder.word("deep/down/wisdom.json");
     let report = tune("12x10x8", &file, &["--ranks", "3"]);

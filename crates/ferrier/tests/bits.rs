@@ -107,7 +107,7 @@ fn does_not_matter<T: Number>(kernel: &str) {
 }
 
 #[test]
-fn exchange_threads_and_whose_arrays_do_not_matter() {
+fn results_do_not_depend_on_exchange_threads_or_owner_of_the_arrays() {
     let _watchdog = watchdog(120);
     for kernel in kernels() {
         does_not_matter::<f64>(kernel);
@@ -227,7 +227,7 @@ fn a_padded_real_vector_is_transformed_as_fftw_would() {
 
 /// A workspace of the caller's, dirty, one for two plans in turn.
 #[test]
-fn whose_workspace_does_not_matter() {
+fn results_do_not_depend_on_the_owner_of_the_workspace() {
     let _watchdog = watchdog(120);
     for exchange in exchanges() {
         let cases = [case([9, 8, 15], Kind::C2c, 2), case([9, 8, 16], Kind::R2c(2), 1)];
@@ -304,7 +304,7 @@ fn reproducible_results_do_not_depend_on_ranks_or_layouts() {
 
 /// Tiles, windows, cuts, lots of arrays, for all that sends messages: the bits of one tile.
 #[test]
-fn tiles_do_not_matter() {
+fn results_do_not_depend_on_tiles() {
     let _watchdog = watchdog(120);
     let mut rng = Rng::for_test(505);
     let splits = [Split::Slabs(0), Split::Slabs(0), Split::Slabs(1), Split::Pencils(2), Split::Bricks];

@@ -507,7 +507,7 @@ fn a_rank_that_never_calls_forward() {
 }
 
 #[test]
-fn the_first_cause_is_what_run_tells() {
+fn run_returns_the_first_error() {
     let _watchdog = watchdog(60);
     for _ in 0..50 {
         let outcome: Result<Vec<()>> = ferrier::ranks(8).run(|comm| {
@@ -521,7 +521,7 @@ fn the_first_cause_is_what_run_tells() {
 }
 
 #[test]
-fn a_draft_tells_errors_too() {
+fn drafts_report_errors() {
     let _watchdog = watchdog(60);
     let outcome = ferrier::ranks(2).run(|comm| {
         let draft = Planner::new(&Problem::c2c([0, 1, 1])).draft::<f32>(&comm);
@@ -532,7 +532,7 @@ fn a_draft_tells_errors_too() {
 }
 
 #[test]
-fn an_unknown_kernel_is_told_the_known_ones() {
+fn an_unknown_kernel_lists_the_known_ones() {
     let error = ferrier::kernel::find("fftw4").unwrap_err().to_string();
     for word in ferrier::kernel::KERNELS.iter().map(|member| member.name).chain(["fftw4", "kernel"]) {
         assert!(error.contains(word), "{error}");

@@ -200,7 +200,7 @@ fn a_subset_of_the_axes() {
 
 /// The traffic of a recipe, counted anew from its boxes, index by index.
 #[test]
-fn traffic_is_what_the_boxes_say() {
+fn traffic_agrees_with_the_boxes() {
     for ranks in [2, 5, 6] {
         let problem =
             Problem::r2c([6, 7, 8]).input(LayoutSpec::bricks()).output(LayoutSpec::slabs(1)).batch(3);
@@ -233,7 +233,7 @@ fn traffic_is_what_the_boxes_say() {
 }
 
 #[test]
-fn a_recipe_survives_json_and_its_digest_tells_them_apart() {
+fn recipes_survive_json_and_have_distinct_digests() {
     let one = recipe(&Problem::c2c([8, 9, 10]), &Choice::default(), 4);
     let again: Recipe = serde_json::from_str(&serde_json::to_string(&one).unwrap()).unwrap();
     assert_eq!((&one, one.digest()), (&again, again.digest()));

@@ -170,7 +170,7 @@ fn the_bound_holds_and_follows_the_tolerance() {
 }
 
 #[test]
-fn what_cannot_be_solved_is_said() {
+fn unsolvable_problems_are_errors() {
     let plan = |problem: Problem| Plan::<f64>::new(&Comm::one_rank(), &problem).expect("a plan");
     let refused = |problem: Problem, lengths: [f64; 3], shift: f64, part: &str| {
         let error = Helmholtz::new(plan(problem), lengths, shift).expect_err("refused");

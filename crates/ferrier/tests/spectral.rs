@@ -95,7 +95,7 @@ fn applied(plan: &mut Plan<f64>, field: &Waving, operator: &impl Operator<f64>) 
 }
 
 #[test]
-fn operators_are_what_formulas_say() -> Result<()> {
+fn operators_agree_with_their_formulas() -> Result<()> {
     each(6, 31, |_, plan, waves| {
         let field = Waving { shape: plan.recipe().shape, by: [0.0; 3] };
         let value = |at| field.derived(at, [0; 3]);

@@ -169,12 +169,12 @@ fn promises<T: Number>(seed: u64, tolerances: &[f64]) {
 }
 
 #[test]
-fn double_precision_keeps_what_it_promises() {
+fn tolerances_are_kept_in_double_precision() {
     promises::<f64>(71, &[1e-2, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10, 1e-11, 1e-12]);
 }
 
 #[test]
-fn single_precision_keeps_what_it_promises() {
+fn tolerances_are_kept_in_single_precision() {
     promises::<f32>(72, &[1e-2, 1e-3, 1e-4]);
 }
 

@@ -53,7 +53,7 @@ fn names(folder: &TempDir) -> Vec<String> {
 }
 
 #[test]
-fn what_is_known_is_used_by_all_ranks_and_only_for_the_same_problem() {
+fn wisdom_is_used_by_all_ranks_and_only_for_the_same_problem() {
     let _watchdog = watchdog(120);
     let (_folder, path) = folder();
     let choice = Choice::new().exchange("point_to_point").decomposition(Decomposition::Pencil);
@@ -102,7 +102,7 @@ fn traffic(recipe: &Recipe) -> (u64, u64) {
 
 /// Where messages are dear there are fewer of them, where bytes are dear fewer bytes; all ranks obey the file.
 #[test]
-fn estimates_go_by_what_was_measured() {
+fn estimates_use_measured_speeds() {
     let _watchdog = watchdog(120);
     let cube = Problem::c2c([16, 16, 16]).input(LayoutSpec::bricks()).output(LayoutSpec::bricks());
     let of = |speeds: Option<MachineSpeeds>, problem: &Problem, cpu: Option<&str>| {
@@ -175,7 +175,7 @@ fn where_there_is_no_file_none_is_made() {
 }
 
 #[test]
-fn strange_files_are_left_alone_by_readers_and_kept_aside_by_writers() {
+fn invalid_files_are_ignored_by_readers_and_moved_aside_by_writers() {
     let whole = {
         let (_folder, path) = folder();
         write(&path, [entry(&problem(), 1, Choice::default())]);
@@ -211,7 +211,7 @@ fn strange_files_are_left_alone_by_readers_and_kept_aside_by_writers() {
 }
 
 #[test]
-fn places_that_cannot_be_written_are_no_failure() {
+fn unwritable_wisdom_files_are_no_failure() {
     let _watchdog = watchdog(300);
     let (folder, path) = folder();
     fs::create_dir(&path).unwrap();

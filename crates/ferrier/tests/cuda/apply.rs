@@ -233,7 +233,7 @@ fn operators_of_the_library_agree_with_the_cpu() {
 }
 
 #[test]
-fn operators_that_cannot_be_are_refused() {
+fn invalid_operators_are_refused() {
     let Some(gpu) = gpu() else { return };
     let comm = Comm::one_rank();
     let problem = Problem::c2c([4, 6, 8]);

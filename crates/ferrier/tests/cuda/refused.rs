@@ -13,7 +13,7 @@ fn refusal(problem: &Problem, choice: &Choice, ranks: usize) -> Error {
 }
 
 #[test]
-fn what_a_gpu_does_not_do_is_said() {
+fn unsupported_problems_on_a_gpu_are_errors() {
     if gpu().is_none() {
         return;
     }

@@ -332,7 +332,7 @@ fn the_highest_of_an_even_number_of_modes() {
 }
 
 #[test]
-fn what_makes_no_sense_is_refused() {
+fn contradictory_arguments_are_refused() {
     let bad = |problem: Problem, words: &[&str]| {
         let text = problem.check().expect_err("nonsense").to_string();
         assert!(words.iter().all(|word| text.contains(word)), "{text}");

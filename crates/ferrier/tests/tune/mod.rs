@@ -86,7 +86,7 @@ fn in_reproducible_mode_neither_axes_nor_kernel_are_tuned() {
 }
 
 #[test]
-fn what_is_decided_stays_and_what_is_wrong_is_an_error_everywhere() {
+fn choices_of_the_user_are_kept_and_invalid_ones_are_errors_on_all_ranks() {
     let _watchdog = watchdog(120);
     let problem = Problem::c2c([8, 9, 10]);
     let given = Choice::new().exchange(exchanges()[2]).fuse(false);
@@ -106,7 +106,7 @@ fn what_is_decided_stays_and_what_is_wrong_is_an_error_everywhere() {
 }
 
 #[test]
-fn ranks_that_want_different_efforts_are_told_so() {
+fn different_efforts_of_ranks_are_an_error() {
     let _watchdog = watchdog(120);
     let problem = Problem::c2c([8, 8, 8]);
     let run = |comm: Comm| {

@@ -225,7 +225,7 @@ fn a_search_is_the_same_for_the_same_seed() {
 }
 
 #[test]
-fn where_nothing_is_faster_the_default_is_kept() {
+fn the_default_is_kept_if_nothing_is_faster() {
     let flat: Cost = |_, _| 0.01;
     let space = pipeline();
     for method in METHODS {
