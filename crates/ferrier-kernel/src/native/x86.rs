@@ -124,7 +124,7 @@ const WIDE: Radices = radices! {
 };
 // Builds with sanitizers have fewer radices: the others differ in arithmetic only and take long to compile.
 #[cfg(ferrier_lean)]
-const NARROW: Radices = &[(2, 75), (3, 80), (4, 78), (5, 95), (8, 90), (11, 170), (16, 130)];
+const NARROW: Radices = &[(2, 75), (3, 80), (4, 78), (5, 95), (8, 90)];
 // 16 registers: the spills of radix 16 cost less than another pass, but more than two passes of radix 8 and one of 4 save.
 #[cfg(not(ferrier_lean))]
 const NARROW: Radices = radices! {
