@@ -16,6 +16,15 @@ pub struct PredictedStep {
     pub predicted_ms: f64,
 }
 
+/// A recipe that was rejected; the keys are part of the contract.
+#[derive(Serialize)]
+pub struct Rejected {
+    /// The layouts that axes are transformed in.
+    pub path: String,
+    /// Its predicted time relative to that of the chosen one, `forward` and `backward` on average.
+    pub relative_time: f64,
+}
+
 /// A draft of a plan; the same on all ranks. The keys are part of the contract.
 #[derive(Serialize)]
 pub struct Drafted {
@@ -35,6 +44,8 @@ pub struct Drafted {
     pub predicted_ms: Option<f64>,
     /// The same for each step.
     pub predicted_steps: Vec<PredictedStep>,
+    /// Other recipes that were considered, the fastest first.
+    pub rejected: Vec<Rejected>,
     /// Where the constants of the cost model come from.
     pub constants: Option<String>,
     /// Time of planning without allocation.
@@ -51,7 +62,10 @@ impl Drafted {
         let prediction = draft.prediction(false);
         let step =
             |step: &StepCost| PredictedStep { name: step.name.clone(), predicted_ms: step.seconds * 1e3 };
+        let rejected =
+            |(recipe, time): &(Recipe, f64)| Rejected { path: recipe.path_text(), relative_time: *time };
         Ok(Drafted {
+            rejected: draft.rejected().iter().map(rejected).collect(),
             predicted_ms: prediction.as_ref().map(|all| all.seconds() * 1e3),
             predicted_steps: prediction.iter().flat_map(|all| &all.steps).map(step).collect(),
             constants: draft.machine().map(Machine::origin),

@@ -291,12 +291,11 @@ mod tests {
     use crate::problem::Problem;
     use crate::recipe::Recipe;
     use crate::schedule::{Direction, ScheduleOptions, schedule};
-    use crate::speeds::MachineSpeeds;
     use crate::tiles;
     use ferrier_kernel::Precision;
 
     fn recipe(problem: &Problem, choice: &Choice, ranks: usize) -> Recipe {
-        design(problem, choice, Precision::F64, ranks, &MachineSpeeds::default()).unwrap()
+        design(problem, choice, Precision::F64, ranks).unwrap()
     }
 
     /// The part of a rank's box that a part of a pass covers.

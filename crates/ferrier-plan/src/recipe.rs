@@ -80,8 +80,11 @@ pub struct Recipe {
     pub compress: Compress,
     /// Name of the kernel.
     pub kernel: String,
-    /// Whether two axes may share a pass; `None`: decided by the size of the planes.
+    /// Whether two axes may share a pass, if the choice says so.
     pub fuse: Option<bool>,
+    /// The pairs of axes that share a pass, as the cost model decided; `None`: decided by the size of the planes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fused: Option<Vec<[usize; 2]>>,
     /// Tiles of the reshapes.
     pub overlap: Overlap,
     /// Trade-off between memory and speed.
@@ -207,6 +210,38 @@ impl Recipe {
     pub fn reshapes(&self) -> usize {
         let moves = |step: &&Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());
         self.steps.iter().filter(moves).count()
+    }
+
+    /// The layouts that axes are transformed in, on one line, such as `64x1x1: 2+1, 1x64x1: 0`; `+` joins axes that
+    /// share a pass, a memory order follows the grid if it is not the one of the output.
+    pub fn path_text(&self) -> String {
+        let mut text = String::new();
+        let mut group: Option<Layout> = None;
+        let mut last = None;
+        for (step, array) in self.steps.iter().zip(self.distributions()) {
+            let Step::Transform { axis, .. } = step else { continue };
+            let layout = array.layout;
+            let fused = |last: usize| {
+                let pairs = self.fused.iter().flatten();
+                pairs.into_iter().any(|pair| pair.contains(&last) && pair.contains(axis))
+            };
+            match &group {
+                Some(known) if known.order() == layout.order() && known.grid_text() == layout.grid_text() => {
+                    text += if last.is_some_and(fused) { "+" } else { " " };
+                }
+                _ => {
+                    text += if text.is_empty() { "" } else { ", " };
+                    text += &layout.grid_text();
+                    if layout.order() != self.output.order() {
+                        text += &format!(" {}", layout.order());
+                    }
+                    text += ": ";
+                }
+            }
+            text += &axis.to_string();
+            (group, last) = (Some(layout), Some(*axis));
+        }
+        text
     }
 
     /// The messages of each step in one `forward`.

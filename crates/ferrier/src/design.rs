@@ -3,8 +3,12 @@
 use crate::exchange::EXCHANGES;
 use crate::kernel::KERNELS;
 use crate::{Choice, MachineSpeeds, Precision, Problem, Recipe, Result};
+use ferrier_plan::Designed;
+use ferrier_plan::cost::{Machine, Setting};
+use ferrier_plan::messages::Mechanism;
 
-/// The recipe for this problem on this many ranks. A pure function.
+/// The recipe for this problem on this many ranks that send each other messages, whatever the machine. A pure
+/// function. [`Draft::recipe`](crate::Draft::recipe) is the one for the ranks and the machine at hand.
 ///
 /// # Errors
 /// Whatever is wrong with the problem, its layouts or the choice.
@@ -24,10 +28,30 @@ pub fn design_with(
     ranks: usize,
     speeds: &MachineSpeeds,
 ) -> Result<Recipe> {
+    let nodes: Vec<usize> = (0..ranks).collect();
+    let setting = Setting::new(Mechanism::Messages).nodes(&nodes).ranks_per_host(1);
+    let machine = match *speeds == MachineSpeeds::default() {
+        true => Machine::default(),
+        false => Machine::default().with_speeds(speeds),
+    };
+    Ok(design_on(problem, choice, precision, (ranks, &machine), &setting)?.recipe)
+}
+
+/// The recipe for these ranks of a machine.
+///
+/// # Errors
+/// As [`design`].
+pub(crate) fn design_on(
+    problem: &Problem,
+    choice: &Choice,
+    precision: Precision,
+    ranks: (usize, &Machine),
+    setting: &Setting<'_>,
+) -> Result<Designed> {
     let exchange = crate::exchange::find(choice.exchange.as_deref().unwrap_or(EXCHANGES[0].name))?;
     let kernel = crate::kernel::find(choice.kernel.as_deref().unwrap_or(KERNELS[0].name))?;
     let named = choice.clone().exchange(exchange.name).kernel(kernel.name);
-    let mut recipe = ferrier_plan::design(problem, &named, precision, ranks, speeds)?;
-    recipe.codec = crate::codec::decide(problem, choice.codec.as_deref(), &recipe)?;
-    Ok(recipe)
+    let mut designed = ferrier_plan::design_on(problem, &named, precision, setting, ranks)?;
+    designed.recipe.codec = crate::codec::decide(problem, choice.codec.as_deref(), &designed.recipe)?;
+    Ok(designed)
 }

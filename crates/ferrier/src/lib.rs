@@ -48,6 +48,7 @@ pub mod solve;
 pub mod spectral;
 mod transport;
 
+pub(crate) use design::design_on;
 pub use design::{design, design_with};
 pub use device::{Device, DeviceSpec};
 pub use error::{Cause, Error, Result};

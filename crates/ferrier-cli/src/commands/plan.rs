@@ -17,6 +17,9 @@ use crate::failure::Outcome;
 use crate::session::Session;
 use crate::{cuda, print};
 
+/// Rejected recipes that are listed.
+const REJECTED: usize = 4;
+
 /// `ferrier plan`.
 #[derive(Args, Debug)]
 pub struct PlanArgs {
@@ -178,5 +181,13 @@ fn predicted(drafted: &Drafted) -> String {
     let row = |name: &str, ms: f64| vec![name.to_string(), digits(ms)];
     let steps = drafted.predicted_steps.iter().map(|step| row(&step.name, step.predicted_ms));
     let table = columns(&["predicted", "ms"], steps.chain([row("forward", total)]));
-    format!("\n{table}predicted with {constants}\n\n")
+    let rejected = drafted.rejected.iter().take(REJECTED);
+    let rejected: Vec<_> =
+        rejected.map(|other| vec![other.path.clone(), digits(other.relative_time)]).collect();
+    let rejected = match rejected.is_empty() {
+        true => String::new(),
+        false => format!("\n{}", columns(&["rejected: layouts and axes", "time"], rejected.into_iter())),
+    };
+    let path = drafted.recipe.path_text();
+    format!("\n{table}predicted with {constants}\nlayouts and axes: {path}\n{rejected}\n")
 }

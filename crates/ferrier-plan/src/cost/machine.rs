@@ -85,8 +85,10 @@ impl Machine {
         // several, because they were measured among the ranks at hand.
         let old = MeasuredConstants::default()
             .node_latency_s(speeds.latency_s)
+            .node_gap_s(speeds.latency_s)
             .node_bytes_s(speeds.wire_bytes_s)
             .wire_latency_s(speeds.latency_s)
+            .wire_gap_s(speeds.latency_s)
             .wire_bytes_s(speeds.wire_bytes_s);
         self.constants = self.constants.with(&old).with(&speeds.constants);
         self.measured = speeds.constants;

@@ -17,7 +17,7 @@ fn machine() -> Machine {
 }
 
 fn recipe(problem: &Problem, choice: &Choice, ranks: usize) -> Recipe {
-    design(problem, choice, Precision::F64, ranks, &MachineSpeeds::default()).unwrap()
+    design(problem, choice, Precision::F64, ranks).unwrap()
 }
 
 fn cube(n: usize, input: LayoutSpec, output: LayoutSpec) -> Problem {

@@ -90,6 +90,11 @@ impl Layout {
         Layout { shape, boxes: boxes.into(), order: self.order }
     }
 
+    /// Whether both layouts give every rank the same box.
+    pub fn has_boxes_of(&self, other: &Layout) -> bool {
+        self.boxes == other.boxes
+    }
+
     /// The ranks whose boxes intersect `part`, ascending, and the intersections. Takes time in proportion to their
     /// number, not to the number of ranks.
     pub fn intersections(&self, part: &Box3) -> Vec<(usize, Box3)> {

@@ -66,7 +66,6 @@ mod tests {
     use crate::messages::Mechanism;
     use crate::problem::Problem;
     use crate::schedule::{Direction, ScheduleOptions, schedule};
-    use crate::speeds::MachineSpeeds;
     use crate::tiles;
     use ferrier_kernel::Precision;
 
@@ -77,9 +76,7 @@ mod tests {
         for (turn, ranks) in [2, 3, 4, 7, 8, 12].into_iter().enumerate() {
             let problem = Problem::c2c([8, 13, 10]).batch(1 + turn % 3).input(layouts[turn % 3]());
             let problem = problem.output(layouts[(turn + 1) % 3]());
-            let recipe =
-                design(&problem, &Choice::default(), Precision::F64, ranks, &MachineSpeeds::default())
-                    .unwrap();
+            let recipe = design(&problem, &Choice::default(), Precision::F64, ranks).unwrap();
             let tilings = [Tiling::new(3 * (turn % 2))];
             let schedule = schedule(
                 &recipe,

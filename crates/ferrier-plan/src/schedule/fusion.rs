@@ -6,9 +6,10 @@ use crate::geometry::width;
 use crate::modes::total_len;
 use crate::recipe::{Distribution, Recipe};
 
-/// Two axes in one pass: if a plane stays in cache between them, there are planes enough to keep all threads busy, and
-/// planes do not share cache lines. More axes in one pass: if an array stays in cache, and there are arrays enough. The
-/// limits are the largest plane in bytes, and the threads of a rank. The same answer on every rank.
+/// Two axes in one pass: if the recipe says so. If it leaves that open: if a plane stays in cache between them, there
+/// are planes enough to keep all threads busy, and planes do not share cache lines. More axes in one pass: if an array
+/// stays in cache, and there are arrays enough. The limits are the largest plane in bytes, and the threads of a rank.
+/// The same answer on every rank.
 pub fn may_fuse(
     recipe: &Recipe,
     (plane_bytes, threads): (usize, usize),
@@ -27,6 +28,9 @@ pub fn may_fuse(
     }
     if let Some(fuse) = recipe.fuse {
         return fuse;
+    }
+    if let Some(fused) = &recipe.fused {
+        return fused.iter().any(|pair| transforms.iter().all(|transform| pair.contains(&transform.axis)));
     }
     let across = 3 - transforms[0].axis - transforms[1].axis;
     // What lies between the transforms; both axes are whole.

@@ -6,6 +6,7 @@ use super::target::{Target, encoding};
 use crate::codec::{CodecInstance, RAW};
 use crate::exec::cuda::{Cuda, CudaBinder, DeviceCodec, Engine, Gpu};
 use crate::{Choice, Comm, Error, Overlap, Problem, Real, Recipe, Result, Tiling, design, exchange};
+use ferrier_plan::Designed;
 use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
 
@@ -29,10 +30,10 @@ impl Target for Cuda {
         Ok(Decision { start, plane_bytes: 0, threads, memory_policy, machine })
     }
 
-    fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe> {
+    fn design<T: Real>(problem: &Problem, decision: &Decision, comm: &Comm) -> Result<Designed> {
         let mut choice = decision.start.choice.clone();
         let engine = Engine::find(choice.kernel.take().as_deref())?;
-        let mut recipe = design(problem, &choice, T::PRECISION, ranks)?;
+        let mut recipe = design(problem, &choice, T::PRECISION, comm.size())?;
         recipe.kernel = engine.name().into();
         if recipe.sphere.is_some() {
             return Err(Error::problem(
@@ -49,7 +50,7 @@ impl Target for Cuda {
                 ),
             ));
         }
-        Ok(recipe)
+        Ok(recipe.into())
     }
 
     fn binder<T: Real>(gpu: &Gpu, comm: &Comm, recipe: &Recipe) -> Result<CudaBinder<T>> {

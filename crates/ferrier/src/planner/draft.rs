@@ -62,6 +62,8 @@ pub struct Draft<T: Real, B: Backend = Cpu> {
     notes: Vec<String>,
     /// `None` where the cost model does not know the device.
     pub(super) forecast: Option<Forecast>,
+    /// Recipes that the cost model rejected, with their predicted times relative to this one's.
+    rejected: Vec<(Recipe, f64)>,
     progress_thread: bool,
     /// Observes the calls of the plan.
     pub(super) observer: Option<Box<dyn CallObserver<T, B>>>,
@@ -86,13 +88,16 @@ impl<T: Real, B: Target> Draft<T, B> {
         device: &B::Handle,
     ) -> Result<Self> {
         let decision = B::decide::<T>(comm, problem, start)?;
-        let recipe = B::design::<T>(problem, &decision, comm.size())?;
+        let designed = B::design::<T>(problem, &decision, comm)?;
+        let recipe = designed.recipe;
         compare(comm, &recipe)?;
         // Shared memory may be unavailable; if the user did not name the exchange, another one is used then.
         let spare = given.exchange.is_none();
         let spare = spare.then(|| Spare { comm: comm.clone(), problem: problem.clone(), choice: given });
         let tolerance = problem.tolerance.map(|tolerance| tolerance.0);
-        Draft::of_recipe(comm, recipe, decision, (tolerance, spare), device)
+        let draft = Draft::of_recipe(comm, recipe, decision, (tolerance, spare), device)?;
+        let relative = |(recipe, seconds)| (recipe, seconds / designed.seconds);
+        Ok(Draft { rejected: designed.rejected.into_iter().map(relative).collect(), ..draft })
     }
 
     /// Lays out the memory of a recipe and binds all kinds of calls. Collective.
@@ -186,13 +191,7 @@ impl<T: Real, B: Target> Draft<T, B> {
         if B::LEARNS {
             notes.push(format!("{COST_MODEL}: {}", decision.machine.origin()));
         }
-        let forecast = B::LEARNS.then(|| Forecast {
-            mechanism,
-            threads: decision.threads,
-            plane_bytes: decision.plane_bytes,
-            memory_policy: decision.memory_policy,
-            ..Forecast::new(comm, decision.machine.clone())
-        });
+        let forecast = B::LEARNS.then(|| Forecast::of(comm, &decision, mechanism));
         Ok(Draft {
             tolerance,
             decision,
@@ -207,6 +206,7 @@ impl<T: Real, B: Target> Draft<T, B> {
             ledger,
             notes,
             forecast,
+            rejected: Vec::new(),
             progress_thread,
             observer: None,
             spare,
@@ -333,6 +333,12 @@ impl<T: Real, B: Backend> Draft<T, B> {
     /// What the plan will do.
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
+    }
+
+    /// Recipes that were rejected, the fastest first, with the times that the cost model predicts for them relative to
+    /// this one's, `forward` and `backward` on average.
+    pub fn rejected(&self) -> &[(Recipe, f64)] {
+        &self.rejected
     }
 
     /// The wisdom that the choice was taken from; `None` where nothing was known.

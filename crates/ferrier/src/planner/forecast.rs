@@ -1,6 +1,7 @@
 //! Predictions of the cost model for plans of a communicator.
 
-use crate::{Comm, Recipe, codec};
+use super::agree::Decision;
+use crate::{Choice, Comm, Recipe, Result, codec, exchange};
 use ferrier_plan::cost::{Machine, Prediction, Setting, predict};
 use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
@@ -34,18 +35,48 @@ impl Forecast {
         }
     }
 
-    /// The predicted times of a call.
-    pub fn predict(&self, recipe: &Recipe, direction: Direction, in_place: bool) -> Prediction {
-        let messages = self.nodes.len() > 1 && self.mechanism != Mechanism::SharedMemory;
-        let setting = Setting::new(self.mechanism)
+    /// What was decided for the ranks of `comm`.
+    pub fn of(comm: &Comm, decision: &Decision, mechanism: Mechanism) -> Self {
+        Forecast {
+            mechanism,
+            threads: decision.threads,
+            plane_bytes: decision.plane_bytes,
+            memory_policy: decision.memory_policy,
+            ..Forecast::new(comm, decision.machine.clone())
+        }
+    }
+
+    /// Whether ranks send messages.
+    pub fn sends(&self) -> bool {
+        self.nodes.len() > 1 && self.mechanism != Mechanism::SharedMemory
+    }
+
+    /// The same for the cost model; `coded`: messages are encoded by steps of their own.
+    pub fn setting(&self, coded: bool) -> Setting<'_> {
+        Setting::new(self.mechanism)
             .nodes(&self.nodes)
             .ranks_per_host(if self.one_process { self.nodes.len() } else { 0 })
             .threads(self.threads)
             .plane_bytes(self.plane_bytes)
             .memory_policy(self.memory_policy)
             .remote_buffers(self.one_process)
-            // A ring encodes while it sends.
-            .coded(messages && recipe.codec != codec::RAW && recipe.exchange != "ring");
+            .coded(coded)
+    }
+
+    /// The predicted times of a call.
+    pub fn predict(&self, recipe: &Recipe, direction: Direction, in_place: bool) -> Prediction {
+        // A ring encodes while it sends.
+        let coded = self.sends() && recipe.codec != codec::RAW && recipe.exchange != "ring";
+        let setting = self.setting(coded);
         predict(recipe, direction, in_place, &setting, &self.machine)
     }
+}
+
+/// How the exchange of a choice moves data on so many nodes.
+///
+/// # Errors
+/// An unknown exchange.
+pub(crate) fn mechanism(choice: &Choice, nodes: usize) -> Result<Mechanism> {
+    let name = choice.exchange.as_deref().unwrap_or(exchange::EXCHANGES[0].name);
+    Ok(exchange::find(name)?.mechanism.on_nodes(nodes))
 }

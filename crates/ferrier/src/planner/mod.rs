@@ -18,7 +18,7 @@ pub mod wisdom;
 
 pub(crate) use agree::{agree, default_exchange, encodes_in_nodes, machine, memory_policy, threads};
 pub use draft::Draft;
-pub(crate) use forecast::Forecast;
+pub(crate) use forecast::{Forecast, mechanism};
 pub use planner::Planner;
 pub use speeds::measure_speeds;
 pub(crate) use speeds::measure_within;

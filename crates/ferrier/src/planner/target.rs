@@ -1,11 +1,13 @@
 //! The parts of planning that depend on the backend.
 
 use super::agree::{self, Decision, StartChoice};
+use super::forecast::{Forecast, mechanism};
 use crate::codec::{self, CodecInstance};
 use crate::exec::Cpu;
 use crate::exec::backend::{Backend, Executor};
 use crate::exec::cpu::CpuBinder;
-use crate::{Comm, Compress, Problem, Real, Recipe, Result, design_with};
+use crate::{Comm, Compress, Problem, Real, Recipe, Result, design_on};
+use ferrier_plan::Designed;
 use ferrier_plan::messages::Encoding;
 
 type BinderOf<T, B> = <<B as Backend>::Executor<T> as Executor<T>>::Binder;
@@ -26,7 +28,7 @@ pub trait Target: Backend {
     fn decide<T: Real>(comm: &Comm, problem: &Problem, start: StartChoice) -> Result<Decision>;
     /// The recipe of a decision.
     #[doc(hidden)]
-    fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe>;
+    fn design<T: Real>(problem: &Problem, decision: &Decision, comm: &Comm) -> Result<Designed>;
     /// What binds the schedules of a recipe. Collective.
     #[doc(hidden)]
     fn binder<T: Real>(device: &Self::Handle, comm: &Comm, recipe: &Recipe) -> Result<BinderOf<T, Self>>;
@@ -41,9 +43,12 @@ impl Target for Cpu {
         agree::decide::<T>(comm, problem, start)
     }
 
-    fn design<T: Real>(problem: &Problem, decision: &Decision, ranks: usize) -> Result<Recipe> {
-        let speeds = decision.start.speeds.unwrap_or_default();
-        design_with(problem, &decision.start.choice, T::PRECISION, ranks, &speeds)
+    fn design<T: Real>(problem: &Problem, decision: &Decision, comm: &Comm) -> Result<Designed> {
+        let choice = &decision.start.choice;
+        let forecast = Forecast::of(comm, decision, mechanism(choice, comm.node_count())?);
+        let coded = forecast.sends() && problem.tolerance.is_some() || choice.codec.is_some();
+        let ranks = (comm.size(), &forecast.machine);
+        design_on(problem, choice, T::PRECISION, ranks, &forecast.setting(coded))
     }
 
     fn binder<T: Real>((): &(), comm: &Comm, recipe: &Recipe) -> Result<CpuBinder<T>> {

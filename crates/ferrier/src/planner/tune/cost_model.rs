@@ -2,8 +2,8 @@
 
 use super::context::{TuneContext, longest};
 use crate::kernel::KERNELS;
-use crate::planner::{Forecast, memory_policy};
-use crate::{Choice, MemoryUse, Overlap, Precision, Recipe, design};
+use crate::planner::{Forecast, mechanism, memory_policy};
+use crate::{Choice, MemoryUse, Overlap, Precision, Recipe, design_on};
 use ferrier_plan::schedule::Direction;
 
 /// Time of kernels other than the first, relative to it.
@@ -23,16 +23,35 @@ impl CostModel<'_> {
     /// # Errors
     /// The reason, as text, if the choice does not fit the problem.
     fn recipe(&self, choice: &Choice) -> Result<Recipe, String> {
-        // `design` does not know the default exchange of these ranks.
-        let mut choice = choice.clone();
-        choice.exchange = choice.exchange.or(self.context.exchanges.first().map(|&name| name.into()));
-        let recipe = design(self.context.problem, &choice, self.precision, self.context.ranks);
-        let recipe = recipe.map_err(|error| error.to_string())?;
+        let choice = &self.with_exchange(choice);
+        let text = |error: crate::Error| error.to_string();
+        let forecast = self.forecast(choice).map_err(text)?;
+        let (ranks, setting) = ((self.context.ranks, &forecast.machine), forecast.setting(false));
+        let designed = design_on(self.context.problem, choice, self.precision, ranks, &setting);
+        let recipe = designed.map_err(text)?.recipe;
         // An unconstrained output must have the same layout whatever the wisdom.
         if recipe.output != self.default.output {
             return Err(format!("the output layout would change to {}", recipe.output.grid_text()));
         }
         Ok(recipe)
+    }
+
+    /// `design_on` does not know the default exchange of these ranks.
+    fn with_exchange(&self, choice: &Choice) -> Choice {
+        let mut choice = choice.clone();
+        choice.exchange = choice.exchange.or(self.context.exchanges.first().map(|&name| name.into()));
+        choice
+    }
+
+    /// What predictions for a choice depend on.
+    fn forecast(&self, choice: &Choice) -> crate::Result<Forecast> {
+        let TuneContext { nodes, problem, forecast, .. } = &self.context;
+        Ok(Forecast {
+            mechanism: mechanism(choice, *nodes)?,
+            threads: choice.threads.unwrap_or(self.context.threads),
+            memory_policy: memory_policy(*nodes, problem, choice, self.precision.bytes()),
+            ..forecast.clone()
+        })
     }
 
     /// A text that is equal for choices that give the same plan. The exchange is left out if there are no
@@ -80,14 +99,7 @@ impl CostModel<'_> {
     /// Seconds of a transform, as the cost model predicts: half of a forward and a backward one.
     pub fn predict(&self, choice: &Choice) -> f64 {
         let Ok(recipe) = self.recipe(choice) else { return f64::INFINITY };
-        let TuneContext { nodes, problem, forecast, .. } = &self.context;
-        let Ok(exchange) = crate::exchange::find(&recipe.exchange) else { return f64::INFINITY };
-        let forecast = Forecast {
-            mechanism: exchange.mechanism.on_nodes(*nodes),
-            threads: choice.threads.unwrap_or(self.context.threads),
-            memory_policy: memory_policy(*nodes, problem, choice, self.precision.bytes()),
-            ..forecast.clone()
-        };
+        let Ok(forecast) = self.forecast(&self.with_exchange(choice)) else { return f64::INFINITY };
         let of = |direction| forecast.predict(&recipe, direction, false).seconds();
         // The model is that of the first kernel.
         let kernel = if recipe.kernel == KERNELS[0].name { 1.0 } else { OTHER_KERNEL };

@@ -1,0 +1,228 @@
+//! From a problem and a choice to a recipe: pure functions.
+//!
+//! Two decisions. First the order of the axes, and an output layout that is left to the planner: they are visible to
+//! users (the order in the bits of results), so they depend on the problem and the number of ranks alone, not on the
+//! exchange, the nodes, the threads, the batch or the machine. Then the layouts between the passes, their memory
+//! orders, and which axes share a pass: by the [cost model](crate::cost) of the machine at hand.
+
+mod price;
+mod search;
+#[cfg(test)]
+mod tests;
+
+use price::{Placed, Prices};
+use search::{Grids, PartialRecipe, RecipeSearch};
+
+use crate::choice::{Choice, Compress, RAW};
+use crate::cost::{Machine, Setting, predict};
+use crate::error::{Error, Invalid, Result};
+use crate::kind::Scale;
+use crate::layout::{Box3, Layout};
+use crate::messages::Mechanism;
+use crate::problem::Problem;
+use crate::recipe::{Recipe, Step};
+use crate::schedule::{AxisTransform, Direction, stages};
+use ferrier_kernel::Precision;
+
+/// Recipes of a search whose times are predicted pass by pass.
+const PREDICTED: usize = 8;
+
+/// A recipe and those that were rejected for it.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct Designed {
+    /// The recipe.
+    pub recipe: Recipe,
+    /// Predicted seconds, of `forward` and `backward` on average.
+    pub seconds: f64,
+    /// Other recipes with their predicted seconds, the fastest first.
+    pub rejected: Vec<(Recipe, f64)>,
+}
+
+impl From<Recipe> for Designed {
+    /// A recipe that was compared with no other.
+    fn from(recipe: Recipe) -> Designed {
+        Designed { recipe, seconds: f64::NAN, rejected: Vec::new() }
+    }
+}
+
+/// The recipe for this problem on this many ranks, each on a node of its own, of a machine that nothing is known of.
+///
+/// Names of exchange and kernel are copied from the choice, empty if it has none; no codec is chosen.
+///
+/// # Errors
+/// As [`design_on`].
+pub fn design(problem: &Problem, choice: &Choice, precision: Precision, ranks: usize) -> Result<Recipe> {
+    let nodes: Vec<usize> = (0..ranks).collect();
+    let setting = Setting::new(Mechanism::Messages).nodes(&nodes).ranks_per_host(1);
+    Ok(design_on(problem, choice, precision, &setting, (ranks, &Machine::default()))?.recipe)
+}
+
+/// The recipe that takes least time on these ranks of a machine. The order of the axes, and an output layout that is
+/// left to the planner, are those of [`design`].
+///
+/// # Errors
+/// Errors of [`Problem::check`] and [`Problem::layouts`]; [`Error::Choice`] for a number of ranks, a grid or an
+/// order of axes that does not fit the problem.
+pub fn design_on(
+    problem: &Problem,
+    choice: &Choice,
+    precision: Precision,
+    setting: &Setting<'_>,
+    (ranks, machine): (usize, &Machine),
+) -> Result<Designed> {
+    let inner = check(problem, choice, ranks)?;
+    let (input, output) = problem.layouts(ranks)?;
+    let order = output.as_ref().map_or(problem.output.order, Layout::order);
+    let search = |prices, any_order, output: Option<&Layout>| RecipeSearch {
+        problem,
+        choice,
+        inner,
+        order,
+        any_order,
+        prices,
+        input: Placed::new(input.clone(), problem.is_real()),
+        output: output.map(|output| Placed::new(output.clone(), problem.has_real_spectrum())),
+        columns: problem.sphere_columns(),
+        grids: Grids::default(),
+    };
+    let recipe = |partial: PartialRecipe, fuses: bool| {
+        let layouts = (input.clone(), partial.placed.array.layout);
+        let fused = fuses.then_some(partial.fused);
+        Recipe { fused, ..assemble(problem, choice, precision, layouts, partial.steps) }
+    };
+    // The visible decisions, by default constants and for one array.
+    let (assumed, nodes) = (Machine::default(), (0..ranks).collect::<Vec<_>>());
+    let shared = Setting::new(Mechanism::SharedMemory).ranks_per_host(ranks);
+    let sent = Setting::new(Mechanism::Messages).nodes(&nodes).ranks_per_host(1);
+    let [near, far] = [&shared, &sent].map(|setting| {
+        search(Prices { machine: &assumed, setting, precision, batch: 1 }, false, output.as_ref())
+    });
+    let listed = |axes: Vec<usize>| {
+        let transforms = transforms(problem, choice, precision, &input, &axes);
+        (axes, transforms)
+    };
+    let orders: Vec<(Vec<usize>, Vec<AxisTransform>)> = near.axis_orders()?.into_iter().map(listed).collect();
+    let (axes, transforms) = &orders[best_order(&orders, [&near, &far])];
+    let output = output.or_else(|| {
+        let best = far.recipes(axes, transforms).into_iter().next();
+        best.map(|partial| partial.placed.array.layout)
+    });
+    // The layouts, by the machine at hand.
+    let prices = Prices { machine, setting, precision, batch: problem.batch };
+    let search = search(prices, prices.shares(), output.as_ref());
+    let seconds = |recipe: &Recipe| {
+        let of = |direction| predict(recipe, direction, false, setting, machine).seconds();
+        (of(Direction::Forward) + of(Direction::Backward)) / 2.0
+    };
+    let found = search.recipes(axes, transforms).into_iter().take(PREDICTED);
+    let mut found: Vec<(Recipe, f64)> = found
+        .map(|partial| {
+            let recipe = recipe(partial, search.fuses());
+            let seconds = seconds(&recipe);
+            (recipe, seconds)
+        })
+        .collect();
+    // Ties keep the order of the search.
+    found.sort_by(|(_, one), (_, other)| one.total_cmp(other));
+    let mut found = found.into_iter();
+    let (recipe, seconds) = found.next().ok_or_else(|| {
+        let message = "no grid of ranks is of the chosen path";
+        Error::Choice(Invalid::new("path", message).got(format!("{:?}", choice.decomposition)))
+    })?;
+    Ok(Designed { recipe, seconds, rejected: found.collect() })
+}
+
+/// The order that is best where ranks share memory and where they send messages: of the times of both, relative to
+/// those of the orders that are best for each, the smallest sum. Ties keep the first, which transforms contiguous
+/// lines first.
+fn best_order(orders: &[(Vec<usize>, Vec<AxisTransform>)], searches: [&RecipeSearch<'_>; 2]) -> usize {
+    if orders.len() == 1 {
+        return 0;
+    }
+    let mut sums = vec![0.0; orders.len()];
+    for search in searches {
+        let cost = |(axes, transforms): &(Vec<usize>, Vec<AxisTransform>)| {
+            search.recipes(axes, transforms).first().map_or(f64::INFINITY, |recipe| recipe.cost)
+        };
+        let costs: Vec<f64> = orders.iter().map(cost).collect();
+        let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
+        sums.iter_mut()
+            .zip(&costs)
+            .for_each(|(sum, cost)| *sum += if least > 0.0 { cost / least } else { 1.0 });
+    }
+    let better = |best: usize, next: usize| if sums[next] < sums[best] * (1.0 - 1e-9) { next } else { best };
+    (0..orders.len()).reduce(better).unwrap_or(0)
+}
+
+/// Checks the choice; returns the number of ranks that hold data between the first and the last reshape.
+fn check(problem: &Problem, choice: &Choice, ranks: usize) -> Result<usize> {
+    problem.check()?;
+    let inner = choice.ranks.unwrap_or(ranks);
+    if inner == 0 || inner > ranks {
+        let message = format!("between 1 and {ranks} ranks can take part, got {inner}");
+        return Err(Error::Choice(
+            Invalid::new("ranks", message).expected(format!("1..={ranks}")).got(inner),
+        ));
+    }
+    if let Some([p, q]) = choice.grid
+        && p.checked_mul(q) != Some(inner)
+    {
+        let message = format!("a rank grid of {p}x{q} was chosen for {inner} ranks");
+        let expected = format!("a grid of {inner} ranks");
+        return Err(Error::Choice(Invalid::new("grid", message).expected(expected).got(format!("{p}x{q}"))));
+    }
+    Ok(inner)
+}
+
+/// The transforms of `forward` in this order of the axes.
+fn transforms(
+    problem: &Problem,
+    choice: &Choice,
+    precision: Precision,
+    input: &Layout,
+    axes: &[usize],
+) -> Vec<AxisTransform> {
+    // They do not depend on the distribution: as on one rank.
+    let whole = Layout::trusted(input.shape(), vec![Box3::whole(input.shape())], input.order());
+    let kinds = problem.kinds();
+    let steps = axes.iter().map(|&axis| Step::Transform { axis, kind: kinds[axis] }).collect();
+    let recipe = assemble(problem, choice, precision, (whole.clone(), whole), steps);
+    let stages = stages(&recipe, Direction::Forward, false);
+    stages.into_iter().filter_map(|stage| stage.transform).collect()
+}
+
+fn assemble(
+    problem: &Problem,
+    choice: &Choice,
+    precision: Precision,
+    (input, output): (Layout, Layout),
+    steps: Vec<Step>,
+) -> Recipe {
+    Recipe {
+        shape: problem.shape,
+        kinds: problem.kinds(),
+        real: problem.is_real(),
+        keep: problem.keep,
+        support: problem.support,
+        sphere: problem.sphere,
+        ortho: [problem.scale_forward, problem.scale_backward].map(|scale| scale == Scale::Symmetric),
+        precision,
+        batch: problem.batch,
+        scale_forward: problem.scale_forward.factor(problem.points()),
+        scale_backward: problem.scale_backward.factor(problem.points()),
+        operators: problem.operators,
+        long: problem.long.then_some(problem.shape[1] * problem.shape[2]),
+        input,
+        output,
+        steps,
+        exchange: choice.exchange.clone().unwrap_or_default(),
+        codec: RAW.into(),
+        compress: choice.compress.unwrap_or(Compress::BetweenRanks),
+        kernel: choice.kernel.clone().unwrap_or_default(),
+        fuse: choice.fuse,
+        fused: None,
+        overlap: choice.overlap.clone().unwrap_or_default(),
+        memory: choice.memory,
+    }
+}

@@ -1,0 +1,89 @@
+//! Tests of the search: what users see does not depend on the machine; what is chosen is fast.
+
+use super::*;
+use crate::layout::LayoutSpec;
+
+fn layouts() -> [LayoutSpec; 7] {
+    let [a, b, c] = [0, 1, 2].map(LayoutSpec::slabs);
+    let [d, e, f] = [0, 1, 2].map(LayoutSpec::pencils);
+    [LayoutSpec::bricks(), a, b, c, d, e, f]
+}
+
+fn axes(recipe: &Recipe) -> Vec<usize> {
+    let axis = |step: &Step| match step {
+        Step::Transform { axis, .. } => Some(*axis),
+        Step::Reshape { .. } => None,
+    };
+    recipe.steps.iter().filter_map(axis).collect()
+}
+
+/// The order of the axes, which shows in the bits, and an output that is left to the planner do not depend on the
+/// exchange, the nodes, the threads, the batch or the machine.
+#[test]
+fn what_users_see_depends_on_the_problem_alone() {
+    let machines = [Machine::default(), Machine::of_family("amd-zen").cores(2)];
+    let nodes = [0, 0, 0, 1, 1, 1];
+    let settings = [
+        Setting::new(Mechanism::SharedMemory),
+        Setting::new(Mechanism::Messages).threads(3),
+        Setting::new(Mechanism::NodeAware).nodes(&nodes),
+    ];
+    for (number, input) in layouts().into_iter().enumerate() {
+        for output in layouts().into_iter().skip(number % 2).step_by(2).chain([LayoutSpec::unconstrained()]) {
+            for problem in [Problem::c2c([24, 20, 18]), Problem::r2c([24, 20, 18])] {
+                let problem = problem.input(input.clone()).output(output.clone());
+                let seen = |problem: &Problem, setting: &Setting<'_>, machine: &Machine| {
+                    let choice = Choice::default();
+                    let designed =
+                        design_on(problem, &choice, Precision::F64, setting, (6, machine)).unwrap();
+                    (axes(&designed.recipe), designed.recipe.output)
+                };
+                let first = seen(&problem, &settings[0], &machines[0]);
+                for (setting, machine) in settings.iter().zip(machines.iter().cycle()) {
+                    assert_eq!(seen(&problem.clone().batch(5), setting, machine), first, "{problem:?}");
+                }
+                let alone = design(&problem, &Choice::default(), Precision::F64, 6).unwrap();
+                assert_eq!((axes(&alone), alone.output), first);
+            }
+        }
+    }
+}
+
+/// On one node bricks take little more than slabs: two passes, the first of which loads planes from bricks.
+#[test]
+fn bricks_are_nearly_as_fast_as_slabs_on_one_node() {
+    let setting = Setting::new(Mechanism::SharedMemory);
+    for (family, cores, ranks) in [("intel-avx512", 2, 4), ("intel-avx512", 16, 16), ("amd-zen", 2, 2)] {
+        let machine = Machine::of_family(family).cores(cores);
+        for problem in [Problem::c2c([256; 3]), Problem::r2c([256; 3])] {
+            let of = |layout: LayoutSpec| {
+                let problem = problem.clone().input(layout.clone()).output(layout);
+                let choice = Choice::default();
+                design_on(&problem, &choice, Precision::F64, &setting, (ranks, &machine)).unwrap()
+            };
+            let (bricks, slabs) = (of(LayoutSpec::bricks()), of(LayoutSpec::slabs(0)));
+            let text =
+                format!("{family} {ranks}: {} {}", bricks.recipe.path_text(), slabs.recipe.path_text());
+            assert!(bricks.seconds < 1.5 * slabs.seconds, "{text}: {} {}", bricks.seconds, slabs.seconds);
+            assert!(bricks.recipe.fused.is_some_and(|pairs| pairs.len() == 1), "{text}");
+            assert!(bricks.rejected.iter().all(|(_, seconds)| *seconds >= bricks.seconds));
+        }
+    }
+}
+
+/// Messages between nodes are worth more than passes: pencils to pencils have two reshapes, bricks to bricks four at
+/// most, and no layout is as large as the array.
+#[test]
+fn messages_are_few() {
+    let nodes: Vec<usize> = (0..64).collect();
+    let setting = Setting::new(Mechanism::Messages).nodes(&nodes);
+    let of = |input: LayoutSpec, output: LayoutSpec| {
+        let problem = Problem::c2c([256; 3]).input(input).output(output);
+        let choice = Choice::default();
+        design_on(&problem, &choice, Precision::F64, &setting, (64, &Machine::default())).unwrap().recipe
+    };
+    assert_eq!(of(LayoutSpec::slabs(0), LayoutSpec::slabs(1)).reshapes(), 1);
+    assert_eq!(of(LayoutSpec::slabs(0), LayoutSpec::slabs(0)).reshapes(), 2);
+    assert_eq!(of(LayoutSpec::pencils(2), LayoutSpec::pencils(0)).reshapes(), 2);
+    assert!((3..=4).contains(&of(LayoutSpec::bricks(), LayoutSpec::bricks()).reshapes()));
+}
