@@ -11,9 +11,9 @@ mod search;
 mod tests;
 
 use price::{Placed, Prices};
-use search::{Grids, PartialRecipe, RecipeSearch};
+use search::{Grids, PartialRecipe, RecipeSearch, by_cost};
 
-use crate::choice::{Choice, Compress, RAW};
+use crate::choice::{Choice, Compress, Overlap, RAW};
 use crate::cost::{Machine, Setting, predict};
 use crate::error::{Error, Invalid, Result};
 use crate::kind::Scale;
@@ -26,6 +26,9 @@ use ferrier_kernel::Precision;
 
 /// Recipes of a search whose times are predicted pass by pass.
 const PREDICTED: usize = 8;
+
+/// An order of the axes must be better than the first one by more than this.
+const HARDLY: f64 = 1.03;
 
 /// A recipe and those that were rejected for it.
 #[derive(Clone, Debug)]
@@ -111,21 +114,21 @@ pub fn design_on(
     // The layouts, by the machine at hand.
     let prices = Prices { machine, setting, precision, batch: problem.batch };
     let search = search(prices, prices.shares(), output.as_ref());
+    // Tiles are chosen for a recipe, not the other way round.
     let seconds = |recipe: &Recipe| {
-        let of = |direction| predict(recipe, direction, false, setting, machine).seconds();
+        let whole = Recipe { overlap: Overlap::default(), ..recipe.clone() };
+        let of = |direction| predict(&whole, direction, false, setting, machine).seconds();
         (of(Direction::Forward) + of(Direction::Backward)) / 2.0
     };
     let found = search.recipes(axes, transforms).into_iter().take(PREDICTED);
-    let mut found: Vec<(Recipe, f64)> = found
+    let found: Vec<(Recipe, f64)> = found
         .map(|partial| {
             let recipe = recipe(partial, search.fuses());
             let seconds = seconds(&recipe);
             (recipe, seconds)
         })
         .collect();
-    // Ties keep the order of the search.
-    found.sort_by(|(_, one), (_, other)| one.total_cmp(other));
-    let mut found = found.into_iter();
+    let mut found = by_cost(found, |(_, seconds)| *seconds).into_iter();
     let (recipe, seconds) = found.next().ok_or_else(|| {
         let message = "no grid of ranks is of the chosen path";
         Error::Choice(Invalid::new("path", message).got(format!("{:?}", choice.decomposition)))
@@ -134,8 +137,8 @@ pub fn design_on(
 }
 
 /// The order that is best where ranks share memory and where they send messages: of the times of both, relative to
-/// those of the orders that are best for each, the smallest sum. Ties keep the first, which transforms contiguous
-/// lines first.
+/// those of the orders that are best for each, the smallest sum. The first, which transforms contiguous lines first, is
+/// kept if another one is hardly better.
 fn best_order(orders: &[(Vec<usize>, Vec<AxisTransform>)], searches: [&RecipeSearch<'_>; 2]) -> usize {
     if orders.len() == 1 {
         return 0;
@@ -151,8 +154,8 @@ fn best_order(orders: &[(Vec<usize>, Vec<AxisTransform>)], searches: [&RecipeSea
             .zip(&costs)
             .for_each(|(sum, cost)| *sum += if least > 0.0 { cost / least } else { 1.0 });
     }
-    let better = |best: usize, next: usize| if sums[next] < sums[best] * (1.0 - 1e-9) { next } else { best };
-    (0..orders.len()).reduce(better).unwrap_or(0)
+    let least = (0..orders.len()).min_by(|&one, &other| sums[one].total_cmp(&sums[other])).unwrap_or(0);
+    if sums[0] <= sums[least] * HARDLY { 0 } else { least }
 }
 
 /// Checks the choice; returns the number of ranks that hold data between the first and the last reshape.

@@ -66,7 +66,7 @@ fn bricks_are_nearly_as_fast_as_slabs_on_one_node() {
                 format!("{family} {ranks}: {} {}", bricks.recipe.path_text(), slabs.recipe.path_text());
             assert!(bricks.seconds < 1.5 * slabs.seconds, "{text}: {} {}", bricks.seconds, slabs.seconds);
             assert!(bricks.recipe.fused.is_some_and(|pairs| pairs.len() == 1), "{text}");
-            assert!(bricks.rejected.iter().all(|(_, seconds)| *seconds >= bricks.seconds));
+            assert!(bricks.rejected.iter().all(|(_, seconds)| *seconds >= 0.98 * bricks.seconds));
         }
     }
 }
