@@ -30,6 +30,9 @@ const PREDICTED: usize = 8;
 /// An order of the axes must be better than the first one by more than this.
 const HARDLY: f64 = 1.03;
 
+/// An order that takes so many times as long as another one, for one of the two ways of moving data, is not taken.
+const HOPELESS: f64 = 1.6;
+
 /// A recipe and those that were rejected for it.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -77,6 +80,8 @@ pub fn design_on(
     let inner = check(problem, choice, ranks)?;
     let (input, output) = problem.layouts(ranks)?;
     let order = output.as_ref().map_or(problem.output.order, Layout::order);
+    let parts: Vec<usize> =
+        [Some(&input), output.as_ref()].into_iter().flatten().flat_map(Layout::parts).collect();
     let search = |prices, any_order, output: Option<&Layout>| RecipeSearch {
         problem,
         choice,
@@ -87,6 +92,7 @@ pub fn design_on(
         input: Placed::new(input.clone(), problem.is_real()),
         output: output.map(|output| Placed::new(output.clone(), problem.has_real_spectrum())),
         columns: problem.sphere_columns(),
+        parts: parts.clone(),
         grids: Grids::default(),
     };
     let recipe = |partial: PartialRecipe, fuses: bool| {
@@ -108,7 +114,7 @@ pub fn design_on(
     let orders: Vec<(Vec<usize>, Vec<AxisTransform>)> = near.axis_orders()?.into_iter().map(listed).collect();
     let (axes, transforms) = &orders[best_order(&orders, [&near, &far])];
     let output = output.or_else(|| {
-        let best = far.recipes(axes, transforms).into_iter().next();
+        let best = far.recipes(axes, transforms, f64::INFINITY).into_iter().next();
         best.map(|partial| partial.placed.array.layout)
     });
     // The layouts, by the machine at hand.
@@ -120,7 +126,7 @@ pub fn design_on(
         let of = |direction| predict(&whole, direction, false, setting, machine).seconds();
         (of(Direction::Forward) + of(Direction::Backward)) / 2.0
     };
-    let found = search.recipes(axes, transforms).into_iter().take(PREDICTED);
+    let found = search.recipes(axes, transforms, f64::INFINITY).into_iter().take(PREDICTED);
     let found: Vec<(Recipe, f64)> = found
         .map(|partial| {
             let recipe = recipe(partial, search.fuses());
@@ -145,11 +151,14 @@ fn best_order(orders: &[(Vec<usize>, Vec<AxisTransform>)], searches: [&RecipeSea
     }
     let mut sums = vec![0.0; orders.len()];
     for search in searches {
+        let mut least = f64::INFINITY;
         let cost = |(axes, transforms): &(Vec<usize>, Vec<AxisTransform>)| {
-            search.recipes(axes, transforms).first().map_or(f64::INFINITY, |recipe| recipe.cost)
+            let found = search.recipes(axes, transforms, HOPELESS * least);
+            let cost = found.first().map_or(f64::INFINITY, |recipe| recipe.cost);
+            least = least.min(cost);
+            cost
         };
         let costs: Vec<f64> = orders.iter().map(cost).collect();
-        let least = costs.iter().copied().fold(f64::INFINITY, f64::min);
         sums.iter_mut()
             .zip(&costs)
             .for_each(|(sum, cost)| *sum += if least > 0.0 { cost / least } else { 1.0 });

@@ -22,6 +22,9 @@ use crate::schedule::AxisTransform;
 /// Bytes of the largest plane that is transformed along two axes in one pass, unless the setting has less.
 const LARGEST_PLANE: usize = 4 << 20;
 
+/// Ranks of which not all grids are tried.
+const MANY: usize = 64;
+
 pub(super) struct RecipeSearch<'a> {
     pub problem: &'a Problem,
     pub choice: &'a Choice,
@@ -36,6 +39,8 @@ pub(super) struct RecipeSearch<'a> {
     /// `None`: left to the planner.
     pub output: Option<Placed>,
     pub columns: Option<Columns>,
+    /// In how many parts the axes of input and output are split.
+    pub parts: Vec<usize>,
     /// Candidates by the shape of the array, whether it is real, and the axes to transform next: many partial recipes
     /// share them.
     pub grids: Grids,
@@ -131,8 +136,9 @@ impl RecipeSearch<'_> {
         Ok(all)
     }
 
-    /// Recipes that transform `axes` in this order, one for each layout of the last pass: the cheapest first.
-    pub fn recipes(&self, axes: &[usize], transforms: &[AxisTransform]) -> Vec<PartialRecipe> {
+    /// Recipes that transform `axes` in this order, one for each layout of the last pass: the cheapest first. Those
+    /// that cost more than `bound` are left out.
+    pub fn recipes(&self, axes: &[usize], transforms: &[AxisTransform], bound: f64) -> Vec<PartialRecipe> {
         let start =
             PartialRecipe { steps: Vec::new(), fused: Vec::new(), placed: self.input.clone(), cost: 0.0 };
         if axes.is_empty() {
@@ -155,6 +161,9 @@ impl RecipeSearch<'_> {
                             output: self.output.as_ref().filter(|_| last == axes.len()),
                         };
                         let cost = partial.cost + self.prices.pass(&pass);
+                        if cost > bound {
+                            continue;
+                        }
                         let layout = &leave.array.layout;
                         let known =
                             partials[last].iter().position(|other| other.placed.array.layout == *layout);
@@ -276,11 +285,11 @@ impl RecipeSearch<'_> {
                 Some(Decomposition::Slab) => is_slab,
                 Some(Decomposition::Pencil) => !is_slab || factor_pairs(self.inner).count() <= 2,
             };
-            if allowed && self.choice.grid.is_none_or(|grid| grid == [p, q]) {
+            if allowed && self.choice.grid.map_or(self.is_even([p, q]), |grid| grid == [p, q]) {
                 let mut grid = [1; 3];
                 (grid[others[0]], grid[others[1]]) = (p, q);
                 let boxes = grid_boxes(shape, grid, ranks);
-                if !is_slab {
+                if !is_slab && !self.prices.shares() {
                     // The grid in column-major order of ranks: more data may stay on its rank.
                     let mut transposed = boxes.clone();
                     (0..p * q).for_each(|rank| transposed[rank] = boxes[rank % p * q + rank / p]);
@@ -304,6 +313,13 @@ impl RecipeSearch<'_> {
             }
         }
         found
+    }
+
+    /// Whether a grid of many ranks is worth a look: it is nearly square, a slab, or has as many rows or columns as the
+    /// input or the output.
+    fn is_even(&self, [p, q]: [usize; 2]) -> bool {
+        let near = [p, q].iter().any(|count| *count == 1 || self.parts.contains(count));
+        self.inner <= MANY || p.max(q) <= 16 * p.min(q) || near
     }
 
     /// Whether only inner ranks hold data; other layouts are for input and output only.

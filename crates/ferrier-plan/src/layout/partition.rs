@@ -115,17 +115,21 @@ impl Layout {
         self.boxes().iter().map(Box3::volume).max().unwrap_or(0)
     }
 
-    /// A short description of how the axes are split, such as `2x2x1`, or the number of boxes if they do not
-    /// form a grid.
-    pub fn grid_text(&self) -> String {
-        let cuts = |axis: usize| {
-            let mut lows: Vec<_> =
-                self.boxes().iter().filter(|b| !b.is_empty()).map(|b| b.lo[axis]).collect();
+    /// In how many parts each axis is split, if the boxes form a grid.
+    pub fn parts(&self) -> [usize; 3] {
+        std::array::from_fn(|axis| {
+            let full = self.boxes().iter().filter(|b| !b.is_empty());
+            let mut lows: Vec<_> = full.map(|b| b.lo[axis]).collect();
             lows.sort_unstable();
             lows.dedup();
             lows.len().max(1)
-        };
-        let grid: [usize; 3] = std::array::from_fn(cuts);
+        })
+    }
+
+    /// A short description of how the axes are split, such as `2x2x1`, or the number of boxes if they do not
+    /// form a grid.
+    pub fn grid_text(&self) -> String {
+        let grid = self.parts();
         let non_empty = self.boxes().iter().filter(|b| !b.is_empty()).count();
         if grid.iter().product::<usize>() == non_empty.max(1) {
             format!("{}x{}x{}", grid[0], grid[1], grid[2])
