@@ -315,11 +315,14 @@ impl RecipeSearch<'_> {
         found
     }
 
-    /// Whether a grid of many ranks is worth a look: it is nearly square, a slab, or has as many rows or columns as the
-    /// input or the output.
+    /// Whether a grid of many ranks is worth a look: it is about as square as one can be, a slab, or has as many rows
+    /// or columns as the input or the output.
     fn is_even(&self, [p, q]: [usize; 2]) -> bool {
-        let near = [p, q].iter().any(|count| *count == 1 || self.parts.contains(count));
-        self.inner <= MANY || p.max(q) <= 16 * p.min(q) || near
+        let ratio = |(p, q): (usize, usize)| p.max(q) / p.min(q);
+        let pencils = factor_pairs(self.inner).filter(|&(p, q)| p > 1 && q > 1);
+        self.inner <= MANY
+            || [p, q].iter().any(|count| *count == 1 || self.parts.contains(count))
+            || ratio((p, q)) <= 16 * pencils.map(ratio).min().unwrap_or(1)
     }
 
     /// Whether only inner ranks hold data; other layouts are for input and output only.
