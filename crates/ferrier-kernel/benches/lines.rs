@@ -95,6 +95,7 @@ fn ours(kernel: &str, n: usize, count: usize, step: usize, lane: usize, data: *m
             len: n,
             step: step as isize,
             lane: lane as isize,
+            ..Strip::default()
         }]
     };
     // As plans do for a second-level cache of few ways.

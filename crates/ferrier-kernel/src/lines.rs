@@ -7,8 +7,9 @@ use crate::stream_copy::StreamCopy;
 /// Consecutive elements of every line of a block.
 ///
 /// Element `k` (with `at <= k < at + len`) of line `j` is at
-/// `ptr + (k - at) * step + j * lane`, counted in scalars (`T`), so contiguous
-/// complex elements have a step of 2.
+/// `ptr + (k - at) * step + (j / run) * skip + (j % run) * lane`, counted in
+/// scalars (`T`), so contiguous complex elements have a step of 2. By default
+/// all lines of a block are one run.
 #[derive(Clone, Copy, Debug)]
 pub struct Strip<T> {
     /// Element `at` of line 0.
@@ -19,8 +20,37 @@ pub struct Strip<T> {
     pub len: usize,
     /// Scalars from one element of a line to the next.
     pub step: isize,
-    /// Scalars from one line to the next.
+    /// Scalars from one line of a run to the next.
     pub lane: isize,
+    /// Lines of a run.
+    pub run: usize,
+    /// Scalars from the first line of a run to the first of the next.
+    pub skip: isize,
+}
+
+impl<T> Default for Strip<T> {
+    /// No elements; all lines in one run.
+    fn default() -> Self {
+        Strip { ptr: std::ptr::null_mut(), at: 0, len: 0, step: 0, lane: 0, run: usize::MAX, skip: 0 }
+    }
+}
+
+impl<T> Strip<T> {
+    /// The address of the first element of a line.
+    #[inline(always)]
+    pub fn line(&self, line: usize) -> *mut T {
+        let mut offset = line as isize * self.lane;
+        if line >= self.run {
+            offset = (line / self.run) as isize * self.skip + (line % self.run) as isize * self.lane;
+        }
+        self.ptr.wrapping_offset(offset)
+    }
+
+    /// The number of lines from `line` on that are in its run.
+    #[inline(always)]
+    pub fn left_in_run(&self, line: usize) -> usize {
+        self.run - if line < self.run { line } else { line % self.run }
+    }
 }
 
 /// Transforms of many lines of one length and kind. Created once, shared by
@@ -83,7 +113,7 @@ pub trait Lines<T>: Send + Sync {
     /// The strip of `lines` lines that were copied to a staging buffer.
     fn staged(&self, staging: *mut T, lines: usize) -> Strip<T> {
         let _ = lines;
-        Strip { ptr: staging, at: 0, len: 0, step: 0, lane: 0 }
+        Strip { ptr: staging, ..Strip::default() }
     }
 }
 
@@ -137,7 +167,8 @@ pub struct LineBlock<'a, T> {
     /// a page apart compete for a few sets of each cache, so prefetching them
     /// early is useless; copies do not conflict.
     pub staging: *mut T,
-    /// Whether `from` is a staging buffer.
+    /// Whether `from` is in cache, such as a staging buffer, and `to` is not: rows are then prefetched shortly before
+    /// they are stored to.
     pub from_staging: bool,
     /// How to store the lines. A hint.
     pub store: StoreHint,

@@ -250,7 +250,7 @@ impl<T: Real> R2rLines<T> {
     }
 
     fn strip(ptr: *mut T, len: usize, width: usize, lanes: usize) -> [Strip<T>; 1] {
-        [Strip { ptr, at: 0, len, step: (lanes * width) as isize, lane: width as isize }]
+        [Strip { ptr, len, step: (lanes * width) as isize, lane: width as isize, ..Strip::default() }]
     }
 }
 
@@ -326,8 +326,9 @@ unsafe fn gather<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, n: us
         next = strip.at + strip.len;
         for k in 0..strip.len {
             let to = &mut area[(strip.at + k) * row..][..row];
-            let start = strip.ptr.wrapping_offset(k as isize * strip.step);
-            if strip.lane == width as isize {
+            let offset = k as isize * strip.step;
+            if strip.lane == width as isize && strip.run >= lines {
+                let start = strip.ptr.wrapping_offset(offset);
                 // SAFETY: neighbouring lines are adjacent, so `row` scalars are valid for reads; scratch is apart from them.
                 unsafe { std::ptr::copy_nonoverlapping(start, to.as_mut_ptr(), row) };
                 continue;
@@ -335,7 +336,7 @@ unsafe fn gather<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, n: us
             for (j, to) in to.chunks_exact_mut(width).enumerate() {
                 for (w, to) in to.iter_mut().enumerate() {
                     // SAFETY: `gather`'s contract covers scalar `w` of an element.
-                    *to = unsafe { *start.offset(j as isize * strip.lane).add(w) };
+                    *to = unsafe { *strip.line(j).offset(offset).add(w) };
                 }
             }
         }
@@ -352,8 +353,9 @@ unsafe fn scatter<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, area
     for strip in strips {
         for k in 0..strip.len {
             let from = &area[(strip.at + k) * row..][..row];
-            let start = strip.ptr.wrapping_offset(k as isize * strip.step);
-            if strip.lane == width as isize {
+            let offset = k as isize * strip.step;
+            if strip.lane == width as isize && strip.run >= lines {
+                let start = strip.ptr.wrapping_offset(offset);
                 // SAFETY: neighbouring lines are adjacent, so `row` scalars are valid for writes; scratch is apart from them.
                 unsafe { std::ptr::copy_nonoverlapping(from.as_ptr(), start, row) };
                 continue;
@@ -361,7 +363,7 @@ unsafe fn scatter<T: Real>(strips: &[Strip<T>], lines: usize, width: usize, area
             for (j, from) in from.chunks_exact(width).enumerate() {
                 for (w, from) in from.iter().enumerate() {
                     // SAFETY: `scatter`'s contract covers scalar `w` of an element.
-                    unsafe { *start.offset(j as isize * strip.lane).add(w) = *from };
+                    unsafe { *strip.line(j).offset(offset).add(w) = *from };
                 }
             }
         }

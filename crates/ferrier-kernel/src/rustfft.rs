@@ -153,8 +153,7 @@ unsafe fn gather<T: Real>(strip: &Strip<T>, lines: usize, width: usize, area: &m
         for j in 0..lines {
             for w in 0..width {
                 // SAFETY: `gather`'s contract covers element strip.at + k of line j.
-                let value =
-                    unsafe { *strip.ptr.offset(k as isize * strip.step + j as isize * strip.lane).add(w) };
+                let value = unsafe { *strip.line(j).offset(k as isize * strip.step).add(w) };
                 area[j * pitch + (strip.at + k) * width + w] = value;
             }
         }
@@ -171,9 +170,7 @@ unsafe fn scatter<T: Real>(strip: &Strip<T>, lines: usize, width: usize, area: &
             for w in 0..width {
                 let value = area[j * pitch + (strip.at + k) * width + w];
                 // SAFETY: `scatter`'s contract covers element strip.at + k of line j.
-                unsafe {
-                    *strip.ptr.offset(k as isize * strip.step + j as isize * strip.lane).add(w) = value
-                };
+                unsafe { *strip.line(j).offset(k as isize * strip.step).add(w) = value };
             }
         }
     }

@@ -50,6 +50,7 @@ fn strips<T>(base: *mut T, len: usize, layout: MemoryLayout, pieces: usize, gap:
             len: cut[1] - cut[0],
             step: layout.step as isize,
             lane: layout.lane as isize,
+            ..Strip::default()
         })
         .collect()
 }

@@ -116,8 +116,15 @@ enum Layout {
     WholeColumns,
     /// Rows a multiple of a page apart, which conflict in caches.
     PageRows,
+    /// Rows of runs of so many lines, as in boxes that have few elements along the fastest axis; runs are farther
+    /// apart than elements.
+    RowRuns(usize),
+    /// Rows of runs of eight lines, nearer than elements, all aligned to cache lines.
+    WholeRuns,
+    /// Columns in runs of three lines.
+    ColumnRuns,
 }
-const LAYOUTS: [Layout; 9] = [
+const LAYOUTS: [Layout; 14] = [
     Layout::Rows,
     Layout::RowPieces,
     Layout::Columns,
@@ -127,6 +134,11 @@ const LAYOUTS: [Layout; 9] = [
     Layout::WholeRows,
     Layout::WholeColumns,
     Layout::PageRows,
+    Layout::RowRuns(1),
+    Layout::RowRuns(2),
+    Layout::RowRuns(3),
+    Layout::WholeRuns,
+    Layout::ColumnRuns,
 ];
 
 /// Strips over one buffer, and the buffer's length.
@@ -146,16 +158,26 @@ fn strips<T>(layout: Layout, lines: usize, len: usize, width: usize) -> (Vec<(us
         Layout::WholeRows => ((w * (l + 3) + 15) / 16 * 16, w),
         Layout::WholeColumns => (w, (w * n + 20) / 16 * 16),
         Layout::PageRows => (1024, w),
+        Layout::RowRuns(run) => (w * run as isize + 1, w),
+        Layout::WholeRuns => ((l + 7) / 8 * 32 + 16, w),
+        Layout::ColumnRuns => (w, w * n + 2),
+    };
+    let (run, skip) = match layout {
+        Layout::RowRuns(run) => (run, n * step + 3),
+        Layout::WholeRuns => (8, 32),
+        Layout::ColumnRuns => (3, 3 * lane + 7),
+        _ => (usize::MAX, 0),
     };
     let mut strips = vec![];
-    let mut offset =
-        if matches!(layout, Layout::WholeRows | Layout::WholeColumns | Layout::PageRows) { 16 } else { 7 };
+    let aligned = [Layout::WholeRows, Layout::WholeColumns, Layout::PageRows, Layout::WholeRuns];
+    let mut offset = if aligned.contains(&layout) { 16 } else { 7 };
     for cut in cuts.windows(2) {
         let pieces = cut[1] - cut[0];
         let first = if lane < 0 { (l - 1) * w } else { 0 };
-        let strip = Strip { ptr: std::ptr::null_mut(), at: cut[0], len: pieces, step, lane };
+        let strip = Strip { ptr: std::ptr::null_mut(), at: cut[0], len: pieces, step, lane, run, skip };
         strips.push((offset + first as usize, strip));
-        offset += pieces * step.unsigned_abs() + lines * lane.unsigned_abs() + 9;
+        let runs = (lines / run) * skip.unsigned_abs();
+        offset += pieces * step.unsigned_abs() + lines.min(run) * lane.unsigned_abs() + runs + 9;
     }
     (strips, offset)
 }
@@ -182,10 +204,7 @@ impl<T: Real> LinesInMemory<T> {
             for (k, j, w) in
                 (0..strip.len).flat_map(|k| (0..lines).flat_map(move |j| (0..width).map(move |w| (k, j, w))))
             {
-                let at = strip
-                    .ptr
-                    .wrapping_offset(k as isize * strip.step + j as isize * strip.lane)
-                    .wrapping_add(w);
+                let at = strip.line(j).wrapping_offset(k as isize * strip.step).wrapping_add(w);
                 // SAFETY: `strips` computes offsets within the buffer.
                 f(j, (strip.at + k) * width + w, unsafe { &mut *at });
             }
@@ -347,7 +366,7 @@ fn a_line_depends_on_itself_alone() {
         let bits = |line: &[T]| line.iter().map(|x| x.bits()).collect::<Vec<_>>();
         let full = run(&*lines, &spec, &input, (Layout::Rows, Layout::Rows), false);
         for count in 1..=33 {
-            let layouts = (LAYOUTS[count % 9], LAYOUTS[count / 4 % 9]);
+            let layouts = (LAYOUTS[count % LAYOUTS.len()], LAYOUTS[count / 4 % LAYOUTS.len()]);
             // At other positions in the block, too.
             let from = (7 * count) % (34 - count);
             let part = run(&*lines, &spec, &input[from..from + count], layouts, false);
@@ -401,7 +420,13 @@ fn repeated_blocks() {
         for (step, lane, plane) in [(step, 2, n * step + 32), (2, 2 * n + 16, lanes * (2 * n + 16) + 16)] {
             let source: Vec<T> = noise(planes * plane, n as u64).into_iter().map(T::rounded).collect();
             let strip = |all: &mut [T]| {
-                [Strip { ptr: all.as_mut_ptr(), at: 0, len: n, step: step as isize, lane: lane as isize }]
+                [Strip {
+                    ptr: all.as_mut_ptr(),
+                    len: n,
+                    step: step as isize,
+                    lane: lane as isize,
+                    ..Strip::default()
+                }]
             };
             let mut scratch = Scratch::dirty(lines.scratch(lanes));
             let scratch = scratch.slice(lines.scratch(lanes));

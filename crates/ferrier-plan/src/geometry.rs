@@ -132,13 +132,26 @@ impl Axes {
     pub fn choose(along: usize, from: &[Piece], to: &[Piece]) -> Axes {
         let others = [0, 1, 2].map(|a| (along + a) % 3);
         let (one, two) = (others[1].min(others[2]), others[1].max(others[2]));
+        let largest = |pieces: &[Piece]| pieces.iter().max_by_key(|piece| piece.region.volume()).cloned();
+        // Of two equal strides one is that of an axis of one element.
         let nearer = |pieces: &[Piece]| {
-            pieces.first().map(|piece| if piece.strides[one] < piece.strides[two] { one } else { two })
+            let key =
+                |piece: &Piece, axis: usize| (piece.strides[axis], usize::MAX - piece.region.shape()[axis]);
+            largest(pieces).map(|piece| if key(&piece, one) < key(&piece, two) { one } else { two })
         };
-        let dense = from.first().is_some_and(|piece| piece.is_fastest(along));
+        let dense = largest(from).is_some_and(|piece| piece.is_fastest(along));
         let lanes = if dense { nearer(to) } else { nearer(from) }.unwrap_or(two);
         Axes { along, lanes, planes: 3 - along - lanes }
     }
+}
+
+/// Planes across the fastest axis that are transformed together, because they share cache lines: whole cache lines of
+/// elements, as many as `room` bytes hold and half a kilobyte at most; one cache line where not even that fits.
+pub fn bundled_planes(planes: usize, plane_bytes: usize, element_bytes: usize, room: usize) -> usize {
+    let line = (64 / element_bytes).max(1);
+    let most = (room / plane_bytes.max(1)).min(8 * line) / line * line;
+    let bundles = planes.div_ceil(most.max(line)).max(1);
+    planes.div_ceil(bundles).next_multiple_of(line)
 }
 
 /// Scalars per element.
@@ -149,6 +162,17 @@ pub fn width(real: bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn bundles_are_whole_cache_lines_that_fit() {
+        let bundle = |planes, plane, room| bundled_planes(planes, plane, 16, room);
+        assert_eq!(bundle(16, 1 << 20, 2 << 20), 4);
+        assert_eq!(bundle(16, 64 << 10, 2 << 20), 16);
+        assert_eq!(bundle(64, 64 << 10, 2 << 20), 32);
+        assert_eq!(bundle(64, 100 << 10, 2 << 20), 16);
+        assert_eq!(bundle(5, 1 << 10, 2 << 20), 8);
+        assert_eq!(bundle(40, 1 << 10, 2 << 20), 20);
+    }
 
     #[test]
     fn padding_applies_to_rows_not_to_elements_of_columns() {

@@ -302,6 +302,49 @@ fn reproducible_results_do_not_depend_on_ranks_or_layouts() {
     }
 }
 
+/// Slabs cut along the last axis have few elements side by side (1, 2, 3, 5 and more), and planes across it share
+/// cache lines: one pass for each axis or for two, blocks of several planes and bundles give the bits of one rank.
+#[test]
+fn short_runs_do_not_matter() {
+    fn check<T: Number>(case: &Case, ranks: usize, turn: usize, rng: &mut Rng) {
+        let how =
+            |ranks, choice| How { ranks, threads: 1 + turn % 2, choice, mode: MODES[turn % 3], wire: None };
+        let problem = common::problem(case, 1, rng).reproducible(true);
+        let want = run::<T>(case, &problem, &how(1, choice(exchanges()[0], kernels()[0])));
+        let problem = common::problem(case, ranks, rng).reproducible(true);
+        for fuse in [Some(true), Some(false)] {
+            let exchange = exchanges()[turn % exchanges().len()];
+            let path = if turn % 3 == 0 { Decomposition::Pencil } else { Decomposition::Slab };
+            let choice = choice(exchange, kernels()[0]).fuse(fuse).decomposition(path).stream(turn % 4 == 1);
+            let told = format!("{} {} on {ranks} ranks\n{problem:?}\n{choice:?}", case.line, T::NAME);
+            same(&told, &want, &run::<T>(case, &problem, &how(ranks, choice)));
+        }
+    }
+    let _watchdog = watchdog(120);
+    let mut rng = Rng::for_test(606);
+    let shapes = [
+        ([12, 10, 8], 8),
+        ([12, 20, 8], 4),
+        ([9, 21, 9], 3),
+        ([24, 7, 15], 3),
+        ([40, 36, 10], 2),
+        ([9, 8, 70], 1),
+        ([6, 33, 140], 2),
+    ];
+    let splits = [Split::Slabs(2), Split::Slabs(2), Split::Bricks, Split::Pencils(0), Split::Pencils(1)];
+    for (turn, (kind, (shape, ranks))) in
+        kinds().into_iter().flat_map(|kind| shapes.map(|shape| (kind, shape))).enumerate()
+    {
+        let case = Case {
+            input: splits[turn % 5],
+            output: splits[turn / 2 % 5],
+            ..case(shape, kind, [1, 3][turn % 2])
+        };
+        check::<f64>(&case, ranks, turn, &mut rng);
+        check::<f32>(&case, ranks, turn + 1, &mut rng);
+    }
+}
+
 /// Tiles, windows, cuts, lots of arrays, for all that sends messages: the bits of one tile.
 #[test]
 fn results_do_not_depend_on_tiles() {

@@ -21,9 +21,8 @@ pub(super) enum ScalarLayout {
     RealParts,
 }
 
-/// A copy between a strip of a group of lines and scratch.
+/// A copy between the strips of a group of lines and scratch.
 pub(super) struct StripCopy<'a, V: Vector> {
-    pub strip: &'a Strip<V::T>,
     /// First line of the group, and the number of lines (at most `LINES`).
     pub first: usize,
     pub lines: usize,
@@ -37,12 +36,15 @@ pub(super) struct StripCopy<'a, V: Vector> {
 
 /// The layout of the lines of a strip.
 enum StripLayout<T> {
-    /// Neighbouring complex lines are adjacent, from this address on.
+    /// The complex lines of the group are adjacent, from this address on.
     Rows(*mut T),
     /// The elements of each line are contiguous and at least a vector long:
     /// number of elements, and index of the first.
     Contiguous(usize, usize),
-    Strided,
+    /// Complex elements one by one.
+    Elements,
+    /// Real scalars one by one.
+    Scalars,
 }
 
 impl<V: Vector> StripCopy<'_, V> {
@@ -53,46 +55,36 @@ impl<V: Vector> StripCopy<'_, V> {
     }
 
     #[inline(always)]
-    fn strip_layout(&self) -> StripLayout<V::T> {
-        let (at, len) = (self.strip.at, self.strip.len);
-        let columns = self.strip.step == self.width() as isize;
+    fn strip_layout(&self, strip: &Strip<V::T>) -> StripLayout<V::T> {
+        let (at, len) = (strip.at, strip.len);
+        let columns = strip.step == self.width() as isize;
+        // A partly filled group of more than one line goes element by element.
+        let filled = self.lines == 1 || self.lines == V::LINES && strip.left_in_run(self.first) >= V::LINES;
         match self.layout {
-            ScalarLayout::Complex if self.strip.lane == 2 => {
-                StripLayout::Rows(self.strip.ptr.wrapping_offset(self.first as isize * self.strip.lane))
-            }
+            ScalarLayout::Complex if strip.lane == 2 && filled => StripLayout::Rows(strip.line(self.first)),
             ScalarLayout::Complex if columns && len >= V::LINES => StripLayout::Contiguous(len, at),
             ScalarLayout::RealPairs if columns && at % 2 == 0 && len % 2 == 0 && len >= V::LANES => {
                 StripLayout::Contiguous(len / 2, at / 2)
             }
-            _ => StripLayout::Strided,
+            ScalarLayout::Complex => StripLayout::Elements,
+            _ => StripLayout::Scalars,
         }
     }
 
     /// The start of each line. Lanes without a line use the last line.
     #[inline(always)]
-    fn starts(&self) -> [*mut V::T; MAX_LINES] {
-        let mut starts = [self.strip.ptr; MAX_LINES];
+    fn starts(&self, strip: &Strip<V::T>) -> [*mut V::T; MAX_LINES] {
+        let mut starts = [strip.ptr; MAX_LINES];
         for i in 0..V::LINES {
-            let line = self.first + i.min(self.lines - 1);
-            starts[i] = self.strip.ptr.wrapping_offset(line as isize * self.strip.lane);
+            starts[i] = strip.line(self.first + i.min(self.lines - 1));
         }
         starts
     }
 
-    /// The offset of scalar `m` of this strip from the start of a line.
-    #[inline(always)]
-    fn offset(&self, m: usize) -> isize {
-        (m / self.width()) as isize * self.strip.step + (m % self.width()) as isize
-    }
-
-    /// The element of scratch that holds scalar `m` of this strip, and its part (0: real, 1: imaginary).
+    /// The element of scratch that holds real `m` of a line, and its part (0: real, 1: imaginary).
     #[inline(always)]
     fn element(&self, m: usize) -> (usize, usize) {
-        let m = self.strip.at * self.width() + m;
-        match self.layout {
-            ScalarLayout::RealParts => (m, 0),
-            ScalarLayout::Complex | ScalarLayout::RealPairs => (m / 2, m % 2),
-        }
+        if self.layout == ScalarLayout::RealParts { (m, 0) } else { (m / 2, m % 2) }
     }
 
     /// The address in scratch of element `k`, for scattering.
@@ -111,19 +103,26 @@ impl<V: Vector> StripCopy<'_, V> {
 }
 
 /// Copies from the caller's memory to scratch.
-pub(super) struct Gather<'a, 'b, V: Vector>(pub StripCopy<'a, V>, pub &'a mut Prefetcher<'b, V::T>);
+pub(super) struct Gather<'a, 'b, V: Vector>(
+    pub StripCopy<'a, V>,
+    pub &'a [Strip<V::T>],
+    pub &'a mut Prefetcher<'b, V::T>,
+);
 
 impl<V: Vector> Op<V> for Gather<'_, '_, V> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
         let it = &self.0;
-        // SAFETY: `Op::run`'s contract: the strip's lines are readable, scratch has a vector for each element.
-        unsafe {
-            match it.strip_layout() {
-                StripLayout::Rows(start) => load_rows(it, start),
-                StripLayout::Contiguous(len, at) => load_contiguous(it, len, at, self.1),
-                StripLayout::Strided => load_strided(it),
+        for strip in self.1 {
+            // SAFETY: `Op::run`'s contract: the strip's lines are readable, scratch has a vector for each element.
+            unsafe {
+                match it.strip_layout(strip) {
+                    StripLayout::Rows(start) => load_rows(it, strip, start),
+                    StripLayout::Contiguous(len, at) => load_contiguous(it, strip, len, at, self.2),
+                    StripLayout::Elements => load_elements(it, strip, self.2),
+                    StripLayout::Scalars => load_scalars(it, strip),
+                }
             }
         }
     }
@@ -132,24 +131,39 @@ impl<V: Vector> Op<V> for Gather<'_, '_, V> {
 /// # Safety
 /// As for [`Gather`].
 #[inline(always)]
-unsafe fn load_rows<V: Vector>(it: &StripCopy<'_, V>, start: *mut V::T) {
-    let mut copy = [V::T::default(); MAX_LANES];
-    for k in 0..it.strip.len {
-        let mut row = start.wrapping_offset(k as isize * it.strip.step);
-        // SAFETY: a full row is readable; of a partly filled group only the existing lines are copied.
+unsafe fn load_rows<V: Vector>(it: &StripCopy<'_, V>, strip: &Strip<V::T>, start: *mut V::T) {
+    for k in 0..strip.len {
+        let row = start.wrapping_offset(k as isize * strip.step);
+        // SAFETY: a full row is readable, or the element of a single line.
         unsafe {
-            let x = match it.lines {
-                // Frequent: the last column of a real spectrum.
-                1 => V::load_complex(row),
-                lines => {
-                    if lines < V::LINES {
-                        std::ptr::copy_nonoverlapping(row, copy.as_mut_ptr(), lines * 2);
-                        row = copy.as_mut_ptr();
-                    }
-                    V::load(row)
-                }
-            };
-            x.put(it.area, it.strip.at + k);
+            // A single line is frequent: the last column of a real spectrum.
+            let x = if it.lines == 1 { V::load_complex(row) } else { V::load(row) };
+            x.put(it.area, strip.at + k);
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Gather`].
+#[inline(always)]
+unsafe fn load_elements<V: Vector>(
+    it: &StripCopy<'_, V>,
+    strip: &Strip<V::T>,
+    prefetcher: &mut Prefetcher<'_, V::T>,
+) {
+    let budget = prefetcher.budget(V::LINES);
+    let (mut starts, area) = (it.starts(strip), it.area.wrapping_add(strip.at * V::LANES));
+    for k in 0..strip.len {
+        for i in 0..V::LINES {
+            // SAFETY: element k of line i is readable; scratch has a vector for it.
+            unsafe {
+                let element = starts[i].cast::<[V::T; 2]>().read();
+                area.add(k * V::LANES + 2 * i).cast::<[V::T; 2]>().write(element);
+            }
+            starts[i] = starts[i].wrapping_offset(strip.step);
+        }
+        if k % V::LINES == 0 {
+            prefetcher.visit(budget);
         }
     }
 }
@@ -159,12 +173,13 @@ unsafe fn load_rows<V: Vector>(it: &StripCopy<'_, V>, start: *mut V::T) {
 #[inline(always)]
 unsafe fn load_contiguous<V: Vector>(
     it: &StripCopy<'_, V>,
+    strip: &Strip<V::T>,
     len: usize,
     at: usize,
     prefetcher: &mut Prefetcher<'_, V::T>,
 ) {
     let budget = prefetcher.budget(V::LINES);
-    let (area, starts) = (it.area.wrapping_add(at * V::LANES), it.starts());
+    let (area, starts) = (it.area.wrapping_add(at * V::LANES), it.starts(strip));
     let mut k = 0;
     loop {
         // SAFETY: the lines have LINES elements from k on.
@@ -190,10 +205,10 @@ unsafe fn load_contiguous<V: Vector>(
 /// # Safety
 /// As for [`Gather`].
 #[inline(always)]
-unsafe fn load_strided<V: Vector>(it: &StripCopy<'_, V>) {
-    let starts = it.starts();
-    for m in 0..it.strip.len * it.width() {
-        let (offset, (k, part)) = (it.offset(m), it.element(m));
+unsafe fn load_scalars<V: Vector>(it: &StripCopy<'_, V>, strip: &Strip<V::T>) {
+    let starts = it.starts(strip);
+    for m in 0..strip.len {
+        let (offset, (k, part)) = (m as isize * strip.step, it.element(strip.at + m));
         for i in 0..V::LINES {
             // SAFETY: scalar m of line i is readable; scratch has element k.
             unsafe {
@@ -210,6 +225,7 @@ unsafe fn load_strided<V: Vector>(it: &StripCopy<'_, V>) {
 /// Copies from scratch to the caller's memory, multiplied by a scale.
 pub(super) struct Scatter<'a, 'b, V: Vector>(
     pub StripCopy<'a, V>,
+    pub &'a [Strip<V::T>],
     pub V::T,
     pub &'a mut Prefetcher<'b, V::T>,
 );
@@ -218,13 +234,16 @@ impl<V: Vector> Op<V> for Scatter<'_, '_, V> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
-        let (it, scale) = (&self.0, V::splat(self.1));
-        // SAFETY: `Op::run`'s contract: the strip's lines are writable, scratch has a vector for each element.
-        unsafe {
-            match it.strip_layout() {
-                StripLayout::Rows(start) => store_rows(it, start, scale),
-                StripLayout::Contiguous(len, at) => store_contiguous(it, len, at, scale, self.2),
-                StripLayout::Strided => store_strided(it, scale),
+        let (it, scale) = (&self.0, V::splat(self.2));
+        for strip in self.1 {
+            // SAFETY: `Op::run`'s contract: the strip's lines are writable, scratch has a vector for each element.
+            unsafe {
+                match it.strip_layout(strip) {
+                    StripLayout::Rows(start) => store_rows(it, strip, start, scale),
+                    StripLayout::Contiguous(len, at) => store_contiguous(it, strip, (len, at), scale, self.3),
+                    StripLayout::Elements => store_elements(it, strip, scale, self.3),
+                    StripLayout::Scalars => store_scalars(it, strip, scale),
+                }
             }
         }
     }
@@ -233,19 +252,16 @@ impl<V: Vector> Op<V> for Scatter<'_, '_, V> {
 /// # Safety
 /// As for [`Scatter`].
 #[inline(always)]
-unsafe fn store_rows<V: Vector>(it: &StripCopy<'_, V>, start: *mut V::T, scale: V) {
+unsafe fn store_rows<V: Vector>(it: &StripCopy<'_, V>, strip: &Strip<V::T>, start: *mut V::T, scale: V) {
     let mut copy = [V::T::default(); MAX_LANES];
-    for k in 0..it.strip.len {
-        let row = start.wrapping_offset(k as isize * it.strip.step);
-        // SAFETY: a full row is writable; of a partly filled group only the existing lines are written.
+    for k in 0..strip.len {
+        let row = start.wrapping_offset(k as isize * strip.step);
+        // SAFETY: a full row is writable, or the element of a single line.
         unsafe {
-            let x = V::load(it.vector(it.strip.at + k)).mul(scale);
-            if it.lines < V::LINES {
+            let x = V::load(it.vector(strip.at + k)).mul(scale);
+            if it.lines == 1 {
                 x.store(copy.as_mut_ptr());
-                match it.lines {
-                    1 => std::ptr::copy_nonoverlapping(copy.as_ptr(), row, 2),
-                    lines => std::ptr::copy_nonoverlapping(copy.as_ptr(), row, lines * 2),
-                }
+                std::ptr::copy_nonoverlapping(copy.as_ptr(), row, 2);
             } else if it.stream {
                 x.stream(row);
             } else {
@@ -260,14 +276,14 @@ unsafe fn store_rows<V: Vector>(it: &StripCopy<'_, V>, start: *mut V::T, scale: 
 #[inline(always)]
 unsafe fn store_contiguous<V: Vector>(
     it: &StripCopy<'_, V>,
-    len: usize,
-    at: usize,
+    strip: &Strip<V::T>,
+    (len, at): (usize, usize),
     scale: V,
     prefetcher: &mut Prefetcher<'_, V::T>,
 ) {
     let budget = prefetcher.budget(V::LINES);
     // Local copies: the compiler must assume that stores alias the original.
-    let (starts, lines, stream) = (it.starts(), it.lines, it.stream);
+    let (starts, lines, stream) = (it.starts(strip), it.lines, it.stream);
     let (area, permutation) = (it.area, it.permutation.map(|indices| indices[at..].as_ptr()));
     let mut k = 0;
     loop {
@@ -302,10 +318,38 @@ unsafe fn store_contiguous<V: Vector>(
 /// # Safety
 /// As for [`Scatter`].
 #[inline(always)]
-unsafe fn store_strided<V: Vector>(it: &StripCopy<'_, V>, scale: V) {
-    let starts = it.starts();
-    for m in 0..it.strip.len * it.width() {
-        let (offset, (k, part)) = (it.offset(m), it.element(m));
+unsafe fn store_elements<V: Vector>(
+    it: &StripCopy<'_, V>,
+    strip: &Strip<V::T>,
+    scale: V,
+    prefetcher: &mut Prefetcher<'_, V::T>,
+) {
+    let budget = prefetcher.budget(V::LINES);
+    let (mut starts, lines) = (it.starts(strip), it.lines);
+    let mut copy = [V::T::default(); MAX_LANES];
+    for k in 0..strip.len {
+        // SAFETY: element k of every line is writable; scratch has a vector for it.
+        unsafe {
+            V::load(it.vector(strip.at + k)).mul(scale).store(copy.as_mut_ptr());
+            for i in 0..lines {
+                let element = copy.as_ptr().add(2 * i).cast::<[V::T; 2]>().read();
+                starts[i].cast::<[V::T; 2]>().write(element);
+                starts[i] = starts[i].wrapping_offset(strip.step);
+            }
+        }
+        if k % V::LINES == 0 {
+            prefetcher.visit(budget);
+        }
+    }
+}
+
+/// # Safety
+/// As for [`Scatter`].
+#[inline(always)]
+unsafe fn store_scalars<V: Vector>(it: &StripCopy<'_, V>, strip: &Strip<V::T>, scale: V) {
+    let starts = it.starts(strip);
+    for m in 0..strip.len {
+        let (offset, (k, part)) = (m as isize * strip.step, it.element(strip.at + m));
         let mut scalars = [V::T::default(); MAX_LANES];
         // SAFETY: scalar m of every line is writable; scratch has element k.
         unsafe {

@@ -371,26 +371,33 @@ pub(super) fn whole_cache_lines<V: Vector>(
     let rows_fill = whole(groups * V::LANES) && whole(lines * width);
     strips.iter().all(|strip| {
         let aligned = (strip.ptr as usize).is_multiple_of(LINE);
-        let rows = strip.lane == 2 && width == 2 && rows_fill && whole(strip.step.unsigned_abs());
+        let one_run = strip.run >= lines;
+        let whole_runs = one_run || whole(strip.run * width) && whole(strip.skip.unsigned_abs());
+        let rows =
+            strip.lane == 2 && width == 2 && rows_fill && whole_runs && whole(strip.step.unsigned_abs());
         let columns = strip.step == width as isize
             && whole(strip.lane.unsigned_abs())
+            && (one_run || whole(strip.skip.unsigned_abs()))
             && (strip.len * width).is_multiple_of(V::LANES);
         V::STREAMS && aligned && (rows || columns)
     })
 }
 
-/// Whether neighbouring lines are adjacent in every strip.
-pub(super) fn are_rows<T>(strips: &[Strip<T>], width: usize) -> bool {
-    strips.iter().all(|strip| strip.lane == width as isize)
+/// Whether the lines of a block are adjacent complex numbers in every strip.
+pub(super) fn are_rows<T>(strips: &[Strip<T>], lines: usize) -> bool {
+    strips.iter().all(|strip| strip.lane == 2 && strip.run >= lines)
 }
 
 /// Whether source and target of a block do not overlap.
 pub(super) fn are_apart<T>(block: &LineBlock<'_, T>) -> bool {
     let range = |strips: &[Strip<T>]| {
         strips.iter().fold((usize::MAX, 0), |(low, high), strip| {
-            let (steps, lanes) = (strip.len as isize * strip.step, block.lines as isize * strip.lane);
-            let ends = [0, steps, lanes, steps + lanes].map(|end| strip.ptr.wrapping_offset(end) as usize);
-            ends.iter().fold((low, high), |(low, high), &end| (low.min(end), high.max(end)))
+            let run = strip.run.min(block.lines).max(1);
+            let (steps, lanes) = (strip.len as isize * strip.step, run as isize * strip.lane);
+            let runs = (block.lines.div_ceil(run) - 1) as isize * strip.skip;
+            let ends = [0, steps, lanes, steps + lanes].map(|end| [end, runs + end]);
+            let ends = ends.as_flattened().iter().map(|end| strip.ptr.wrapping_offset(*end) as usize);
+            ends.fold((low, high), |(low, high), end| (low.min(end), high.max(end)))
         })
     };
     let (from, to) = (range(block.from), range(block.to));

@@ -101,11 +101,9 @@ impl<V: Vector> NativeLines<V> {
                 // SAFETY: the area has a vector for every element of the line.
                 unsafe { std::ptr::write_bytes(area.add(from * V::LANES), 0, (to - from) * V::LANES) };
             }
-            for strip in set.block.from {
-                let it = StripCopy { strip, first, lines, layout, area, stream: false, permutation: None };
-                // SAFETY: `run`'s contract covers the strip; the area has a vector for each element.
-                unsafe { V::enter(Gather::<V>(it, set.prefetcher)) };
-            }
+            let it = StripCopy { first, lines, layout, area, stream: false, permutation: None };
+            // SAFETY: `run`'s contract covers the strips; the area has a vector for each element.
+            unsafe { V::enter(Gather::<V>(it, set.block.from, set.prefetcher)) };
         }
     }
 
@@ -119,11 +117,9 @@ impl<V: Vector> NativeLines<V> {
         let scale = self.scale(set.block);
         for g in 0..set.groups {
             let ((first, lines), area, stream) = (set.group(g), area.group(g), set.stream);
-            for strip in set.block.to {
-                let it = StripCopy { strip, first, lines, layout, area, stream, permutation };
-                // SAFETY: `run`'s contract covers the strip; the area has a vector for each element.
-                unsafe { V::enter(Scatter::<V>(it, scale, set.prefetcher)) };
-            }
+            let it = StripCopy { first, lines, layout, area, stream, permutation };
+            // SAFETY: `run`'s contract covers the strips; the area has a vector for each element.
+            unsafe { V::enter(Scatter::<V>(it, set.block.to, scale, set.prefetcher)) };
         }
     }
 
@@ -232,18 +228,19 @@ impl<V: Vector> NativeLines<V> {
         let kind = self.spec.kind;
         let (len_in, len_out) = (kind.len_in(self.spec.n), kind.len_out(self.spec.n));
         let full = block.lines / V::LINES;
-        let rows_in = kind.width_in() == 2 && full > 0 && are_rows(block.from, 2);
-        let rows_out = kind.width_out() == 2 && full > 0 && are_rows(block.to, 2);
+        let rows_in = kind.width_in() == 2 && full > 0 && are_rows(block.from, block.lines);
+        let rows_out = kind.width_out() == 2 && full > 0 && are_rows(block.to, block.lines);
         let pieces = whole(block.from, len_in).is_none() || whole(block.to, len_out).is_none();
         let uncached =
-            rows_in && rows_out && full > 1 && (pieces || block.from_staging || are_aliases(block.from));
+            rows_in && rows_out && (block.from_staging || full > 1 && (pieces || are_aliases(block.from)));
         let max_groups = if uncached { full } else { self.groups_per_set(full) };
         // Dropped results share a spare row, which non-temporal stores must not write.
         let stream = block.store == StoreHint::Stream
             && !(rows_out && gaps(block.to, len_out).next().is_some())
             && whole_cache_lines::<V>(block.to, kind.width_out(), block.lines, max_groups);
-        let stage = uncached && block.ahead_lines > 0 && !block.staging.is_null() && are_rows(block.ahead, 2);
-        let ahead = stage || uncached && block.ahead_lines >= full * V::LINES && are_rows(block.ahead, 2);
+        let rows_ahead = uncached && are_rows(block.ahead, block.ahead_lines);
+        let stage = rows_ahead && block.ahead_lines > 0 && !block.staging.is_null();
+        let ahead = stage || rows_ahead && block.ahead_lines >= full * V::LINES;
 
         let groups = block.lines.div_ceil(V::LINES);
         let lens = [
@@ -355,14 +352,15 @@ impl<V: Vector> NativeLines<V> {
             lines if self.fft.is_single_pass() && lines > V::LINES => lines / V::LINES * V::LINES,
             lines => lines,
         };
-        let line_array = |strip: &Strip<V::T>, first: usize| {
-            let start = strip.ptr.wrapping_offset(first as isize * strip.lane);
-            LineArray { start, lane: strip.lane }
-        };
+        let line_array =
+            |strip: &Strip<V::T>, first: usize| LineArray { start: strip.line(first), lane: strip.lane };
         let (work, other) = scratch[..2 * max_lines * lane].split_at_mut(max_lines * lane);
         let [work, other] = [work, other].map(|s| LineArray { start: s.as_mut_ptr(), lane: lane as isize });
-        for first in (0..block.lines).step_by(max_lines) {
-            let lines = max_lines.min(block.lines - first);
+        let (mut first, mut lines) = (0, 0);
+        while first + lines < block.lines {
+            first += lines;
+            let in_run = from.left_in_run(first).min(to.left_in_run(first));
+            lines = max_lines.min(block.lines - first).min(in_run);
             let (from, to) = (line_array(from, first), line_array(to, first));
             // SAFETY: `run`'s contract covers the strips; the scratch holds twice this many lines.
             unsafe {
@@ -477,7 +475,8 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
     }
 
     fn staged(&self, staging: *mut V::T, lines: usize) -> Strip<V::T> {
-        Strip { ptr: staging, at: 0, len: self.spec.n, step: row_pitch::<V::T>(lines) as isize, lane: 2 }
+        let step = row_pitch::<V::T>(lines) as isize;
+        Strip { ptr: staging, len: self.spec.n, step, lane: 2, ..Strip::default() }
     }
 
     unsafe fn run(&self, block: &LineBlock<'_, V::T>, scratch: &mut [V::T]) -> bool {

@@ -2,7 +2,7 @@
 //! of lines need not be adjacent: where a row has few, those of several planes form a set.
 
 use super::fft::{Fft, FftScratch};
-use super::line_io::{StoreMode, StridedIo, are_aliases, whole, whole_cache_lines};
+use super::line_io::{StoreMode, StridedIo, are_aliases, are_rows, whole, whole_cache_lines};
 use super::prefetch::Prefetcher;
 use super::vector::Vector;
 use crate::lines::{LineBlock, Repeat, StoreHint, Strip};
@@ -27,7 +27,7 @@ impl<'a, T: Real> RowPlanes<'a, T> {
     /// `None` where lines are in pieces, groups are not full, or rows conflict in caches.
     pub fn new<V: Vector<T = T>>(fft: &'a Fft<T>, block: &LineBlock<'a, T>, repeat: Repeat) -> Option<Self> {
         let (from, to) = (whole(block.from, fft.n)?, whole(block.to, fft.n)?);
-        let rows = from.lane == 2 && to.lane == 2 && block.lines.is_multiple_of(V::LINES);
+        let rows = are_rows(&[*from, *to], block.lines) && block.lines.is_multiple_of(V::LINES);
         let groups = block.lines / V::LINES;
         let stream = block.store == StoreHint::Stream
             && whole_cache_lines::<V>(block.to, 2, block.lines, groups)

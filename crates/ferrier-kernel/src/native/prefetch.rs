@@ -27,8 +27,50 @@ impl<T> StripQueue<'_, T> {
     const NONE: Self = StripQueue { strips: &[], lines: 0, width: 0, write: false };
 
     fn cache_lines(&self) -> usize {
-        let elements: usize = self.strips.iter().map(|strip| strip.len * self.lines).sum();
-        elements * self.width * size_of::<T>() / LINE
+        let of = |strip: &Strip<T>| match () {
+            () if strip.run < self.lines => self.spans(strip).map_or(0, |spans| spans.cache_lines()),
+            () => strip.len * self.lines * self.width * size_of::<T>() / LINE,
+        };
+        self.strips.iter().map(of).sum()
+    }
+
+    /// The bytes of a strip; `None` where its elements are apart from each other.
+    fn spans(&self, strip: &Strip<T>) -> Option<Spans> {
+        let (run, size) = (strip.run.min(self.lines).max(1), size_of::<T>() as isize);
+        let mut levels = [(strip.len, strip.step), (run, strip.lane), (self.lines.div_ceil(run), strip.skip)];
+        levels.sort_unstable_by_key(|level| level.1);
+        let mut bytes = self.width as isize * size;
+        let mut apart = [(1, 0); 2];
+        let mut count = 0;
+        for (len, stride) in levels {
+            let stride = stride * size;
+            match len {
+                0 => return None,
+                1 => {}
+                // What is between two spans is less than a span, or the rest of a cache line.
+                _ if count == 0 && stride > 0 && stride < (2 * bytes).max(LINE as isize + 1) => {
+                    bytes += (len as isize - 1) * stride;
+                }
+                _ if count == 2 => return None,
+                _ => {
+                    apart[count] = (len, stride);
+                    count += 1;
+                }
+            }
+        }
+        (count < 2 || bytes > self.width as isize * size).then_some(Spans { bytes: bytes as usize, apart })
+    }
+}
+
+/// Contiguous bytes: the length of a span, and number and distance of spans on two levels.
+struct Spans {
+    bytes: usize,
+    apart: [(usize, isize); 2],
+}
+
+impl Spans {
+    fn cache_lines(&self) -> usize {
+        self.apart[0].0 * self.apart[1].0 * self.bytes.div_ceil(LINE)
     }
 }
 
@@ -36,13 +78,14 @@ impl<T> StripQueue<'_, T> {
 pub(super) struct Prefetcher<'a, T> {
     current: StripQueue<'a, T>,
     next: StripQueue<'a, T>,
-    /// The contiguous run of bytes being prefetched, and how many such runs remain.
+    /// The contiguous run of bytes being prefetched, how many such runs remain, and how often they come again.
     at: *const u8,
     end: *const u8,
     start: *const u8,
     bytes: usize,
     pitch: isize,
     runs: usize,
+    again: Option<(Spans, *const u8)>,
     /// Cache lines (or vectors of the staging copy) per 1024 elements that the passes visit.
     rate: usize,
     /// The copy of the next block to staging, which replaces prefetching.
@@ -96,6 +139,7 @@ impl<'a, T> Prefetcher<'a, T> {
             bytes,
             pitch,
             runs,
+            again: None,
             rate,
             staging,
             stream_copy,
@@ -182,7 +226,25 @@ impl<'a, T> Prefetcher<'a, T> {
             self.end = self.start.wrapping_add(self.bytes);
         } else {
             self.runs = 0;
-            self.next_strip();
+            if self.again.is_some() {
+                self.next_span();
+            } else {
+                self.next_strip();
+            }
+        }
+    }
+
+    /// The next of the spans that lie on two levels.
+    #[cold]
+    fn next_span(&mut self) {
+        let Some((mut spans, start)) = self.again.take() else { return };
+        ((self.runs, self.pitch), self.bytes) = (spans.apart[0], spans.bytes);
+        (self.start, self.at) = (start, start);
+        self.end = start.wrapping_add(self.bytes);
+        spans.apart[1].0 -= 1;
+        if spans.apart[1].0 > 0 {
+            let next = start.wrapping_offset(spans.apart[1].1);
+            self.again = Some((spans, next));
         }
     }
 
@@ -197,6 +259,15 @@ impl<'a, T> Prefetcher<'a, T> {
                 self.current = std::mem::replace(&mut self.next, StripQueue::NONE);
                 continue;
             };
+            if strip.run < self.current.lines {
+                let spans = self.current.spans(strip);
+                self.current.strips = rest;
+                if let Some(spans) = spans {
+                    self.again = Some((spans, strip.ptr.cast_const().cast()));
+                    return self.next_span();
+                }
+                continue;
+            }
             self.current.strips = rest;
             let width = self.current.width as isize;
             let (runs, scalars, pitch) = match () {

@@ -25,7 +25,7 @@ fn cube(n: usize, input: LayoutSpec, output: LayoutSpec) -> Problem {
 }
 
 fn shared(machine: &Machine) -> Setting<'static> {
-    let memory_policy = MemoryPolicy { stream: true, staging: true, block: None };
+    let memory_policy = MemoryPolicy { stream: true, staging: true, ..MemoryPolicy::default() };
     Setting::new(Mechanism::SharedMemory).plane_bytes(2 * machine.level2.bytes).memory_policy(memory_policy)
 }
 

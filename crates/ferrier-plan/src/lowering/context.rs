@@ -23,6 +23,8 @@ pub struct MemoryPolicy {
     pub staging: bool,
     /// Number of strided lines in a block; `None`: what suits the kernel.
     pub block: Option<usize>,
+    /// Bytes of planes that are side by side in memory and go through cache together.
+    pub bundle_bytes: usize,
 }
 
 /// The inputs of lowering on one rank, besides the schedule.

@@ -2,14 +2,20 @@
 
 use super::transform::{AxisTransform, largest_between};
 use crate::choice::MemoryUse;
-use crate::geometry::width;
+use crate::geometry::{bundled_planes, width};
 use crate::modes::total_len;
 use crate::recipe::{Distribution, Recipe};
 
-/// Two axes in one pass: if the recipe says so. If it leaves that open: if a plane stays in cache between them, there
-/// are planes enough to keep all threads busy, and planes do not share cache lines. More axes in one pass: if an array
-/// stays in cache, and there are arrays enough. The limits are the largest plane in bytes, and the threads of a rank.
-/// The same answer on every rank.
+/// The room for planes across the fastest axis, which are transformed in bundles: they have to stay in a second-level
+/// cache, half as large as the largest plane that is transformed by itself.
+pub fn bundle_bytes(plane_bytes: usize) -> usize {
+    plane_bytes / 4
+}
+
+/// Two axes in one pass: if the recipe says so. If it leaves that open: if planes stay in cache between them, those that
+/// share cache lines together, and there are enough to keep all threads busy. More axes in one pass: if an array stays in
+/// cache, and there are arrays enough. The limits are the largest plane in bytes, and the threads of a rank. The same
+/// answer on every rank.
 pub fn may_fuse(
     recipe: &Recipe,
     (plane_bytes, threads): (usize, usize),
@@ -35,11 +41,16 @@ pub fn may_fuse(
     let across = 3 - transforms[0].axis - transforms[1].axis;
     // What lies between the transforms; both axes are whole.
     let elements = total_len(&transforms[0].to) * total_len(&transforms[1].from);
-    let plane = elements * width(transforms[0].real) * recipe.precision.bytes();
-    let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0) * recipe.batch;
-    // Planes across the fastest axis take one element of each cache line, which every plane fetches again.
-    if planes > recipe.batch && state.layout.order().fastest() == across {
-        return false;
-    }
-    plane <= plane_bytes && busy(planes) && recipe.memory == MemoryUse::Fast
+    let element = width(transforms[0].real) * recipe.precision.bytes();
+    let plane = elements * element;
+    let planes = state.layout.boxes().iter().map(|b| b.shape()[across]).max().unwrap_or(0).max(1);
+    // Planes across the fastest axis share cache lines.
+    let (bundle, room) = match bundle_bytes(plane_bytes) {
+        room if planes > 1 && state.layout.order().fastest() == across => {
+            (bundled_planes(planes, plane, element, room), room)
+        }
+        _ => (1, plane_bytes),
+    };
+    let units = planes.div_ceil(bundle) * recipe.batch;
+    planes.min(bundle).saturating_mul(plane) <= room && busy(units) && recipe.memory == MemoryUse::Fast
 }

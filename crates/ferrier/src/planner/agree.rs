@@ -14,6 +14,7 @@ use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::recipe::fingerprint;
+use ferrier_plan::schedule::bundle_bytes;
 use ferrier_plan::threads::{SharedWork, ThreadCosts};
 
 /// The choice that planning starts from.
@@ -170,6 +171,7 @@ pub(crate) fn memory_policy(
         stream: choice.stream.unwrap_or_else(|| stream(nodes, problem, scalar_bytes)),
         staging: choice.staging.unwrap_or(choice.memory == MemoryUse::Fast && level2().ways <= BUTTERFLY),
         block: choice.block,
+        bundle_bytes: bundle_bytes(plane_bytes()),
     }
 }
 

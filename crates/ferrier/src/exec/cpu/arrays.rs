@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::line_op::LineOp;
-use super::lines::{LineGrid, Side};
+use super::lines::{BlockLen, LineGrid, Side};
 use super::tables::KernelTables;
 use super::worker::{Extras, PollCounter, WorkerState, run_block, run_planes};
 use crate::exec::backend::PassEnds;
@@ -60,7 +60,7 @@ impl<T: Real> Arrays<T> {
             let target = if near[1] { piece(widen(&boxes[number + 1])) } else { to.clone() };
             let axes = Axes::choose(transform.axis, &source, &target);
             let [before, after] = Side::of(transform, &source, &target);
-            let arrays = (arrays, context.memory_policy.block);
+            let arrays = (arrays, BlockLen::Best(context.memory_policy.block));
             let line_op: LineOp<T> = tables.line_op(transform)?;
             let mut grid = LineGrid::across(axes, &domain, before, after, line_op, arrays);
             (grid.near, grid.staging_len) = (near, 0);
@@ -119,7 +119,7 @@ impl<T: Real> Arrays<T> {
             for (number, Stage { grid, repeat }) in self.stages.iter().enumerate() {
                 let factor = if number + 1 == self.stages.len() { factor } else { 1.0 };
                 if let Some(repeat) = repeat {
-                    for at in grid.plane_blocks(array, grid.planes.0) {
+                    for at in grid.blocks_in(array, 0..usize::MAX, grid.planes.0..grid.planes.0 + 1) {
                         // SAFETY: this function's contract; arrays of a batch are disjoint.
                         unsafe { run_planes(grid, &at, *repeat, worker, scratch, factor) };
                     }

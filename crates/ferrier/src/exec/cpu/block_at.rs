@@ -8,4 +8,12 @@ pub(crate) struct BlockAt {
     pub plane: usize,
     pub lane: usize,
     pub lanes: usize,
+    /// Planes that it goes through: more than one where few lines lie side by side.
+    pub rows: usize,
+}
+
+impl BlockAt {
+    pub fn lines(&self) -> usize {
+        self.lanes * self.rows
+    }
 }

@@ -51,9 +51,8 @@ impl Copy {
         for k in 0..strip.len {
             for line in 0..lines {
                 for w in 0..self.width {
-                    let at = k as isize * strip.step + line as isize * strip.lane + w as isize;
                     // SAFETY: scalar `w` of an element of the strip.
-                    unsafe { *strip.ptr.offset(at) *= factor };
+                    unsafe { *strip.line(line).offset(k as isize * strip.step + w as isize) *= factor };
                 }
             }
         }
@@ -65,7 +64,7 @@ impl Copy {
         let width = self.width as isize;
         let place = |strip: &Strip<T>, k: usize, line: usize| {
             // SAFETY: an element of the strip.
-            unsafe { strip.ptr.offset((k - strip.at) as isize * strip.step + line as isize * strip.lane) }
+            unsafe { strip.line(line).offset((k - strip.at) as isize * strip.step) }
         };
         if from.step == width && to.step == width {
             for line in 0..lines {
@@ -75,7 +74,7 @@ impl Copy {
             }
             return;
         }
-        if from.lane == width && to.lane == width {
+        if [from, to].iter().all(|strip| strip.lane == width && strip.run >= lines) {
             for k in first..last {
                 let (source, target) = (place(from, k, 0), place(to, k, 0));
                 // SAFETY: neighbouring lines are contiguous in both.

@@ -125,6 +125,7 @@ impl<T: Real> FusedLineOp<T> {
             len: run.len,
             step: pitch as isize,
             lane: self.width as isize,
+            ..Strip::default()
         };
         let [Some(first), last] = [self.runs.first(), self.runs.get(1)] else { return false };
         let strips = [strip(first), strip(last.unwrap_or(first))];

@@ -11,7 +11,7 @@ use crate::exec::cuts::cuts;
 use crate::{Box3, Real};
 use ferrier_kernel::{Repeat, Strip};
 use ferrier_plan::geometry::{Axes, Piece};
-use ferrier_plan::modes::{IndexRun, Ragged};
+use ferrier_plan::modes::{IndexRun, Ragged, total_len};
 use ferrier_plan::schedule::AxisTransform;
 
 /// A strip of a cell's first line: its address, and the strides of lines, planes and arrays of the batch.
@@ -34,21 +34,39 @@ struct Cell {
     planes: (usize, usize),
     from: (usize, usize),
     to: (usize, usize),
-    /// Blocks in a plane.
-    blocks: usize,
+    /// Blocks in a plane, or planes in a block.
+    shape: BlockShape,
     /// Blocks of all cells before this one, all planes and arrays counted.
     first: usize,
+}
+
+/// Points of a block that are worth a call of the kernel.
+const BLOCK_POINTS: usize = 512;
+
+/// How the neighbouring lines of planes become blocks.
+#[derive(Clone, Copy, Debug)]
+struct BlockShape {
+    /// Blocks in a plane.
+    blocks: usize,
+    /// Planes in a block.
+    rows: usize,
 }
 
 /// All lines of a pass along one axis.
 pub(crate) struct LineGrid<T> {
     cells: Vec<Cell>,
     strips: Vec<StripAt>,
-    /// Lines in a block.
+    /// Neighbouring lines of a plane in a block.
     block: usize,
     /// Lines in the largest block: a short remainder is added to the last block of a row, because a block of few
     /// lines costs as much as a full one.
     widest: usize,
+    /// Lines of a block that takes those of several planes, because few are neighbours: vectors are full, and all of
+    /// a cache line or page is used at once. One: blocks stay in their plane.
+    gathered: usize,
+    /// Neighbouring lines that fill cache lines, and the fewest that form a block if they do: kernels load and store
+    /// such rows directly.
+    whole: (usize, usize),
     /// Arrays.
     pub batch: usize,
     /// Index of the first array in the whole batch.
@@ -59,13 +77,16 @@ pub(crate) struct LineGrid<T> {
     start: usize,
     /// Blocks in all.
     pub blocks: usize,
-    /// First and last index of planes.
+    /// First and last index of lanes and of planes.
+    pub lanes: (usize, usize),
     pub planes: (usize, usize),
     /// Scalars of each of the two staging buffers, which hold the next block while the current one is transformed.
     /// Zero unless the source's lines are neighbours in memory with strided elements.
     pub staging_len: usize,
     /// Whether the source (target) is a plane in cache.
     pub near: [bool; 2],
+    /// Whether the source is in cache and the rows of the target are far apart.
+    pub spreads: bool,
     /// The source (target), where the elements present differ from line to line.
     pub sparse: [Option<SparseLines>; 2],
     /// Whether stores bypass the caches, unless the target is the source.
@@ -103,10 +124,29 @@ impl<'a> Side<'a> {
         self.ragged.map(|ragged| SparseLines::new(axes, self.pieces, self.runs, ragged.clone(), self.width))
     }
 
+    /// Whether pieces hold a few contiguous elements of each line: then neighbouring lines are close in memory.
+    fn is_scattered(&self, along: usize, scalar_bytes: usize) -> bool {
+        let few = |piece: &Piece| {
+            piece.is_fastest(along)
+                && piece.region.shape()[along] * self.width * scalar_bytes < 256
+                && piece.region.shape()[along] < total_len(self.runs)
+        };
+        !self.smooth().is_empty() && self.smooth().iter().all(few)
+    }
+
     /// The pieces that are accessed by strips: none where lines differ.
     fn smooth(&self) -> &'a [Piece] {
         if self.ragged.is_some() { &[] } else { self.pieces }
     }
+}
+
+/// Lines of a block.
+#[derive(Clone, Copy)]
+pub(crate) enum BlockLen {
+    /// As many as suit the kernel; where lines are strided, the user's wish.
+    Best(Option<usize>),
+    /// So many.
+    Exactly(usize),
 }
 
 /// Lines whose planes are contiguous in memory, as one plane.
@@ -153,7 +193,7 @@ impl<T: Real> LineGrid<T> {
         from: Side<'_>,
         to: Side<'_>,
         line_op: LineOp<T>,
-        arrays: (&Range<usize>, Option<usize>),
+        arrays: (&Range<usize>, BlockLen),
     ) -> Self {
         // Operators need the indices of a line, which the flattened domain has lost.
         let flat = if matches!(line_op, LineOp::Lines(_)) { Flat::new(axes, domain, from, to) } else { None };
@@ -174,28 +214,41 @@ impl<T: Real> LineGrid<T> {
         from: Side<'_>,
         to: Side<'_>,
         line_op: LineOp<T>,
-        (arrays, wish): (&Range<usize>, Option<usize>),
+        (arrays, block): (&Range<usize>, BlockLen),
     ) -> Self {
         let both = || from.smooth().iter().chain(to.smooth());
         let lane_cuts = cuts(domain, axes.lanes, both());
         let plane_cuts = cuts(domain, axes.planes, both());
         let strided =
             from.pieces.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
-        let block = wish.filter(|_| strided).unwrap_or_else(|| line_op.block(strided)).max(1);
+        let scattered = [from, to].iter().any(|side| side.is_scattered(axes.along, size_of::<T>()));
+        let best = line_op.block(strided || scattered).max(1);
+        let (block, gathered) = match block {
+            BlockLen::Best(wish) => [wish.filter(|_| strided).unwrap_or(best).max(1); 2].into(),
+            BlockLen::Exactly(lines) => (lines, best.max(lines)),
+        };
+        // Operators need the indices of a line.
+        let gathers = matches!(line_op, LineOp::Lines(_)) && from.ragged.is_none() && to.ragged.is_none();
+        let points = total_len(from.runs).max(total_len(to.runs));
+        let element = from.width.min(to.width) * size_of::<T>();
         let batch = arrays.len();
-        let planes = (domain.lo[axes.planes], domain.hi[axes.planes]);
+        let [lanes, planes] = [axes.lanes, axes.planes].map(|axis| (domain.lo[axis], domain.hi[axis]));
         let mut grid = LineGrid {
             cells: Vec::new(),
             strips: Vec::new(),
             block,
             widest: 0,
+            gathered: if gathers { gathered } else { 1 },
+            whole: ((64 / element).max(1), BLOCK_POINTS.div_ceil(points.max(1))),
             batch,
             first_array: arrays.start,
             line_op,
             axes,
             start: domain.lo[axes.along],
             blocks: 0,
+            lanes,
             planes,
+            spreads: false,
             near: [from.ragged.is_some(), to.ragged.is_some()],
             sparse: [from.sparse(axes), to.sparse(axes)],
             stream: false,
@@ -206,11 +259,13 @@ impl<T: Real> LineGrid<T> {
                 let from = grid.add_strips(axes, lanes.0, planes.0, from);
                 let to = grid.add_strips(axes, lanes.0, planes.0, to);
                 let count = lanes.1 - lanes.0;
-                let blocks = ((count + block - 1 - block / 4) / block).max(1);
-                grid.widest = grid.widest.max(count - (blocks - 1) * block).max(block.min(count));
+                let shape = grid.shape(count, planes.1 - planes.0);
+                let gathered = grid.gathered.min(count * (planes.1 - planes.0));
+                let widest = (count - (shape.blocks - 1) * block).max(block.min(count));
+                grid.widest = grid.widest.max(widest).max(gathered);
                 let first = grid.blocks;
-                grid.blocks += blocks * (planes.1 - planes.0) * batch;
-                grid.cells.push(Cell { lanes, planes, from, to, blocks, first });
+                grid.blocks += shape.blocks * (planes.1 - planes.0).div_ceil(shape.rows) * batch;
+                grid.cells.push(Cell { lanes, planes, from, to, shape, first });
             }
         }
         grid.staging_len = grid.staging_len();
@@ -285,32 +340,59 @@ impl<T: Real> LineGrid<T> {
         let cell = self.cells.partition_point(|cell| cell.first <= number) - 1;
         let here = &self.cells[cell];
         let inside = number - here.first;
-        let planes = here.planes.1 - here.planes.0;
-        let (batch, rest) = (inside / (planes * here.blocks), inside % (planes * here.blocks));
-        self.at(cell, batch, here.planes.0 + rest / here.blocks, rest % here.blocks)
+        let BlockShape { blocks, rows } = here.shape;
+        let array = blocks * (here.planes.1 - here.planes.0).div_ceil(rows);
+        let (batch, rest) = (inside / array, inside % array);
+        let plane = here.planes.0 + rest / blocks * rows;
+        self.at((cell, batch), here.lanes, (plane, here.planes.1), (here.shape, rest % blocks))
     }
 
-    fn at(&self, cell: usize, batch: usize, plane: usize, block: usize) -> BlockAt {
-        let (low, high) = self.cells[cell].lanes;
+    /// A block of lanes `low..high` of a cell, in planes up to `end`.
+    fn at(
+        &self,
+        (cell, batch): (usize, usize),
+        (low, high): (usize, usize),
+        (plane, end): (usize, usize),
+        (shape, block): (BlockShape, usize),
+    ) -> BlockAt {
         let lane = low + block * self.block;
-        let last = block + 1 == self.cells[cell].blocks;
-        BlockAt { cell, batch, plane, lane, lanes: if last { high - lane } else { self.block } }
+        let lanes = if block + 1 == shape.blocks { high - lane } else { self.block };
+        BlockAt { cell, batch, plane, lane, lanes, rows: shape.rows.min(end - plane) }
     }
 
-    /// The blocks of one plane of one array.
-    pub fn plane_blocks(&self, batch: usize, plane: usize) -> impl Iterator<Item = BlockAt> + '_ {
-        let here = move |cell: &Cell| cell.planes.0 <= plane && plane < cell.planes.1;
-        let cells = self.cells.iter().enumerate().filter(move |(_, cell)| here(cell));
-        cells.flat_map(move |(i, cell)| (0..cell.blocks).map(move |block| self.at(i, batch, plane, block)))
+    /// The blocks of `count` neighbouring lines in `planes` planes. A short remainder is added to the last block.
+    fn shape(&self, count: usize, planes: usize) -> BlockShape {
+        let (line, least) = self.whole;
+        let blocks = ((count + self.block - 1 - self.block / 4) / self.block).max(1);
+        let rows = match blocks {
+            1 if !count.is_multiple_of(line) || count < least => self.gathered / count,
+            _ => 1,
+        };
+        BlockShape { blocks, rows: rows.clamp(1, planes.max(1)) }
+    }
+
+    /// The blocks of some lanes of some planes of one array.
+    pub fn blocks_in(
+        &self,
+        batch: usize,
+        lanes: Range<usize>,
+        planes: Range<usize>,
+    ) -> impl Iterator<Item = BlockAt> + '_ {
+        self.cells.iter().enumerate().flat_map(move |(cell, here)| {
+            let (low, high) = (lanes.start.max(here.lanes.0), lanes.end.min(here.lanes.1));
+            let (first, last) = (planes.start.max(here.planes.0), planes.end.min(here.planes.1));
+            let last = if low < high { last } else { first };
+            let shape = self.shape(high.saturating_sub(low).max(1), last.saturating_sub(first));
+            (first..last).step_by(shape.rows).flat_map(move |plane| {
+                (0..shape.blocks)
+                    .map(move |block| self.at((cell, batch), (low, high), (plane, last), (shape, block)))
+            })
+        })
     }
 
     /// The blocks of one array.
     pub fn array_blocks(&self, batch: usize) -> impl Iterator<Item = BlockAt> + '_ {
-        self.cells.iter().enumerate().flat_map(move |(i, cell)| {
-            let count = (cell.planes.1 - cell.planes.0) * cell.blocks;
-            let plane = move |number: usize| cell.planes.0 + number / cell.blocks;
-            (0..count).map(move |number| self.at(i, batch, plane(number), number % cell.blocks))
-        })
+        self.blocks_in(batch, 0..usize::MAX, 0..usize::MAX)
     }
 
     /// All planes as repetitions of the first: where they have the same strip each, and no operator asks where lines
@@ -339,14 +421,16 @@ impl<T: Real> LineGrid<T> {
                 + (at.lane - cell.lanes.0) * strip.lane
                 + (at.plane - cell.planes.0) * strip.plane
                 + at.batch * strip.batch;
-            // SAFETY: inside the array that the base points to, by this function's contract.
-            let ptr = unsafe { bases[strip.base].add(offset) };
-            strips.push(Strip {
-                ptr,
-                at: strip.at,
-                len: strip.len,
-                step: strip.step as isize,
-                lane: strip.lane as isize,
+            // The base of planes in scratch may lie before it.
+            let ptr = bases[strip.base].wrapping_add(offset);
+            let (step, lane, skip) = (strip.step as isize, strip.lane as isize, strip.plane as isize);
+            let strip = Strip { ptr, at: strip.at, len: strip.len, step, lane, ..Strip::default() };
+            strips.push(match at {
+                // Contiguous planes are one run.
+                BlockAt { rows: 1, .. } => strip,
+                BlockAt { lanes: 1, .. } => Strip { lane: skip, ..strip },
+                BlockAt { lanes, .. } if skip == *lanes as isize * lane => strip,
+                BlockAt { lanes, .. } => Strip { run: *lanes, skip, ..strip },
             });
         }
     }

@@ -10,6 +10,7 @@ mod lines;
 mod norm;
 mod pass;
 mod plane_store;
+mod planes;
 mod spans;
 mod sparse_lines;
 mod tables;

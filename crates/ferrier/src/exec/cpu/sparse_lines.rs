@@ -52,6 +52,7 @@ impl SparseLines {
             len: run.len,
             step: row as isize,
             lane: self.width as isize,
+            ..Strip::default()
         }));
     }
 

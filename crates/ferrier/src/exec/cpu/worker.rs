@@ -15,6 +15,7 @@ pub(super) struct WorkerState<T> {
     from: Vec<Strip<T>>,
     to: Vec<Strip<T>>,
     ahead: Vec<Strip<T>>,
+    /// The exposed pointers of all ranks, then the address that planes in scratch count from.
     pub bases: Vec<*mut T>,
     pub scratch: SendPtr<T>,
     scratch_len: usize,
@@ -106,24 +107,24 @@ pub(super) unsafe fn run_block<T: Real>(
     let (block_area, scratch) = scratch.split_at_mut(grid.sparse_scratch());
     let (scratch, staging) = scratch.split_at_mut(grid.line_op_scratch());
     let staging = [0, grid.staging_len].map(|at| staging[at..].as_mut_ptr());
-    let lanes = at.lanes;
+    let lines = at.lines();
     let staged = worker.staged.take();
     // SAFETY: the bases are those of this call.
     unsafe {
         match (&grid.sparse[0], staged) {
             (_, Some(number)) => {
                 worker.from.clear();
-                worker.from.push(grid.line_op.loader().staged(staging[number], lanes));
+                worker.from.push(grid.line_op.loader().staged(staging[number], lines));
             }
             (None, None) => grid.strips(at, false, &worker.bases, &mut worker.from),
             (Some(sparse), None) => {
                 sparse.gather(at, &worker.bases, block_area);
-                sparse.strips(block_area.as_mut_ptr(), lanes, &mut worker.from);
+                sparse.strips(block_area.as_mut_ptr(), lines, &mut worker.from);
             }
         }
         match &grid.sparse[1] {
             None => grid.strips(at, true, &worker.bases, &mut worker.to),
-            Some(sparse) => sparse.strips(block_area.as_mut_ptr(), lanes, &mut worker.to),
+            Some(sparse) => sparse.strips(block_area.as_mut_ptr(), lines, &mut worker.to),
         }
     }
     // Lines that are in cache are not prefetched.
@@ -142,13 +143,13 @@ pub(super) unsafe fn run_block<T: Real>(
     let other = staged.map_or(0, |number| 1 - number);
     let block = LineBlock {
         ahead: &worker.ahead,
-        ahead_lines: next.map_or(0, |next| next.lanes),
+        ahead_lines: next.map_or(0, BlockAt::lines),
         staging: if grid.staging_len > 0 { staging[other] } else { std::ptr::null_mut() },
-        from_staging: staged.is_some(),
+        from_staging: staged.is_some() || grid.spreads,
         store,
         stream_copy,
         factor,
-        ..LineBlock::new(lanes, &worker.from, &worker.to)
+        ..LineBlock::new(lines, &worker.from, &worker.to)
     };
     // SAFETY: strips lie inside the arrays of this function's contract; scratch was sized for this grid.
     let staged_next = unsafe { grid.line_op.run(&block, || grid.spot(at), operator, scratch) };
