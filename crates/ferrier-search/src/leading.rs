@@ -9,9 +9,11 @@ use crate::space::{Point, Space};
 const BEAM: usize = 4;
 /// Rounds: the most parameters that change together.
 const ROUNDS: usize = 4;
+/// The most points that are predicted: a prediction may take milliseconds.
+const MOST: usize = 150;
 
 /// At most `count` points that are predicted to be faster than the start, fastest first. Of points that are predicted
-/// to be equal one is enough. Predicts some hundred points around the best ones.
+/// to be equal one is enough. Predicts the points around the best ones, at most [`MOST`].
 pub(crate) fn leading(input: &SearchInput<'_>, count: usize) -> Vec<Point> {
     let start = input.space.start();
     let mut known = BTreeMap::from([(start.clone(), (input.predict)(&start))]);
@@ -25,7 +27,7 @@ pub(crate) fn leading(input: &SearchInput<'_>, count: usize) -> Vec<Point> {
     for _ in 0..ROUNDS {
         let before = known.len();
         for (point, _) in ranked(&known).into_iter().take(BEAM) {
-            for other in changed(input.space, &point) {
+            for other in changed(input.space, &point).into_iter().take(MOST.saturating_sub(known.len())) {
                 known.entry(other).or_insert_with_key(input.predict);
             }
         }

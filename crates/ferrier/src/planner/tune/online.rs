@@ -4,6 +4,7 @@
 //! function of the measured costs, so its next point is found by running it again from the start with the costs
 //! measured so far.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
@@ -67,6 +68,8 @@ pub(crate) struct OnlineSearch {
     /// Transforms of this phase so far.
     calls: usize,
     known: BTreeMap<Point, f64>,
+    /// Predictions, which the search asks for again after each trial.
+    predicted: RefCell<BTreeMap<Point, f64>>,
     best: (Point, f64),
     trials: Vec<Trial>,
     seconds: f64,
@@ -85,6 +88,7 @@ impl OnlineSearch {
             ratios: Vec::new(),
             calls: 0,
             known: BTreeMap::new(),
+            predicted: RefCell::default(),
             best: (space.space().start(), 1.0),
             trials: Vec::new(),
             seconds: 0.0,
@@ -203,9 +207,10 @@ impl OnlineSearch {
         let identity = |point: &Point| model.identity(&choices.choice(point));
         let costs: BTreeMap<String, f64> =
             self.known.iter().filter_map(|(point, cost)| Some((identity(point).ok()?, *cost))).collect();
-        let predict = |point: &Point| match identity(point) {
-            Ok(_) => model.predict(&choices.choice(point)),
-            Err(_) => f64::INFINITY,
+        // Impossible choices are predicted to take forever.
+        let predict = |point: &Point| {
+            let mut known = self.predicted.borrow_mut();
+            *known.entry(point.clone()).or_insert_with(|| model.predict(&choices.choice(point)))
         };
         let (mut found, mut asked) = (None, 0);
         let mut objective = |point: &Point| {
