@@ -36,7 +36,7 @@ mod error;
 pub mod exchange;
 mod exec;
 pub mod guide;
-#[cfg(debug_assertions)]
+#[cfg(all(debug_assertions, not(test)))]
 mod instances;
 pub mod kernel;
 pub mod machine;
