@@ -314,7 +314,7 @@ fn short_runs_do_not_matter() {
         let problem = common::problem(case, ranks, rng).reproducible(true);
         for fuse in [Some(true), Some(false)] {
             let exchange = exchanges()[turn % exchanges().len()];
-            let path = if turn % 3 == 0 { Decomposition::Pencil } else { Decomposition::Slab };
+            let path = if turn.is_multiple_of(3) { Decomposition::Pencil } else { Decomposition::Slab };
             let choice = choice(exchange, kernels()[0]).fuse(fuse).decomposition(path).stream(turn % 4 == 1);
             let told = format!("{} {} on {ranks} ranks\n{problem:?}\n{choice:?}", case.line, T::NAME);
             same(&told, &want, &run::<T>(case, &problem, &how(ranks, choice)));
