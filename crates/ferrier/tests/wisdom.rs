@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ferrier::wisdom::{Entry, Measured, Wisdom, keys};
 use ferrier::{
-    Choice, Comm, Decomposition, Effort, LayoutSpec, MachineSpeeds, Plan, Planner, Problem, Recipe,
+    Choice, Comm, Complex, Decomposition, Effort, LayoutSpec, MachineSpeeds, Plan, Planner, Problem, Recipe,
+    Step,
 };
 use ferrier_test::watchdog;
 use tempfile::TempDir;
@@ -114,15 +115,15 @@ fn estimates_use_measured_speeds() {
             Wisdom::update(&path, |wisdom| wisdom.add_speeds(&measured)).unwrap();
         }
         let run = |comm: Comm| {
-            // Where ranks share memory, there is nothing to send.
+            // Where ranks share memory or a process, bytes are loaded where they are.
             let choice = Choice::new().exchange("all_to_allv");
             let draft = Planner::new(problem).choice(choice).wisdom(&path).draft::<f64>(&comm)?;
             assert!(draft.wisdom().is_none());
             Ok((draft.recipe().clone(), draft.speeds()))
         };
         // With as many ranks as were measured, and with others.
-        let few = ferrier::ranks(4).run(run).unwrap().swap_remove(3);
-        let many = ferrier::ranks(12).run(run).unwrap().swap_remove(7);
+        let few = ferrier::ranks(4).nodes(4).run(run).unwrap().swap_remove(3);
+        let many = ferrier::ranks(12).nodes(12).run(run).unwrap().swap_remove(7);
         assert_eq!(few.1, many.1);
         many
     };
@@ -304,11 +305,26 @@ fn in_reproducible_mode_a_file_changes_no_bits() {
     let (_folder, path) = folder();
     let pinned = problem().reproducible(true);
     let (before, _) = planned(&pinned, 3, &path);
+    let transformed = || {
+        let run = |comm: Comm| {
+            let mut plan = Planner::new(&pinned).wisdom(&path).draft::<f64>(&comm)?.build()?;
+            let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
+            x.fill_complex(|_, [i, j, k]| Complex::new((i * 7 + j) as f64 % 5.0, k as f64 - 2.5));
+            plan.forward(&x, &mut y)?;
+            Ok(y.complex().to_vec())
+        };
+        ferrier::ranks(3).run(run).unwrap()
+    };
+    let spectrum = transformed();
     let odd = Choice::new().axes([0, 1, 2]).kernel("rustfft").exchange("all_to_all");
     write(&path, [entry(&pinned, 3, odd)]);
     let (after, known) = planned(&pinned, 3, &path);
     assert!(known && after.exchange == "all_to_all");
-    assert_eq!((&after.kernel, &after.steps), (&before.kernel, &before.steps));
+    let axes = |recipe: &Recipe| -> Vec<Step> {
+        recipe.steps.iter().filter(|step| matches!(step, Step::Transform { .. })).cloned().collect()
+    };
+    assert_eq!((&after.kernel, axes(&after)), (&before.kernel, axes(&before)));
+    assert!(transformed() == spectrum, "other bits");
 }
 
 #[test]

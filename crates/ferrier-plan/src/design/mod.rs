@@ -82,7 +82,7 @@ pub fn design_on(
     let order = output.as_ref().map_or(problem.output.order, Layout::order);
     let parts: Vec<usize> =
         [Some(&input), output.as_ref()].into_iter().flatten().flat_map(Layout::parts).collect();
-    let search = |prices, any_order, output: Option<&Layout>| RecipeSearch {
+    let search = |prices, choice, any_order, output: Option<&Layout>| RecipeSearch {
         problem,
         choice,
         inner,
@@ -100,12 +100,20 @@ pub fn design_on(
         let fused = fuses.then_some(partial.fused);
         Recipe { fused, ..assemble(problem, choice, precision, layouts, partial.steps) }
     };
-    // The visible decisions, by default constants and for one array.
+    // The visible decisions, by default constants and for one array; of the choice by what constrains layouts.
+    let layouts_only = Choice {
+        axes: choice.axes.clone(),
+        decomposition: choice.decomposition,
+        ranks: choice.ranks,
+        grid: choice.grid,
+        ..Choice::default()
+    };
     let (assumed, nodes) = (Machine::default(), (0..ranks).collect::<Vec<_>>());
     let shared = Setting::new(Mechanism::SharedMemory).ranks_per_host(ranks);
     let sent = Setting::new(Mechanism::Messages).nodes(&nodes).ranks_per_host(1);
     let [near, far] = [&shared, &sent].map(|setting| {
-        search(Prices { machine: &assumed, setting, precision, batch: 1 }, false, output.as_ref())
+        let prices = Prices { machine: &assumed, setting, precision, batch: 1 };
+        search(prices, &layouts_only, false, output.as_ref())
     });
     let listed = |axes: Vec<usize>| {
         let transforms = transforms(problem, choice, precision, &input, &axes);
@@ -113,21 +121,27 @@ pub fn design_on(
     };
     let orders: Vec<(Vec<usize>, Vec<AxisTransform>)> = near.axis_orders()?.into_iter().map(listed).collect();
     let (axes, transforms) = &orders[best_order(&orders, [&near, &far])];
-    let output = output.or_else(|| {
-        let best = far.recipes(axes, transforms, f64::INFINITY).into_iter().next();
-        best.map(|partial| partial.placed.array.layout)
-    });
+    // An output that is left to the planner is where the last transform leaves it.
+    let open = output.is_none();
+    let ending = open.then(|| far.recipes(axes, transforms, f64::INFINITY).into_iter().next()).flatten();
+    let output = output.or_else(|| ending.as_ref().map(|partial| partial.placed.array.layout.clone()));
     // The layouts, by the machine at hand.
     let prices = Prices { machine, setting, precision, batch: problem.batch };
-    let search = search(prices, prices.shares(), output.as_ref());
+    let search = search(prices, choice, prices.shares(), output.as_ref());
     // Tiles are chosen for a recipe, not the other way round.
     let seconds = |recipe: &Recipe| {
         let whole = Recipe { overlap: Overlap::default(), ..recipe.clone() };
         let of = |direction| predict(&whole, direction, false, setting, machine).seconds();
         (of(Direction::Forward) + of(Direction::Backward)) / 2.0
     };
-    let found = search.recipes(axes, transforms, f64::INFINITY).into_iter().take(PREDICTED);
+    let found = search.recipes(axes, transforms, f64::INFINITY).into_iter();
+    let mut found: Vec<PartialRecipe> =
+        found.filter(|partial| !open || ends_with_transform(&partial.steps)).take(PREDICTED).collect();
+    if found.is_empty() {
+        found.extend(ending);
+    }
     let found: Vec<(Recipe, f64)> = found
+        .into_iter()
         .map(|partial| {
             let recipe = recipe(partial, search.fuses());
             let seconds = seconds(&recipe);
@@ -165,6 +179,13 @@ fn best_order(orders: &[(Vec<usize>, Vec<AxisTransform>)], searches: [&RecipeSea
     }
     let least = (0..orders.len()).min_by(|&one, &other| sums[one].total_cmp(&sums[other])).unwrap_or(0);
     if sums[0] <= sums[least] * HARDLY { 0 } else { least }
+}
+
+/// Whether no data moves between ranks after the last transform.
+fn ends_with_transform(steps: &[Step]) -> bool {
+    let last =
+        steps.iter().rposition(|step| matches!(step, Step::Transform { .. })).map_or(0, |last| last + 1);
+    !steps[last..].iter().any(|step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes()))
 }
 
 /// Checks the choice; returns the number of ranks that hold data between the first and the last reshape.

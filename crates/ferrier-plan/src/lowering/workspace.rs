@@ -2,7 +2,7 @@
 
 use super::context::{RankContext, ReshapeTile};
 use crate::geometry::{Geometry, width};
-use crate::messages::EncodedSegment;
+use crate::messages::{EncodedSegment, ExchangeBuffers};
 use crate::recipe::Distribution;
 use crate::schedule::{ArraySlot, End, Reshape, Schedule};
 
@@ -192,15 +192,29 @@ impl RankContext<'_> {
         local.map(move |(to, part)| (to, self.cache_lines(part.volume() * width)))
     }
 
-    /// Scalars of the area of a rank's local data at an index of the cycle; 0 for ranks of other nodes.
+    /// Scalars of the area of a rank's local data at an index of the cycle; 0 for ranks whose memory this rank does not
+    /// access, so that their layout does not matter.
     fn local_len(&self, schedule: &Schedule, at: usize, rank: usize) -> usize {
+        if !self.accesses(rank) {
+            return 0;
+        }
         let of = |(index, reshape): (usize, &Reshape)| -> usize {
-            match self.is_local(index, self.rank, rank) {
-                true => self.local_segments(reshape, index, rank).map(|(_, scalars)| scalars).sum(),
-                false => 0,
-            }
+            self.local_segments(reshape, index, rank).map(|(_, scalars)| scalars).sum()
         };
         schedule.reshapes.iter().enumerate().skip(at).step_by(self.cycle.local).map(of).max().unwrap_or(0)
+    }
+
+    /// Whether this rank loads from the workspace of `rank`: its own, those of its node if an exchange uses the memory
+    /// of the node, and all if segments are loaded from the send buffers of other ranks.
+    fn accesses(&self, rank: usize) -> bool {
+        let shares = |exchange: &&ExchangeBuffers| {
+            exchange.remote.is_some()
+                || exchange
+                    .sharing
+                    .as_ref()
+                    .is_some_and(|sharing| sharing.nodes[self.rank] == sharing.nodes[rank])
+        };
+        rank == self.rank || self.exchanges.iter().any(shares)
     }
 
     /// Offset in the workspace of `from` of its data for `to`, which is on its node, in scalars.
