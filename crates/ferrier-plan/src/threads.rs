@@ -39,11 +39,13 @@ impl SharedWork {
         self.flops * costs.flop_s * each + shared * costs.byte_s + self.passes as f64 * wake
     }
 
-    /// The number of threads that pays: the fewest that take at most a twentieth longer than the best of up to `most`.
+    /// The number of threads that pays: all of `most` if they take at most a twentieth longer than the best number,
+    /// otherwise the fewest that do.
     pub fn threads(&self, costs: &ThreadCosts, most: usize) -> usize {
         let most = most.max(1);
         let best = (1..=most).map(|threads| self.seconds(costs, threads)).fold(f64::INFINITY, f64::min);
-        (1..=most).find(|&threads| self.seconds(costs, threads) <= 1.05 * best).unwrap_or(most)
+        let pays = |threads: &usize| self.seconds(costs, *threads) <= 1.05 * best;
+        Some(most).filter(pays).or_else(|| (1..=most).find(pays)).unwrap_or(most)
     }
 }
 
