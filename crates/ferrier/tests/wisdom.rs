@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ferrier::wisdom::{Entry, Measured, Wisdom, keys};
 use ferrier::{
-    Choice, Comm, Complex, Decomposition, Effort, LayoutSpec, MachineSpeeds, Plan, Planner, Problem, Recipe,
-    Step,
+    Box3, Choice, Comm, Complex, Decomposition, Effort, Layout, LayoutSpec, MachineSpeeds, Plan, Planner,
+    Problem, Recipe, Step,
 };
 use ferrier_test::watchdog;
 use tempfile::TempDir;
@@ -96,9 +96,21 @@ fn a_user_who_decides_or_ignores_is_obeyed() {
     assert_eq!(ferrier::ranks(2).run(run).unwrap()[1], ["all_to_allv", "direct"]);
 }
 
-/// Messages of the busiest rank in all steps, and bytes of all.
-fn traffic(recipe: &Recipe) -> (u64, u64) {
-    (recipe.traffic().iter().map(|step| step.messages_max).sum(), recipe.wire_bytes())
+/// Messages of the busiest rank in all steps, and bytes of all between nodes of three ranks: inside a node they are
+/// loaded where they are.
+fn traffic(recipe: &Recipe) -> (u64, usize) {
+    let between = |from: &Layout, to: &Layout| -> usize {
+        let pairs = |(rank, own): (usize, &Box3)| -> usize {
+            let others = to.boxes().iter().enumerate().filter(|(peer, _)| peer / 3 != rank / 3);
+            others.map(|(_, part)| own.intersect(part).volume()).sum()
+        };
+        from.boxes().iter().enumerate().map(pairs).sum()
+    };
+    let elements = recipe.steps.iter().map(|step| match step {
+        Step::Reshape { from, to } => between(from, to),
+        Step::Transform { .. } => 0,
+    });
+    (recipe.traffic().iter().map(|step| step.messages_max).sum(), elements.sum())
 }
 
 /// Where messages are dear there are fewer of them, where bytes are dear fewer bytes; all ranks obey the file.
