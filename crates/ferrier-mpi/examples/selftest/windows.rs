@@ -11,6 +11,8 @@ pub fn one_sided(world: &Comm) -> Result<()> {
     let mut zeros = vec![1_u8; window.len(rank)];
     window.read(0, &mut zeros)?;
     assert!(zeros.iter().all(|&byte| byte == 0));
+    // The others put into it from here on.
+    world.barrier()?;
     let row = |from: usize, to: usize| -> Vec<u8> { (0..ROW).map(|i| super::value(from, to, i)).collect() };
     let rows: Vec<Vec<u8>> = (0..size).map(|to| row(rank, to)).collect();
     let check = |what: &str| -> Result<()> {
