@@ -11,13 +11,13 @@ mod search;
 mod tests;
 
 use price::{Placed, Prices};
-use search::{Grids, PartialRecipe, RecipeSearch, by_cost};
+use search::{Grids, PartialRecipe, RecipeSearch, TIE, by_cost};
 
 use crate::choice::{Choice, Compress, Overlap, RAW};
 use crate::cost::{Machine, Setting, predict};
 use crate::error::{Error, Invalid, Result};
 use crate::kind::Scale;
-use crate::layout::{Box3, Layout};
+use crate::layout::{Box3, Layout, Order};
 use crate::messages::Mechanism;
 use crate::problem::Problem;
 use crate::recipe::{Recipe, Step};
@@ -148,7 +148,11 @@ pub fn design_on(
             (recipe, seconds)
         })
         .collect();
-    let mut found = by_cost(found, |(_, seconds)| *seconds).into_iter();
+    let mut found = by_cost(found, |(_, seconds)| *seconds);
+    if prices.shares() {
+        longest_runs_first(&mut found, order);
+    }
+    let mut found = found.into_iter();
     let (recipe, seconds) = found.next().ok_or_else(|| {
         let message = "no grid of ranks is of the chosen path";
         Error::Choice(Invalid::new("path", message).got(format!("{:?}", choice.decomposition)))
@@ -179,6 +183,28 @@ fn best_order(orders: &[(Vec<usize>, Vec<AxisTransform>)], searches: [&RecipeSea
     }
     let least = (0..orders.len()).min_by(|&one, &other| sums[one].total_cmp(&sums[other])).unwrap_or(0);
     if sums[0] <= sums[least] * HARDLY { 0 } else { least }
+}
+
+/// Of recipes that take as long as the first, puts the one first whose layouts have the longest runs in memory, up to a
+/// page, and the fewest memory orders besides `order`: what the model does not know favours those.
+fn longest_runs_first(found: &mut [(Recipe, f64)], order: Order) {
+    let Some(least) = found.iter().map(|(_, seconds)| *seconds).reduce(f64::min) else { return };
+    let merit = |recipe: &Recipe| {
+        let layouts = || {
+            recipe.steps.iter().filter_map(|step| match step {
+                Step::Reshape { to, .. } => Some(to),
+                Step::Transform { .. } => None,
+            })
+        };
+        let element = 2 * recipe.precision.bytes();
+        let run = layouts().map(|layout| layout.run() * element).min().unwrap_or(usize::MAX);
+        (run.min(4096), std::cmp::Reverse(layouts().filter(|layout| layout.order() != order).count()))
+    };
+    let equal = (0..found.len()).filter(|&at| found[at].1 <= least * TIE);
+    // Of equal merits the first: `max_by_key` gives the last.
+    if let Some(best) = equal.rev().max_by_key(|&at| merit(&found[at].0)) {
+        found[..=best].rotate_right(1);
+    }
 }
 
 /// Whether no data moves between ranks after the last transform.

@@ -278,14 +278,7 @@ impl RecipeSearch<'_> {
     fn grids_for(&self, shape: [usize; 3], ranks: usize, axis: usize) -> Vec<Layout> {
         let others: Vec<usize> = (0..3).filter(|&a| a != axis).collect();
         let mut found = Vec::new();
-        let mut pairs: Vec<(usize, usize)> = factor_pairs(self.inner).collect();
-        // Of grids that are as cheap the first is taken: where memory is shared, one that splits the slower axis, since
-        // its runs are longer.
-        let slower = self.order.axes().into_iter().find(|&a| a != axis);
-        if self.prices.shares() && slower == Some(others[0]) {
-            pairs.reverse();
-        }
-        for (p, q) in pairs {
+        for (p, q) in factor_pairs(self.inner) {
             let is_slab = p == 1 || q == 1;
             let allowed = match self.choice.decomposition {
                 None => true,
@@ -339,7 +332,7 @@ impl RecipeSearch<'_> {
 }
 
 /// Differences of predicted times that mean nothing.
-const TIE: f64 = 1.02;
+pub(super) const TIE: f64 = 1.02;
 
 /// The cheapest first; of those that are as cheap, the one that was found first: slabs before pencils.
 pub(super) fn by_cost<T>(mut list: Vec<T>, cost: impl Fn(&T) -> f64) -> Vec<T> {

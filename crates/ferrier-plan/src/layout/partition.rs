@@ -115,6 +115,20 @@ impl Layout {
         self.boxes().iter().map(Box3::volume).max().unwrap_or(0)
     }
 
+    /// Elements that are contiguous in memory, for the largest box in a dense array: along the fastest axis, and on
+    /// along the next ones as long as whole axes come before them.
+    pub(crate) fn run(&self) -> usize {
+        let largest = self.boxes().iter().max_by_key(|part| part.volume()).map_or([0; 3], Box3::shape);
+        let mut run = 1;
+        for axis in self.order().axes().into_iter().rev() {
+            run *= largest[axis];
+            if !self.is_whole(axis) {
+                break;
+            }
+        }
+        run
+    }
+
     /// In how many parts each axis is split, if the boxes form a grid.
     pub fn parts(&self) -> [usize; 3] {
         std::array::from_fn(|axis| {
