@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::search::SearchInput;
-use crate::space::{Point, Space};
+use crate::space::Point;
 
 /// Points whose neighbours are predicted in each round.
 const BEAM: usize = 4;
@@ -27,7 +27,7 @@ pub(crate) fn leading(input: &SearchInput<'_>, count: usize) -> Vec<Point> {
     for _ in 0..ROUNDS {
         let before = known.len();
         for (point, _) in ranked(&known).into_iter().take(BEAM) {
-            for other in changed(input.space, &point).into_iter().take(MOST.saturating_sub(known.len())) {
+            for other in input.space.around(&point).into_iter().take(MOST.saturating_sub(known.len())) {
                 known.entry(other).or_insert_with_key(input.predict);
             }
         }
@@ -40,25 +40,10 @@ pub(crate) fn leading(input: &SearchInput<'_>, count: usize) -> Vec<Point> {
     faster.map(|(point, _)| point).take(count).collect()
 }
 
-/// All points that differ in one parameter: by any value of a categorical one, by one level of another.
-fn changed(space: &Space, point: &Point) -> Vec<Point> {
-    let mut found = Vec::new();
-    for (axis, parameter) in space.parameters().iter().enumerate() {
-        let here = point.0[axis];
-        let near = |level: &usize| !parameter.is_ordered() || level.abs_diff(here) == 1;
-        for level in (0..space.levels(axis)).filter(|level| *level != here).filter(near) {
-            let mut other = point.clone();
-            other.0[axis] = level;
-            found.push(other);
-        }
-    }
-    found
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::space::Parameter;
+    use crate::space::{Parameter, Space};
 
     #[test]
     fn leading_points_come_in_order_of_their_predictions() {

@@ -78,7 +78,7 @@ impl SearchState<'_> {
         self.known.sort_by(|a, b| a.measured.total_cmp(&b.measured));
         let good: Vec<Point> = self.known.iter().take(3).map(|known| known.point.clone()).collect();
         for point in &good {
-            points.extend(around(space, point));
+            points.extend(space.around(point));
             for _ in 0..POOL / 10 {
                 points.push(mutated(space, point, &mut self.rng));
             }
@@ -150,21 +150,6 @@ fn normal(z: f64) -> f64 {
 /// A point scaled to the unit cube.
 fn features(space: &Space, point: &Point) -> Vec<f64> {
     point.0.iter().enumerate().map(|(axis, &level)| level as f64 / (space.levels(axis) - 1) as f64).collect()
-}
-
-/// All points that differ in one parameter: by one level, or by any value of a categorical one.
-fn around(space: &Space, point: &Point) -> Vec<Point> {
-    let mut found = Vec::new();
-    for (axis, parameter) in space.parameters().iter().enumerate() {
-        let here = point.0[axis];
-        let near = |level: &usize| !parameter.is_ordered() || level.abs_diff(here) == 1;
-        for level in (0..space.levels(axis)).filter(|level| *level != here).filter(near) {
-            let mut other = point.clone();
-            other.0[axis] = level;
-            found.push(other);
-        }
-    }
-    found
 }
 
 /// The point with one or two parameters drawn at random.

@@ -168,6 +168,21 @@ impl Space {
         (0..self.parameters.len()).filter(|&at| self.parameters[at].ordered == ordered).collect()
     }
 
+    /// All points that differ in one parameter: by one level, or by any value of a categorical one.
+    pub(crate) fn around(&self, point: &Point) -> Vec<Point> {
+        let mut found = Vec::new();
+        for (axis, parameter) in self.parameters().iter().enumerate() {
+            let here = point.0[axis];
+            let near = |level: &usize| !parameter.is_ordered() || level.abs_diff(here) == 1;
+            for level in (0..self.levels(axis)).filter(|level| *level != here).filter(near) {
+                let mut other = point.clone();
+                other.0[axis] = level;
+                found.push(other);
+            }
+        }
+        found
+    }
+
     /// Number of values of a parameter.
     pub(crate) fn levels(&self, axis: usize) -> usize {
         self.parameters[axis].values.len()
