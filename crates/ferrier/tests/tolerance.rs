@@ -191,6 +191,11 @@ fn cube(n: usize) -> Problem {
     Problem::c2c([n; 3]).input(LayoutSpec::bricks()).output(LayoutSpec::bricks())
 }
 
+/// The same layouts between steps on every machine, for every precision and codec, so that bytes can be compared.
+fn fixed() -> Choice {
+    Choice::new().exchange("all_to_allv").axes([2, 1, 0]).grid([8, 1])
+}
+
 /// Forward with each codec (or with a tolerance, by its number), of this field.
 fn against_raw<T: Number>(
     n: usize,
@@ -198,15 +203,15 @@ fn against_raw<T: Number>(
     field: &(dyn Fn([usize; 3]) -> Complex<f64> + Sync),
 ) -> Vec<Found> {
     let all = ferrier::ranks(8).run(|comm| {
-        let mut raw = plan_of::<f64>(&comm, &cube(n), &Choice::default())?;
+        let mut raw = plan_of::<f64>(&comm, &cube(n), &fixed())?;
         let (mut input, mut exact) = (raw.make_input()?, raw.make_output()?);
         input.fill_complex(|_, index| field(index));
         raw.forward(&input, &mut exact)?;
         let mut found = Vec::new();
         for codec in codecs {
             let (problem, choice) = match codec.parse() {
-                Ok(tolerance) => (cube(n).tolerance(tolerance), Choice::default()),
-                Err(_) => (cube(n), Choice::new().codec(*codec)),
+                Ok(tolerance) => (cube(n).tolerance(tolerance), fixed()),
+                Err(_) => (cube(n), fixed().codec(*codec)),
             };
             let mut plan = plan_of::<T>(&comm, &problem, &choice)?;
             let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
