@@ -53,6 +53,14 @@ pub enum Error {
         why: String,
     },
 
+    /// A communicator was given, but no MPI library is loaded in this process.
+    #[error("no MPI library is loaded in this process; link the program to one, or start MPI in it first")]
+    NotLoaded,
+
+    /// A communicator was given before the host program initialised MPI.
+    #[error("MPI is not initialised; call MPI_Init or MPI_Init_thread first")]
+    NotInitialised,
+
     /// MPI has been finalized, by this crate or by the host program.
     #[error("MPI has been finalized")]
     Finalized,

@@ -27,6 +27,12 @@ type HandleOut = *mut Handle;
 type Text = *mut c_char;
 type StatusOut = *mut c_void;
 
+/// `MPI_Comm_copy_attr_function`: a communicator is duplicated.
+pub(crate) type CopyAttribute =
+    extern "C" fn(Handle, Int, *mut c_void, *mut c_void, *mut c_void, IntOut) -> Int;
+/// `MPI_Comm_delete_attr_function`: a communicator is freed, or the attribute replaced.
+pub(crate) type DeleteAttribute = extern "C" fn(Handle, Int, *mut c_void, *mut c_void) -> Int;
+
 macro_rules! table {
     ($(#[$doc:meta])* $name:ident { $($field:ident = $symbol:literal ($($arg:ty),*);)* }) => {
         $(#[$doc])*
@@ -84,6 +90,12 @@ table! {
         comm_split_type = "MPI_Comm_split_type" (Handle, Int, Int, Handle, HandleOut);
         comm_free = "MPI_Comm_free" (HandleOut);
         comm_set_errhandler = "MPI_Comm_set_errhandler" (Handle, Handle);
+        comm_get_errhandler = "MPI_Comm_get_errhandler" (Handle, HandleOut);
+        errhandler_free = "MPI_Errhandler_free" (HandleOut);
+        comm_test_inter = "MPI_Comm_test_inter" (Handle, IntOut);
+        comm_create_keyval = "MPI_Comm_create_keyval" (CopyAttribute, DeleteAttribute, IntOut, *mut c_void);
+        comm_set_attr = "MPI_Comm_set_attr" (Handle, Int, *mut c_void);
+        comm_get_attr = "MPI_Comm_get_attr" (Handle, Int, *mut *mut c_void, IntOut);
 
         iprobe = "MPI_Iprobe" (Int, Int, Handle, IntOut, StatusOut);
         test = "MPI_Test" (HandleOut, IntOut, StatusOut);
@@ -127,7 +139,7 @@ counted_table! {
 pub(crate) type Narrow = Counted<Int, Int>;
 pub(crate) type Wide = Counted<Count, Aint>;
 
-/// `MPI_Comm_f2c` or `MPI_Comm_fromint`.
+/// `MPI_Comm_f2c` (what `MPI_Comm_c2f` of callers belongs to), else `MPI_Comm_fromint`.
 pub(crate) type CommOfInt = unsafe extern "C" fn(Int) -> Handle;
 
 /// `MPIX_Query_cuda_support` (Open MPI, MPICH): do calls take pointers to GPU memory?
@@ -162,7 +174,7 @@ impl Loaded {
         unsafe {
             Ok(Loaded {
                 wide: Wide::wide(&library).ok(),
-                comm_of_int: optional(&library, &["MPI_Comm_fromint", "MPI_Comm_f2c"]),
+                comm_of_int: optional(&library, &["MPI_Comm_f2c", "MPI_Comm_fromint"]),
                 cuda_support: optional(&library, &["MPIX_Query_cuda_support"]),
                 gpu_support: optional(&library, &["MPIX_GPU_query_support"]),
                 library,

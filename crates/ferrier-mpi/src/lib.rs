@@ -35,6 +35,7 @@
 //! The other ranks wait for a rank that panics; [`Comm::abort`] ends them all.
 
 pub mod abi;
+mod attribute;
 mod collective;
 mod comm;
 mod counts;
@@ -57,7 +58,7 @@ pub use comm::Comm;
 pub use data::{Number, Op, Plain};
 pub use error::{Error, Result};
 pub use exchange::{Algorithm, AllToAllV, Lengths};
-pub use find::{Found, Surroundings, find, find_in};
+pub use find::{Found, Surroundings, find, find_in, find_loaded};
 pub use level::Level;
 pub use mpi::{Live, Mpi};
 pub use searched::Searched;

@@ -46,7 +46,9 @@ macro_rules! counted {
 pub(crate) use counted;
 
 impl Library {
-    pub fn initialise(found: Found, level: Level) -> Result<Library> {
+    /// Loads `found` and initialises it, or uses it as the host program has
+    /// initialised it; without a `level` only that.
+    pub fn initialise(found: Found, level: Option<Level>) -> Result<Library> {
         let abi = Abi::of(found.family);
         let loaded = Loaded::open(&found.path)?;
         let handle = |predefined| {
@@ -60,7 +62,7 @@ impl Library {
             abi,
             h,
             found,
-            level,
+            level: level.unwrap_or(Level::Single),
             initialised_here: false,
             thread: std::thread::current().id(),
             call_lock: Mutex::new(()),
@@ -72,14 +74,8 @@ impl Library {
         if library.finalized() {
             return Err(Error::Finalized);
         }
-        let requested = match level {
-            Level::Single => abi.thread_single,
-            Level::Funneled => abi.thread_funneled,
-            Level::Serialized => abi.thread_serialized,
-            Level::Multiple => abi.thread_multiple,
-        };
         let calls = &library.loaded.calls;
-        let (mut initialized, mut granted) = (0, requested);
+        let (mut initialized, mut granted) = (0, abi.thread_single);
         // SAFETY: may be called at any time; the out-parameter is valid.
         let code = unsafe { (calls.initialized)(&mut initialized) };
         library.check("MPI_Initialized", code)?;
@@ -88,6 +84,12 @@ impl Library {
             let code = unsafe { (calls.query_thread)(&mut granted) };
             library.check("MPI_Query_thread", code)?;
         } else {
+            let requested = match level.ok_or(Error::NotInitialised)? {
+                Level::Single => abi.thread_single,
+                Level::Funneled => abi.thread_funneled,
+                Level::Serialized => abi.thread_serialized,
+                Level::Multiple => abi.thread_multiple,
+            };
             // SAFETY: not initialised and not finalized; MPI allows null for the arguments.
             let code =
                 unsafe { (calls.init_thread)(ptr::null_mut(), ptr::null_mut(), requested, &mut granted) };
@@ -197,6 +199,43 @@ impl Library {
         // SAFETY: both handles are valid.
         let code = unsafe { (self.loaded.calls.comm_set_errhandler)(comm, self.h.errors_return) };
         self.check("MPI_Comm_set_errhandler", code)
+    }
+
+    /// Is `raw` a communicator that a group of ranks can use? Not collective.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for the null communicator and inter-communicators; MPI's own for what is no
+    /// communicator, as far as it checks.
+    pub fn check_communicator(&self, raw: Handle) -> Result<()> {
+        let _guard = self.enter()?;
+        if raw == 0 || raw == self.h.comm_null {
+            return Err(Error::Argument("the null communicator has no ranks".into()));
+        }
+        // What belongs to no communicator goes to the handlers of these two, which end the job by default.
+        let both = [self.h.comm_world, self.h.comm_self];
+        let mut handlers = [0; 2];
+        for (comm, handler) in both.into_iter().zip(&mut handlers) {
+            // SAFETY: a communicator that always exists; the out-parameter is valid.
+            let code = unsafe { (self.calls().comm_get_errhandler)(comm, handler) };
+            self.check("MPI_Comm_get_errhandler", code)?;
+            self.return_errors(comm)?;
+        }
+        let mut inter = 0;
+        // SAFETY: MPI checks the handle; the out-parameter is valid.
+        let code = unsafe { (self.calls().comm_test_inter)(raw, &mut inter) };
+        let outcome = self.check("MPI_Comm_test_inter", code);
+        for (comm, mut handler) in both.into_iter().zip(handlers) {
+            // SAFETY: handles that MPI gave above; freed once.
+            unsafe {
+                (self.calls().comm_set_errhandler)(comm, handler);
+                (self.calls().errhandler_free)(&mut handler);
+            }
+        }
+        outcome?;
+        match inter {
+            0 => Ok(()),
+            _ => Err(Error::Argument("an inter-communicator is not one group of ranks".into())),
+        }
     }
 
     /// The bits of a handle that the library uses.

@@ -1,14 +1,17 @@
 //! MPI as users see it: initialised once, finalized when its last handle is dropped.
 
+use std::ffi::c_void;
 use std::fmt;
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Weak};
 
 use crate::abi::{Abi, Handle};
+use crate::attribute;
 use crate::comm::Comm;
 use crate::error::{Error, Result};
 use crate::ffi::Int;
-use crate::find::{Found, find};
+use crate::find::{Found, find, find_loaded};
 use crate::level::Level;
 use crate::library::Library;
 
@@ -35,12 +38,20 @@ pub struct Mpi {
 static USED: Mutex<Option<Weak<Library>>> = Mutex::new(None);
 
 impl Mpi {
-    /// Finds, loads and initialises the MPI of this process's launcher; `None`
-    /// where [`find`] finds none. Collective over all processes of the launch.
+    /// The MPI that the host program has initialised. Else finds, loads and
+    /// initialises that of this process's launcher; `None` where [`find`] finds
+    /// none. `FERRIER_MPI` goes before the host's. Collective over all processes of
+    /// the launch.
     ///
     /// # Errors
     /// Those of [`find`] and [`Mpi::load`].
     pub fn init(level: Level) -> Result<Option<Mpi>> {
+        if std::env::var_os("FERRIER_MPI").is_none_or(|value| value.is_empty()) {
+            match Mpi::host(std::ptr::null()) {
+                Err(Error::NotLoaded | Error::NotInitialised | Error::Finalized) => {}
+                outcome => return outcome.map(Some),
+            }
+        }
         find()?.map(|found| Mpi::load(found, level)).transpose()
     }
 
@@ -52,9 +63,27 @@ impl Mpi {
     /// [`Error::Load`], [`Error::SecondLibrary`], [`Error::Finalized`] where MPI
     /// was finalized before, [`Error::Mpi`] where it does not initialise.
     pub fn load(found: Found, level: Level) -> Result<Mpi> {
+        Mpi::open(found, Some(level))
+    }
+
+    /// The MPI that the host program (or this crate) has loaded and initialised,
+    /// at the level that it has; see [`find_loaded`](crate::find_loaded) for
+    /// `function`, which may be null.
+    ///
+    /// # Errors
+    /// [`Error::NotLoaded`], [`Error::NotInitialised`], [`Error::Finalized`];
+    /// [`Error::SecondLibrary`].
+    pub fn host(function: *const c_void) -> Result<Mpi> {
+        Mpi::open(find_loaded(function).ok_or(Error::NotLoaded)?, None)
+    }
+
+    fn open(found: Found, level: Option<Level>) -> Result<Mpi> {
         let mut used = USED.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         if let Some(library) = used.as_ref().and_then(Weak::upgrade) {
-            if library.found.path != found.path {
+            let same = |a: &Path, b: &Path| {
+                a == b || a.canonicalize().is_ok_and(|a| b.canonicalize().is_ok_and(|b| a == b))
+            };
+            if !same(&library.found.path, &found.path) {
                 return Err(Error::SecondLibrary { loaded: library.found.path.clone(), asked: found.path });
             }
             return Ok(Mpi { library });
@@ -79,12 +108,79 @@ impl Mpi {
     /// error handler. Collective over it.
     ///
     /// # Errors
-    /// Those of MPI.
+    /// [`Error::Argument`] for the null communicator and inter-communicators; those
+    /// of MPI.
     ///
     /// # Safety
-    /// `raw` is a valid communicator of the library that is loaded.
+    /// `raw` is a communicator of the library that is loaded. (Most libraries
+    /// notice what is none, and return an error.)
     pub unsafe fn adopt(&self, raw: Handle) -> Result<Comm> {
+        let raw = raw & self.library.handle_mask();
+        self.library.check_communicator(raw)?;
         Comm::duplicate_of(&self.library, raw)
+    }
+
+    /// Rank and size of a communicator made elsewhere. Not collective.
+    ///
+    /// # Errors
+    /// As [`Mpi::adopt`].
+    ///
+    /// # Safety
+    /// As [`Mpi::adopt`].
+    pub unsafe fn rank_and_size(&self, raw: Handle) -> Result<(usize, usize)> {
+        let raw = raw & self.library.handle_mask();
+        self.library.check_communicator(raw)?;
+        let (mut rank, mut size) = (0, 0);
+        let _guard = self.library.enter()?;
+        let calls = self.library.calls();
+        // SAFETY: a valid communicator, as just checked; valid out-parameters.
+        self.library.check("MPI_Comm_rank", unsafe { (calls.comm_rank)(raw, &mut rank) })?;
+        // SAFETY: as above.
+        self.library.check("MPI_Comm_size", unsafe { (calls.comm_size)(raw, &mut size) })?;
+        Ok((rank as usize, size as usize))
+    }
+
+    /// The value of this type that [`Mpi::keep`] has stored with a communicator of
+    /// the host program. Not collective.
+    ///
+    /// # Errors
+    /// As [`Mpi::adopt`].
+    ///
+    /// # Safety
+    /// As [`Mpi::adopt`].
+    pub unsafe fn kept<V: Clone + Send + 'static>(&self, raw: Handle) -> Result<Option<V>> {
+        let raw = raw & self.library.handle_mask();
+        self.library.check_communicator(raw)?;
+        // SAFETY: a valid communicator, as just checked.
+        unsafe { attribute::kept(&self.library, raw) }
+    }
+
+    /// Keeps a value as an attribute of a communicator of the host program, until
+    /// that is freed or MPI is finalized: what would otherwise be made anew for each
+    /// use of it, such as a duplicate. Not collective; the ranks must keep values
+    /// in the same order. A value may hold [`Comm`]s and [`Window`](crate::Window)s.
+    ///
+    /// Does nothing where this crate has initialised MPI: a kept handle would keep
+    /// MPI from being finalized.
+    ///
+    /// # Errors
+    /// As [`Mpi::adopt`].
+    ///
+    /// # Safety
+    /// As [`Mpi::adopt`].
+    pub unsafe fn keep<V: Clone + Send + 'static>(&self, raw: Handle, value: V) -> Result<()> {
+        if self.is_initialised_here() {
+            return Ok(());
+        }
+        let raw = raw & self.library.handle_mask();
+        self.library.check_communicator(raw)?;
+        // SAFETY: a valid communicator, as just checked.
+        unsafe { attribute::keep(&self.library, raw, value) }
+    }
+
+    /// Did this crate initialise MPI, not the host program?
+    pub fn is_initialised_here(&self) -> bool {
+        self.library.initialised_here()
     }
 
     /// [`Mpi::adopt`] for a handle of Fortran (or `MPI_Comm_toint`).
@@ -95,13 +191,23 @@ impl Mpi {
     /// # Safety
     /// As [`Mpi::adopt`].
     pub unsafe fn adopt_fortran(&self, fortran: i32) -> Result<Comm> {
+        // SAFETY: the contract of this function.
+        unsafe { self.adopt(self.handle_of_fortran(fortran)?) }
+    }
+
+    /// The handle behind one of Fortran (`MPI_Comm_f2c`).
+    ///
+    /// # Errors
+    /// Where the thread level does not allow the call, or MPI is finalized.
+    pub fn handle_of_fortran(&self, fortran: i32) -> Result<Handle> {
+        let _guard = self.library.enter()?;
         let raw = match self.library.loaded.comm_of_int {
-            // SAFETY: `adopt_fortran`'s contract: the handle is valid.
+            // SAFETY: MPI is initialised; it looks the number up in a table.
             Some(convert) => unsafe { convert(fortran) },
             // MPICH 4: the same number, and a macro.
             None => fortran as u32 as Handle,
         };
-        Comm::duplicate_of(&self.library, raw & self.library.handle_mask())
+        Ok(raw & self.library.handle_mask())
     }
 
     /// The thread level that was granted.

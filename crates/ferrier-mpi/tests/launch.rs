@@ -1,8 +1,10 @@
 //! The self-test under every MPI that is installed, each run with a time limit.
 //!
-//! This binary starts itself under `mpiexec`, which runs [`body`] or [`guest`].
+//! This binary starts itself under `mpiexec`, which runs [`body`] or [`host::guest`].
 
 mod common;
+#[path = "launch/host.rs"]
+mod host;
 #[allow(dead_code)]
 #[path = "../examples/selftest/main.rs"]
 mod selftest;
@@ -15,7 +17,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use common::{Installation, installation};
-use ferrier_mpi::{Error, Level, Mpi, Op, find};
+use ferrier_mpi::Level;
 
 const LIMIT: &str = "FERRIER_SELFTEST_LIMIT";
 const LEVEL: &str = "FERRIER_SELFTEST_LEVEL";
@@ -32,37 +34,6 @@ fn body() {
         _ => Level::Funneled,
     };
     selftest::run(std::env::var(LIMIT).ok().map(|limit| limit.parse().expect("a number")), level);
-}
-
-/// The host program initialises and finalizes MPI.
-#[test]
-#[ignore = "runs under mpiexec, started by the other tests"]
-fn guest() {
-    use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
-    let found = find().expect("found").expect("under a launcher");
-    // SAFETY: an MPI library, and calls as the standard declares them.
-    let finalize = unsafe {
-        let library = Library::open(Some(&found.path), RTLD_NOW | RTLD_GLOBAL).expect("library");
-        let init =
-            library.get::<unsafe extern "C" fn(*mut u8, *mut u8) -> i32>(b"MPI_Init").expect("MPI_Init");
-        assert_eq!(init(std::ptr::null_mut(), std::ptr::null_mut()), 0);
-        let finalize = *library.get::<unsafe extern "C" fn() -> i32>(b"MPI_Finalize").expect("MPI_Finalize");
-        std::mem::forget(library); // no MPI supports being unloaded
-        finalize
-    };
-    let mpi = Mpi::load(found, Level::Multiple).expect("in use already");
-    let world = mpi.world().expect("world");
-    // A duplicate: the host's own is not used.
-    assert_eq!(mpi.live().communicators, 1);
-    let mut ranks = [1_u64];
-    world.all_reduce(&mut ranks, Op::Sum).expect("sum");
-    assert_eq!(ranks[0] as usize, world.size());
-    // SAFETY: nothing is in flight.
-    assert_eq!(unsafe { finalize() }, 0);
-    assert_eq!(world.barrier(), Err(Error::Finalized));
-    assert_eq!(world.duplicate().err(), Some(Error::Finalized));
-    drop((world, mpi));
-    println!("guest ok");
 }
 
 struct LaunchSpec {
@@ -170,7 +141,7 @@ fn everything(name: &'static str) {
     let wrapped = LaunchSpec { through: &["sh", "-c", "\"$@\"; exit $?", "sh"], ..LaunchSpec::new(2, None) };
     passes(&under, &wrapped, &under.library);
 
-    let (code, output) = launch(&under, &LaunchSpec { body: "guest", ..LaunchSpec::new(2, None) });
+    let (code, output) = launch(&under, &LaunchSpec { body: "host::guest", ..LaunchSpec::new(2, None) });
     assert!(code == Some(0) && output.matches("guest ok").count() == 2, "{code:?}:\n{output}");
 
     let set = |value: &OsStr| vec![("FERRIER_MPI", value.to_string_lossy().into_owned())];

@@ -5,14 +5,17 @@
 //! only `PMI_*`, both generations of Open MPI are `libmpi.so.40`. So the path of
 //! the launcher itself decides: `OPAL_PREFIX` where it is set, else the
 //! executables of the parent processes, then `PATH`, `LD_LIBRARY_PATH` and the
-//! system's folders.
+//! system's folders. A library that the host program has loaded needs none of
+//! this: [`find_loaded`].
 
 mod launcher;
 mod locate;
+mod process;
 mod search;
 mod surroundings;
 
 pub use locate::{Found, find, find_in};
+pub use process::find_loaded;
 pub use surroundings::Surroundings;
 
 #[cfg(test)]

@@ -71,12 +71,15 @@ impl Transport for MpiRank {
     }
 
     fn allows_progress_thread(&self) -> Result<()> {
-        match self.comm.mpi().level() >= ferrier_mpi::Level::Serialized {
-            true => Ok(()),
-            false => Err(Error::transport(
-                "MPI may be called by one thread only (set FERRIER_MPI_THREADS=serialized)",
-            )),
+        let mpi = self.comm.mpi();
+        if mpi.level() >= ferrier_mpi::Level::Serialized {
+            return Ok(());
         }
+        let remedy = match mpi.is_initialised_here() {
+            true => "set FERRIER_MPI_THREADS=serialized",
+            false => "the program must initialise MPI with MPI_Init_thread and MPI_THREAD_SERIALIZED",
+        };
+        Err(Error::transport(format!("MPI may be called by one thread only ({remedy})")))
     }
 
     fn version(&self) -> String {
