@@ -3,16 +3,23 @@
 use crate::choice::MemoryUse;
 use crate::layout::{Box3, Order};
 use crate::recipe::Distribution;
+use crate::strides::ArrayStrides;
 
 /// The memory of one rank's box of an array, in scalars (a complex element is two).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Geometry {
     /// The box.
     pub part: Box3,
+    /// Scalars before the first element.
+    pub start: usize,
     /// Scalars between neighbouring elements of each axis.
     pub strides: [usize; 3],
     /// Scalars of one array of a batch, padding included.
     pub volume: usize,
+    /// Scalars from one array of a batch to the next.
+    pub batch: usize,
+    /// Scalars of an element.
+    pub width: usize,
 }
 
 impl Geometry {
@@ -29,7 +36,49 @@ impl Geometry {
         strides[fast] = width(real);
         strides[mid] = row;
         strides[slow] = row * shape[mid];
-        Geometry { part, strides, volume: row * shape[mid] * shape[slow] }
+        Geometry::from_strides(part, strides, row * shape[mid] * shape[slow], real)
+    }
+
+    /// Arrays of `volume` scalars, one after the other.
+    fn from_strides(part: Box3, strides: [usize; 3], volume: usize, real: bool) -> Geometry {
+        Geometry { part, start: 0, strides, volume, batch: volume, width: width(real) }
+    }
+
+    /// An array as its user has it.
+    pub fn strided(part: Box3, strides: &ArrayStrides, real: bool) -> Geometry {
+        let width = width(real);
+        let one = ArrayStrides { offset: 0, ..*strides };
+        Geometry {
+            part,
+            start: strides.offset * width,
+            strides: strides.axes.map(|stride| stride * width),
+            volume: one.len(&part, 1) * width,
+            batch: strides.batch_stride(&part) * width,
+            width,
+        }
+    }
+
+    /// Scalars that memory for this many arrays has at least.
+    pub fn scalars(&self, arrays: usize) -> usize {
+        match self.volume {
+            0 => 0,
+            volume => self.start + arrays.saturating_sub(1) * self.batch + volume,
+        }
+    }
+
+    /// Whether each line along an axis of this array and the line of the other have their memory to themselves: the
+    /// arrays have the same strides, or rows of one are real and those of the other their spectra, along `halved`.
+    pub fn is_alike(&self, other: &Geometry, arrays: usize, halved: Option<usize>) -> bool {
+        if self.volume == 0 || other.volume == 0 {
+            return true;
+        }
+        let (one, two) = (self.part.shape(), other.part.shape());
+        let same = |axis: usize| {
+            one[axis].max(two[axis]) == 1
+                || self.strides[axis] == other.strides[axis]
+                || Some(axis) == halved && self.strides[axis].max(other.strides[axis]) == 2
+        };
+        self.start == other.start && (0..3).all(same) && (arrays == 1 || self.batch == other.batch)
     }
 
     /// Real rows padded to the size of their spectrum, as in FFTW's in-place real transforms.
@@ -56,7 +105,7 @@ impl Geometry {
         // Rows of one element are not padded: elements of columns are adjacent.
         strides[mid] = if shape[fast] == 1 || packed_rows { row } else { widen(row) };
         strides[slow] = widen(strides[mid] * shape[mid]);
-        Geometry { part, strides, volume: strides[slow] * shape[slow] }
+        Geometry::from_strides(part, strides, strides[slow] * shape[slow], real)
     }
 
     /// The memory of `rank`'s box of a work array.
@@ -74,9 +123,9 @@ impl Geometry {
         }
     }
 
-    /// Offset of an index from the start of the array, in scalars.
+    /// Offset of an index of the first array of a batch, in scalars.
     pub fn offset(&self, index: [usize; 3]) -> usize {
-        (0..3).map(|a| (index[a] - self.part.lo[a]) * self.strides[a]).sum()
+        self.start + (0..3).map(|a| (index[a] - self.part.lo[a]) * self.strides[a]).sum::<usize>()
     }
 }
 

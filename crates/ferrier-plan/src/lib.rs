@@ -25,6 +25,7 @@ mod rounding;
 pub mod schedule;
 mod setters;
 mod speeds;
+mod strides;
 pub mod threads;
 pub mod tiles;
 
@@ -38,3 +39,4 @@ pub use modes::{Keep, Radii};
 pub use problem::{Problem, Tolerance};
 pub use recipe::{Recipe, Step, StepTraffic};
 pub use speeds::MachineSpeeds;
+pub use strides::{ArrayStrides, StridesSpec};

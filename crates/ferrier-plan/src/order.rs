@@ -400,6 +400,7 @@ mod tests {
                             let options = ScheduleOptions {
                                 direction,
                                 in_place,
+                                alike: true,
                                 with_operator: false,
                                 mechanism,
                                 exposed_ends: true,
@@ -434,6 +435,7 @@ mod tests {
             let options = ScheduleOptions {
                 direction,
                 in_place: false,
+                alike: true,
                 with_operator: false,
                 mechanism,
                 exposed_ends: true,
@@ -471,6 +473,7 @@ mod tests {
             let options = ScheduleOptions {
                 direction,
                 in_place: false,
+                alike: true,
                 with_operator: false,
                 mechanism,
                 exposed_ends: true,

@@ -293,12 +293,15 @@ impl<'a> Pipeline<'a> {
         let memory = |end: &End| match end {
             End::Own(slot, array) | End::Peers(slot, array) => {
                 let memory = if self.in_place && *slot == ArraySlot::In { ArraySlot::Out } else { *slot };
-                Some((memory, array.clone()))
+                Some((memory, *slot, array.clone()))
             }
             End::Message(_) => None,
         };
         let meet = |a: &End, b: &End| match (memory(a), memory(b)) {
-            (Some((a, before)), Some((b, after))) => a == b && (tiled || before != after),
+            (Some((a, one, before)), Some((b, two, after))) => {
+                let alike = one == two || self.schedule.alike;
+                a == b && (tiled || !alike || before != after)
+            }
             _ => false,
         };
         meet(&one.from, &other.to) || meet(&one.to, &other.to) || meet(&one.to, &other.from)

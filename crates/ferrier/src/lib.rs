@@ -63,9 +63,9 @@ pub use exec::{
 pub use ferrier_kernel::{Precision, Real};
 pub use ferrier_plan::cost;
 pub use ferrier_plan::{
-    Box3, Choice, Compress, Decomposition, Error as PlanError, Invalid, Keep, Kind, Layout, LayoutSpec,
-    MachineSpeeds, MemoryUse, Order, Overlap, Problem, Progress, Radii, Recipe, Scale, Step, StepTraffic,
-    Tiling,
+    ArrayStrides, Box3, Choice, Compress, Decomposition, Error as PlanError, Invalid, Keep, Kind, Layout,
+    LayoutSpec, MachineSpeeds, MemoryUse, Order, Overlap, Problem, Progress, Radii, Recipe, Scale, Step,
+    StepTraffic, StridesSpec, Tiling,
 };
 pub use num_complex::Complex;
 pub use planner::tune::Effort;

@@ -4,3 +4,4 @@ mod calls;
 mod cases;
 mod common;
 mod errors;
+mod strides;

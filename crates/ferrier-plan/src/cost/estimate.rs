@@ -74,7 +74,7 @@ impl Estimator<'_> {
         let (boxes, order) = (array.layout.boxes(), array.layout.order());
         let piece = |peer: usize| {
             let region = boxes[peer].intersect(domain);
-            let Geometry { strides, volume: batch, .. } = Geometry::dense(boxes[peer], order, array.real);
+            let Geometry { strides, batch, .. } = Geometry::dense(boxes[peer], order, array.real);
             (!region.is_empty()).then_some(Piece {
                 region,
                 rank: peer,

@@ -9,7 +9,7 @@ use super::pass::{PassCost, PassShape};
 use super::setting::Setting;
 use crate::geometry::{Base, Geometry, Piece, width};
 use crate::layout::{Box3, Layout};
-use crate::lowering::RankContext;
+use crate::lowering::{EndStrides, RankContext};
 use crate::order::{Action, BufferCycle, PassPart, actions};
 use crate::recipe::{Distribution, Recipe};
 use crate::schedule::{
@@ -63,6 +63,7 @@ pub fn predict(
     let options = ScheduleOptions {
         direction,
         in_place,
+        alike: true,
         with_operator: false,
         mechanism: setting.mechanism,
         exposed_ends: setting.exposed_ends,
@@ -98,6 +99,7 @@ pub fn predict_schedule(
             scalar_bytes: recipe.precision.bytes(),
             memory: recipe.memory,
             in_place,
+            strides: &EndStrides::default(),
             memory_policy: setting.memory_policy,
             halved: recipe.padded_axis(),
             packed_rows: direction == Direction::Backward,
@@ -281,7 +283,7 @@ impl Timeline<'_> {
     fn pieces(&self, end: &End, domain: &Box3, sending: bool) -> Vec<Piece> {
         let piece = |geometry: Geometry, rank: usize| {
             let region = geometry.part.intersect(domain);
-            let Geometry { strides, volume: batch, .. } = geometry;
+            let Geometry { strides, batch, .. } = geometry;
             (!region.is_empty()).then_some(Piece {
                 region,
                 rank,

@@ -4,6 +4,7 @@ use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
+use super::ends::EndStrides;
 use crate::choice::MemoryUse;
 use crate::geometry::{Geometry, width};
 use crate::layout::Box3;
@@ -42,6 +43,8 @@ pub struct RankContext<'a> {
     pub memory: MemoryUse,
     /// Whether input and output are one array.
     pub in_place: bool,
+    /// Where the elements of input and output lie, on every rank.
+    pub strides: &'a EndStrides,
     /// How passes access memory.
     pub memory_policy: MemoryPolicy,
     /// The axis whose real rows are padded to the size of their spectra; see
@@ -113,16 +116,14 @@ impl RankContext<'_> {
 
     /// The memory of `rank`'s box of an array.
     pub fn geometry(&self, slot: ArraySlot, array: &Distribution, rank: usize) -> Geometry {
-        let (part, order) = (array.layout.boxes()[rank], array.layout.order());
-        match slot {
+        let end = match slot {
             ArraySlot::Work(_) => {
-                Geometry::work(array, rank, self.scalar_bytes, self.memory, self.packed_rows)
+                return Geometry::work(array, rank, self.scalar_bytes, self.memory, self.packed_rows);
             }
-            _ if self.in_place && array.real && padded_rows(array, self.halved) => {
-                Geometry::padded_real(part, order)
-            }
-            _ => Geometry::dense(part, order, array.real),
-        }
+            ArraySlot::In => 0,
+            ArraySlot::Out => 1,
+        };
+        self.strides.geometry(end, array, rank, (self.in_place, self.halved))
     }
 
     /// The part of a box of a pass that a [`PassPart`] covers.
@@ -147,9 +148,4 @@ impl RankContext<'_> {
     pub fn arrays(&self, batch_chunk: usize) -> Range<usize> {
         self.cuts.first().map_or(0..self.batch, |cut| cut.arrays_of(batch_chunk))
     }
-}
-
-/// Whether rows run along the halved axis, unsplit, so that they can be padded.
-pub fn padded_rows(array: &Distribution, halved: Option<usize>) -> bool {
-    halved.is_some_and(|axis| array.layout.order().fastest() == axis && array.layout.is_whole(axis))
 }

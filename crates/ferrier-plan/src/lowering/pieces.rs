@@ -64,9 +64,9 @@ impl RankContext<'_> {
             region,
             rank,
             base,
-            offset: start + geometry.offset(region.lo) + arrays.start * geometry.volume,
+            offset: start + geometry.offset(region.lo) + arrays.start * geometry.batch,
             strides: geometry.strides,
-            batch: geometry.volume,
+            batch: geometry.batch,
         })
     }
 

@@ -83,6 +83,7 @@ mod tests {
                 ScheduleOptions {
                     direction: Direction::Forward,
                     in_place: false,
+                    alike: true,
                     with_operator: false,
                     mechanism: Mechanism::Messages,
                     exposed_ends: true,

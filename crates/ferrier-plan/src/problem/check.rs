@@ -133,6 +133,30 @@ impl Problem {
         Ok(())
     }
 
+    /// Checks the strides of input and output against the boxes of all ranks.
+    ///
+    /// # Errors
+    /// [`Error::Problem`] for elements that overlap, arrays that exceed the address space, and strides of an output whose
+    /// layout the planner chooses; [`Error::Layout`] as [`layouts`](Self::layouts).
+    pub fn check_strides(&self, ranks: usize) -> Result<()> {
+        if self.input_strides.is_dense() && self.output_strides.is_dense() {
+            return Ok(());
+        }
+        let (input, output) = self.layouts(ranks)?;
+        self.input_strides.check(("input", "input_strides"), &input, self.batch)?;
+        match output {
+            Some(output) => self.output_strides.check(("output", "output_strides"), &output, self.batch),
+            None if self.output_strides.is_dense() => Ok(()),
+            None => {
+                let message = "the strides of an output need its layout, but the planner is to choose it";
+                Err(Error::Problem(
+                    Invalid::new("output_strides", message)
+                        .expected("an output layout other than unconstrained"),
+                ))
+            }
+        }
+    }
+
     /// The layouts of input and output; `None` for an output that the planner chooses.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use crate::kind::{Kind, Scale};
 use crate::layout::LayoutSpec;
 use crate::modes::{Keep, Radii};
 use crate::setters::setters;
+use crate::strides::{ArrayStrides, StridesSpec};
 
 /// A relative error bound. Compared and hashed by its bits.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -74,6 +75,12 @@ pub struct Problem {
     pub long: bool,
     /// The allowed relative error of results.
     pub tolerance: Option<Tolerance>,
+    /// Where the elements of the inputs of `forward` lie.
+    #[serde(default, skip_serializing_if = "StridesSpec::is_dense")]
+    pub input_strides: StridesSpec,
+    /// Where the elements of the outputs of `forward` lie.
+    #[serde(default, skip_serializing_if = "StridesSpec::is_dense")]
+    pub output_strides: StridesSpec,
 }
 
 impl Problem {
@@ -97,6 +104,8 @@ impl Problem {
             operators: false,
             long: false,
             tolerance: None,
+            input_strides: StridesSpec::Dense,
+            output_strides: StridesSpec::Dense,
         }
     }
 
@@ -232,6 +241,17 @@ impl Problem {
 
         /// Sets the layout of the output of `forward`.
         output(layout: LayoutSpec) = layout;
+
+        /// Sets where the elements of the calling rank's input of `forward` lie: ghost cells around a brick, padded
+        /// rows, interleaved arrays of a batch. Ranks may differ; one that sets nothing has an array without gaps. The
+        /// plan, its bits and its choices are those of arrays without gaps: no pass is added, except where input and
+        /// output of a call in place have strides that differ. The memory order of the layout should be that of the
+        /// strides: the planner decides by it.
+        input_strides(strides: ArrayStrides) = StridesSpec::Local(strides);
+
+        /// Sets where the elements of the calling rank's output of `forward` lie; see
+        /// [`input_strides`](Self::input_strides). Not for an output that the planner chooses.
+        output_strides(strides: ArrayStrides) = StridesSpec::Local(strides);
 
         /// Sets the factor of `forward`.
         scale_forward(scale: Scale) = scale;

@@ -99,6 +99,8 @@ pub struct Schedule {
     pub input: Distribution,
     /// The output of the direction.
     pub output: Distribution,
+    /// As in [`ScheduleOptions`].
+    pub alike: bool,
 }
 
 /// The part of a recipe between two exchanges.
@@ -115,6 +117,9 @@ pub struct ScheduleOptions<'a> {
     pub direction: Direction,
     /// Whether input and output are one array.
     pub in_place: bool,
+    /// Whether lines of an in-place call can be stored where they were loaded from, as far as the strides of input and
+    /// output say: on every rank they are [alike](crate::geometry::Geometry::is_alike).
+    pub alike: bool,
     /// Whether an operator is applied after the last transform of `forward`, or before the first one of `backward`.
     /// A round trip always has one.
     pub with_operator: bool,
@@ -145,7 +150,7 @@ pub fn schedule(recipe: &Recipe, options: ScheduleOptions<'_>) -> Schedule {
         add_barriers(&mut passes, options.in_place);
     }
     let reshapes = if matches!(options.mechanism, Mechanism::SharedMemory) { Vec::new() } else { reshapes };
-    Schedule { passes, reshapes, input, output }
+    Schedule { passes, reshapes, input, output, alike: options.alike }
 }
 
 fn groups(recipe: &Recipe, stages: &[Stage]) -> (Vec<Group>, Vec<Reshape>) {
@@ -279,7 +284,9 @@ impl PassBuilder<'_> {
     fn push(&mut self, pass: Pass) {
         let idle = pass.transforms.is_empty()
             && match (&pass.from, &pass.to) {
-                (End::Own(ArraySlot::In, a), End::Own(ArraySlot::Out, b)) => self.options.in_place && a == b,
+                (End::Own(ArraySlot::In, a), End::Own(ArraySlot::Out, b)) => {
+                    self.options.in_place && self.options.alike && a == b
+                }
                 (a, b) => a == b,
             };
         if !idle {
@@ -355,7 +362,8 @@ impl PassBuilder<'_> {
             return false;
         };
         let same = self.memory(source) == self.memory(target);
-        same && !self.lines_return(before, after)
+        let alike = source == target || self.options.alike;
+        same && !(alike && self.lines_return(before, after))
     }
 
     /// In an in-place call, input and output are one array.

@@ -5,6 +5,7 @@ use num_complex::Complex;
 use super::backend::ArrayShape;
 use super::data::{Data, DataMut};
 use super::operator::{Modes, Operator};
+use crate::machine::SendPtr;
 use crate::machine::buffer::Buffer;
 use crate::transport::shared_buffer;
 use crate::{Box3, Comm, Real, Result};
@@ -133,7 +134,7 @@ impl<T: Real> Array<T> {
         let geometry = *self.real_geometry();
         let scalars = self.buffer.as_mut_slice();
         each_index(&geometry.part, self.batch, |batch, index| {
-            scalars[batch * geometry.volume + geometry.offset(index)] = value(batch, index);
+            scalars[batch * geometry.batch + geometry.offset(index)] = value(batch, index);
         });
     }
 
@@ -145,7 +146,7 @@ impl<T: Real> Array<T> {
         let geometry = *self.complex_geometry();
         let scalars = self.buffer.as_mut_slice();
         each_index(&geometry.part, self.batch, |batch, index| {
-            let at = batch * geometry.volume + geometry.offset(index);
+            let at = batch * geometry.batch + geometry.offset(index);
             let value = value(batch, index);
             (scalars[at], scalars[at + 1]) = (value.re, value.im);
         });
@@ -165,6 +166,9 @@ impl<T: Real> Array<T> {
         axes.sort_by_key(|&axis| (std::cmp::Reverse(strides[axis]), shape[axis]));
         let [slow, mid, side] = axes;
         let plane = if shape[slow] > 1 { strides[slow] } else { geometry.volume };
+        if geometry.scalars(self.batch) != plane * shape[slow] * self.batch || strides[side] != width {
+            return self.apply_by_rows(operator, threads, geometry, side);
+        }
         let (pitch, len) = (if shape[mid] > 1 { strides[mid] } else { plane }, shape[side]);
         let planes = |batch: usize, start: usize, scalars: &mut [T]| {
             for (number, scalars) in scalars.chunks_exact_mut(plane).enumerate() {
@@ -186,6 +190,51 @@ impl<T: Real> Array<T> {
                 own.into_iter().for_each(|(_, scalars)| planes(batch, 0, scalars));
             });
         }
+    }
+
+    /// The same for an array with gaps: rows along `side` go through a buffer.
+    fn apply_by_rows(
+        &mut self,
+        operator: &(impl Operator<T> + ?Sized),
+        threads: usize,
+        geometry: Geometry,
+        side: usize,
+    ) {
+        let Geometry { part, strides, width, .. } = geometry;
+        let mut starts = Vec::new();
+        each_index(&part.with_axis(side, 1), self.batch, |batch, mut index| {
+            index[side] = part.lo[side];
+            starts.push((batch, index));
+        });
+        let (len, step) = (part.shape()[side], strides[side]);
+        let share = starts.len().div_ceil(threads.max(1));
+        let scalars = self.buffer.as_mut_slice();
+        let (start, all) = (SendPtr(scalars.as_mut_ptr()), scalars.len());
+        std::thread::scope(|scope| {
+            for rows in starts.chunks(share) {
+                scope.spawn(move || {
+                    let mut row = vec![T::default(); len * width];
+                    for &(batch, first) in rows {
+                        let at = batch * geometry.batch + geometry.offset(first);
+                        assert!(at + (len - 1) * step + width <= all, "rows lie inside the array");
+                        // SAFETY: inside the array, as just checked; elements of different rows do not overlap, and
+                        // each row is one thread's.
+                        let element = |i: usize| unsafe { start.get().add(at + i * step) };
+                        for (i, to) in row.chunks_exact_mut(width).enumerate() {
+                            // SAFETY: as above.
+                            unsafe { element(i).copy_to_nonoverlapping(to.as_mut_ptr(), width) };
+                        }
+                        let (along, pitch) = ((side + 1) % 3, len * width);
+                        let scalars = &mut row[..];
+                        operator.apply(&mut Modes { scalars, first, batch, along, side, pitch, len, width });
+                        for (i, from) in row.chunks_exact(width).enumerate() {
+                            // SAFETY: as above.
+                            unsafe { element(i).copy_from_nonoverlapping(from.as_ptr(), width) };
+                        }
+                    }
+                });
+            }
+        });
     }
 }
 
@@ -212,8 +261,7 @@ impl<'a, T: Real> Rows<'a, T> {
 }
 
 fn place(geometry: &Geometry, arrays: usize, batch: usize, index: [usize; 3]) -> Option<usize> {
-    (batch < arrays && geometry.part.contains(index))
-        .then(|| batch * geometry.volume + geometry.offset(index))
+    (batch < arrays && geometry.part.contains(index)).then(|| batch * geometry.batch + geometry.offset(index))
 }
 
 fn each_index(part: &Box3, batch: usize, mut visit: impl FnMut(usize, [usize; 3])) {

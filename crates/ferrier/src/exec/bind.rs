@@ -7,7 +7,9 @@ use crate::exchange::{Exchange, ExchangeEntry};
 use crate::{Box3, Comm, Real, Recipe, Result};
 use ferrier_kernel::LineKind;
 use ferrier_plan::geometry::width;
-use ferrier_plan::lowering::{MemoryPolicy, MessageEnd, RankContext, ReshapeTile, WorkspaceLayout, volumes};
+use ferrier_plan::lowering::{
+    EndStrides, MemoryPolicy, MessageEnd, RankContext, ReshapeTile, WorkspaceLayout, volumes,
+};
 use ferrier_plan::messages::{Encoding, Volumes};
 use ferrier_plan::order::{self, Action, BufferCycle, PassPart};
 use ferrier_plan::recipe;
@@ -67,7 +69,7 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
     comm: &Comm,
     recipe: &Recipe,
     schedule: &Schedule,
-    (kind, memory_policy): (CallKind, MemoryPolicy),
+    (kind, memory_policy, strides): (CallKind, MemoryPolicy, &EndStrides),
     (cuts, exchanges): (&[Tiles], &Exchanges),
     binder: &mut E::Binder,
 ) -> Result<VariantOf<T, E>> {
@@ -89,6 +91,7 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
         scalar_bytes: size,
         memory: recipe.memory,
         in_place,
+        strides,
         memory_policy,
         halved: recipe.padded_axis(),
         packed_rows: direction == Direction::Backward,
@@ -125,13 +128,14 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
         plain_bytes: if encoding.is_some() { 0 } else { bytes_sent(recipe, direction, rank) },
         input,
         output,
+        strided: [0, 1].map(|end| strides.is_strided(end, rank)),
         real: [schedule.input.real, schedule.output.real],
         exchanges: exchanges.clone(),
         layout,
     };
     if let Some(work) = E::bind_whole(binder, schedule, context, [&input, &output])? {
         let transforms = || schedule.passes.iter().flat_map(|pass| &pass.transforms);
-        let volume = (input.volume + output.volume) * recipe.batch * size;
+        let volume = (input.scalars(recipe.batch) + output.scalars(recipe.batch)) * size;
         variant.passes.push(BoundPass {
             name: name(transforms()),
             bytes: (volume * transforms().count()) as u64,

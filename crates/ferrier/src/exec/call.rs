@@ -4,7 +4,7 @@ use std::fmt;
 use std::time::Instant;
 
 use super::array::Workspace;
-use super::backend::{Backend, Executor};
+use super::backend::{Backend, Executor, VariantOf};
 use super::cpu::Cpu;
 use super::data::{Input, Output, Span};
 use super::operator::Operator;
@@ -210,8 +210,8 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
                 output.with_span_mut(&access, |target| {
                     let variant = &call.plan.variants[kind];
                     let checked = call
-                        .check("input", &variant.input, variant.real[0], &source)
-                        .and_then(|()| call.check("output", &variant.output, variant.real[1], &target));
+                        .check(("input", 0), &variant.input, variant, &source)
+                        .and_then(|()| call.check(("output", 1), &variant.output, variant, &target));
                     // SAFETY: lengths were checked, both arrays are borrowed for the call.
                     unsafe { call.run(kind, checked, source.start, target.start) }
                 })
@@ -223,8 +223,7 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
         self.observed(kind, |call| {
             let access = call.plan.executor.access();
             array.with_span_mut(&access, |span| {
-                let variant = &call.plan.variants[kind];
-                let needed = variant.input.volume.max(variant.output.volume) * call.plan.recipe.batch;
+                let needed = call.plan.scalars_in_place(kind);
                 let checked = match span.scalars >= needed {
                     true => call.check_alignment("array", &span),
                     false => {
@@ -271,18 +270,33 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
     }
 
     /// Checks the kind and length of an array.
-    fn check(&self, name: &'static str, geometry: &Geometry, real: bool, span: &Span) -> Result<()> {
+    fn check(
+        &self,
+        (name, end): (&'static str, usize),
+        geometry: &Geometry,
+        variant: &VariantOf<T, B::Executor<T>>,
+        span: &Span,
+    ) -> Result<()> {
+        let (real, strided) = (variant.real[end], variant.strided[end]);
         let batch = self.plan.recipe.batch;
         let word = |real: bool| if real { "real" } else { "complex" };
         if span.is_real.is_some_and(|is_real| is_real != real) {
             return Err(self.wrong(name, word(real), word(!real)));
         }
-        let needed = geometry.volume * batch;
-        if span.scalars != needed {
+        let needed = geometry.scalars(batch);
+        if span.scalars < needed || span.scalars > needed && !strided {
             let (elements, width) = (needed / width(real), width(real));
-            let word = word(real);
-            let expected =
-                format!("{elements} {word} elements (its box is {}, times {batch} arrays)", geometry.part);
+            let (word, part) = (word(real), geometry.part);
+            let expected = match strided {
+                false => format!("{elements} {word} elements (its box is {part}, times {batch} arrays)"),
+                true => format!(
+                    "at least {elements} {word} elements (its box is {part} with the strides {:?} from {} on, times \
+                     {batch} arrays {} apart)",
+                    geometry.strides.map(|stride| stride / width),
+                    geometry.start / width,
+                    geometry.batch / width
+                ),
+            };
             return Err(self.wrong(name, expected, span.scalars / width));
         }
         self.check_alignment(name, span)

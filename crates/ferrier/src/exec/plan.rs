@@ -14,7 +14,7 @@ use super::variant::{FORWARD, IN_PLACE, Variant};
 use crate::transport::{EXPOSED, Exposed};
 use crate::{Box3, Comm, Layout, Real, Recipe, Result};
 use ferrier_codec::Loss;
-use ferrier_plan::geometry::Geometry;
+use ferrier_plan::geometry::{Geometry, width};
 use ferrier_plan::messages::Mechanism;
 
 /// An executable transform that owns its buffers. Made once, run often.
@@ -157,13 +157,38 @@ impl<T: Real, B: Backend> Plan<T, B> {
         let sides = [(input, self.recipe.is_real()), (output, self.recipe.has_real_output())];
         let [real, complex] =
             [true, false].map(|real| sides.iter().filter(|side| side.1 == real).find_map(|side| side.0));
-        let most = [input, output].iter().flatten().map(|geometry| geometry.volume).max().unwrap_or(0);
-        ArrayShape { real, complex, scalars: most * self.recipe.batch, batch: self.recipe.batch }
+        let batch = self.recipe.batch;
+        let scalars = [input, output].iter().flatten().map(|geometry| geometry.scalars(batch)).max();
+        ArrayShape { real, complex, scalars: scalars.unwrap_or(0), batch }
     }
 
     /// Substitutions that Ferrier made for this plan; see [`Draft::notes`](crate::Draft::notes).
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Elements (real or complex) that an array must have to be the input of [`forward`](Self::forward) on this rank;
+    /// with [strides](crate::Problem::input_strides) it may have more.
+    pub fn input_len(&self) -> usize {
+        let variant = &self.variants[FORWARD];
+        variant.input.scalars(self.recipe.batch) / width(variant.real[0])
+    }
+
+    /// Elements (real or complex) that an array must have to be the output of [`forward`](Self::forward) on this rank;
+    /// with [strides](crate::Problem::output_strides) it may have more.
+    pub fn output_len(&self) -> usize {
+        let variant = &self.variants[FORWARD];
+        variant.output.scalars(self.recipe.batch) / width(variant.real[1])
+    }
+
+    /// Scalars (a complex element is two) that an array for transforms in place must have at least on this rank.
+    pub fn in_place_scalars(&self) -> usize {
+        self.scalars_in_place(IN_PLACE + FORWARD)
+    }
+
+    pub(super) fn scalars_in_place(&self, kind: usize) -> usize {
+        let Variant { input, output, .. } = &self.variants[kind];
+        input.scalars(self.recipe.batch).max(output.scalars(self.recipe.batch))
     }
 
     /// This rank's box of the input of [`forward`](Self::forward).

@@ -133,6 +133,8 @@ pub struct Variant<W, C> {
     pub(crate) plain_bytes: u64,
     pub(crate) input: Geometry,
     pub(crate) output: Geometry,
+    /// Do input and output have strides of the user's?
+    pub(crate) strided: [bool; 2],
     /// Are input and output real?
     pub(crate) real: [bool; 2],
 }

@@ -6,7 +6,7 @@ use super::entry_ref::EntryRef;
 use crate::machine::{last_level_bytes, level2};
 use crate::{
     Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
-    codec, exchange,
+    StridesSpec, codec, exchange,
 };
 use ferrier_plan::cost::Machine;
 use ferrier_plan::geometry::width;
@@ -86,11 +86,16 @@ pub(crate) fn agree<T: Real>(
     for spec in [&mut problem.input, &mut problem.output] {
         gather_boxes(comm, spec)?;
     }
+    for spec in [&mut problem.input_strides, &mut problem.output_strides] {
+        gather_strides(comm, spec)?;
+    }
     let mine = format!("{} {device} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
     // Lists of boxes are long: the texts themselves are gathered only where they differ.
     let digests = comm.all_gather(&fingerprint(format_args!("{mine}")).to_le_bytes())?;
     let Some(rank) = digests.iter().position(|theirs| *theirs != digests[0]) else {
-        return Ok(problem.check().map(|()| problem)?);
+        problem.check()?;
+        problem.check_strides(comm.size())?;
+        return Ok(problem);
     };
     let all = comm.all_gather(mine.as_bytes())?;
     Err(Error::Disagreement { rank, message: difference(&all[0], &all[rank], rank) })
@@ -114,6 +119,29 @@ fn gather_boxes(comm: &Comm, spec: &mut LayoutSpec) -> Result<()> {
     let boxes: std::result::Result<Vec<Box3>, _> =
         all.iter().map(|text| serde_json::from_slice(text)).collect();
     spec.split = Split::Boxes(boxes.map_err(Error::other)?);
+    Ok(())
+}
+
+/// Gathers the strides of all ranks, unless none has any or they are known.
+fn gather_strides(comm: &Comm, spec: &mut StridesSpec) -> Result<()> {
+    let text = match spec {
+        StridesSpec::Local(own) => serde_json::to_string(own).map_err(Error::other)?,
+        _ => String::new(),
+    };
+    let mut all = comm.all_gather(text.as_bytes())?;
+    if all.iter().all(Vec::is_empty) {
+        return Ok(());
+    }
+    if comm.transport().other_rank(comm.rank()).is_some() {
+        // A group for planning: the strides are those of this rank alone.
+        (0..all.len()).filter(|&rank| rank != comm.rank()).for_each(|rank| all[rank].clear());
+    }
+    let of = |text: &Vec<u8>| match text.is_empty() {
+        true => Ok(None),
+        false => serde_json::from_slice(text).map(Some),
+    };
+    let strides: std::result::Result<Vec<_>, _> = all.iter().map(of).collect();
+    *spec = StridesSpec::Ranks(strides.map_err(Error::other)?);
     Ok(())
 }
 

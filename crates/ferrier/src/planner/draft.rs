@@ -15,6 +15,7 @@ use crate::exec::variant::{CALL_KINDS, CallKind, DIRECTIONS};
 use crate::exec::{Cpu, Memory};
 use crate::{Choice, Comm, Error, MachineSpeeds, Problem, Progress, Real, Recipe, Result, codec, exchange};
 use ferrier_plan::cost::{Machine, Prediction};
+use ferrier_plan::lowering::EndStrides;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::recipe::Distribution;
 use ferrier_plan::schedule::{
@@ -51,6 +52,7 @@ const COST_MODEL: &str = "cost model";
 pub struct Draft<T: Real, B: Backend = Cpu> {
     pub(super) comm: Comm,
     recipe: Recipe,
+    strides: EndStrides,
     mechanism: Mechanism,
     variants: Vec<VariantOf<T, B::Executor<T>>>,
     unexposed: Vec<usize>,
@@ -95,7 +97,8 @@ impl<T: Real, B: Target> Draft<T, B> {
         let spare = given.exchange.is_none();
         let spare = spare.then(|| Spare { comm: comm.clone(), problem: problem.clone(), choice: given });
         let tolerance = problem.tolerance.map(|tolerance| tolerance.0);
-        let draft = Draft::of_recipe(comm, recipe, decision, (tolerance, spare), device)?;
+        let strides = EndStrides::new(problem);
+        let draft = Draft::of_recipe(comm, (recipe, strides), decision, (tolerance, spare), device)?;
         let relative = |(recipe, seconds)| (recipe, seconds / designed.seconds);
         Ok(Draft { rejected: designed.rejected.into_iter().map(relative).collect(), ..draft })
     }
@@ -103,7 +106,7 @@ impl<T: Real, B: Target> Draft<T, B> {
     /// Lays out the memory of a recipe and binds all kinds of calls. Collective.
     fn of_recipe(
         comm: &Comm,
-        recipe: Recipe,
+        (recipe, strides): (Recipe, EndStrides),
         decision: Decision,
         (tolerance, spare): (Option<f64>, Option<Spare>),
         device: &B::Handle,
@@ -124,12 +127,14 @@ impl<T: Real, B: Target> Draft<T, B> {
         };
         // Calls in the same direction have the same reshapes, cut in the same way.
         let tilings: Vec<_> = directions.iter().map(|(direction, _)| tilings(&recipe, *direction)).collect();
+        let alike = strides.are_alike(&recipe);
         let schedule = |kind: &CallKind, exposed_ends: bool| {
             let CallKind { direction, in_place, operated: with_operator } = *kind;
             let (tilings, fuse) = (&tilings[direction as usize][..], &fuse);
             let options = ScheduleOptions {
                 direction,
                 in_place,
+                alike: alike || direction == Direction::RoundTrip,
                 with_operator,
                 mechanism,
                 exposed_ends,
@@ -156,7 +161,7 @@ impl<T: Real, B: Target> Draft<T, B> {
         let mut bind = |kind: &CallKind, schedule: &Schedule| {
             let number = kind.direction as usize;
             let exchanges = (&cuts[number][..], &exchanges[number]);
-            let options = (*kind, decision.memory_policy);
+            let options = (*kind, decision.memory_policy, &strides.of(kind.direction));
             bind::<T, B::Executor<T>>(comm, &recipe, schedule, options, exchanges, &mut binder)
         };
         let mut variants = Vec::with_capacity(2 * kinds.len());
@@ -198,6 +203,7 @@ impl<T: Real, B: Target> Draft<T, B> {
             comm: comm.clone(),
             device: device.clone(),
             recipe,
+            strides,
             mechanism,
             variants,
             unexposed,
@@ -229,7 +235,8 @@ impl<T: Real, B: Target> Draft<T, B> {
         for rank in ranks_with_most(&self.recipe).into_iter().filter(|&rank| rank != self.comm.rank()) {
             let Some(transport) = other(rank) else { continue };
             let comm = Comm::new(transport, self.comm.threads());
-            let (recipe, decision) = (self.recipe.clone(), self.decision.clone());
+            let recipe = (self.recipe.clone(), self.strides.clone());
+            let decision = self.decision.clone();
             let draft: Self = Draft::of_recipe(&comm, recipe, decision, (None, None), &self.device)?;
             most = most.max(draft.memory.total());
         }

@@ -20,7 +20,8 @@ impl<T: Real> CudaBinder<T> {
         [input, output]: [&Geometry; 2],
     ) -> Result<Option<CudaWork>> {
         let transforms: Vec<&AxisTransform> = plan.passes.iter().flat_map(|pass| &pass.transforms).collect();
-        let Some(shape) = whole_shape(plan, context, &transforms) else { return Ok(None) };
+        let shape = whole_shape(plan, context, &transforms).filter(|_| context.strides.is_dense());
+        let Some(shape) = shape else { return Ok(None) };
         let scale = transforms.iter().map(|transform| transform.spec.scale).product::<f64>();
         if !self.prefers_cufft(&transforms, input.volume.max(output.volume), scale) {
             return Ok(None);
@@ -35,7 +36,7 @@ impl<T: Real> CudaBinder<T> {
             base: Base::Out,
             offset: 0,
             strides: geometry.strides,
-            batch: geometry.volume,
+            batch: geometry.batch,
         };
         let scaling = self.moves(&[home(output)], &[home(output)], width(real), scale);
         Ok(Some(CudaWork::new(Launch::CufftArray(fft, scaling))))
