@@ -8,7 +8,7 @@
 //! an `mpiexec` (module `mpi`).
 //!
 //! **New here? [The guide](guide) leads from the first transform to MPI in five minutes**, then has one page per
-//! topic: [layouts](guide::layouts), [transforms](guide::transforms), [calls](guide::calls),
+//! topic: [layouts](guide::layouts), [arrays](guide::arrays), [transforms](guide::transforms), [calls](guide::calls),
 //! [tuning](guide::tuning), [tolerance](guide::tolerance), [GPUs](guide::gpu), [errors](guide::errors).
 //!
 //! ```

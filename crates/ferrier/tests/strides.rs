@@ -316,3 +316,45 @@ fn strides_change_no_bits_and_nothing_else_in_memory() {
         }
     }
 }
+
+#[test]
+fn errors_name_the_rank_and_the_axis_on_every_rank() {
+    let outcome = ferrier::ranks(3).run(|comm| {
+        let problem = Problem::c2c([6, 4, 5]);
+        let message = |problem: &Problem| Plan::<f64>::new(&comm, problem).map(drop).unwrap_err().to_string();
+        // Only rank 1 is wrong.
+        let rows = if comm.rank() == 1 { 4 } else { 5 };
+        let found = message(&problem.clone().input_strides(ArrayStrides::new([40, rows, 1])));
+        assert!(found.contains("input strides of rank 1"), "{found}");
+        assert!(found.contains("the stride of axis 1, 4, is less than the 5 elements"), "{found}");
+        let batch = ArrayStrides::new([20, 5, 1]).batch(7);
+        let found = message(&problem.clone().batch(2).output_strides(batch));
+        assert!(found.contains("output strides of rank 0") && found.contains("stride of the batch, 7"), "{found}");
+        let free = problem.clone().output(LayoutSpec::unconstrained()).output_strides(batch);
+        assert!(message(&free).contains("the planner is to choose it"));
+        Ok(())
+    });
+    outcome.unwrap();
+    let outcome = ferrier::ranks(1).run(|comm| {
+        let problem = Problem::r2c([2, 4, 5]).input_strides(ArrayStrides::new([40, 8, 1]).offset(3));
+        let mut plan = Plan::<f64>::new(&comm, &problem)?;
+        assert_eq!((plan.input_len(), plan.output_len()), (3 + 40 + 24 + 5, 2 * 4 * 3));
+        let (short, mut modes) = (vec![0.0; 71], vec![ferrier::Complex::default(); 24]);
+        let found = plan.forward(&short, &mut modes).unwrap_err().to_string();
+        assert!(found.contains("at least 72 real elements") && found.contains("71"), "{found}");
+        plan.forward(&vec![0.0; 100], &mut modes)
+    });
+    outcome.unwrap();
+}
+
+/// A group for planning has the strides of its rank.
+#[test]
+fn strides_can_be_planned_without_the_other_ranks() {
+    let comm = ferrier::ranks(6).for_planning().unwrap();
+    let problem = Problem::c2c([12, 8, 8]);
+    let strides = ArrayStrides::inside([4, 10, 10], [1; 3], Order::C);
+    let [plain, strided] = [problem.clone(), problem.input_strides(strides).output_strides(strides)]
+        .map(|problem| ferrier::Planner::new(&problem).draft::<f64>(&comm).unwrap());
+    assert_eq!(plain.memory(), strided.memory());
+    assert_eq!(plain.largest_memory().unwrap(), strided.largest_memory().unwrap());
+}

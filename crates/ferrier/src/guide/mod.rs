@@ -5,6 +5,7 @@
 //! | [`first`] | a transform on four in-process ranks, forward and back |
 //! | [`mpi`] | the same program under any `mpiexec` |
 //! | [`layouts`] | how arrays are split over ranks, own boxes, memory order |
+//! | [`arrays`] | strides, ghost cells, padded rows, interleaved batches |
 //! | [`transforms`] | real, cosine and sine transforms, batches, truncated spectra, scaling |
 //! | [`calls`] | in place, workspaces, operators, a scale per call |
 //! | [`tuning`] | choices, efforts, wisdom, overlap |
@@ -20,6 +21,9 @@ pub mod mpi {}
 
 #[doc = include_str!("layouts.md")]
 pub mod layouts {}
+
+#[doc = include_str!("arrays.md")]
+pub mod arrays {}
 
 #[doc = include_str!("transforms.md")]
 pub mod transforms {}
