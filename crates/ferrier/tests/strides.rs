@@ -329,7 +329,10 @@ fn errors_name_the_rank_and_the_axis_on_every_rank() {
         assert!(found.contains("the stride of axis 1, 4, is less than the 5 elements"), "{found}");
         let batch = ArrayStrides::new([20, 5, 1]).batch(7);
         let found = message(&problem.clone().batch(2).output_strides(batch));
-        assert!(found.contains("output strides of rank 0") && found.contains("stride of the batch, 7"), "{found}");
+        assert!(
+            found.contains("output strides of rank 0") && found.contains("stride of the batch, 7"),
+            "{found}"
+        );
         let free = problem.clone().output(LayoutSpec::unconstrained()).output_strides(batch);
         assert!(message(&free).contains("the planner is to choose it"));
         Ok(())
