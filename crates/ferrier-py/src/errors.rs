@@ -5,8 +5,18 @@ use pyo3::exceptions::{PyMemoryError, PyOSError, PyValueError};
 use pyo3::prelude::*;
 
 pyo3::create_exception!(ferrier, FerrierError, PyValueError, "What Ferrier cannot do, and why.");
-pyo3::create_exception!(ferrier, ToleranceError, FerrierError, "A result whose error bound exceeds the tolerance.");
-pyo3::create_exception!(ferrier, TransportError, FerrierError, "MPI, or a rank that failed, left or disagrees.");
+pyo3::create_exception!(
+    ferrier,
+    ToleranceError,
+    FerrierError,
+    "A result whose error bound exceeds the tolerance."
+);
+pyo3::create_exception!(
+    ferrier,
+    TransportError,
+    FerrierError,
+    "MPI, or a rank that failed, left or disagrees."
+);
 
 /// The exception of an error; its text is the error's.
 pub fn raise(error: Error) -> PyErr {

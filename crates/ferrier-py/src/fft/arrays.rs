@@ -119,9 +119,7 @@ impl<'py> Source<'py> {
     pub fn complex(self) -> PyResult<Source<'py>> {
         match self.element.complex {
             true => Ok(self),
-            false => {
-                Source::new(self.array.call_method1("astype", (self.element.complex().name(),))?, true)
-            }
+            false => Source::new(self.array.call_method1("astype", (self.element.complex().name(),))?, true),
         }
     }
 
@@ -240,20 +238,15 @@ impl<'py> Out<'py> {
 
     /// Can results be stored in it directly, with the axes in this order?
     pub fn is_dense(&self, order: &[usize]) -> bool {
-        self.element.is_some_and(|element| {
-            is_dense(self.array.shape(), self.array.strides(), element.bytes(), order)
-        })
+        self.element
+            .is_some_and(|element| is_dense(self.array.shape(), self.array.strides(), element.bytes(), order))
     }
 
     /// Stores a result that was computed elsewhere.
     pub fn fill(&self, result: &Bound<'py, PyUntypedArray>) -> PyResult<()> {
         // SAFETY: both are live array objects of one shape; -1 is an error that is set.
         let code = unsafe {
-            PY_ARRAY_API.PyArray_CopyInto(
-                self.array.py(),
-                self.array.as_array_ptr(),
-                result.as_array_ptr(),
-            )
+            PY_ARRAY_API.PyArray_CopyInto(self.array.py(), self.array.as_array_ptr(), result.as_array_ptr())
         };
         if code < 0 { Err(PyErr::fetch(self.array.py())) } else { Ok(()) }
     }

@@ -61,11 +61,7 @@ pub fn calls(axes: &[Axis]) -> Vec<Call> {
         let halved = merged.iter().position(|axis| axis.kind == Kind::Real);
         let Some((first, last)) = window(&merged, halved) else { return calls };
         let product = |axes: &[Axis]| axes.iter().map(|axis| axis.len).product();
-        calls.push(Call::new(
-            product(&merged[..first]),
-            &merged[first..=last],
-            product(&merged[last + 1..]),
-        ));
+        calls.push(Call::new(product(&merged[..first]), &merged[first..=last], product(&merged[last + 1..])));
         axes = merged;
         for axis in &mut axes[first..=last] {
             *axis = Axis::idle(axis.kind.modes(axis.len));

@@ -212,7 +212,11 @@ fn run_job(
 }
 
 /// Runs on arrays given by address and number of scalars.
-fn run_at<T: Cached>(job: &Job, input: Option<(usize, usize)>, output: (usize, usize)) -> ferrier::Result<()> {
+fn run_at<T: Cached>(
+    job: &Job,
+    input: Option<(usize, usize)>,
+    output: (usize, usize),
+) -> ferrier::Result<()> {
     // SAFETY: the caller holds both arrays, which are dense, aligned and do not overlap. Other threads of Python must
     // not use them meanwhile, as with every function of numpy that releases the interpreter's lock.
     unsafe {
