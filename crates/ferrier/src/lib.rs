@@ -30,12 +30,14 @@
 //! ```
 
 pub mod codec;
+mod copies;
 mod design;
 pub mod device;
 mod error;
 pub mod exchange;
 mod exec;
 pub mod guide;
+mod halo;
 #[cfg(all(debug_assertions, not(test)))]
 mod instances;
 pub mod kernel;
@@ -43,11 +45,13 @@ pub mod machine;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub mod mpi;
 mod planner;
+mod redistribute;
 mod simple;
 pub mod solve;
 pub mod spectral;
 mod transport;
 
+pub use copies::{Element, Field};
 pub(crate) use design::design_on;
 pub use design::{design, design_with};
 pub use device::{Device, DeviceSpec};
@@ -67,9 +71,11 @@ pub use ferrier_plan::{
     LayoutSpec, MachineSpeeds, MemoryUse, Order, Overlap, Problem, Progress, Radii, Recipe, Scale, Step,
     StepTraffic, StridesSpec, Tiling,
 };
+pub use halo::{GhostSum, Ghosts, Halo, HaloInFlight};
 pub use num_complex::Complex;
 pub use planner::tune::Effort;
 pub use planner::{Draft, Planner, Target, measure_speeds, tune, wisdom};
+pub use redistribute::Redistribution;
 pub use simple::{fft3, ifft3, irfft3, rfft3};
 pub use transport::{Comm, Ranks, Wire, ranks};
 

@@ -3,5 +3,6 @@
 mod calls;
 mod cases;
 mod common;
+mod copies;
 mod errors;
 mod strides;

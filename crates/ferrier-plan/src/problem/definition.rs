@@ -161,6 +161,25 @@ impl Problem {
         }
     }
 
+    /// No transform: an array goes from the layout of its input to that of its output. `Redistribution` takes it for
+    /// elements of any type, plans take it for complex numbers.
+    ///
+    /// ```
+    /// use ferrier::{LayoutSpec, Problem, Redistribution};
+    /// let problem = Problem::redistribute([4, 6, 8]).input(LayoutSpec::slabs(0)).output(LayoutSpec::pencils(2));
+    /// ferrier::ranks(2).run(|comm| {
+    ///     let mut redistribution = Redistribution::<u16>::new(&comm, &problem)?;
+    ///     let slab = vec![comm.rank() as u16; redistribution.input_box().volume()];
+    ///     let mut pencils = vec![0; redistribution.output_box().volume()];
+    ///     redistribution.run(&slab, &mut pencils)?;
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), ferrier::Error>(())
+    /// ```
+    pub fn redistribute(shape: [usize; 3]) -> Self {
+        Self::mixed(shape, [Kind::Identity; 3])
+    }
+
     /// Makes values complex although all kinds are cosine and sine transforms, which then act on real and
     /// imaginary parts.
     #[must_use]

@@ -29,6 +29,20 @@ impl ExchangeEntry {
         self.mechanism.on_nodes(nodes) != Mechanism::SharedMemory
     }
 
+    /// An error where it only shares memory, and the ranks are on several nodes.
+    pub(crate) fn check_nodes(&self, nodes: usize) -> Result<()> {
+        if nodes == 1 || self.mechanism != Mechanism::SharedMemory {
+            return Ok(());
+        }
+        let name = self.name;
+        Err(Error::choice(
+            "exchange",
+            format!(
+                "exchange `{name}` needs ranks that share a node; these are on {nodes} (`hierarchical` is for several)"
+            ),
+        ))
+    }
+
     /// For each step of a recipe the most messages that go from one node to another; see
     /// [`Recipe::messages_between_nodes`].
     pub fn messages_between_nodes(&self, recipe: &Recipe, nodes: &[usize]) -> Vec<u64> {

@@ -12,7 +12,6 @@ use ferrier_plan::cost::Machine;
 use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;
-use ferrier_plan::messages::Mechanism;
 use ferrier_plan::recipe::fingerprint;
 use ferrier_plan::schedule::bundle_bytes;
 use ferrier_plan::threads::{SharedWork, ThreadCosts};
@@ -90,18 +89,24 @@ pub(crate) fn agree<T: Real>(
         gather_strides(comm, spec)?;
     }
     let mine = format!("{} {device} {problem:?} {choice:?}, effort: {effort:?}", T::PRECISION.name());
+    compare_texts(comm, &mine)?;
+    problem.check()?;
+    problem.check_strides(comm.size())?;
+    Ok(problem)
+}
+
+/// An error on every rank where ranks were called with different arguments; `mine` describes those of this rank.
+/// Collective.
+pub(crate) fn compare_texts(comm: &Comm, mine: &str) -> Result<()> {
     // Lists of boxes are long: the texts themselves are gathered only where they differ.
     let digests = comm.all_gather(&fingerprint(format_args!("{mine}")).to_le_bytes())?;
-    let Some(rank) = digests.iter().position(|theirs| *theirs != digests[0]) else {
-        problem.check()?;
-        problem.check_strides(comm.size())?;
-        return Ok(problem);
-    };
+    let Some(rank) = digests.iter().position(|theirs| *theirs != digests[0]) else { return Ok(()) };
     let all = comm.all_gather(mine.as_bytes())?;
     Err(Error::Disagreement { rank, message: difference(&all[0], &all[rank], rank) })
 }
 
-fn gather_boxes(comm: &Comm, spec: &mut LayoutSpec) -> Result<()> {
+/// Replaces the box of this rank by those of all. Collective.
+pub(crate) fn gather_boxes(comm: &Comm, spec: &mut LayoutSpec) -> Result<()> {
     let own = match spec.split {
         Split::Local(own) => Some(own),
         _ => None,
@@ -227,7 +232,8 @@ pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartCh
         let (nodes, encodes) = (comm.node_count(), encodes_in_nodes(comm, problem, choice));
         choice.compress.get_or_insert(compress(comm));
         let name = choice.exchange.get_or_insert_with(|| default_exchange(comm, encodes).into());
-        let mechanism = exchange::find(name)?.mechanism.on_nodes(nodes);
+        let entry = exchange::find(name)?;
+        let mechanism = entry.mechanism.on_nodes(nodes);
         if encodes && mechanism.shares() {
             return Err(Error::choice(
                 "exchange",
@@ -237,15 +243,7 @@ pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartCh
                 ),
             ));
         }
-        if nodes > 1 && mechanism == Mechanism::SharedMemory {
-            return Err(Error::choice(
-                "exchange",
-                format!(
-                    "exchange `{name}` needs ranks that share a node; these are on {nodes} (`hierarchical` is \
-                 for several)"
-                ),
-            ));
-        }
+        entry.check_nodes(nodes)?;
     }
     let threads = threads(comm, problem, choice);
     let memory_policy = memory_policy(comm.node_count(), problem, choice, T::PRECISION.bytes());

@@ -16,7 +16,9 @@ mod target;
 pub mod tune;
 pub mod wisdom;
 
-pub(crate) use agree::{agree, default_exchange, encodes_in_nodes, machine, memory_policy, threads};
+pub(crate) use agree::{
+    agree, compare_texts, default_exchange, encodes_in_nodes, gather_boxes, machine, memory_policy, threads,
+};
 pub use draft::Draft;
 pub(crate) use forecast::{Forecast, mechanism};
 pub use planner::Planner;

@@ -110,6 +110,16 @@ pub(crate) trait Transport: Send + Sync {
     /// node, where an input or output lies in memory that others cannot access; an error where the workspace
     /// does.
     fn expose(&self, own: Exposed, all: &mut [Exposed]) -> Result<bool>;
+    /// What another rank of this node needs to find `bytes` bytes at an address by
+    /// [`peer_address`](Transport::peer_address); `None` where it cannot access them. Not collective.
+    fn locate(&self, address: usize, _bytes: usize) -> Option<[u64; 2]> {
+        Some([0, address as u64])
+    }
+    /// The address here of memory that `rank`, of this node, has [located](Transport::locate). It may be accessed
+    /// inside [`with_access`](Transport::with_access) as long as that rank keeps it. Not collective.
+    fn peer_address(&self, _rank: usize, location: [u64; 2]) -> Result<usize> {
+        Ok(location[1] as usize)
+    }
     /// Runs `work`, which may access memory that others expose; not collective. `work` does not run once the
     /// group has failed; where it panics, the group fails.
     fn with_access(&self, work: &mut dyn FnMut()) -> Result<()>;

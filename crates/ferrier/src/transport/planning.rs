@@ -138,7 +138,7 @@ impl Transfer for NoRanks {
 impl NodeCounters for NoRanks {
     fn add(&self, _: usize) {}
 
-    fn reached(&self, _: usize, _: u64) -> Result<bool> {
+    fn reached(&self, _: usize, _: u64, _: Option<usize>) -> Result<bool> {
         no_ranks()
     }
 }

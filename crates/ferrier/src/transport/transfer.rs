@@ -87,11 +87,11 @@ pub(crate) trait Transfer: Send + Sync {
 pub(crate) trait NodeCounters: Send + Sync {
     /// Adds one.
     fn add(&self, counter: usize);
-    /// Whether a counter has reached `count`.
+    /// Whether a counter has reached `count`. `by`: the rank that adds to it, if it is only one.
     ///
     /// # Errors
-    /// Where it has not, and a rank has failed or one of the node has left.
-    fn reached(&self, counter: usize, count: u64) -> Result<bool>;
+    /// Where it has not, and a rank has failed, or that rank (without `by`: one of the node) has left.
+    fn reached(&self, counter: usize, count: u64, by: Option<usize>) -> Result<bool>;
 }
 
 /// The error of a start before the last one is complete.

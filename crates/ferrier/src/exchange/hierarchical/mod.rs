@@ -116,7 +116,7 @@ impl Hierarchical {
     fn step(&self, run: &mut HierarchicalRun) -> Result<Stage> {
         let all = run.number * self.node_size;
         match (run.stage, &self.transfer) {
-            (Stage::Storing, _) if !self.counters.reached(self.stored, all)? => Ok(Stage::Storing),
+            (Stage::Storing, _) if !self.counters.reached(self.stored, all, None)? => Ok(Stage::Storing),
             (Stage::Storing, None) => Ok(Stage::Sending),
             (Stage::Storing, Some(transfer)) => {
                 let (send, recv) = (run.send, run.recv);
@@ -149,7 +149,9 @@ impl Hierarchical {
                 self.counters.add(self.completed());
                 Ok(Stage::Completing)
             }
-            (Stage::Completing, _) if !self.counters.reached(self.completed(), all)? => Ok(Stage::Completing),
+            (Stage::Completing, _) if !self.counters.reached(self.completed(), all, None)? => {
+                Ok(Stage::Completing)
+            }
             (Stage::Completing | Stage::Done, _) => Ok(Stage::Done),
         }
     }
@@ -192,7 +194,7 @@ impl Protocol for Hierarchical {
         let run = self.run();
         let all = run.number * self.node_size;
         let counted = |counter| {
-            if matches!(self.counters.reached(counter, all), Ok(false)) {
+            if matches!(self.counters.reached(counter, all, None), Ok(false)) {
                 WakeHint::Nothing
             } else {
                 WakeHint::Now

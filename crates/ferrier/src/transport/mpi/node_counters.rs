@@ -35,7 +35,7 @@ impl NodeCounters for Counters {
     }
 
     /// Without errors: a rank that fails ends the job.
-    fn reached(&self, counter: usize, count: u64) -> Result<bool> {
+    fn reached(&self, counter: usize, count: u64, _by: Option<usize>) -> Result<bool> {
         Ok(self.counter(counter).load(SeqCst) >= count)
     }
 }

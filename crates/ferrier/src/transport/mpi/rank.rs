@@ -191,6 +191,21 @@ impl Transport for MpiRank {
         control.read(all)
     }
 
+    fn locate(&self, address: usize, bytes: usize) -> Option<[u64; 2]> {
+        let node_shared = self.node_shared.as_ref()?;
+        let (region, offset) = node_shared.find(address)?;
+        // The last byte as well: another mapping may begin where this region ends.
+        let (last, _) = node_shared.find(address + bytes.max(1) - 1)?;
+        (last == region).then_some([region, offset as u64])
+    }
+
+    fn peer_address(&self, rank: usize, [region, offset]: [u64; 2]) -> Result<usize> {
+        let node_shared = self.node_shared()?;
+        let number = node_shared.ranks.binary_search(&rank).ok();
+        let address = number.and_then(|number| node_shared.address((region, offset as usize), number));
+        address.ok_or_else(|| Error::transport(format!("rank {rank} exposes memory that is not mapped here")))
+    }
+
     fn with_access(&self, work: &mut dyn FnMut()) -> Result<()> {
         if let Err(payload) = catch_unwind(AssertUnwindSafe(work)) {
             // The other ranks may wait in shared memory, where no error reaches them.

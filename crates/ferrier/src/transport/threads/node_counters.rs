@@ -11,23 +11,31 @@ use crate::transport::transfer::NodeCounters;
 pub(super) struct Counters {
     pub rank: ThreadRank,
     /// Those of the first rank of the node.
-    pub all: Arc<Vec<AtomicU64>>,
+    pub all: Arc<Vec<Counter>>,
 }
+
+/// On a cache line of its own.
+#[derive(Default)]
+#[repr(align(64))]
+pub(super) struct Counter(AtomicU64);
 
 impl NodeCounters for Counters {
     fn add(&self, counter: usize) {
-        self.all[counter].fetch_add(1, SeqCst);
+        self.all[counter].0.fetch_add(1, SeqCst);
         self.rank.notify_all();
     }
 
-    fn reached(&self, counter: usize, count: u64) -> Result<bool> {
-        let reached = || self.all[counter].load(SeqCst) >= count;
+    fn reached(&self, counter: usize, count: u64, by: Option<usize>) -> Result<bool> {
+        let reached = || self.all[counter].0.load(SeqCst) >= count;
         if reached() {
             return Ok(true);
         }
         let nodes = self.rank.nodes();
-        let on_node = |rank: usize| nodes[rank] == nodes[self.rank.rank];
-        match self.rank.check(on_node) {
+        let awaited = |rank: usize| match by {
+            Some(by) => rank == by,
+            None => nodes[rank] == nodes[self.rank.rank],
+        };
+        match self.rank.check(awaited) {
             // It may have exited just after it counted.
             Err(error) if !reached() => Err(error),
             Err(_) => Ok(true),

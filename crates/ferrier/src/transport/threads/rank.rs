@@ -2,10 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Instant;
 
-use super::node_counters::Counters;
+use super::node_counters::{Counter, Counters};
 use super::transfer::{RankSegments, ThreadTransfer};
 use super::window::{ThreadWindow, WindowMemory};
 use super::world::{Group, ThreadRank, lock};
@@ -93,7 +93,7 @@ impl Transport for ThreadRank {
     }
 
     fn node_counters(&self, counters: usize) -> Result<Box<dyn NodeCounters>> {
-        let own: Vec<AtomicU64> = (0..counters).map(|_| AtomicU64::new(0)).collect();
+        let own: Vec<Counter> = (0..counters).map(|_| Counter::default()).collect();
         let all = self.gather_objects(Arc::new(own))?;
         let (nodes, node) = (self.nodes(), self.nodes()[self.rank]);
         let first = (0..self.size()).find(|&rank| nodes[rank] == node).unwrap_or(self.rank);

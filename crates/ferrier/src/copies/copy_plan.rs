@@ -1,0 +1,410 @@
+//! A pattern of copies bound to ranks and memory.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::Arc;
+
+use super::bind::{Binder, Binding, Peer};
+use super::box_copy::BoxCopy;
+use super::node_link::{NodeLink, Published};
+use super::pattern::Pattern;
+use super::sweep::{Planes, Sweep};
+use crate::exchange::{self, Exchange, ExchangeEntry};
+use crate::machine::pool::{Pool, panic_text};
+use crate::{Comm, Error, Fault, Result};
+
+/// How a plan of copies is made.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Settings<'a> {
+    /// Arrays that are copied together.
+    pub fields: usize,
+    /// The user's exchange. By default ranks of a node load from each other, others get a message each.
+    pub exchange: Option<&'a str>,
+    /// Whether sources and targets may be the same memory.
+    pub in_place: bool,
+}
+
+/// What is done with what arrives.
+pub(crate) struct Store<E> {
+    /// [`BoxCopy::copy`] or [`BoxCopy::add`].
+    pub apply: unsafe fn(&BoxCopy, *const E, *mut E),
+    /// Where copies have targets in common, which they are then applied to in order of rank: the planes of the target.
+    pub planes: Option<Planes>,
+}
+
+/// Copies that are ready to run. Made collectively, run collectively; runs allocate nothing.
+pub(crate) struct CopyPlan<E> {
+    binding: Binding,
+    comm: Comm,
+    pool: Pool,
+    apply: unsafe fn(&BoxCopy, *const E, *mut E),
+    fields: usize,
+    notes: Vec<String>,
+    state: RunState,
+}
+
+/// The current run.
+struct RunState {
+    sources: Vec<usize>,
+    targets: Vec<usize>,
+    /// Bytes of a source.
+    source_bytes: usize,
+    /// Where the fields of each incoming route lie, and whether they are segments.
+    from: Vec<usize>,
+    packed: Vec<bool>,
+    in_flight: bool,
+    published: Published,
+    fault: Option<Fault>,
+}
+
+/// The exchange between nodes where the user named none.
+const BETWEEN_NODES: &str = "point_to_point";
+
+impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
+    /// Collective.
+    pub fn new(
+        comm: &Comm,
+        pattern: &Arc<dyn Pattern>,
+        settings: Settings<'_>,
+        store: Store<E>,
+    ) -> Result<CopyPlan<E>> {
+        let entry = exchange::find(settings.exchange.unwrap_or(BETWEEN_NODES))?;
+        if comm.size() > 1 {
+            entry.check_nodes(comm.node_count())?;
+        }
+        let crowded = comm.node_count() < comm.size();
+        let shares = crowded && (settings.exchange.is_none() || entry.mechanism.shares());
+        match CopyPlan::on(comm, pattern, settings, &store, entry, shares) {
+            // An error of memory to share occurs on every rank.
+            Err(error @ (Error::Memory { .. } | Error::Transport { .. }))
+                if shares && settings.exchange.is_none() && !comm.transport().exposes_all_memory() =>
+            {
+                let mut plan = CopyPlan::on(comm, pattern, settings, &store, entry, false)?;
+                plan.notes.push(format!("messages inside a node, too: {error}"));
+                Ok(plan)
+            }
+            outcome => outcome,
+        }
+    }
+
+    fn on(
+        comm: &Comm,
+        pattern: &Arc<dyn Pattern>,
+        settings: Settings<'_>,
+        store: &Store<E>,
+        entry: &ExchangeEntry,
+        shares: bool,
+    ) -> Result<CopyPlan<E>> {
+        let comm = comm.duplicate()?;
+        if shares {
+            comm.transport().enable_sharing()?;
+        }
+        let Settings { fields, in_place, .. } = settings;
+        let (element_bytes, planes) = (size_of::<E>(), store.planes);
+        let binder = Binder { comm: &comm, pattern, fields, element_bytes, shares, in_place, planes };
+        let binding = binder.bind(entry)?;
+        let state = RunState {
+            sources: vec![0; fields],
+            targets: vec![0; fields],
+            source_bytes: 0,
+            from: vec![0; binding.incoming.len() * fields],
+            packed: vec![false; binding.incoming.len()],
+            in_flight: false,
+            published: Published::Segments,
+            fault: None,
+        };
+        let notes = exchange::notes(&binding.exchange);
+        let pool = Pool::new(comm.threads()).inspect_err(|error| comm.fail(&error.to_string()))?;
+        Ok(CopyPlan { binding, comm, pool, apply: store.apply, fields, notes, state })
+    }
+
+    /// Sets the arrays of a run. `source_bytes`: of each source.
+    pub fn set_arrays(
+        &mut self,
+        sources: impl Iterator<Item = usize>,
+        targets: impl Iterator<Item = usize>,
+        source_bytes: usize,
+    ) {
+        self.state.sources.iter_mut().zip(sources).for_each(|(slot, address)| *slot = address);
+        self.state.targets.iter_mut().zip(targets).for_each(|(slot, address)| *slot = address);
+        self.state.source_bytes = source_bytes;
+    }
+
+    /// Sets an array that is source and target.
+    pub fn set_array(&mut self, field: usize, address: usize) {
+        (self.state.sources[field], self.state.targets[field]) = (address, address);
+    }
+
+    pub fn set_source_bytes(&mut self, bytes: usize) {
+        self.state.source_bytes = bytes;
+    }
+
+    /// Copies from the sources to the targets. The sources themselves are loaded by other ranks where they can be.
+    ///
+    /// # Safety
+    /// The arrays that were set are as large as the pattern says. Sources and targets do not overlap, but as copies
+    /// neither have sources nor targets there. Only this plan accesses the targets until this returns.
+    pub unsafe fn run(&mut self) -> Result<()> {
+        // SAFETY: this function's contract.
+        unsafe {
+            self.begin(Published::Arrays)?;
+            self.complete()
+        }
+    }
+
+    /// Begins a run without a wait for other ranks: copies what leaves this rank to segments.
+    ///
+    /// # Safety
+    /// The sources that were set are as large as the pattern says, and not written to until this returns.
+    pub unsafe fn start(&mut self) -> Result<()> {
+        // SAFETY: this function's contract.
+        unsafe { self.begin(Published::Segments) }
+    }
+
+    /// Completes a run. What stays on this rank is copied from the sources, or from the staging of a plan for runs in
+    /// place.
+    ///
+    /// # Safety
+    /// As [`run`](Self::run), for the arrays that are set now.
+    pub unsafe fn finish(&mut self) -> Result<()> {
+        // SAFETY: this function's contract.
+        unsafe { self.complete() }
+    }
+
+    /// # Safety
+    /// As [`start`](Self::start); if arrays are published, until [`complete`](Self::complete) returns.
+    unsafe fn begin(&mut self, published: Published) -> Result<()> {
+        // A run that was started and never finished.
+        self.cancel()?;
+        self.guarded(|plan| {
+            let RunState { sources, source_bytes, .. } = &plan.state;
+            let source_bytes = *source_bytes;
+            let pack = |sweep: &Sweep| {
+                plan.with_access(|| {
+                    sweep.run(&plan.pool, |task| {
+                        let route = &plan.binding.outgoing[task.route];
+                        for (field, &source) in sources.iter().enumerate() {
+                            let to = (route.segment as *mut E).wrapping_add(field * route.volume);
+                            // SAFETY: this function's contract; segments are this rank's until it publishes or sends
+                            // them, and other ranks have loaded those of the last run.
+                            unsafe { task.packed.copy(source as *const E, to) };
+                        }
+                    });
+                })
+            };
+            if let Some(exchange) = &plan.binding.exchange {
+                pack(&plan.binding.pack_messages)?;
+                let [send, recv] = plan.binding.buffers.each_ref().map(|buffer| buffer.as_ptr().cast::<u8>());
+                // SAFETY: the plan's buffers; they are not accessed before the wait, and outlive the exchange.
+                unsafe { exchange.start(send, recv, None)? };
+            }
+            let published = match &plan.binding.node {
+                Some(node) if published == Published::Arrays && node.reaches(sources, source_bytes) => {
+                    published
+                }
+                None => published,
+                _ => Published::Segments,
+            };
+            if let Some(node) = &plan.binding.node {
+                node.wait_for_readers()?;
+            }
+            if published == Published::Segments {
+                pack(&plan.binding.pack_segments)?;
+            }
+            plan.state.published = published;
+            if let Some(node) = &mut plan.binding.node {
+                let arrays = (published == Published::Arrays).then_some(&plan.state.sources[..]);
+                // SAFETY: all readers have loaded, see above.
+                unsafe { node.publish(arrays, source_bytes) };
+            }
+            plan.state.in_flight = true;
+            Ok(())
+        })
+    }
+
+    /// # Safety
+    /// As [`finish`](Self::finish).
+    unsafe fn complete(&mut self) -> Result<()> {
+        self.guarded(|plan| {
+            let fault = plan.state.fault.take();
+            if let Some(node) = &plan.binding.node {
+                let exchange = &plan.binding.exchange;
+                // Errors are returned by the wait for it.
+                node.wait_for_sources(&mut || exchange.iter().for_each(|exchange| drop(exchange.test())))?;
+            }
+            plan.resolve()?;
+            let apply = |sweep: &Sweep| {
+                let RunState { from, packed, targets, .. } = &plan.state;
+                plan.with_access(|| {
+                    sweep.run(&plan.pool, |task| {
+                        let copy = if packed[task.route] { &task.packed } else { &task.direct };
+                        for (field, &target) in targets.iter().enumerate() {
+                            let source = from[task.route * plan.fields + field] as *const E;
+                            // SAFETY: this function's contract. Sources on this node are kept until this rank has
+                            // ended its loads; messages are complete.
+                            unsafe { (plan.apply)(copy, source, target as *mut E) };
+                        }
+                    });
+                })
+            };
+            match fault {
+                Some(Fault::Error) => {
+                    return Err(Error::Device { message: "an injected fault".into(), source: None });
+                }
+                Some(Fault::Panic) => plan.with_access(|| panic!("an injected fault"))?,
+                None => {}
+            }
+            apply(&plan.binding.near)?;
+            let end_loads = || plan.binding.node.iter().for_each(NodeLink::end_loads);
+            if !plan.binding.far_shares {
+                end_loads();
+            }
+            if let Some(exchange) = &plan.binding.exchange {
+                exchange.wait()?;
+            }
+            apply(&plan.binding.far)?;
+            if plan.binding.far_shares {
+                end_loads();
+            }
+            match &plan.binding.node {
+                Some(node) if plan.state.published == Published::Arrays => node.wait_for_readers()?,
+                _ => {}
+            }
+            plan.state.in_flight = false;
+            Ok(())
+        })
+    }
+
+    /// Finds where the fields of each incoming route lie.
+    fn resolve(&mut self) -> Result<()> {
+        let (fields, staged) = (self.fields, !self.staging_is_empty());
+        let RunState { from, packed, sources, published, .. } = &mut self.state;
+        for (number, route) in self.binding.incoming.iter().enumerate() {
+            let addresses = &mut from[number * fields..][..fields];
+            let has_segment = match (route.peer, &self.binding.node) {
+                (Peer::Own, _) if *published == Published::Arrays || !staged => {
+                    addresses.copy_from_slice(sources);
+                    false
+                }
+                (Peer::Node, Some(node)) => {
+                    let mut found = Ok(Published::Segments);
+                    self.comm
+                        .transport()
+                        .with_access(&mut || found = node.published(route.rank, addresses))?;
+                    found? == Published::Segments
+                }
+                _ => true,
+            };
+            packed[number] = has_segment;
+            if has_segment {
+                let segment = |field: usize| route.segment + field * route.volume * size_of::<E>();
+                addresses.iter_mut().enumerate().for_each(|(field, address)| *address = segment(field));
+            }
+        }
+        Ok(())
+    }
+
+    fn staging_is_empty(&self) -> bool {
+        self.binding.staging.len() == 0
+    }
+
+    /// Runs `work`, which may access the memory of other ranks.
+    fn with_access(&self, mut work: impl FnMut()) -> Result<()> {
+        match self.binding.node.is_some() {
+            true => self.comm.transport().with_access(&mut work),
+            false => {
+                work();
+                Ok(())
+            }
+        }
+    }
+
+    /// Runs a part of a run. After an error or a panic the other ranks are told, nothing is in flight, and no rank
+    /// accesses the arrays.
+    fn guarded(&mut self, part: impl FnOnce(&mut Self) -> Result<()>) -> Result<()> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| part(self)));
+        let message = match &outcome {
+            Ok(Ok(())) => return Ok(()),
+            Ok(Err(error)) => error.to_string(),
+            Err(payload) => format!("panicked: {}", panic_text(&**payload)),
+        };
+        let transport = self.comm.transport();
+        let threads = transport.exposes_all_memory();
+        // An error of MPI has reached all ranks; others only this one knows of.
+        if threads || matches!(outcome, Err(_) | Ok(Err(Error::Device { .. } | Error::Array { .. }))) {
+            transport.fail(&message);
+        }
+        self.state.in_flight = false;
+        if let Some(exchange) = &self.binding.exchange {
+            let _ = exchange.wait();
+        }
+        if threads && self.binding.node.is_some() {
+            // The group has failed: returns when no rank accesses memory of others.
+            let _ = transport.unexpose();
+        }
+        match outcome {
+            Ok(outcome) => outcome,
+            Err(payload) => resume_unwind(payload),
+        }
+    }
+
+    /// Reports an error that only this rank has, such as a wrong array: the others would wait for it.
+    pub fn or_fail<R>(&self, outcome: Result<R>) -> Result<R> {
+        outcome.inspect_err(|error| {
+            if self.comm.size() > 1 {
+                self.comm.transport().fail(&error.to_string());
+            }
+        })
+    }
+
+    pub fn comm(&self) -> &Comm {
+        &self.comm
+    }
+
+    /// Whether ranks of this node load from each other.
+    pub fn shares(&self) -> bool {
+        self.binding.node.is_some()
+    }
+
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Bytes of memory on this rank.
+    pub fn memory(&self) -> usize {
+        let own: usize =
+            self.binding.buffers.iter().chain([&self.binding.staging]).map(|buffer| buffer.len() * 8).sum();
+        let window = self.binding.exchange.as_ref().map_or(0, Exchange::window);
+        own + window + self.binding.node.as_ref().map_or(0, NodeLink::bytes)
+    }
+
+    /// Makes the next run fail while it is in flight, for tests of the library itself.
+    pub fn inject_fault(&mut self, fault: Fault) {
+        self.state.fault = Some(fault);
+    }
+}
+
+impl<E> CopyPlan<E> {
+    /// Ends a run that was started: what arrives is dropped.
+    fn cancel(&mut self) -> Result<()> {
+        if !std::mem::take(&mut self.state.in_flight) {
+            return Ok(());
+        }
+        self.binding.node.iter().for_each(NodeLink::end_loads);
+        self.binding.exchange.as_ref().map_or(Ok(()), Exchange::wait)
+    }
+
+    /// The same; where this thread panics, the other ranks are told.
+    pub fn abort(&mut self) {
+        if self.state.in_flight && std::thread::panicking() {
+            self.comm.transport().fail("panicked while copies were in flight");
+        }
+        // Another rank's failure is returned by the next run.
+        let _ = self.cancel();
+    }
+}
+
+impl<E> Drop for CopyPlan<E> {
+    fn drop(&mut self) {
+        self.abort();
+    }
+}

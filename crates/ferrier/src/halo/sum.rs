@@ -1,0 +1,97 @@
+//! Plans that add ghost cells to the cells of their owners.
+
+use std::fmt;
+use std::ops::AddAssign;
+use std::sync::Arc;
+
+use super::ghosts::Ghosts;
+use super::pattern::Reversed;
+use super::plan::Halo;
+use crate::copies::{BoxCopy, Element, Field, Pattern, Planes, Store};
+use crate::{Box3, Comm, LayoutSpec, Result};
+
+/// Adds what is in the ghost cells to the cells of their owners: the reverse of [`Halo`], for the deposition of
+/// particles on a mesh. Ghost cells are not changed. A cell gets its terms in order of rank, whatever the exchange.
+///
+/// ```
+/// use ferrier::{GhostSum, Ghosts, LayoutSpec};
+/// let ghosts = Ghosts::width(1).periodic([true; 3]);
+/// ferrier::ranks(2).run(|comm| {
+///     let mut sum = GhostSum::<f32>::new(&comm, [4, 4, 4], &LayoutSpec::slabs(0), &ghosts)?;
+///     let mut mass = sum.make_field()?;
+///     mass.fill(1.0);
+///     sum.run([&mut mass])?;
+///     // A cell at a corner of the 2x4x4 cells of a rank is a ghost cell of 7 images.
+///     let corner = sum.index(sum.local_box().lo.map(|at| at as isize)).unwrap();
+///     assert_eq!(mass[corner], 8.0);
+///     Ok(())
+/// })?;
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+pub struct GhostSum<E: Element> {
+    halo: Halo<E>,
+}
+
+impl<E: Element + AddAssign> GhostSum<E> {
+    /// The sum of the ghost cells around the boxes of `layout`, as [`Halo::new`]. Collective; allocates.
+    ///
+    /// # Errors
+    /// As [`Halo::new`].
+    pub fn new(comm: &Comm, shape: [usize; 3], layout: &LayoutSpec, ghosts: &Ghosts) -> Result<Self> {
+        let padded = Arc::new(ghosts.bind(comm, shape, layout, size_of::<E>())?);
+        let pattern: Arc<dyn Pattern> = Arc::new(Reversed(padded.clone()));
+        let (axis, rank) = (padded.order().axes()[0], comm.rank());
+        let planes = Planes { axis, count: padded.shape(rank)[axis], stride: padded.strides(rank)[axis] };
+        let store = Store { apply: BoxCopy::add::<E>, planes: Some(planes) };
+        Ok(GhostSum { halo: Halo::of(comm, padded, &pattern, ghosts, store)? })
+    }
+
+    /// Adds the ghost cells of these fields to the cells of their owners. Collective; allocates nothing.
+    ///
+    /// # Errors
+    /// As [`Halo::exchange`].
+    pub fn run<F, G>(&mut self, fields: F) -> Result<()>
+    where
+        F: AsMut<[G]>,
+        G: AsMut<[E]>,
+    {
+        self.halo.exchange(fields)
+    }
+}
+
+/// Boxes, indices and fields are those of a [`Halo`].
+impl<E: Element> GhostSum<E> {
+    /// See [`Halo::make_field`].
+    ///
+    /// # Errors
+    /// Where the memory cannot be allocated.
+    pub fn make_field(&self) -> Result<Field<E>> {
+        self.halo.make_field()
+    }
+
+    /// See [`Halo::local_box`].
+    pub fn local_box(&self) -> Box3 {
+        self.halo.local_box()
+    }
+
+    /// See [`Halo::volume`].
+    pub fn volume(&self) -> usize {
+        self.halo.volume()
+    }
+
+    /// See [`Halo::index`].
+    pub fn index(&self, index: [isize; 3]) -> Option<usize> {
+        self.halo.index(index)
+    }
+
+    /// See [`Halo::memory`].
+    pub fn memory(&self) -> usize {
+        self.halo.memory()
+    }
+}
+
+impl<E: Element> fmt::Debug for GhostSum<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "sum of {:?}", self.halo)
+    }
+}

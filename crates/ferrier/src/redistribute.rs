@@ -1,0 +1,225 @@
+//! Redistribution of arrays of any element type from one layout to another.
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::copies::{BoxCopy, CopyPlan, Element, Field, Pattern, Place, Route, Settings, Store};
+use crate::planner::{compare_texts, default_exchange, gather_boxes};
+use crate::{Box3, Choice, Comm, Error, Fault, Kind, Layout, Problem, Result};
+
+/// Takes arrays from one layout to another, unchanged: any element type, every exchange. Made once, run often.
+///
+/// Batches are consecutive arrays, as in plans. Plans redistribute, too, on GPUs as well, but only complex numbers.
+///
+/// ```
+/// use ferrier::{LayoutSpec, Order, Problem, Redistribution};
+/// let shape = [6, 5, 4];
+/// let problem = Problem::redistribute(shape)
+///     .input(LayoutSpec::slabs(0))
+///     .output(LayoutSpec::pencils(0).order(Order::F));
+/// ferrier::ranks(3).run(|comm| {
+///     let mut redistribution = Redistribution::<[u8; 3]>::new(&comm, &problem)?;
+///     let mut slab = redistribution.make_input()?;
+///     slab.fill([1, 2, 3]);
+///     let mut pencils = redistribution.make_output()?;
+///     redistribution.run(&slab, &mut pencils)?;
+///     assert!(pencils.iter().all(|pixel| *pixel == [1, 2, 3]));
+///     Ok(())
+/// })?;
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+pub struct Redistribution<E: Element> {
+    plan: CopyPlan<E>,
+    layouts: Arc<Layouts>,
+}
+
+/// The copies from one layout to another.
+struct Layouts {
+    input: Layout,
+    output: Layout,
+    batch: usize,
+}
+
+impl Pattern for Layouts {
+    fn ranks(&self) -> usize {
+        self.input.ranks()
+    }
+
+    fn incoming(&self, rank: usize) -> Vec<Route> {
+        let parts = self.input.intersections(&self.output.boxes()[rank]).into_iter();
+        parts.map(|(peer, part)| Route { peer, copies: vec![self.copy(&part, peer, rank)] }).collect()
+    }
+
+    fn outgoing(&self, rank: usize) -> Vec<Route> {
+        let parts = self.output.intersections(&self.input.boxes()[rank]).into_iter();
+        parts.map(|(peer, part)| Route { peer, copies: vec![self.copy(&part, rank, peer)] }).collect()
+    }
+}
+
+impl Layouts {
+    fn copy(&self, part: &Box3, from: usize, to: usize) -> BoxCopy {
+        let place = |layout: &Layout, rank: usize| Place::in_box(part, &layout.boxes()[rank], layout.order());
+        BoxCopy { shape: part.shape(), from: place(&self.input, from), to: place(&self.output, to) }
+    }
+}
+
+impl<E: Element> Redistribution<E> {
+    /// From the input layout of the problem to its output layout. Collective; allocates.
+    ///
+    /// # Errors
+    /// [`Error::Problem`] unless it is a problem of [`Problem::redistribute`]; errors of its layouts;
+    /// [`Error::Disagreement`], on every rank, where ranks differ; where memory cannot be allocated.
+    pub fn new(comm: &Comm, problem: &Problem) -> Result<Self> {
+        Self::with(comm, problem, &Choice::default())
+    }
+
+    /// The same, with the exchange and the threads of a choice; other fields of it do not matter.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new), and [`Error::UnknownName`] or [`Error::Choice`] for an exchange that does not exist or
+    /// cannot be used on these nodes.
+    pub fn with(comm: &Comm, problem: &Problem, choice: &Choice) -> Result<Self> {
+        const { assert!(size_of::<E>() > 0, "elements have at least one byte") };
+        let layouts = Arc::new(layouts::<E>(comm, problem, choice)?);
+        let between_nodes = (comm.node_count() > 1).then(|| default_exchange(comm, false));
+        let exchange = choice.exchange.as_deref().or(between_nodes);
+        let comm = comm.clone().with_threads(choice.threads.unwrap_or(comm.threads()));
+        let settings = Settings { fields: layouts.batch, exchange, in_place: true };
+        let pattern: Arc<dyn Pattern> = layouts.clone();
+        let plan =
+            CopyPlan::new(&comm, &pattern, settings, Store { apply: BoxCopy::copy::<E>, planes: None })?;
+        Ok(Redistribution { plan, layouts })
+    }
+
+    /// Copies `input` to `output`. Collective; allocates nothing.
+    ///
+    /// # Errors
+    /// [`Error::Array`] where an array does not have the length of its box times the batch (the other ranks' calls
+    /// fail then); an error on every rank where one fails or leaves.
+    pub fn run(&mut self, input: &[E], output: &mut [E]) -> Result<()> {
+        let volumes = [self.input_box(), self.output_box()].map(|part| part.volume());
+        let checked = self.check("input", input.len(), volumes[0], false);
+        let checked = checked.and_then(|()| self.check("output", output.len(), volumes[1], false));
+        self.plan.or_fail(checked)?;
+        self.set([input.as_ptr(), output.as_mut_ptr().cast_const()], volumes);
+        // SAFETY: lengths were checked; both are borrowed, one of them mutably, so that they do not overlap.
+        unsafe { self.plan.run() }
+    }
+
+    /// Redistributes an array in place. It has room for the larger of input and output, which begin at its start.
+    /// Collective; allocates nothing.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    pub fn run_in_place(&mut self, array: &mut [E]) -> Result<()> {
+        let volumes = [self.input_box(), self.output_box()].map(|part| part.volume());
+        let checked = self.check("array", array.len(), volumes[0].max(volumes[1]), true);
+        self.plan.or_fail(checked)?;
+        self.set([array.as_mut_ptr().cast_const(); 2], volumes);
+        // SAFETY: the length was checked. The array is copied to segments before anything is stored to it.
+        unsafe {
+            self.plan.start()?;
+            self.plan.finish()
+        }
+    }
+
+    fn set(&mut self, starts: [*const E; 2], volumes: [usize; 2]) {
+        let batch = 0..self.layouts.batch;
+        let [sources, targets] = [0, 1].map(|side| {
+            let (start, volume) = (starts[side], volumes[side]);
+            batch.clone().map(move |array| start.wrapping_add(array * volume) as usize)
+        });
+        self.plan.set_arrays(sources, targets, volumes[0] * size_of::<E>());
+    }
+
+    fn check(&self, argument: &'static str, len: usize, volume: usize, or_more: bool) -> Result<()> {
+        let needed = volume * self.layouts.batch;
+        if len == needed || (or_more && len > needed) {
+            return Ok(());
+        }
+        let least = if or_more { "at least " } else { "" };
+        let expected = format!("{least}{needed} elements ({volume} times {} arrays)", self.layouts.batch);
+        Err(Error::array(argument, self.plan.comm().rank(), expected, len.to_string()))
+    }
+
+    /// An array for the input. Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be allocated.
+    pub fn make_input(&self) -> Result<Field<E>> {
+        self.make(self.input_box().volume())
+    }
+
+    /// An array for the output. Collective; allocates.
+    ///
+    /// # Errors
+    /// Where the memory cannot be allocated.
+    pub fn make_output(&self) -> Result<Field<E>> {
+        self.make(self.output_box().volume())
+    }
+
+    fn make(&self, volume: usize) -> Result<Field<E>> {
+        Field::new(self.plan.comm(), volume * self.layouts.batch, self.plan.shares())
+    }
+
+    /// This rank's box of the input.
+    pub fn input_box(&self) -> Box3 {
+        self.layouts.input.boxes()[self.plan.comm().rank()]
+    }
+
+    /// This rank's box of the output.
+    pub fn output_box(&self) -> Box3 {
+        self.layouts.output.boxes()[self.plan.comm().rank()]
+    }
+
+    /// The layout of the input.
+    pub fn input_layout(&self) -> &Layout {
+        &self.layouts.input
+    }
+
+    /// The layout of the output.
+    pub fn output_layout(&self) -> &Layout {
+        &self.layouts.output
+    }
+
+    /// Bytes that it takes on this rank, the caller's arrays not counted.
+    pub fn memory(&self) -> usize {
+        self.plan.memory()
+    }
+
+    /// Substitutions that Ferrier made.
+    pub fn notes(&self) -> &[String] {
+        self.plan.notes()
+    }
+
+    /// Makes the next run fail while it is in flight, for tests of the library itself.
+    #[doc(hidden)]
+    pub fn inject_fault(&mut self, fault: Fault) {
+        self.plan.inject_fault(fault);
+    }
+}
+
+impl<E: Element> fmt::Debug for Redistribution<E> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [input, output] = [&self.layouts.input, &self.layouts.output].map(Layout::grid_text);
+        write!(f, "redistribution from {input} to {output} of {} bytes per element", size_of::<E>())
+    }
+}
+
+/// The layouts of a problem, the same on every rank. Collective.
+fn layouts<E: Element>(comm: &Comm, problem: &Problem, choice: &Choice) -> Result<Layouts> {
+    let mut problem = problem.clone();
+    for spec in [&mut problem.input, &mut problem.output] {
+        gather_boxes(comm, spec)?;
+    }
+    compare_texts(comm, &format!("{} bytes per element {problem:?} {choice:?}", size_of::<E>()))?;
+    problem.check()?;
+    if problem.kinds() != [Kind::Identity; 3] || problem.spectrum_shape() != problem.shape() {
+        return Err(Error::problem(
+            "kinds",
+            "a redistribution transforms nothing: make its problem by `Problem::redistribute`",
+        ));
+    }
+    let layout = |spec: &crate::LayoutSpec| spec.layout(problem.shape(), comm.size());
+    Ok(Layouts { input: layout(&problem.input)?, output: layout(&problem.output)?, batch: problem.batch })
+}
