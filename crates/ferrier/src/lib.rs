@@ -61,8 +61,9 @@ pub use exec::Fault;
 #[cfg(feature = "cuda")]
 pub use exec::cuda;
 pub use exec::{
-    Array, ArrayOf, Backend, Call, Certificate, Cpu, Data, DataMut, Event, EventKind, Formula, Input, Memory,
-    ModeRun, Modes, Operator, Output, Plan, Span, StepTime, Tables, Workspace, pointwise,
+    Array, ArrayOf, Backend, Call, Certificate, Cpu, Data, DataMut, Event, EventKind, FieldSpans, Fields,
+    FieldsMut, Formula, Input, Memory, ModeRun, Modes, Operator, Output, Plan, Span, StepTime, Tables,
+    Workspace, pointwise,
 };
 pub use ferrier_kernel::{Precision, Real};
 pub use ferrier_plan::cost;

@@ -2,8 +2,8 @@
 
 use crate::common::{self, Number, any_choice, exchanges, kernels, plan_of};
 use ferrier::{
-    Array, ArrayStrides, Box3, Choice, Comm, Data, DataMut, Keep, Kind, LayoutSpec, Modes, Operator, Order,
-    Plan, Problem, Result,
+    Array, ArrayStrides, Box3, Choice, Comm, Data, DataMut, Fields, FieldsMut, Keep, Kind, LayoutSpec, Modes,
+    Operator, Order, Plan, Problem, Result,
 };
 use ferrier_test::cases::ORDERS;
 use ferrier_test::{Field, Rng, watchdog};
@@ -203,6 +203,7 @@ fn results<T: Number>(plan: &mut Plan<T>, given: [Option<End>; 2]) -> Result<Vec
     plan.call().backward_in_place(&mut both)?;
     found.push(ends[0].bits(both.scalars()));
     End::check_canaries(&ends, both.scalars(), "backward in place");
+    assert_eq!(found[..2], [lists(plan, ends, [input, output], value)?, found[1].clone()]);
     if operators {
         let (mut spectrum, mut back) = (memory(output.len()), memory(input.len()));
         plan.call().operator(&Weights).forward(&field, &mut spectrum)?;
@@ -219,6 +220,55 @@ fn results<T: Number>(plan: &mut Plan<T>, given: [Option<End>; 2]) -> Result<Vec
         found.push(ends[0].bits(both.scalars()));
         End::check_canaries(&[ends[0]], both.scalars(), "apply in place");
     }
+    Ok(found)
+}
+
+/// The same calls with arrays of their own for each array of the batch; returns the result of `forward`.
+fn lists<T: Number>(
+    plan: &mut Plan<T>,
+    in_place: [End; 2],
+    ends: [End; 2],
+    value: impl Fn(usize, [usize; 3], usize) -> T,
+) -> Result<Vec<u64>> {
+    let batch = ends[0].batch;
+    let one = |end: End| End { batch: 1, ..end };
+    let ([input, output], in_place) = (ends.map(one), in_place.map(one));
+    let memory = |scalars: usize| -> Vec<Memory<T>> {
+        (0..batch).map(|_| Memory(vec![T::rounded(CANARY); scalars])).collect()
+    };
+    let fill = |end: End, fields: &mut [Memory<T>]| {
+        let fields = fields.iter_mut().enumerate();
+        fields.for_each(|(b, field)| end.fill(&mut field.0, |_, at, part| value(b, at, part)));
+    };
+    let bits = |end: End, fields: &[Memory<T>]| -> Vec<u64> {
+        fields.iter().flat_map(|field| end.bits(&field.0)).collect()
+    };
+    let mut source = memory(input.len());
+    fill(input, &mut source);
+    let (mut modes, mut back) = (memory(output.len()), memory(input.len()));
+    let sources: Vec<_> = source.iter().collect();
+    plan.call()
+        .scale(0.3)
+        .forward(&Fields(&sources), &mut FieldsMut(&mut modes.iter_mut().collect::<Vec<_>>()))?;
+    let found = bits(output, &modes);
+    modes.iter().for_each(|field| End::check_canaries(&[output], &field.0, "a list"));
+    // From a list to one array.
+    let mut whole = Memory(vec![T::rounded(CANARY); ends[0].len()]);
+    plan.backward(&Fields(&modes.iter().collect::<Vec<_>>()), &mut whole)?;
+    plan.backward(
+        &Fields(&modes.iter().collect::<Vec<_>>()),
+        &mut FieldsMut(&mut back.iter_mut().collect::<Vec<_>>()),
+    )?;
+    assert_eq!(bits(input, &back), ends[0].bits(&whole.0));
+    // The padding of the last row counts.
+    let scalars = in_place.map(End::len).into_iter().max().unwrap_or(0) + 2;
+    let mut both = memory(scalars);
+    fill(in_place[0], &mut both);
+    plan.call().scale(0.3).forward_in_place(&mut FieldsMut(&mut both.iter_mut().collect::<Vec<_>>()))?;
+    assert_eq!(bits(in_place[1], &both), found);
+    both.iter().for_each(|field| End::check_canaries(&in_place, &field.0, "a list in place"));
+    plan.call().backward_in_place(&mut FieldsMut(&mut both.iter_mut().collect::<Vec<_>>()))?;
+    assert_eq!(bits(in_place[0], &both), bits(input, &back));
     Ok(found)
 }
 
@@ -360,4 +410,23 @@ fn strides_can_be_planned_without_the_other_ranks() {
         .map(|problem| ferrier::Planner::new(&problem).draft::<f64>(&comm).unwrap());
     assert_eq!(plain.memory(), strided.memory());
     assert_eq!(plain.largest_memory().unwrap(), strided.largest_memory().unwrap());
+}
+
+#[test]
+fn lists_of_arrays_are_checked() {
+    let outcome = ferrier::ranks(1).run(|comm| {
+        let mut plan = Plan::<f64>::new(&comm, &Problem::c2c([2, 2, 2]).batch(2))?;
+        let (field, short) = (vec![ferrier::Complex::default(); 8], vec![ferrier::Complex::default(); 7]);
+        let mut whole = vec![ferrier::Complex::default(); 16];
+        let found = plan.forward(&Fields(&[&field]), &mut whole).unwrap_err().to_string();
+        assert!(found.contains("2 arrays") && found.contains("got 1"), "{found}");
+        let found = plan.forward(&Fields(&[&field, &short]), &mut whole).unwrap_err().to_string();
+        assert!(found.contains("8 complex elements") && found.contains("got 7"), "{found}");
+        let mut array = short.clone();
+        let mut list = [&mut array];
+        let found = plan.call().forward_in_place(&mut FieldsMut(&mut list)).unwrap_err().to_string();
+        assert!(found.contains("2 arrays"), "{found}");
+        plan.forward(&Fields(&[&field, &field]), &mut whole)
+    });
+    outcome.unwrap();
 }

@@ -119,7 +119,7 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
     let mut variant = Variant {
         passes: Vec::new(),
         steps: Vec::new(),
-        last_pass: schedule.passes.len().checked_sub(1),
+        last_pass: last_pass(schedule),
         reshapes: schedule.reshapes.iter().enumerate().map(named).collect(),
         received,
         codings: Vec::new(),
@@ -203,6 +203,16 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
         variant.codings = codings;
     }
     Ok(variant)
+}
+
+/// The pass that applies the scale of a call: the last one. One that only copies a work array to its place leaves it to the
+/// transform before, so that bits are those of a call without it.
+fn last_pass(schedule: &Schedule) -> Option<usize> {
+    let last = schedule.passes.len().checked_sub(1)?;
+    let copies =
+        |pass: &Pass| pass.transforms.is_empty() && matches!(pass.from, End::Own(ArraySlot::Work(_), _));
+    let before = last.checked_sub(1).filter(|&before| !schedule.passes[before].transforms.is_empty());
+    Some(before.filter(|_| copies(&schedule.passes[last])).unwrap_or(last))
 }
 
 fn bind_pass<T: Real, E: Executor<T>>(

@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::array::Workspace;
 use super::backend::{Backend, Executor, VariantOf};
 use super::cpu::Cpu;
-use super::data::{Input, Output, Span};
+use super::data::{FieldTable, Input, Output, Span};
 use super::operator::Operator;
 use super::plan::Plan;
 use super::variant::{BACKWARD, FORWARD, IN_PLACE, OPERATED, ROUND_TRIP};
@@ -205,36 +205,46 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
     {
         self.observed(kind, |call| {
             let access = call.plan.executor.access();
+            let [mut sources, mut targets] = std::mem::take(&mut call.plan.state.fields);
             // Each is taken once: what is checked is what is used, whatever the caller's types do.
-            input.with_span(&access, |source| {
-                output.with_span_mut(&access, |target| {
+            let outcome = input.with_span(&access, &mut sources, |source, sources| {
+                output.with_span_mut(&access, &mut targets, |target, targets| {
                     let variant = &call.plan.variants[kind];
                     let checked = call
                         .check(("input", 0), &variant.input, variant, &source)
                         .and_then(|()| call.check(("output", 1), &variant.output, variant, &target));
+                    let [input, output] = [(&source, sources), (&target, targets)].map(address);
                     // SAFETY: lengths were checked, both arrays are borrowed for the call.
-                    unsafe { call.run(kind, checked, source.start, target.start) }
+                    unsafe { call.run(kind, checked, input, output) }
                 })
-            })
+            });
+            call.plan.state.fields = [sources, targets];
+            outcome
         })
     }
 
     fn in_place<A: Output<T, B> + ?Sized>(self, kind: usize, array: &mut A) -> Result<()> {
         self.observed(kind, |call| {
             let access = call.plan.executor.access();
-            array.with_span_mut(&access, |span| {
-                let needed = call.plan.scalars_in_place(kind);
-                let checked = match span.scalars >= needed {
+            let [mut fields, other] = std::mem::take(&mut call.plan.state.fields);
+            let outcome = array.with_span_mut(&access, &mut fields, |span, fields| {
+                let batch = call.plan.recipe.batch;
+                let (arrays, scalars) = span.fields.map_or((batch, span.scalars), |list| (1, list.least));
+                let needed = call.plan.scalars_in_place(kind, arrays);
+                let checked = call.check_count("array", &span).and_then(|()| match scalars >= needed {
                     true => call.check_alignment("array", &span),
                     false => {
-                        let scalars = format!("{needed} scalars (a complex element is two)");
-                        let expected = format!("at least {scalars} for a transform in place");
-                        Err(call.wrong("array", expected, span.scalars))
+                        let needed = format!("{needed} scalars (a complex element is two)");
+                        let expected = format!("at least {needed} for a transform in place");
+                        Err(call.wrong("array", expected, scalars))
                     }
-                };
+                });
+                let address = address((&span, fields));
                 // SAFETY: the length was checked, the array is borrowed for the call.
-                unsafe { call.run(kind, checked, span.start, span.start) }
-            })
+                unsafe { call.run(kind, checked, address, address) }
+            });
+            call.plan.state.fields = [fields, other];
+            outcome
         })
     }
 
@@ -283,8 +293,13 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
         if span.is_real.is_some_and(|is_real| is_real != real) {
             return Err(self.wrong(name, word(real), word(!real)));
         }
+        self.check_count(name, span)?;
+        // Arrays that have memory of their own are checked one by one.
+        let (batch, least, most) =
+            span.fields.map_or((batch, span.scalars, span.scalars), |list| (1, list.least, list.most));
         let needed = geometry.scalars(batch);
-        if span.scalars < needed || span.scalars > needed && !strided {
+        if least < needed || most > needed && !strided {
+            let scalars = if least < needed { least } else { most };
             let (elements, width) = (needed / width(real), width(real));
             let (word, part) = (word(real), geometry.part);
             let expected = match strided {
@@ -297,9 +312,20 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
                     geometry.batch / width
                 ),
             };
-            return Err(self.wrong(name, expected, span.scalars / width));
+            return Err(self.wrong(name, expected, scalars / width));
         }
         self.check_alignment(name, span)
+    }
+
+    /// Checks the number of arrays that have memory of their own.
+    fn check_count(&self, name: &'static str, span: &Span) -> Result<()> {
+        let batch = self.plan.recipe.batch;
+        match span.fields {
+            Some(list) if list.count != batch => {
+                Err(self.wrong(name, format!("{batch} arrays, the batch of the plan"), list.count))
+            }
+            _ => Ok(()),
+        }
     }
 
     fn check_alignment(&self, name: &'static str, span: &Span) -> Result<()> {
@@ -329,5 +355,13 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
                 Err(self.wrong("workspace", expected, "none"))
             }
         }
+    }
+}
+
+/// The address of an array, or of the table of a list of arrays.
+fn address((span, fields): (&Span, &FieldTable)) -> usize {
+    match span.fields {
+        None => span.start,
+        Some(_) => fields.address(),
     }
 }

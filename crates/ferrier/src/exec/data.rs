@@ -5,18 +5,31 @@ use num_complex::Complex;
 use super::backend::Backend;
 use crate::Real;
 
+/// Keeps types outside this crate from listing fields: the addresses must stay valid when the visit has ended.
+pub(crate) mod sealed {
+    /// Nobody else can name it.
+    #[derive(Clone, Copy, Debug)]
+    pub struct Token;
+}
+
 /// Arrays in main memory that a plan can read: `[T]`, `[Complex<T>]`, vectors of them, [`Array`](crate::Array).
 pub trait Data<T: Real> {
     /// All scalars; a complex element is two.
     fn scalars(&self) -> &[T];
     /// Whether the elements are real; `None` where they may be either.
     fn is_real(&self) -> Option<bool>;
+    /// Visits the scalars of each array of a batch where each has memory of its own, as [`Fields`] do.
+    #[doc(hidden)]
+    fn each_field(&self, _: sealed::Token, _visit: &mut dyn FnMut(&[T])) {}
 }
 
 /// Arrays in main memory that a plan can write.
 pub trait DataMut<T: Real>: Data<T> {
     /// All scalars; a complex element is two.
     fn scalars_mut(&mut self) -> &mut [T];
+    /// Visits the scalars of each array of a batch where each has memory of its own, as [`FieldsMut`] do.
+    #[doc(hidden)]
+    fn each_field_mut(&mut self, _: sealed::Token, _visit: &mut dyn FnMut(&mut [T])) {}
 }
 
 /// Where an array lies in the memory of a backend.
@@ -28,20 +41,88 @@ pub struct Span {
     pub scalars: usize,
     /// Whether the elements are real; `None` where they may be either.
     pub is_real: Option<bool>,
+    /// The arrays of a batch, if each has memory of its own.
+    pub fields: Option<FieldSpans>,
+}
+
+/// The lengths of arrays that have memory of their own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FieldSpans {
+    /// How many arrays.
+    pub count: usize,
+    /// Scalars of the shortest.
+    pub least: usize,
+    /// Scalars of the longest.
+    pub most: usize,
+}
+
+/// The addresses of arrays that have memory of their own: room for as many as a plan transforms together.
+#[doc(hidden)]
+#[derive(Debug, Default)]
+pub struct FieldTable {
+    starts: Vec<usize>,
+    spans: FieldSpans,
+}
+
+impl FieldTable {
+    pub(crate) fn new(arrays: usize) -> FieldTable {
+        FieldTable { starts: Vec::with_capacity(arrays), spans: FieldSpans::default() }
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.starts.clear();
+        self.spans = FieldSpans { count: 0, least: usize::MAX, most: 0 };
+    }
+
+    /// Adds an array. There is room for those of the plan.
+    pub(crate) fn push(&mut self, start: usize, scalars: usize) {
+        let FieldSpans { count, least, most } = &mut self.spans;
+        (*count, *least, *most) = (*count + 1, scalars.min(*least), scalars.max(*most));
+        self.starts.push(start);
+    }
+
+    /// What was added; `None` for nothing.
+    pub(crate) fn spans(&self) -> Option<FieldSpans> {
+        (self.spans.count > 0).then_some(self.spans)
+    }
+
+    /// The address of the table, marked as such.
+    pub(crate) fn address(&self) -> usize {
+        self.starts.as_ptr() as usize | LISTED
+    }
+}
+
+/// Marks the address of a table. Addresses of arrays are even, as those of tables are.
+const LISTED: usize = 1;
+
+/// The table of addresses, one for each array of a batch, that stands in the place of an address; `None` for the address of
+/// an array.
+pub(crate) fn table_at(address: usize) -> Option<*const usize> {
+    (address & LISTED != 0).then_some((address & !LISTED) as *const usize)
 }
 
 /// Arrays that plans of backend `B` can read: [`Data`] in main memory, `cuda::DeviceData` on a GPU.
 pub trait Input<T: Real, B: Backend> {
-    /// Runs `work` with the place of the array; the array is not written to meanwhile.
+    /// Runs `work` with the place of the array, and those of `fields` if it is a list of arrays; the array is not written to meanwhile.
     #[doc(hidden)]
-    fn with_span<R>(&self, access: &B::Access, work: impl FnOnce(Span) -> R) -> R;
+    fn with_span<R>(
+        &self,
+        access: &B::Access,
+        fields: &mut FieldTable,
+        work: impl FnOnce(Span, &FieldTable) -> R,
+    ) -> R;
 }
 
 /// Arrays that plans of backend `B` can write: [`DataMut`] in main memory, `cuda::DeviceDataMut` on a GPU.
 pub trait Output<T: Real, B: Backend> {
-    /// Runs `work` with the place of the array; only `work` accesses the array meanwhile.
+    /// Runs `work` with the place of the array, and those of `fields` if it is a list of arrays; only `work` accesses the array meanwhile.
     #[doc(hidden)]
-    fn with_span_mut<R>(&mut self, access: &B::Access, work: impl FnOnce(Span) -> R) -> R;
+    fn with_span_mut<R>(
+        &mut self,
+        access: &B::Access,
+        fields: &mut FieldTable,
+        work: impl FnOnce(Span, &FieldTable) -> R,
+    ) -> R;
 }
 
 impl<T: Real> Data<T> for [T] {
@@ -94,5 +175,81 @@ where
 {
     fn scalars_mut(&mut self) -> &mut [T] {
         self.as_mut_slice().scalars_mut()
+    }
+}
+
+/// A batch of arrays that were allocated one by one, to read from: a plan of [`batch`](crate::Problem::batch) `n` takes `n`
+/// of them in one call, with the messages of a batch.
+///
+/// ```
+/// use ferrier::{Complex, Fields, FieldsMut, Plan, Problem};
+/// ferrier::ranks(2).run(|comm| {
+///     let mut plan = Plan::<f64>::new(&comm, &Problem::r2c([4, 4, 4]).batch(3))?;
+///     let [u, v, w] = [1.0, 2.0, 3.0].map(|value| vec![value; 2 * 4 * 4]);
+///     let [mut a, mut b, mut c] = [(); 3].map(|()| vec![Complex::default(); 2 * 4 * 3]);
+///     plan.forward(&Fields(&[&u, &v, &w]), &mut FieldsMut(&mut [&mut a, &mut b, &mut c]))?;
+///     if comm.rank() == 0 {
+///         assert_eq!([a[0].re, b[0].re, c[0].re], [64.0, 128.0, 192.0]);
+///     }
+///     Ok(())
+/// })?;
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Fields<'a, D: ?Sized>(
+    /// The arrays.
+    pub &'a [&'a D],
+);
+
+impl<D: ?Sized> Clone for Fields<'_, D> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<D: ?Sized> Copy for Fields<'_, D> {}
+
+/// A batch of arrays that were allocated one by one, to write to; see [`Fields`].
+#[derive(Debug)]
+pub struct FieldsMut<'a, 'b, D: ?Sized>(
+    /// The arrays.
+    pub &'a mut [&'b mut D],
+);
+
+/// Of several arrays: what all of them are.
+fn common_kind(kinds: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    kinds.flatten().next()
+}
+
+impl<T: Real, D: Data<T> + ?Sized> Data<T> for Fields<'_, D> {
+    fn scalars(&self) -> &[T] {
+        self.0.first().map_or(&[], |field| field.scalars())
+    }
+    fn is_real(&self) -> Option<bool> {
+        common_kind(self.0.iter().map(|field| field.is_real()))
+    }
+    fn each_field(&self, _: sealed::Token, visit: &mut dyn FnMut(&[T])) {
+        self.0.iter().for_each(|field| visit(field.scalars()));
+    }
+}
+
+impl<T: Real, D: Data<T> + ?Sized> Data<T> for FieldsMut<'_, '_, D> {
+    fn scalars(&self) -> &[T] {
+        self.0.first().map_or(&[], |field| field.scalars())
+    }
+    fn is_real(&self) -> Option<bool> {
+        common_kind(self.0.iter().map(|field| field.is_real()))
+    }
+    fn each_field(&self, _: sealed::Token, visit: &mut dyn FnMut(&[T])) {
+        self.0.iter().for_each(|field| visit(field.scalars()));
+    }
+}
+
+impl<T: Real, D: DataMut<T> + ?Sized> DataMut<T> for FieldsMut<'_, '_, D> {
+    fn scalars_mut(&mut self) -> &mut [T] {
+        self.0.first_mut().map_or(&mut [], |field| field.scalars_mut())
+    }
+    fn each_field_mut(&mut self, _: sealed::Token, visit: &mut dyn FnMut(&mut [T])) {
+        self.0.iter_mut().for_each(|field| visit(field.scalars_mut()));
     }
 }

@@ -25,7 +25,7 @@ pub use backend::Backend;
 pub use call::Call;
 pub use certificate::Certificate;
 pub use cpu::Cpu;
-pub use data::{Data, DataMut, Input, Output, Span};
+pub use data::{Data, DataMut, FieldSpans, Fields, FieldsMut, Input, Output, Span};
 pub use events::{Event, EventKind, StepTime};
 pub use memory::Memory;
 pub use operator::{Formula, ModeRun, Modes, Operator, Tables, pointwise};

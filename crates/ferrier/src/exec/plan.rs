@@ -7,6 +7,7 @@ use super::array::Workspace;
 use super::backend::{ArrayShape, Backend, Executor, VariantOf};
 use super::certificate::{Certificate, Ledger};
 use super::cpu::Cpu;
+use super::data::FieldTable;
 use super::events::{PollTime, StepTiming};
 use super::memory::Memory;
 use super::progress::ProgressThread;
@@ -74,11 +75,13 @@ pub(crate) struct CallState {
     pub sent: u64,
     pub certificate: Option<Certificate>,
     pub fault: Option<Fault>,
+    /// The addresses of the input's and of the output's arrays, where each has memory of its own.
+    pub fields: [FieldTable; 2],
 }
 
 impl CallState {
     /// Before the first call of a plan of these variants. Calls allocate nothing, so there is room for the longest.
-    pub fn new<W, C>(ranks: usize, variants: &[Variant<W, C>]) -> CallState {
+    pub fn new<W, C>(ranks: usize, batch: usize, variants: &[Variant<W, C>]) -> CallState {
         let reshapes = variants.iter().map(|variant| variant.gains.len()).max().unwrap_or(0);
         let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
         CallState {
@@ -92,6 +95,7 @@ impl CallState {
             sent: 0,
             certificate: None,
             fault: None,
+            fields: [0, 1].map(|_| FieldTable::new(batch)),
         }
     }
 }
@@ -183,12 +187,13 @@ impl<T: Real, B: Backend> Plan<T, B> {
 
     /// Scalars (a complex element is two) that an array for transforms in place must have at least on this rank.
     pub fn in_place_scalars(&self) -> usize {
-        self.scalars_in_place(IN_PLACE + FORWARD)
+        self.scalars_in_place(IN_PLACE + FORWARD, self.recipe.batch)
     }
 
-    pub(super) fn scalars_in_place(&self, kind: usize) -> usize {
+    /// Scalars of so many arrays for one kind of call in place.
+    pub(super) fn scalars_in_place(&self, kind: usize, arrays: usize) -> usize {
         let Variant { input, output, .. } = &self.variants[kind];
-        input.scalars(self.recipe.batch).max(output.scalars(self.recipe.batch))
+        input.scalars(arrays).max(output.scalars(arrays))
     }
 
     /// This rank's box of the input of [`forward`](Self::forward).

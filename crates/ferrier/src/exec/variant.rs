@@ -116,7 +116,7 @@ pub trait Coding {
 pub struct Variant<W, C> {
     pub(crate) passes: Vec<BoundPass<W>>,
     pub(crate) steps: Vec<BoundStep>,
-    /// The pass of the schedule that stores the output; `None` where nothing is to be done.
+    /// The pass of the schedule that applies the scale of a call; `None` where nothing is to be done.
     pub(crate) last_pass: Option<usize>,
     pub(crate) layout: WorkspaceLayout,
     pub(crate) exchanges: Exchanges,

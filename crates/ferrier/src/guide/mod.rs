@@ -5,7 +5,7 @@
 //! | [`first`] | a transform on four in-process ranks, forward and back |
 //! | [`mpi`] | the same program under any `mpiexec` |
 //! | [`layouts`] | how arrays are split over ranks, own boxes, memory order |
-//! | [`arrays`] | strides, ghost cells, padded rows, interleaved batches |
+//! | [`arrays`] | strides, ghost cells, padded rows, interleaved batches, lists of fields |
 //! | [`transforms`] | real, cosine and sine transforms, batches, truncated spectra, scaling |
 //! | [`calls`] | in place, workspaces, operators, a scale per call |
 //! | [`tuning`] | choices, efforts, wisdom, overlap |

@@ -296,7 +296,7 @@ impl<T: Real, B: Target> Draft<T, B> {
         let progress = (self.progress_thread && sends).then(|| ProgressThread::new(exchanges)).transpose();
         let progress = progress.inspect_err(tell)?;
         Ok(Plan {
-            state: CallState::new(comm.size(), &self.variants),
+            state: CallState::new(comm.size(), self.recipe.batch, &self.variants),
             comm,
             recipe: self.recipe,
             mechanism: self.mechanism,

@@ -12,12 +12,13 @@ use crate::exec::array::{Array, Workspace};
 use crate::exec::backend::{
     ArrayShape, Backend, Executor, MessageBuffers, PassEnds, PollPolicy, TileToCode, VariantOf,
 };
+use crate::exec::data::table_at;
 use crate::exec::memory::Memory;
 use crate::exec::operator::Operator;
 use crate::machine::SendPtr;
 use crate::machine::buffer::Buffer;
 use crate::machine::pool::Pool;
-use crate::transport::{EXPOSED, Exposed, shared_buffer};
+use crate::transport::{Exposed, shared_buffer};
 use crate::{Comm, Real, Recipe, Result};
 use ferrier_codec::Norm;
 use ferrier_plan::geometry::Geometry;
@@ -69,7 +70,6 @@ pub struct CpuExecutor<T: Real> {
     /// Where the scratch of the first thread begins in the workspace, and scalars of each.
     scratch_at: usize,
     scratch: usize,
-    bases: Vec<*mut T>,
     /// The workspace of the current call.
     current: *mut T,
     pub(crate) pointers: Option<Arc<WorkPointers<T>>>,
@@ -142,7 +142,6 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
             work,
             scratch_at: (memory.workspace() - memory.scratch) / size_of::<T>(),
             scratch: binder.scratch,
-            bases: vec![std::ptr::null_mut(); comm.size() * EXPOSED],
             current: std::ptr::null_mut(),
             norms: binder.codec.as_ref().map(|wire| NormSum::new(wire.codec.norm, binder.batch, outputs())),
             pointers: binder.codec.map(|wire| wire.pointers),
@@ -163,15 +162,12 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
     }
 
     fn begin(&mut self, _which: usize, rank: usize, exposed: &[Exposed]) -> Result<()> {
-        for (base, address) in self.bases.iter_mut().zip(exposed.as_flattened()) {
-            *base = *address as *mut T;
-        }
         let work = exposed[rank][2] as *mut T;
         self.current = work;
         // The workspace was sized for a scratch for each thread, and one more where segments are encoded.
         let scratch = |thread: usize| work.wrapping_add(self.scratch_at + thread * self.scratch);
         for (thread, worker) in self.workers.iter_mut().enumerate() {
-            worker.set(&self.bases, scratch(thread), self.scratch);
+            worker.set(exposed, scratch(thread), self.scratch);
         }
         if let Some(pointers) = &self.pointers {
             exposed.iter().enumerate().for_each(|(rank, own)| pointers.set(rank, own[2] as *mut T));
@@ -213,10 +209,13 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
     }
 
     unsafe fn norm(&self, geometry: &Geometry, batch: usize, address: usize) -> Norm {
+        let Some(norms) = &self.norms else { return Norm::ZERO };
         // SAFETY: this function's contract.
         let norm =
-            |norms: &NormSum<T>| unsafe { norms.norm(&self.pool, geometry, batch, address as *const T) };
-        self.norms.as_ref().map_or(Norm::ZERO, norm)
+            |batch, address: usize| unsafe { norms.norm(&self.pool, geometry, batch, address as *const T) };
+        let Some(table) = table_at(address) else { return norm(batch, address) };
+        // SAFETY: this function's contract: the table has an entry for each array.
+        (0..batch).map(|array| norm(1, unsafe { *table.add(array) })).sum()
     }
 
     fn park(&self) {

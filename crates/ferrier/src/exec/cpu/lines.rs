@@ -4,6 +4,7 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::bases::Bases;
 use super::block_at::BlockAt;
 use super::line_op::{LineOp, Spot};
 use super::sparse_lines::SparseLines;
@@ -120,8 +121,11 @@ impl<'a> Side<'a> {
         ]
     }
 
-    fn sparse(&self, axes: Axes) -> Option<SparseLines> {
-        self.ragged.map(|ragged| SparseLines::new(axes, self.pieces, self.runs, ragged.clone(), self.width))
+    fn sparse(&self, axes: Axes, first_array: usize) -> Option<SparseLines> {
+        let of = |ragged: &Arc<Ragged>| {
+            SparseLines::new((axes, first_array), self.pieces, self.runs, ragged.clone(), self.width)
+        };
+        self.ragged.map(of)
     }
 
     /// Whether pieces hold a few contiguous elements of each line: then neighbouring lines are close in memory.
@@ -250,7 +254,7 @@ impl<T: Real> LineGrid<T> {
             planes,
             spreads: false,
             near: [from.ragged.is_some(), to.ragged.is_some()],
-            sparse: [from.sparse(axes), to.sparse(axes)],
+            sparse: [from, to].map(|side| side.sparse(axes, arrays.start)),
             stream: false,
             staging_len: 0,
         };
@@ -411,18 +415,17 @@ impl<T: Real> LineGrid<T> {
     /// Fills `strips` with the source (or target) of a block.
     ///
     /// # Safety
-    /// `bases` are the exposed pointers of all ranks; the pieces of this grid lie inside the memory they point to.
-    pub unsafe fn strips(&self, at: &BlockAt, target: bool, bases: &[*mut T], strips: &mut Vec<Strip<T>>) {
+    /// `bases` are those of the current call; the pieces of this grid lie inside the memory they point to.
+    pub unsafe fn strips(&self, at: &BlockAt, target: bool, bases: &Bases<T>, strips: &mut Vec<Strip<T>>) {
         let cell = &self.cells[at.cell];
         let (first, last) = if target { cell.to } else { cell.from };
         strips.clear();
         for strip in &self.strips[first..last] {
             let offset = strip.offset
                 + (at.lane - cell.lanes.0) * strip.lane
-                + (at.plane - cell.planes.0) * strip.plane
-                + at.batch * strip.batch;
-            // The base of planes in scratch may lie before it.
-            let ptr = bases[strip.base].wrapping_add(offset);
+                + (at.plane - cell.planes.0) * strip.plane;
+            // SAFETY: this function's contract.
+            let ptr = unsafe { bases.at(strip.base, offset, [self.first_array, at.batch], strip.batch) };
             let (step, lane, skip) = (strip.step as isize, strip.lane as isize, strip.plane as isize);
             let strip = Strip { ptr, at: strip.at, len: strip.len, step, lane, ..Strip::default() };
             strips.push(match at {

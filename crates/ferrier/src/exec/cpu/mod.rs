@@ -1,6 +1,7 @@
 //! Backend `cpu`: passes on the threads of a rank, in main memory.
 
 mod arrays;
+mod bases;
 mod block_at;
 mod coding;
 mod copy;

@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 
+use super::bases::Bases;
 use ferrier_kernel::StreamCopy;
 use ferrier_plan::geometry::{Axes, Piece};
 use ferrier_plan::lowering::RankContext;
@@ -19,6 +20,8 @@ pub(crate) struct PlaneStore {
     first: usize,
     plane: usize,
     batch: usize,
+    /// Index of the first array in the whole batch.
+    first_array: usize,
     /// Index of the first row of a plane, number and length of rows.
     low: usize,
     rows: usize,
@@ -31,7 +34,12 @@ pub(crate) struct PlaneStore {
 
 impl PlaneStore {
     /// From `scratch` to `to`; none unless stores stream and rows are whole and not multiples of cache lines.
-    pub fn new(context: &RankContext<'_>, axes: Axes, scratch: &Piece, to: &[Piece]) -> Option<PlaneStore> {
+    pub fn new(
+        context: &RankContext<'_>,
+        (axes, first_array): (Axes, usize),
+        scratch: &Piece,
+        to: &[Piece],
+    ) -> Option<PlaneStore> {
         let [target] = to else { return None };
         let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
         let shape = target.region.shape();
@@ -45,6 +53,7 @@ impl PlaneStore {
             first: target.region.lo[axes.planes],
             plane: target.strides[axes.planes],
             batch: target.batch,
+            first_array,
             low: target.region.lo[slow],
             rows: shape[slow],
             row,
@@ -81,12 +90,13 @@ impl<'a, T> PlaneWriter<'a, T> {
     /// Begins to store plane `index` of an array; all of it at once unless the next plane is written row by row.
     ///
     /// # Safety
-    /// The plane is in scratch; the target lies in the memory of `bases`. Until the plane is stored, rows of
+    /// The plane is in scratch; the target lies in the memory of `bases`, those of the current call. Until the plane is stored, rows of
     /// scratch are overwritten only after [`make_room`](Self::make_room), and the target is not accessed.
-    pub unsafe fn begin(&mut self, bases: &[*mut T], batch: usize, index: usize) {
-        let PlaneStore { base, offset, first, plane, batch: array, .. } = *self.plane_store;
+    pub unsafe fn begin(&mut self, bases: &Bases<T>, batch: usize, index: usize) {
+        let PlaneStore { base, offset, first, plane, first_array, batch: array, .. } = *self.plane_store;
+        let offset = offset + (index - first) * plane;
         // SAFETY: this function's contract.
-        self.to = unsafe { bases[base].add(offset + (index - first) * plane + batch * array) };
+        self.to = unsafe { bases.at(base, offset, [first_array, batch], array) };
         self.begun = 0;
         if !self.plane_store.by_rows {
             self.finish();

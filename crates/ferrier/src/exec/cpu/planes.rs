@@ -85,7 +85,7 @@ impl<T: Real> Planes<T> {
         let domain = one.lines_in(arrive);
         let mut first = LineGrid::new(axes[0], &domain, before, middle, tables.line_op(one)?, arrays);
         let plane_store = match (&pieces[..], two.ragged_to.is_some() || in_target || bundle.is_some()) {
-            ([scratch], false) => PlaneStore::new(context, axes[0], scratch, to),
+            ([scratch], false) => PlaneStore::new(context, (axes[0], arrays.0.start), scratch, to),
             _ => None,
         };
         let [middle, after] = Side::of(two, &pieces, if plane_store.is_some() { &pieces } else { to });
@@ -128,9 +128,9 @@ impl<T: Real> Planes<T> {
             }
             let (batch, index) = (unit / units, low + unit % units * together);
             let planes = index..high.min(index + together);
-            if let (Some(bundle), Some(base)) = (bundle, worker.bases.last_mut()) {
+            if let Some(bundle) = bundle {
                 // The first plane of the bundle is at the start of the scratch.
-                *base = start.wrapping_sub((index - low) * bundle.step);
+                worker.bases.set_scratch(start.wrapping_sub((index - low) * bundle.step));
             }
             let all = 0..usize::MAX;
             let (lanes, planes) = if bundle.is_some() { (planes, all) } else { (all, planes) };
@@ -158,7 +158,7 @@ impl<T: Real> Planes<T> {
             }
         }
         writer.iter_mut().for_each(PlaneWriter::finish);
-        worker.bases.last_mut().into_iter().for_each(|base| *base = start);
+        worker.bases.set_scratch(start);
     }
 }
 

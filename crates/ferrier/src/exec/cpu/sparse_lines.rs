@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use super::bases::Bases;
 use super::block_at::BlockAt;
 use ferrier_kernel::Strip;
 use ferrier_plan::geometry::{Axes, Piece};
@@ -16,6 +17,8 @@ pub(crate) struct SparseLines {
     runs: Vec<IndexRun>,
     width: usize,
     axes: Axes,
+    /// Index of the first array in the whole batch.
+    first_array: usize,
 }
 
 /// A run of elements of one line: `element` is its first in the block, `at` its first index in the array.
@@ -27,14 +30,14 @@ struct Stretch {
 
 impl SparseLines {
     pub fn new(
-        axes: Axes,
+        (axes, first_array): (Axes, usize),
         pieces: &[Piece],
         runs: &[IndexRun],
         ragged: Arc<Ragged>,
         width: usize,
     ) -> SparseLines {
         assert_eq!(axes.lanes, ragged.lanes, "neighbouring lines differ along the axis of `ragged`");
-        SparseLines { pieces: pieces.to_vec(), ragged, runs: runs.to_vec(), width, axes }
+        SparseLines { pieces: pieces.to_vec(), ragged, runs: runs.to_vec(), width, axes, first_array }
     }
 
     /// Scalars of a block of `lines` lines.
@@ -72,20 +75,22 @@ impl SparseLines {
         at: &BlockAt,
         lane: usize,
         along: usize,
-        bases: &[*mut T],
+        bases: &Bases<T>,
     ) -> Option<*mut T> {
         let mut corner = [0; 3];
         corner[self.axes.planes] = at.plane;
         corner[self.axes.lanes] = lane;
         corner[self.axes.along] = along;
         let moved = || -> usize { (0..3).map(|a| (corner[a] - piece.region.lo[a]) * piece.strides[a]).sum() };
-        let base = bases[piece.rank * crate::transport::EXPOSED + piece.base as usize];
+        let base = piece.rank * crate::transport::EXPOSED + piece.base as usize;
+        let arrays = [self.first_array, at.batch];
         let inside = piece.region.contains(corner);
-        inside.then(|| base.wrapping_add(piece.offset + moved() + at.batch * piece.batch))
+        // SAFETY: the contract of `gather` and `scatter`: the bases are those of the current call.
+        inside.then(|| unsafe { bases.at(base, piece.offset + moved(), arrays, piece.batch) })
     }
 
     /// Visits the runs of one of several lines that are merged into one of the array.
-    fn lines<T>(&self, at: &BlockAt, lane: usize, bases: &[*mut T], mut visit: impl FnMut(Row, Place<T>)) {
+    fn lines<T>(&self, at: &BlockAt, lane: usize, bases: &Bases<T>, mut visit: impl FnMut(Row, Place<T>)) {
         let along = self.axes.along;
         for stretch in self.stretches(at.lane + lane) {
             for piece in &self.pieces {
@@ -105,7 +110,7 @@ impl SparseLines {
     }
 
     /// Visits rows: the same element of all lines of a block.
-    fn rows<T>(&self, at: &BlockAt, bases: &[*mut T], mut visit: impl FnMut(Row, Place<T>)) {
+    fn rows<T>(&self, at: &BlockAt, bases: &Bases<T>, mut visit: impl FnMut(Row, Place<T>)) {
         let Axes { along, lanes, .. } = self.axes;
         for piece in &self.pieces {
             let (low, high) = (piece.region.lo[lanes], piece.region.hi[lanes]);
@@ -126,8 +131,8 @@ impl SparseLines {
     /// Fills the block; elements that lines do not have are zero.
     ///
     /// # Safety
-    /// `bases` are the exposed pointers of all ranks; the pieces lie in their memory and are not written to.
-    pub unsafe fn gather<T: Copy + Default>(&self, at: &BlockAt, bases: &[*mut T], area: &mut [T]) {
+    /// `bases` are those of the current call; the pieces lie in their memory and are not written to.
+    pub unsafe fn gather<T: Copy + Default>(&self, at: &BlockAt, bases: &Bases<T>, area: &mut [T]) {
         let area = &mut area[..self.area(at.lanes)];
         // SAFETY: elements of a piece, by this function's contract.
         let mut load = |row: Row, place: Place<T>| unsafe { row.load(&place, self.width, area) };
@@ -143,7 +148,7 @@ impl SparseLines {
     ///
     /// # Safety
     /// As for [`gather`](Self::gather), and no other thread accesses the pieces.
-    pub unsafe fn scatter<T: Copy + Default>(&self, at: &BlockAt, bases: &[*mut T], area: &mut [T]) {
+    pub unsafe fn scatter<T: Copy + Default>(&self, at: &BlockAt, bases: &Bases<T>, area: &mut [T]) {
         let area = &mut area[..self.area(at.lanes)];
         if !self.ragged.merged {
             self.clear(at, area);

@@ -2,12 +2,14 @@
 
 use std::cell::Cell;
 
+use super::bases::Bases;
 use super::block_at::BlockAt;
 use super::lines::LineGrid;
 use crate::Real;
 use crate::exec::backend::PollPolicy;
 use crate::exec::operator::Operator;
 use crate::machine::SendPtr;
+use crate::transport::Exposed;
 use ferrier_kernel::{LineBlock, Repeat, StoreHint, StreamCopy, Strip};
 
 /// One thread's memory: strips and scratch.
@@ -15,8 +17,7 @@ pub(super) struct WorkerState<T> {
     from: Vec<Strip<T>>,
     to: Vec<Strip<T>>,
     ahead: Vec<Strip<T>>,
-    /// The exposed pointers of all ranks, then the address that planes in scratch count from.
-    pub bases: Vec<*mut T>,
+    pub bases: Bases<T>,
     pub scratch: SendPtr<T>,
     scratch_len: usize,
     /// Index of the staging buffer that holds the next block's lines, if they were staged.
@@ -34,7 +35,7 @@ impl<T> WorkerState<T> {
             from: Vec::with_capacity(strips),
             to: Vec::with_capacity(strips),
             ahead: Vec::with_capacity(strips),
-            bases: Vec::with_capacity(ranks * crate::transport::EXPOSED + 1),
+            bases: Bases::new(ranks),
             scratch: SendPtr(std::ptr::null_mut()),
             scratch_len: 0,
             staged: None,
@@ -42,11 +43,8 @@ impl<T> WorkerState<T> {
     }
 
     /// The pointers of this call.
-    pub fn set(&mut self, bases: &[*mut T], scratch: *mut T, scratch_len: usize) {
-        self.bases.clear();
-        self.bases.extend_from_slice(bases);
-        // Planes in scratch count from one more base.
-        self.bases.push(scratch);
+    pub fn set(&mut self, exposed: &[Exposed], scratch: *mut T, scratch_len: usize) {
+        self.bases.set(exposed, scratch);
         self.scratch = SendPtr(scratch);
         self.scratch_len = scratch_len;
         self.staged = None;

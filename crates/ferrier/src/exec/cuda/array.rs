@@ -113,7 +113,7 @@ impl<T: Real> DeviceArray<T> {
             (None, Some(_)) => Some(false),
             _ => None,
         };
-        Span { start: self.block.start() as usize, scalars: self.scalars, is_real }
+        Span { start: self.block.start() as usize, scalars: self.scalars, is_real, fields: None }
     }
 }
 
@@ -137,7 +137,7 @@ impl<T: Real> DeviceData<T> for CudaSlice<T> {
     fn with_span<R>(&self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
         // cudarc orders its own uses of the slice before and after ours.
         let (start, _used) = self.device_ptr(stream.safe.as_ref().unwrap_or(self.stream()));
-        work(Span { start: start as usize, scalars: self.len(), is_real: None })
+        work(Span { start: start as usize, scalars: self.len(), is_real: None, fields: None })
     }
 }
 
@@ -146,7 +146,7 @@ impl<T: Real> DeviceDataMut<T> for CudaSlice<T> {
         let scalars = self.len();
         let own = self.stream().clone();
         let (start, _used) = self.device_ptr_mut(stream.safe.as_ref().unwrap_or(&own));
-        work(Span { start: start as usize, scalars, is_real: None })
+        work(Span { start: start as usize, scalars, is_real: None, fields: None })
     }
 }
 
@@ -174,12 +174,12 @@ impl<T: Real> sealed::Sealed for RawArray<T> {}
 
 impl<T: Real> DeviceData<T> for RawArray<T> {
     fn with_span<R>(&self, _stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
-        work(Span { start: self.start as usize, scalars: self.scalars, is_real: None })
+        work(Span { start: self.start as usize, scalars: self.scalars, is_real: None, fields: None })
     }
 }
 
 impl<T: Real> DeviceDataMut<T> for RawArray<T> {
     fn with_span_mut<R>(&mut self, _stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
-        work(Span { start: self.start as usize, scalars: self.scalars, is_real: None })
+        work(Span { start: self.start as usize, scalars: self.scalars, is_real: None, fields: None })
     }
 }

@@ -14,7 +14,7 @@ use super::work::CudaWork;
 use crate::exec::backend::{
     ArrayShape, Backend, Executor, MessageBuffers, PassEnds, PollPolicy, TileToCode, VariantOf,
 };
-use crate::exec::data::{Input, Output, Span};
+use crate::exec::data::{FieldTable, Input, Output, Span};
 use crate::exec::memory::Memory;
 use crate::exec::operator::Operator;
 use crate::exec::variant::BoundStep;
@@ -36,14 +36,24 @@ impl Backend for Cuda {
 }
 
 impl<T: Real, D: DeviceData<T>> Input<T, Cuda> for D {
-    fn with_span<R>(&self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
-        DeviceData::with_span(self, stream, work)
+    fn with_span<R>(
+        &self,
+        stream: &Stream,
+        fields: &mut FieldTable,
+        work: impl FnOnce(Span, &FieldTable) -> R,
+    ) -> R {
+        DeviceData::with_span(self, stream, |span| work(span, fields))
     }
 }
 
 impl<T: Real, D: DeviceDataMut<T>> Output<T, Cuda> for D {
-    fn with_span_mut<R>(&mut self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
-        DeviceDataMut::with_span_mut(self, stream, work)
+    fn with_span_mut<R>(
+        &mut self,
+        stream: &Stream,
+        fields: &mut FieldTable,
+        work: impl FnOnce(Span, &FieldTable) -> R,
+    ) -> R {
+        DeviceDataMut::with_span_mut(self, stream, |span| work(span, fields))
     }
 }
 

@@ -1,0 +1,56 @@
+//! The addresses of a call: those that pieces of memory count from.
+
+use crate::exec::data::table_at;
+use crate::transport::{EXPOSED, Exposed};
+
+/// The exposed pointers of all ranks (input, output, workspace), then the address that planes in scratch count from.
+pub(crate) struct Bases<T> {
+    pointers: Vec<*mut T>,
+    /// The addresses of the arrays of a batch, where each has memory of its own; else null.
+    tables: Vec<*const usize>,
+    /// Whether there are tables.
+    listed: bool,
+}
+
+impl<T> Bases<T> {
+    pub fn new(ranks: usize) -> Self {
+        let (pointers, tables) =
+            (vec![std::ptr::null_mut(); ranks * EXPOSED + 1], vec![std::ptr::null(); ranks * EXPOSED + 1]);
+        Bases { pointers, tables, listed: false }
+    }
+
+    /// Takes the addresses of a call, by rank.
+    pub fn set(&mut self, exposed: &[Exposed], scratch: *mut T) {
+        self.listed = false;
+        for (number, &address) in exposed.as_flattened().iter().enumerate() {
+            let table = table_at(address);
+            self.tables[number] = table.unwrap_or(std::ptr::null());
+            self.pointers[number] = address as *mut T;
+            self.listed |= table.is_some();
+        }
+        self.set_scratch(scratch);
+    }
+
+    /// Sets the address that planes in scratch count from.
+    pub fn set_scratch(&mut self, scratch: *mut T) {
+        if let Some(last) = self.pointers.last_mut() {
+            *last = scratch;
+        }
+    }
+
+    /// The address of a scalar of an array: `offset` is that in array `first` of the batch, `array` counts from there,
+    /// `stride` is the distance of arrays that have their memory in common.
+    ///
+    /// # Safety
+    /// The addresses are those of the current call, whose tables list every array of the batch.
+    #[inline]
+    pub unsafe fn at(&self, base: usize, offset: usize, [first, array]: [usize; 2], stride: usize) -> *mut T {
+        if self.listed && !self.tables[base].is_null() {
+            // SAFETY: this function's contract.
+            let start = unsafe { *self.tables[base].add(first + array) } as *mut T;
+            return start.wrapping_add(offset - first * stride);
+        }
+        // The base of planes in scratch may lie before it.
+        self.pointers[base].wrapping_add(offset + array * stride)
+    }
+}
