@@ -1,7 +1,9 @@
 //! The native part of the Python package `ferrier`.
 
+mod comm;
 mod errors;
 mod fft;
+mod plan;
 
 use pyo3::prelude::*;
 
@@ -10,5 +12,18 @@ use pyo3::prelude::*;
 fn _ferrier(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
-    fft::register(module)
+    fft::register(module)?;
+    module.add_class::<comm::Comm>()?;
+    module.add_class::<plan::Draft>()?;
+    module.add_class::<plan::Plan>()?;
+    module.add_class::<plan::Memory>()?;
+    module.add_function(wrap_pyfunction!(comm::run_ranks, module)?)?;
+    module.add_function(wrap_pyfunction!(after_fork, module)?)
+}
+
+/// Called in a process that was just forked: plans of the parent process have threads that are not here.
+#[pyfunction]
+fn after_fork() {
+    fft::after_fork();
+    plan::after_fork();
 }

@@ -11,6 +11,7 @@ def as_floats(x: Any) -> tuple[np.ndarray, bool] | None:
     """`x` as a native, aligned array of float32, float64, complex64 or complex128, and whether it is a copy; None for a
     longdouble. float16 becomes float32, everything else float64, as in scipy.fft."""
     array = np.asarray(x)
+    dtype: np.dtype[Any]
     if array.dtype.char == "e":
         dtype = np.dtype(np.float32)
     elif array.dtype.kind not in "fc":
@@ -45,7 +46,7 @@ def resized(x: np.ndarray, lengths: list[int], axes: list[int]) -> tuple[np.ndar
 def long_double(name: str, x: Any, kind: int, s: Any, axes: Any, norm: Any, workers: Any, orthogonalize: Any, out: Any) -> Any:
     """A transform of a longdouble, by scipy."""
     try:
-        import scipy.fft
+        import scipy.fft  # type: ignore[import-untyped]
     except ImportError:
         raise TypeError(f"transforms are in single and double precision; {np.asarray(x).dtype} needs scipy") from None
     from ferrier._backend import backend

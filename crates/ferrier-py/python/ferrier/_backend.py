@@ -48,7 +48,7 @@ class Backend:
     def _default_workers(self) -> int:
         if self._workers is not None:
             return self._workers
-        import scipy.fft
+        import scipy.fft  # type: ignore[import-untyped]
 
         return scipy.fft.get_workers()
 

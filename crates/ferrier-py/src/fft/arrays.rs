@@ -56,7 +56,7 @@ impl Element {
     }
 
     /// The type of an array that can be used as it is.
-    fn of(array: &Bound<'_, PyUntypedArray>) -> Option<Element> {
+    pub fn of(array: &Bound<'_, PyUntypedArray>) -> Option<Element> {
         let element = Element::from_num(array.dtype().num())?;
         (array.is_aligned() && array.dtype().is_native_byteorder() != Some(false)).then_some(element)
     }

@@ -13,7 +13,8 @@ use pyo3::prelude::*;
 
 use crate::errors;
 use arguments::{Axes, Norm, no_points, workers};
-use arrays::{Element, Out, Source, data, empty, extent, kinds_in_order};
+pub use arrays::{Element, data};
+use arrays::{Out, Source, empty, extent, kinds_in_order};
 use cache::Cached;
 use calls::{Axis, calls};
 use job::Job;
@@ -304,8 +305,7 @@ fn clear_plans(py: Python<'_>) -> (usize, usize) {
 }
 
 /// Called in a process that was just forked.
-#[pyfunction]
-fn after_fork() {
+pub fn after_fork() {
     cache::leave_to_parent();
 }
 
@@ -318,7 +318,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(arguments::swap_workers, module)?,
         wrap_pyfunction!(arguments::get_workers, module)?,
         wrap_pyfunction!(clear_plans, module)?,
-        wrap_pyfunction!(after_fork, module)?,
     ] {
         module.add_function(function)?;
     }

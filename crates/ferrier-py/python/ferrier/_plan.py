@@ -1,0 +1,432 @@
+"""Problems and plans: transforms of distributed arrays."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike, NDArray
+
+from ferrier import _ferrier
+from ferrier._array import DistributedArray, distributed
+from ferrier._ferrier import Comm
+from ferrier._layout import Layout, Slices
+from ferrier._pictures import Picture, steps_picture
+
+_KINDS = {"none": "none", "c2c": "complex", "r2c": "real"}
+_KINDS |= {f"{name}{number}": f"{name}{number}" for name in ("dct", "dst") for number in (1, 2, 3, 4)}
+_SCALES = {
+    "backward": ("none", "full"),
+    "forward": ("full", "none"),
+    "ortho": ("symmetric", "symmetric"),
+    "none": ("none", "none"),
+}
+_CHOICES = {
+    "exchange", "codec", "compress", "kernel", "decomposition", "axes", "ranks", "grid", "fuse", "stream", "staging",
+    "threads", "overlap", "progress", "block", "memory",
+}
+# Names of choices that are stored under older ones.
+_STORED = {"decomposition": "path", "staging": "pockets"}
+
+
+class Problem:
+    """A transform, and how its input and output are distributed.
+
+    shape: one to three lengths. kind: "c2c", "r2c" (the last axis is halved) or one for each axis ("dct2", "c2c",
+    "none", ...). axes: the axes to transform, by default all. input, output: layouts. norm: "backward", "forward",
+    "ortho" as in numpy, or "none". batch: arrays that are transformed together, along a first axis of their own. keep:
+    for each axis `None`, a number of lowest modes, or a range (first, last). support: for each axis `None` or the range
+    of points that may be non-zero. tolerance: the allowed relative error; messages are then encoded. operators: plans
+    can apply operators. reproducible: bits do not depend on the number of ranks.
+    """
+
+    def __init__(
+        self,
+        shape: int | Sequence[int],
+        kind: str | Sequence[str] = "c2c",
+        *,
+        axes: Sequence[int] | None = None,
+        halved: int = -1,
+        input: Layout | str = "slabs:0",
+        output: Layout | str = "slabs:0",
+        norm: str = "backward",
+        batch: int = 1,
+        keep: Sequence[int | tuple[int, int] | None] | None = None,
+        support: Sequence[tuple[int, int] | None] | None = None,
+        sphere: float | Sequence[float] | None = None,
+        tolerance: float | None = None,
+        operators: bool = False,
+        reproducible: bool = False,
+    ) -> None:
+        self.shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
+        if not 1 <= len(self.shape) <= 3:
+            raise ValueError(f"shape has one to three axes, got {self.shape}")
+        if norm not in _SCALES:
+            raise ValueError(f"norm is one of {', '.join(_SCALES)}, got {norm!r}")
+        ndim = self.ndim = len(self.shape)
+        skip = 3 - ndim
+        self.input, self.output = Layout(input), Layout(output)
+        self.kind, self.norm, self.batch = kind, norm, batch
+        mixed = None
+        transformed = [_axis(axis, ndim) for axis in axes] if axes is not None else list(range(ndim))
+        if not isinstance(kind, str):
+            if len(kind) != ndim:
+                raise ValueError(f"kind has {len(kind)} entries for {ndim} axes")
+            mixed = ["none"] * skip + [_kind(word) for word in kind]
+            transformed = [axis for axis, word in enumerate(kind) if word != "none"]
+        elif kind not in ("c2c", "r2c"):
+            mixed = ["none"] * skip + [_kind(kind) if axis in transformed else "none" for axis in range(ndim)]
+        real = kind == "r2c" or (mixed is not None and "real" in mixed)
+        forward, backward = _SCALES[norm]
+        self._json = {
+            "shape": [1] * skip + list(self.shape),
+            "real": real,
+            "halved": mixed.index("real") if mixed is not None and real else _axis(halved, ndim) + skip,
+            "axes": [axis + skip for axis in transformed],
+            "mixed": mixed,
+            "complex_values": False,
+            "keep": ["all"] * skip + [_keep(part) for part in keep or [None] * ndim],
+            "filled": [None] * skip + [None if part is None else list(part) for part in support or [None] * ndim],
+            "sphere": None if sphere is None else [float(r) for r in np.broadcast_to(sphere, 3)],
+            "input": self.input._json(ndim),
+            "output": self.output._json(ndim),
+            "scale_forward": forward,
+            "scale_backward": backward,
+            "batch": batch,
+            "reproducible": reproducible,
+            "operators": operators,
+            "long": False,
+            "tolerance": tolerance,
+        }
+
+    def __repr__(self) -> str:
+        kind = self.kind if isinstance(self.kind, str) else ",".join(self.kind)
+        size = "x".join(map(str, self.shape))
+        return f"<ferrier.Problem: {kind} {size}, batch {self.batch}, {self.input!r} -> {self.output!r}>"
+
+
+def _axis(axis: int, ndim: int) -> int:
+    if not -ndim <= axis < ndim:
+        raise ValueError(f"axis {axis} is out of bounds for {ndim} axes")
+    return axis % ndim
+
+
+def _kind(word: str) -> str:
+    if word not in _KINDS:
+        raise ValueError(f"kind is one of {', '.join(_KINDS)}, got {word!r}")
+    return _KINDS[word]
+
+
+def _keep(part: int | tuple[int, int] | None) -> Any:
+    if part is None:
+        return "all"
+    return {"lowest": part} if isinstance(part, int) else {"range": list(part)}
+
+
+def as_comm(comm: Any, threads: int | None = None) -> Comm:
+    """A communicator of Ferrier's: one already, mpi4py's, or `None` for this process alone."""
+    if comm is None:
+        return Comm.one_rank(threads)
+    if not isinstance(comm, Comm):
+        if not hasattr(comm, "py2f"):
+            raise TypeError(f"comm is a ferrier.Comm, a communicator of mpi4py or None, got {type(comm).__name__}")
+        comm = Comm.from_fortran(comm.py2f())
+    return comm if threads is None else comm.with_threads(threads)
+
+
+Result = TypeVar("Result")
+
+
+def run(ranks: int, function: Callable[[Comm], Result], *, threads: int = 1, nodes: int = 1) -> list[Result]:
+    """Runs `function(comm)` on so many threads of this process, which are ranks: distributed programs in a notebook. Their
+    results, in order of rank. `nodes` pretends that they are on several nodes."""
+    return _ferrier.run_ranks(ranks, function, threads, nodes)
+
+
+class _Memory:
+    """What numpy needs to see an array of a plan's."""
+
+    def __init__(self, memory: _ferrier.Memory, dtype: np.dtype[Any], shape: tuple[int, ...], ndim: int) -> None:
+        self.memory = memory
+        address, strides = memory.view(dtype.kind == "f")
+        # Axes before those of the problem have the length 1; that of the batch is there if there is one.
+        lead = strides[:1] if len(shape) > ndim else ()
+        self.__array_interface__ = {
+            "version": 3,
+            "data": (address, False),
+            "typestr": dtype.str,
+            "shape": shape,
+            "strides": (*lead, *strides[4 - ndim :]),
+        }
+
+
+class Plan:
+    """An executable transform: made once, called often. Making one and its calls are collective.
+
+    problem: a `Problem`, or a shape. comm: a `Comm`, a communicator of mpi4py, or `None` for this process. dtype: any type
+    of the wanted precision. threads: of each rank. effort: "estimate", "measure", "online", or seconds for a search.
+    wisdom: a file, or False for none. All other words are choices of the planner's, such as exchange="ring" or grid=(2, 2);
+    what is not chosen, the planner decides.
+
+    A context: `with ferrier.Plan(...) as plan` gives its memory and threads back at the end.
+    """
+
+    def __init__(
+        self,
+        problem: Problem | Sequence[int],
+        comm: Any = None,
+        *,
+        dtype: DTypeLike = np.float64,
+        threads: int | None = None,
+        effort: str | float = "estimate",
+        wisdom: str | os.PathLike[str] | bool = True,
+        **choice: Any,
+    ) -> None:
+        self.problem = problem if isinstance(problem, Problem) else Problem(problem)
+        self.comm = as_comm(comm, threads)
+        kind = np.dtype(dtype)
+        if kind.char not in "fdFD":
+            raise TypeError(f"dtype is float32, float64, complex64 or complex128, got {kind}")
+        double = kind.char in "dD"
+        draft = _ferrier.Draft(
+            self.comm, json.dumps(self.problem._json), _choice(choice), double, _effort(effort), _wisdom(wisdom)
+        )
+        self._drafted: dict[str, Any] = json.loads(draft.info())
+        self._plan = draft.build()
+        info = self._info = json.loads(self._plan.info())
+        self._skip = 3 - self.problem.ndim
+        types = [np.dtype(np.float64 if double else np.float32), np.dtype(np.complex128 if double else np.complex64)]
+        self.input_dtype, self.output_dtype = (types[0 if real else 1] for real in info["real"])
+        self.input_layout, self.output_layout = (
+            Layout._of_plan(layout, self.problem.ndim) for layout in info["layouts"]
+        )
+
+    @property
+    def input_slice(self) -> Slices:
+        """This rank's part of the input of `forward`."""
+        return self.input_layout.boxes[self.comm.rank]
+
+    @property
+    def output_slice(self) -> Slices:
+        """This rank's part of the output of `forward`."""
+        return self.output_layout.boxes[self.comm.rank]
+
+    @property
+    def notes(self) -> list[str]:
+        """Substitutions that Ferrier made, and why."""
+        return list(self._info["notes"])
+
+    @property
+    def memory(self) -> dict[str, int]:
+        """Bytes that the plan takes on this rank."""
+        return {**self._info["memory"], "total": self._info["memory_total"]}
+
+    @property
+    def recipe(self) -> str:
+        """The steps."""
+        return self._info["recipe"]
+
+    @property
+    def predicted(self) -> dict[str, Any] | None:
+        """The times of `forward` that the cost model predicts: seconds, and those of each step."""
+        return self._drafted["predicted"][0]
+
+    @property
+    def rejected(self) -> list[tuple[str, float]]:
+        """Recipes that were rejected, and their predicted times relative to this one's."""
+        return [(text, ratio) for text, ratio in self._drafted["rejected"]]
+
+    @property
+    def is_tuning(self) -> bool:
+        """Does it still look for a faster choice (effort "online")?"""
+        return json.loads(self._plan.info())["tuning"]
+
+    @property
+    def certificate(self) -> dict[str, float] | None:
+        """The error bound of the last call, relative to the norm of the result; `None` without a tolerance or codec."""
+        values = self._plan.certificate()
+        return None if values is None else dict(zip(("loss", "rounding_typical", "rounding_worst", "tolerance", "bound"), values))
+
+    @property
+    def wire_bytes(self) -> int:
+        """The bytes that this rank sent in the last call."""
+        return self._plan.wire_bytes()
+
+    @property
+    def events(self) -> list[dict[str, Any]]:
+        """What the last call did on this rank, and when."""
+        return json.loads(self._plan.events())
+
+    def _shape(self, layout: Layout) -> tuple[int, ...]:
+        lead = () if self.problem.batch == 1 else (self.problem.batch,)
+        return lead + tuple(s.stop - s.start for s in layout.boxes[self.comm.rank])
+
+    def _make(self, what: str, output: bool, memory: _ferrier.Memory | None = None) -> DistributedArray:
+        memory = memory or self._plan.make(what)
+        layout, dtype = (self.output_layout, self.output_dtype) if output else (self.input_layout, self.input_dtype)
+        array = np.asarray(_Memory(memory, dtype, self._shape(layout), self.problem.ndim))
+        return distributed(array, self.comm, layout, self.problem.batch)
+
+    def make_input(self) -> DistributedArray:
+        """An array for the input of `forward`, not set, in memory that the ranks of a node share."""
+        return self._make("input", False)
+
+    def make_output(self) -> DistributedArray:
+        """An array for the output of `forward`."""
+        return self._make("output", True)
+
+    def make_in_place(self) -> tuple[DistributedArray, DistributedArray]:
+        """One array, seen as input and as output, for `forward_in_place` and `backward_in_place`. Rows of a real transform
+        are padded as FFTW pads them."""
+        memory = self._plan.make("in_place")
+        return self._make("", False, memory), self._make("", True, memory)
+
+    def _dense(self, array: ArrayLike, output: bool, name: str) -> NDArray[Any]:
+        """An array as a dense one whose axes are in the order of memory, without a copy if it is."""
+        layout, dtype = (self.output_layout, self.output_dtype) if output else (self.input_layout, self.input_dtype)
+        given = np.asarray(array)
+        shape, lead = self._shape(layout), () if self.problem.batch == 1 else (self.problem.batch,)
+        if given.shape != shape:
+            self.comm.fail(f"{name} has the wrong shape on rank {self.comm.rank}")
+            raise _ferrier.FerrierError(
+                f"{name}: expected the shape {shape} (this rank's box is {_text(layout.boxes[self.comm.rank])}), got {given.shape}"
+            )
+        if given.dtype.kind == "c" and dtype.kind == "f":
+            raise TypeError(f"{name} is real, got {given.dtype}")
+        axes = [axis + len(lead) for axis in layout.axes_in_memory(self.problem.ndim)]
+        return given.astype(dtype, copy=False).transpose([*range(len(lead)), *axes])
+
+    def _out(self, out: NDArray[Any], output: bool) -> NDArray[Any]:
+        dense = self._dense(out, output, "out")
+        if not dense.flags.c_contiguous or not np.shares_memory(dense, out) and dense.size:
+            layout = self.output_layout if output else self.input_layout
+            raise _ferrier.FerrierError(
+                f"out: expected a dense array of {self.output_dtype if output else self.input_dtype} with the axes in the"
+                f" order {layout.axes_in_memory(self.problem.ndim)} in memory"
+            )
+        return dense
+
+    def _call(self, kind: str, x: ArrayLike, out: Any, outputs: tuple[bool, bool], scale: float, operator: Any = None) -> Any:
+        source = np.ascontiguousarray(self._dense(x, outputs[0], "x"))
+        if out is None:
+            out = self.make_output() if outputs[1] else self.make_input()
+        self._plan.call(kind, source, self._out(out, outputs[1]), scale, operator)
+        return out
+
+    def forward(self, x: ArrayLike, out: Any = None, *, scale: float = 1.0) -> Any:
+        """Transforms this rank's part `x` of an array. The result is `out`, or a new `DistributedArray`."""
+        return self._call("forward", x, out, (False, True), scale)
+
+    def backward(self, x: ArrayLike, out: Any = None, *, scale: float = 1.0) -> Any:
+        """Transforms back."""
+        return self._call("backward", x, out, (True, False), scale)
+
+    def apply(
+        self,
+        x: ArrayLike,
+        operator: str,
+        *values: float,
+        lengths: Sequence[float] | None = None,
+        out: Any = None,
+        scale: float = 1.0,
+    ) -> Any:
+        """Forward, an operator on every mode, and backward, in as few passes as possible; the problem needs
+        `operators=True`. Operators: laplacian, inverse_laplacian, derivative (axis), gaussian (width), low_pass (wave
+        number), helmholtz (constant), two_thirds, shift (a distance for each axis). `lengths` are those of the domain, by
+        default 2 pi."""
+        if operator not in _OPERATORS:
+            raise ValueError(f"operator is one of {', '.join(_OPERATORS)}, got {operator!r}")
+        if operator == "shift":
+            values = (0.0,) * self._skip + values
+        elif operator == "derivative":
+            values = tuple(_axis(int(axis), self.problem.ndim) + self._skip for axis in values)
+        if len(values) != (3 if operator == "shift" else _OPERATORS[operator]):
+            raise ValueError(f"{operator} takes {_OPERATORS[operator]} values")
+        sizes = [1.0] * self._skip + [float(n) for n in lengths or [2 * np.pi] * self.problem.ndim]
+        return self._call("apply", x, out, (False, False), scale, (operator, sizes, [float(v) for v in values]))
+
+    def forward_in_place(self, array: tuple[DistributedArray, DistributedArray], *, scale: float = 1.0) -> DistributedArray:
+        """Transforms an array of `make_in_place`; the result is its second view."""
+        return self._in_place("forward", array, scale)[1]
+
+    def backward_in_place(self, array: tuple[DistributedArray, DistributedArray], *, scale: float = 1.0) -> DistributedArray:
+        """Transforms an array of `make_in_place` back; the result is its first view."""
+        return self._in_place("backward", array, scale)[0]
+
+    def _in_place(self, kind: str, array: tuple[DistributedArray, DistributedArray], scale: float) -> Any:
+        holder: Any = array[1]
+        while not isinstance(holder, _Memory):
+            holder = getattr(holder, "base", None)
+            if holder is None:
+                raise TypeError("in place: expected the pair of arrays that make_in_place returned")
+        self._plan.call_in_place(kind, holder.memory, scale)
+        return array
+
+    def show(self) -> Picture:
+        """The steps as a picture, which notebooks show."""
+        return steps_picture(self.recipe.splitlines()[0], self._info["traffic"], self.input_layout, self.output_layout)
+
+    def close(self) -> None:
+        """Gives memory and threads back; later calls raise an error."""
+        self._plan.close()
+
+    def __enter__(self) -> Plan:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<ferrier.Plan on {self.comm!r}\n{self.recipe}>"
+
+
+_OPERATORS = {
+    "laplacian": 0,
+    "inverse_laplacian": 0,
+    "derivative": 1,
+    "gaussian": 1,
+    "low_pass": 1,
+    "helmholtz": 1,
+    "two_thirds": 0,
+    "shift": 3,
+}
+
+
+def _text(box: Slices) -> str:
+    return "[" + ", ".join(f"{s.start}:{s.stop}" for s in box) + "]"
+
+
+def _choice(choice: Mapping[str, Any]) -> str:
+    unknown = set(choice) - _CHOICES
+    if unknown:
+        raise TypeError(f"unknown choice {', '.join(sorted(unknown))}; choices are {', '.join(sorted(_CHOICES))}")
+    return json.dumps({_STORED.get(name, name): value for name, value in choice.items() if value is not None})
+
+
+def _effort(effort: str | float) -> tuple[str, float]:
+    if isinstance(effort, str):
+        if effort not in ("estimate", "measure", "online"):
+            raise ValueError(f"effort is 'estimate', 'measure', 'online' or a number of seconds, got {effort!r}")
+        return effort, 0.0
+    return "patient", float(effort)
+
+
+def _wisdom(wisdom: str | os.PathLike[str] | bool) -> str | None:
+    if isinstance(wisdom, bool):
+        return None if wisdom else "off"
+    return os.fspath(wisdom)
+
+
+def redistributed(array: DistributedArray, layout: Layout) -> DistributedArray:
+    """An array in another layout."""
+    ndim = len(array.global_shape)
+    # Plans without a transform move complex values: others travel as their real parts.
+    dtype = np.dtype(np.complex64 if array.dtype.char in "fF" else np.complex128)
+    problem = Problem(array.global_shape, ["none"] * ndim, input=array.layout, output=layout, norm="none", batch=array.batch)
+    with Plan(problem, array.comm, dtype=dtype, wisdom=False) as plan:
+        moved = np.asarray(plan.forward(np.asarray(array).astype(dtype, copy=False)))
+        result = (moved if array.dtype.kind == "c" else moved.real).astype(array.dtype)
+        return distributed(result, array.comm, plan.output_layout, array.batch)
