@@ -219,13 +219,17 @@ impl Plan {
         let input = input.map(|array| Span::of(array, "input", self.double)).transpose()?;
         let output = Span::of(output, "output", self.double)?;
         let kind = kind.to_string();
-        self.with(py, move |plan| {
-            either!(plan, plan => call(plan, &kind, input, output, scale, operator))
-        })
+        self.with(py, move |plan| either!(plan, plan => call(plan, &kind, input, output, scale, operator)))
     }
 
     /// Transforms an array of `make("in_place")`.
-    fn call_in_place(&self, py: Python<'_>, kind: &str, memory: &Bound<'_, Memory>, scale: f64) -> PyResult<()> {
+    fn call_in_place(
+        &self,
+        py: Python<'_>,
+        kind: &str,
+        memory: &Bound<'_, Memory>,
+        scale: f64,
+    ) -> PyResult<()> {
         let memory = memory.get();
         if matches!(memory.array, Either::Double(_)) != self.double {
             return Err(PyTypeError::new_err("the array is of a plan of the other precision"));
