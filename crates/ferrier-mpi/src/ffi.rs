@@ -188,13 +188,13 @@ impl Loaded {
     pub fn handle(&self, predefined: Predefined) -> Option<Handle> {
         match predefined {
             Predefined::Value(value) => Some(value),
-            // SAFETY: only the address is taken.
-            Predefined::Symbol(name) => unsafe {
-                self.library
-                    .get::<*mut c_void>(name.as_bytes())
-                    .ok()
-                    .map(|symbol| symbol.into_raw() as Handle)
-            },
+            // As the loader resolves it for the library itself: a program that refers to it may hold the
+            // object (a copy relocation), and the library's own is never used then.
+            Predefined::Symbol(name) => [&Library::this(), &self.library].into_iter().find_map(|scope| {
+                // SAFETY: only the address is taken.
+                let symbol = unsafe { scope.get::<*mut c_void>(name.as_bytes()) };
+                symbol.ok().map(|symbol| symbol.into_raw() as Handle)
+            }),
         }
     }
 }
