@@ -4,18 +4,18 @@ use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-use ferrier::{Comm, Kind, Real};
+use ferrier::{Comm, Kind};
 
 use crate::distribution::{Group, LocalSize, local_size, local_size_1d};
-use crate::flags::{BACKWARD, FORWARD, r2r_kind};
+use crate::flags::{BACKWARD, FORWARD, TRANSPOSED_IN, TRANSPOSED_OUT, r2r_kind};
 use crate::handle::Handle;
 use crate::next;
-use crate::plan::{Plan, RawPlan, steps};
+use crate::plan::{Plan, RawPlan, Scalar, steps};
 use crate::registry::Registry;
-use crate::steps::Transform;
+use crate::steps::{Part, Transform, transpose};
 
 /// The functions of one precision.
-pub struct Api<T: Real> {
+pub struct Api<T: Scalar> {
     /// `fftw_` or `fftwf_`.
     pub prefix: &'static str,
     /// Its plans.
@@ -82,7 +82,7 @@ fn sized(name: &str, body: impl FnOnce() -> Result<isize, String>) -> isize {
     })
 }
 
-impl<T: Real> Api<T> {
+impl<T: Scalar> Api<T> {
     pub(crate) fn name(&self, name: &str) -> String {
         format!("{}{name}", self.prefix)
     }
@@ -180,27 +180,44 @@ impl<T: Real> Api<T> {
         }
     }
 
+    /// Makes a plan of the parts that `parts` gives, for components, blocks and ranks.
+    ///
     /// # Safety
-    /// A communicator of the MPI of this process. Collective where the steps are made.
+    /// A communicator of the MPI of this process. Collective.
     unsafe fn make(
+        &self,
+        request: &Request<T>,
+        parts: impl FnOnce(usize, [usize; 2], Group) -> Result<Vec<Part>, String>,
+    ) -> Result<Plan<T>, String> {
+        let [a, b] = request.blocks;
+        let (howmany, blocks) =
+            (size(request.howmany, "howmany")?, [size(a, "a block")?, size(b, "a block")?]);
+        if howmany == 0 {
+            return Err("howmany is 0".into());
+        }
+        // SAFETY: the contract of this function.
+        let parts = parts(howmany, blocks, unsafe { request.comm.group()? })?;
+        // SAFETY: the contract of this function.
+        let comm: Comm = unsafe { request.comm.comm()? }.with_threads(self.threads());
+        Plan::new(&comm, parts, request.arrays, request.flags).map_err(|error| error.to_string())
+    }
+
+    /// Makes a plan of a transform.
+    ///
+    /// # Safety
+    /// As [`make`](Self::make).
+    unsafe fn transform(
         &self,
         transform: Result<Transform, String>,
         request: &Request<T>,
         sign: c_int,
     ) -> Result<Plan<T>, String> {
-        let mut transform = transform?;
-        transform.howmany = size(request.howmany, "howmany")?;
-        if transform.howmany == 0 {
-            return Err("howmany is 0".into());
-        }
-        let [a, b] = request.blocks;
-        let blocks = [size(a, "a block")?, size(b, "a block")?];
+        let parts = |howmany, blocks, group| {
+            let transform = Transform { howmany, ..transform? };
+            steps(&transform, blocks, (sign, request.flags), group)
+        };
         // SAFETY: the contract of this function.
-        let group: Group = unsafe { request.comm.group()? };
-        let steps = steps(&transform, blocks, (sign, request.flags), group)?;
-        // SAFETY: the contract of this function.
-        let comm: Comm = unsafe { request.comm.comm()? }.with_threads(self.threads());
-        Plan::new(&comm, steps, request.arrays, request.flags).map_err(|error| error.to_string())
+        unsafe { self.make(request, parts) }
     }
 
     /// As many as FFTW's planner was told to use.
@@ -232,7 +249,7 @@ impl<T: Real> Api<T> {
                 Ok(Transform { n, kinds, howmany: 1, backward: backward? })
             });
             // SAFETY: the contract of this function.
-            unsafe { self.make(transform, &request, sign) }
+            unsafe { self.transform(transform, &request, sign) }
         };
         let pass_on = |function: *const c_void, comm| {
             let Request { howmany, blocks: [a, b], arrays: [input, output], flags, .. } = request;
@@ -265,7 +282,7 @@ impl<T: Real> Api<T> {
                 Transform { n, kinds, howmany: 1, backward }
             });
             // SAFETY: the contract of this function.
-            unsafe { self.make(transform, &request, if backward { BACKWARD } else { FORWARD }) }
+            unsafe { self.transform(transform, &request, if backward { BACKWARD } else { FORWARD }) }
         };
         let pass_on = |function: *const c_void, comm| {
             let Request { howmany, blocks: [a, b], arrays: [input, output], flags, .. } = request;
@@ -298,7 +315,7 @@ impl<T: Real> Api<T> {
                 Ok(Transform { n, kinds, howmany: 1, backward: false })
             });
             // SAFETY: the contract of this function.
-            unsafe { self.make(transform, &request, FORWARD) }
+            unsafe { self.transform(transform, &request, FORWARD) }
         };
         let pass_on = |function: *const c_void, comm| {
             let Request { howmany, blocks: [a, b], arrays: [input, output], flags, .. } = request;
@@ -316,7 +333,13 @@ impl<T: Real> Api<T> {
     /// # Safety
     /// As in `fftw3-mpi.h`.
     pub unsafe fn transpose(&self, n0: isize, n1: isize, request: Request<T>) -> RawPlan {
-        let make = || Err("transposes are left to FFTW".to_owned());
+        let make = || {
+            let n = [size(n0, "an axis")?, size(n1, "an axis")?];
+            let kept = [TRANSPOSED_IN, TRANSPOSED_OUT].map(|flag| request.flags & flag != 0);
+            let parts = |howmany, blocks, group| Ok(vec![transpose(n, howmany, blocks, kept, group)?]);
+            // SAFETY: the contract of this function.
+            unsafe { self.make(&request, parts) }
+        };
         let pass_on = |function: *const c_void, comm| {
             let Request { howmany, blocks: [a, b], arrays: [input, output], flags, .. } = request;
             // SAFETY: its type in fftw3-mpi.h, and the caller's arguments.
@@ -465,4 +488,4 @@ type ManyTranspose<T> =
     unsafe extern "C" fn(isize, isize, isize, isize, isize, *mut T, *mut T, usize, c_uint) -> RawPlan;
 
 // SAFETY: the address of a function.
-unsafe impl<T: Real> Sync for Api<T> {}
+unsafe impl<T: Scalar> Sync for Api<T> {}

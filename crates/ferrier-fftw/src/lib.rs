@@ -24,5 +24,5 @@ mod wisdom;
 
 pub use api::{Api, Request, copy, print};
 pub use handle::Handle;
-pub use plan::{Plan, RawPlan};
+pub use plan::{Plan, RawPlan, Scalar};
 pub use registry::Registry;

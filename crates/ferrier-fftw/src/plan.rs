@@ -4,14 +4,20 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use ferrier::{Comm, Data, DataMut, Effort, Planner, Real};
+use ferrier::{Comm, Data, DataMut, Effort, Element, Planner, Real, Redistribution};
 
 use crate::distribution::{Group, blocks_1d};
 use crate::flags::{EXHAUSTIVE, PATIENT, SCRAMBLED_IN, SCRAMBLED_OUT, TRANSPOSED_IN, TRANSPOSED_OUT};
 use crate::steps::{End, Part, Transform, line};
 
+/// The numbers of one precision.
+pub trait Scalar: Real + Element {}
+
+impl Scalar for f32 {}
+impl Scalar for f64 {}
+
 /// A plan that callers hold.
-pub struct Plan<T: Real> {
+pub struct Plan<T: Scalar> {
     calls: Mutex<Vec<Call<T>>>,
     input: *mut T,
     output: *mut T,
@@ -19,10 +25,16 @@ pub struct Plan<T: Real> {
     flops: f64,
 }
 
-struct Call<T: Real> {
-    plan: ferrier::Plan<T>,
-    backward: bool,
+/// A call, and the scalars of its source and target.
+struct Call<T: Scalar> {
+    run: Run<T>,
     scalars: [usize; 2],
+}
+
+enum Run<T: Scalar> {
+    Forward(ferrier::Plan<T>),
+    Backward(ferrier::Plan<T>),
+    Transpose(Redistribution<T>),
 }
 
 /// Memory of the caller, real or complex.
@@ -83,7 +95,7 @@ pub fn steps(
     transform.steps([0, 1].map(|end| End { transposed: false, block: block(end) }), group)
 }
 
-impl<T: Real> Plan<T> {
+impl<T: Scalar> Plan<T> {
     /// Collective over `comm`.
     ///
     /// # Errors
@@ -103,13 +115,20 @@ impl<T: Real> Plan<T> {
         let (mut calls, mut lines, mut flops) = (Vec::new(), Vec::new(), 0.0);
         for Part { problem, backward, local, scalars } in steps {
             let one = Comm::one_rank().with_threads(comm.threads());
-            let plan =
-                Planner::new(&problem).effort(effort).draft::<T>(if local { &one } else { comm })?.build()?;
-            let (points, kinds) = (problem.points(), problem.kinds());
-            flops += 2.5 * points * points.log2() * if problem.is_real() { 1.0 } else { 2.0 };
+            let comm = if local { &one } else { comm };
             let [a, b, c] = problem.shape();
-            lines.push(format!("{} {a}x{b}x{c} {:?}", if backward { "backward" } else { "forward" }, kinds));
-            calls.push(Call { plan, backward, scalars });
+            let run = if problem.axes.is_empty() {
+                lines.push(format!("transpose {a}x{b}x{c}"));
+                Run::Transpose(Redistribution::new(comm, &problem)?)
+            } else {
+                let kinds = problem.kinds().map(|kind| kind.name()).join(",");
+                lines.push(format!("{} {a}x{b}x{c} {kinds}", if backward { "backward" } else { "forward" }));
+                let points = problem.points() * problem.batch as f64;
+                flops += 2.5 * points * problem.points().log2() * if problem.is_real() { 1.0 } else { 2.0 };
+                let plan = Planner::new(&problem).effort(effort).draft::<T>(comm)?.build()?;
+                if backward { Run::Backward(plan) } else { Run::Forward(plan) }
+            };
+            calls.push(Call { run, scalars });
         }
         let text = format!("(ferrier-mpi {})", lines.join("; "));
         let [input, output] = arrays;
@@ -139,20 +158,22 @@ impl<T: Real> Plan<T> {
     pub unsafe fn execute_on(&self, input: *mut T, output: *mut T) -> ferrier::Result<()> {
         let mut calls = self.calls.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
         let mut source = input;
-        for Call { plan, backward, scalars: [from, to] } in calls.iter_mut() {
+        for Call { run, scalars: [from, to] } in calls.iter_mut() {
             // SAFETY: the contract of this function; where they are one array only the second is made.
             unsafe {
                 if source == output {
                     let mut array = memory(output, *(from).max(to));
-                    match backward {
-                        true => plan.call().backward_in_place(&mut array)?,
-                        false => plan.call().forward_in_place(&mut array)?,
+                    match run {
+                        Run::Forward(plan) => plan.call().forward_in_place(&mut array)?,
+                        Run::Backward(plan) => plan.call().backward_in_place(&mut array)?,
+                        Run::Transpose(redistribution) => redistribution.run_in_place(array.0)?,
                     }
                 } else {
                     let (source, mut target) = (memory(source, *from), memory(output, *to));
-                    match backward {
-                        true => plan.backward(&source, &mut target)?,
-                        false => plan.forward(&source, &mut target)?,
+                    match run {
+                        Run::Forward(plan) => plan.forward(&source, &mut target)?,
+                        Run::Backward(plan) => plan.backward(&source, &mut target)?,
+                        Run::Transpose(redistribution) => redistribution.run(source.0, target.0)?,
                     }
                 }
             }

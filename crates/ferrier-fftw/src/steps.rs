@@ -34,6 +34,7 @@ pub struct End {
 /// A call of a plan.
 #[derive(Clone, Debug)]
 pub struct Part {
+    /// A transform, or a redistribution of real numbers.
     pub problem: Problem,
     pub backward: bool,
     /// Of this rank alone; else over all ranks.
@@ -189,6 +190,27 @@ pub fn line(n: usize, backward: bool, scrambled: [bool; 2], group: Group) -> Opt
     Some(Part { problem, backward, local: false, scalars })
 }
 
+/// A matrix of n0 x n1 rows of `howmany` numbers in blocks of axis 0 becomes one in blocks of axis 1, in memory as
+/// `(n1, n0)`. `kept`: whether input and output are in memory the other way round.
+///
+/// # Errors
+/// Where the ranks do not have room for an axis.
+pub fn transpose(
+    n: [usize; 2],
+    howmany: usize,
+    blocks: [usize; 2],
+    kept: [bool; 2],
+    group: Group,
+) -> Result<Part, String> {
+    let shape = [n[0], n[1], howmany];
+    let memory = |transposed: bool| if transposed { [1, 0, 2] } else { [0, 1, 2] };
+    let before = EndLayout::split(shape, memory(kept[0]), (0, blocks[0]), group, (false, 1))?;
+    let after = EndLayout::split(shape, memory(!kept[1]), (1, blocks[1]), group, (false, 1))?;
+    let scalars = [before.own.volume(), after.own.volume()];
+    let problem = Problem::redistribute(shape).input(before.layout).output(after.layout);
+    Ok(Part { problem, backward: false, local: false, scalars })
+}
+
 /// One side of a problem on all ranks.
 struct EndLayout {
     layout: LayoutSpec,
@@ -203,22 +225,32 @@ impl EndLayout {
         skip: usize,
         end: End,
         group: Group,
-        (padded, howmany): (bool, usize),
+        components: (bool, usize),
     ) -> Result<EndLayout, String> {
         let mut memory = [0, 1, 2];
         if end.transposed && skip < 2 {
             memory.swap(skip, skip + 1);
         }
-        let split = memory[skip];
-        let blocks = Blocks::new(shape[split], end.block, group.ranks);
+        EndLayout::split(shape, memory, (memory[skip], end.block), group, components)
+    }
+
+    /// One axis in blocks, in this memory order, slowest axis first. `padded`: rows are real and have room for their
+    /// spectra.
+    fn split(
+        shape: [usize; 3],
+        memory: [usize; 3],
+        (axis, block): (usize, usize),
+        group: Group,
+        (padded, howmany): (bool, usize),
+    ) -> Result<EndLayout, String> {
+        let blocks = Blocks::new(shape[axis], block, group.ranks);
         if !blocks.fit(group.ranks) {
             return Err(format!(
                 "{} ranks with blocks of {} cannot hold an axis of {}",
                 group.ranks, blocks.block, blocks.n
             ));
         }
-        let boxes: Vec<Box3> =
-            (0..group.ranks).map(|rank| block_box(shape, split, blocks.of(rank))).collect();
+        let boxes: Vec<Box3> = (0..group.ranks).map(|rank| block_box(shape, axis, blocks.of(rank))).collect();
         let own = boxes[group.rank];
         let order = Order::new(memory).map_err(|error| error.to_string())?;
         let strides = (padded || howmany > 1).then(|| {

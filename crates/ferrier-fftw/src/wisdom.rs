@@ -3,13 +3,12 @@
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use ferrier::Real;
-
 use crate::api::{Api, complain};
 use crate::handle::Handle;
 use crate::next;
+use crate::plan::Scalar;
 
-impl<T: Real> Api<T> {
+impl<T: Scalar> Api<T> {
     /// `mpi_gather_wisdom`: what FFTW's planner learned on all ranks goes to rank 0; `mpi_broadcast_wisdom`: what rank 0
     /// has goes to all. Collective.
     ///
