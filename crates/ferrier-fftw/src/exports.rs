@@ -222,6 +222,12 @@ macro_rules! export_calls {
         $crate::export_execute!($prefix, $real, "mpi_execute_dft_c2r", mpi_execute_dft_c2r);
         $crate::export_execute!($prefix, $real, "mpi_execute_r2r", mpi_execute_r2r);
 
+        // FFTW runs its MPI plans by these too, and programs do so (xmds2).
+        $crate::export_serial_execute!($prefix, $real, "execute_dft", execute_dft);
+        $crate::export_serial_execute!($prefix, $real, "execute_dft_r2c", execute_dft_r2c);
+        $crate::export_serial_execute!($prefix, $real, "execute_dft_c2r", execute_dft_c2r);
+        $crate::export_serial_execute!($prefix, $real, "execute_r2r", execute_r2r);
+
         $crate::interpose!($prefix, "print_plan", print_plan, (plan: RawPlan), {
             match API.text(plan) {
                 Some(text) => $crate::print(&text, None),
@@ -301,6 +307,21 @@ macro_rules! export_execute {
             if !API.execute(plan, Some([input, output])) {
                 let function = API.next_mpi($name);
                 std::mem::transmute::<*const c_void, unsafe extern "C" fn(RawPlan, *mut $real, *mut $real)>(function)(
+                    plan, input, output
+                )
+            }
+        });
+    };
+}
+
+/// The execution of a plan on other arrays by the function for one process.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! export_serial_execute {
+    ($prefix:literal, $real:ty, $name:literal, $function:ident) => {
+        $crate::interpose!($prefix, $name, $function, (plan: RawPlan, input: *mut $real, output: *mut $real), {
+            if !API.execute(plan, Some([input, output])) {
+                $crate::next_function!($name, unsafe extern "C" fn(RawPlan, *mut $real, *mut $real))(
                     plan, input, output
                 )
             }
