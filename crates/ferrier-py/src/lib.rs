@@ -18,6 +18,7 @@ fn _ferrier(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<plan::Plan>()?;
     module.add_class::<plan::Memory>()?;
     module.add_function(wrap_pyfunction!(comm::run_ranks, module)?)?;
+    module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(after_fork, module)?)
 }
 
@@ -26,4 +27,10 @@ fn _ferrier(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn after_fork() {
     fft::after_fork();
     plan::after_fork();
+}
+
+/// Runs the command `ferrier` with these arguments, of which the first is its own name: the exit code.
+#[pyfunction]
+fn command(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
+    py.detach(|| ferrier_cli::run(arguments))
 }

@@ -5,9 +5,8 @@
 //! all exit) or one rank's own, while others may be waiting for it: that rank prints it and
 //! aborts the job.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
-use std::process::ExitCode;
 
 use ferrier::{Comm, Ranks};
 use ferrier_bench::agree::{agree, agree_on};
@@ -120,9 +119,9 @@ impl Session {
     ///
     /// # Errors
     /// They differ; the same on every process.
-    pub fn check_arguments(&self) -> Outcome {
+    pub fn check_arguments(&self, arguments: &[OsString]) -> Outcome {
         let Some(comm) = self.comm() else { return Ok(()) };
-        let arguments: Vec<_> = std::env::args_os().skip(1).collect();
+        let arguments = arguments.get(1..).unwrap_or_default();
         let own = arguments.join(OsStr::from_bytes(b"\0"));
         let all = comm.all_gather(own.as_bytes())?;
         let Some(odd) = all.iter().position(|other| !same_arguments(&all[0], other)) else { return Ok(()) };
@@ -178,9 +177,9 @@ impl Session {
     }
 
     /// Prints the failure once, and returns the exit code.
-    pub fn end(self, outcome: Outcome) -> ExitCode {
-        let Err(failure) = outcome else { return ExitCode::SUCCESS };
-        let code = ExitCode::from(failure.code);
+    pub fn end(self, outcome: Outcome) -> u8 {
+        let Err(failure) = outcome else { return 0 };
+        let code = failure.code;
         let Some(launched) = &self.launched else {
             print::complain(&failure);
             return code;

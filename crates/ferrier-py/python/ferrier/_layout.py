@@ -96,10 +96,10 @@ class Layout:
     def _json(self, ndim: int) -> dict[str, Any]:
         skip = 3 - ndim
         order = [*range(skip), *(axis + skip for axis in self.axes_in_memory(ndim))]
-        grid = None if self.grid is None else [1] * skip + list(self.grid)
+        grid = None if self.grid is None else [1] * skip + [int(g) for g in self.grid]
         axis = (self.axis + ndim if self.axis < 0 else self.axis) + skip
         boxes = [
-            {"lo": [0] * skip + [s.start or 0 for s in box], "hi": [1] * skip + [s.stop for s in box]}
+            {"lo": [0] * skip + [int(s.start or 0) for s in box], "hi": [1] * skip + [int(s.stop) for s in box]}
             for box in self._boxes or ()
         ]
         split: Any = {

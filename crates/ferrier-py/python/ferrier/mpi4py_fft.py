@@ -1,7 +1,8 @@
 """The interface of mpi4py-fft: `from ferrier.mpi4py_fft import PFFT, newDistArray`.
 
 For programs that use its `PFFT` and distributed arrays of one to three dimensions. `forward` is scaled by 1/N unless
-`normalize=False` is passed, `backward` is not. Parts of arrays lie where mpi4py-fft has them.
+`normalize=False` is passed, `backward` is not. Parts of arrays lie where mpi4py-fft has them. With `padding`, the highest mode of an
+axis of even length is kept as it is, where mpi4py-fft takes the mean of the two frequencies of the padded axis.
 """
 
 from __future__ import annotations
@@ -236,7 +237,7 @@ class PFFT:
             shape, dtype = darray.global_shape[darray.rank :], darray.dtype
         if shape is None:
             raise ValueError("PFFT needs a shape or a distributed array")
-        shape = [shape] if isinstance(shape, int) else list(shape)
+        shape = [int(n) for n in np.atleast_1d(shape)]
         ndim = len(shape)
         if ndim > 3:
             raise NotImplementedError(f"arrays have one to three axes, got {ndim}")
@@ -250,7 +251,7 @@ class PFFT:
         ours = as_comm(comm)
         grids = self._grids(ours.size, ndim, grid, slab)
         layouts = [Layout.of_boxes(_boxes(extent, parts)) for extent, parts in zip(self._shapes, grids)]
-        keep = [None if physical[a] == shape[a] else (shape[a] // 2 + 1 if real and a == self.axes[-1] else shape[a]) for a in range(ndim)]
+        keep = [None if physical[a] == shape[a] else shape[a] for a in range(ndim)]
         kinds = ["none"] * ndim
         for axis in self.axes:
             kinds[axis] = "r2c" if real and axis == self.axes[-1] else "c2c"
@@ -277,8 +278,7 @@ class PFFT:
             raise ValueError(f"the grid {tuple(before)} splits axis {last}, which is transformed first")
         after, whole = list(before), last
         for axis in reversed(self.axes[:-1]):
-            if after[axis] != 1:
-                after[whole], after[axis], whole = after[axis], 1, axis
+            after[whole], after[axis], whole = after[axis], 1, axis
         return [before, after]
 
     def global_shape(self, forward_output: bool = False) -> tuple[int, ...]:

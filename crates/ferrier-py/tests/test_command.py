@@ -1,0 +1,24 @@
+"""The command of the wheel."""
+
+import subprocess
+import sys
+
+import numpy as np
+
+
+def command(*words, code=0):
+    done = subprocess.run([sys.executable, "-m", "ferrier", *map(str, words)], capture_output=True, text=True, timeout=100)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def test_transform(tmp_path):
+    x = np.random.default_rng(1).standard_normal((6, 7, 8)) + 0j
+    np.save(tmp_path / "a.npy", x)
+    command("transform", tmp_path / "a.npy", tmp_path / "b.npy", "--ranks", 2)
+    assert np.allclose(np.load(tmp_path / "b.npy"), np.fft.fftn(x))
+
+
+def test_plan_and_errors():
+    assert "fft axis" in command("plan", 16, "--ranks", 2)
+    assert command("dance", code=2).startswith("ferrier: ")
