@@ -48,10 +48,11 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
             return failure.code;
         }
     };
-    let outcome = panic::catch_unwind(AssertUnwindSafe(|| command(&session, &arguments))).unwrap_or_else(|_| {
-        let what = PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
-        Err(Failure::new(format!("internal error: {}", what.unwrap_or_default())))
-    });
+    let outcome =
+        panic::catch_unwind(AssertUnwindSafe(|| command(&session, &arguments))).unwrap_or_else(|_| {
+            let what = PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).take();
+            Err(Failure::new(format!("internal error: {}", what.unwrap_or_default())))
+        });
     session.end(outcome)
 }
 
