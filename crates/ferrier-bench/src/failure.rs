@@ -2,6 +2,8 @@
 
 use std::fmt::Display;
 
+pub use ferrier::io::io_text;
+
 /// Exit code of bad input and of refused system calls.
 pub const BAD_INPUT: u8 = 2;
 /// Exit code of a wrong result.
@@ -94,13 +96,4 @@ pub fn find<T>(
         let known = table.iter().map(named).collect::<Vec<_>>().join(", ");
         Failure::new(format!("unknown {what} `{name}`; known are: {known}"))
     })
-}
-
-/// The text of a system error, without Rust's "(os error 28)".
-pub fn io_text(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    match text.rfind(" (os error ") {
-        Some(at) => text[..at].to_string(),
-        None => text,
-    }
 }

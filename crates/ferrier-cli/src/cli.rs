@@ -31,7 +31,7 @@ pub struct Cli {
 /// The subcommand.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Transform an .npy file into another; the result equals numpy's.
+    /// Transform a file (.npy, Zarr, raw) into another; the result equals numpy's.
     #[command(after_help = "Examples:
   ferrier transform a.npy b.npy                                  numpy.fft.fftn(a)
   ferrier transform b.npy a.npy --direction backward             numpy.fft.ifftn(b)
@@ -40,7 +40,9 @@ pub enum Command {
   ferrier transform a.npy b.npy --kinds dct2,c2c,none            scipy.fft.dct along axis 0, fft along axis 1
   ferrier transform a.npy b.npy --keep 64x64x64                  the lowest modes only
   ferrier transform b.npy a.npy --direction backward --points 128x128x128
-  ferrier transform a.npy b.npy --ranks 4 --in-layout bricks --in-grid 2x2x1")]
+  ferrier transform a.npy b.npy --ranks 4 --in-layout bricks --in-grid 2x2x1
+  ferrier transform run.zarr::density[3] modes.zarr --real --ranks 4 --chunks 64,64,64 --shards 256,256,256
+  ferrier transform a.raw b.npy --raw-shape 256x256x256 --raw-dtype float32")]
     Transform(transform::args::TransformArgs),
     /// Time a transform, check its result, and compare it with the limit of the memory.
     #[command(after_help = "Examples:
@@ -83,12 +85,13 @@ pub enum Command {
   ferrier accuracy 128 --ranks 2,4,8 --data smooth --svg accuracy.svg --csv accuracy.csv
   mpiexec -n 4 ferrier accuracy 64")]
     Accuracy(accuracy::AccuracyArgs),
-    /// Print the power spectrum of an .npy file, summed over shells of equal wave number.
+    /// Print the power spectrum of a file (.npy, Zarr, raw), summed over shells of equal wave number.
     #[command(after_help = "Examples:
   ferrier spectrum field.npy
+  ferrier spectrum run.zarr::velocity[2,0]
   ferrier spectrum field.npy --ranks 4 --lengths 1,1,2 --csv spectrum.csv --svg spectrum.svg")]
     Spectrum(spectrum::SpectrumArgs),
-    /// Convolve an .npy file with another: numpy's ifftn(fftn(a) * fftn(b)).
+    /// Convolve a file (.npy, Zarr, raw) with another: numpy's ifftn(fftn(a) * fftn(b)).
     #[command(after_help = "Examples:
   ferrier convolve field.npy kernel.npy out.npy                  periodic; a smaller kernel is padded
   ferrier convolve a.npy b.npy out.npy --linear                  scipy.signal.convolve(a, b)

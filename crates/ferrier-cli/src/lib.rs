@@ -31,7 +31,7 @@ static PANIC: Mutex<Option<String>> = Mutex::new(None);
 /// Runs the command with these arguments, of which the first is its own name: the exit code. Collective over the
 /// processes of an MPI launch.
 pub fn run(arguments: Vec<OsString>) -> u8 {
-    signals::ignore_file_size_limit();
+    signals::guard_files();
     // A panic is a bug; the user gets one line, not a backtrace.
     panic::set_hook(Box::new(|info| {
         let mut first = PANIC.lock().unwrap_or_else(|poisoned| poisoned.into_inner());

@@ -7,7 +7,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
 
 use crate::failure::{Failure, Outcome, io_text};
-use crate::files::output;
+use crate::files::text as text_file;
 
 /// Prints to stdout. A closed pipe (`| head -1`) is not a failure.
 ///
@@ -53,7 +53,7 @@ pub fn is_stdout(path: Option<&Path>) -> bool {
 /// It cannot be written.
 pub fn check<const N: usize>(paths: [&Option<PathBuf>; N]) -> Outcome {
     let files = paths.into_iter().flatten().filter(|path| path.as_os_str() != "-");
-    files.map(PathBuf::as_path).try_for_each(output::check_text)
+    files.map(PathBuf::as_path).try_for_each(text_file::check)
 }
 
 /// Writes text to a file, or to stdout if the path is `-`.
@@ -61,7 +61,7 @@ pub fn check<const N: usize>(paths: [&Option<PathBuf>; N]) -> Outcome {
 /// # Errors
 /// It cannot be written; a file then keeps its contents.
 pub fn write(path: &Path, text: &str) -> Outcome {
-    if is_stdout(Some(path)) { say(text) } else { output::write_text(path, text) }
+    if is_stdout(Some(path)) { say(text) } else { text_file::write(path, text) }
 }
 
 /// Writes a text to its file, if there is one.

@@ -6,6 +6,7 @@ mod codec;
 mod commands;
 mod common;
 mod errors;
+mod files;
 mod modes;
 mod numpy;
 mod see;

@@ -144,6 +144,17 @@ pub enum Error {
         source: Option<Cause>,
     },
 
+    /// A file that cannot be read or written; see [`io`](crate::io).
+    #[error("{message}")]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What failed, with the path.
+        message: String,
+        /// The error of the system.
+        source: Option<Cause>,
+    },
+
     /// An error of the operating system.
     #[error(transparent)]
     Io(Arc<std::io::Error>),
@@ -203,7 +214,8 @@ impl Error {
         if let Error::Codec { source, .. }
         | Error::Transport { source, .. }
         | Error::Device { source, .. }
-        | Error::Wisdom { source, .. } = &mut self
+        | Error::Wisdom { source, .. }
+        | Error::File { source, .. } = &mut self
         {
             *source = Some(Arc::new(cause));
         }

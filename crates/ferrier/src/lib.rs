@@ -40,6 +40,7 @@ pub mod guide;
 mod halo;
 #[cfg(all(debug_assertions, not(test)))]
 mod instances;
+pub mod io;
 pub mod kernel;
 pub mod machine;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]

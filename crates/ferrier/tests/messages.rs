@@ -1,7 +1,8 @@
-//! What crosses between ranks: codecs, tolerances, links, events.
+//! What crosses between ranks, and to and from files: codecs, tolerances, links, events, files.
 
 mod codec;
 mod common;
 mod events;
+mod files;
 mod tolerance;
 mod wire;

@@ -1,6 +1,7 @@
 //! Options that several commands share, and what they mean for the library.
 
 mod common;
+mod files;
 pub mod modes;
 pub mod setup;
 mod shape;
@@ -8,5 +9,6 @@ mod tiling;
 mod words;
 
 pub use common::{CommonArgs, ExecutionArgs, ProblemArgs};
+pub use files::{InputArgs, OutputArgs};
 pub use shape::{Grid, LayoutName, UserShape, real_length};
 pub use words::{Direction, KindName, ScaleName, Words, duration, table, words};

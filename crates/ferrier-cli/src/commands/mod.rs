@@ -7,7 +7,6 @@ pub mod convolve;
 pub mod info;
 mod measure_machine;
 pub mod plan;
-mod shared_output;
 pub mod solve;
 pub mod spectrum;
 mod sphere_box;

@@ -1,29 +1,28 @@
 //! `ferrier spectrum`: the power spectrum of a file.
 
 use std::f64::consts::TAU;
-use std::fs::File;
 use std::path::PathBuf;
 
 use clap::Args;
+use ferrier::io::Reader;
 use ferrier::spectral::{Shell, WaveNumbers, power_spectrum};
 use ferrier::{Choice, Comm, LayoutSpec, Order, Problem, Real};
-use ferrier_bench::agree::{agree, agree_result, check_memory, draft, local_volumes};
+use ferrier_bench::agree::{agree_result, check_memory, draft, local_volumes};
 use ferrier_bench::charts::chart::Chart;
 use ferrier_bench::in_precision;
 use ferrier_bench::table::{columns, digits};
 
-use crate::arguments::{ExecutionArgs, UserShape, setup};
-use crate::failure::{Outcome, fail, io_failure};
-use crate::files::npy::Header;
-use crate::files::npy_box::{self, FileBox, io_error};
+use crate::arguments::{ExecutionArgs, InputArgs, UserShape, setup};
+use crate::failure::{Outcome, fail};
 use crate::print;
 use crate::session::Session;
 
 /// `ferrier spectrum`.
 #[derive(Args, Debug)]
 pub struct SpectrumArgs {
-    /// The array: .npy, 1 to 3 axes, float32/64 or complex64/128, C or Fortran order
-    #[arg(value_name = "IN.npy")]
+    /// The array: 1 to 3 axes, float32/64 or complex64/128. An .npy file in C or Fortran order; an array of a Zarr
+    /// store or a part of it, such as a.zarr::density[3]; a raw file (--raw-shape)
+    #[arg(value_name = "IN")]
     pub input: PathBuf,
     /// Length of the box along each axis, such as 1,1,2 [default: 2 pi each, so that wave numbers are integers]
     #[arg(long, value_name = "L,..", value_delimiter = ',')]
@@ -39,13 +38,13 @@ pub struct SpectrumArgs {
     pub ranks: Option<usize>,
     #[command(flatten)]
     pub execution: ExecutionArgs,
+    #[command(flatten)]
+    pub input_file: InputArgs,
 }
 
 /// The spectrum of a file, the same on all ranks.
-struct SpectrumTask<'a> {
-    args: &'a SpectrumArgs,
-    input: File,
-    header: Header,
+struct SpectrumTask {
+    input: Reader,
     problem: Problem,
     lengths: [f64; 3],
     choice: Choice,
@@ -59,7 +58,7 @@ pub fn run(args: &SpectrumArgs, session: &Session) -> Outcome {
     let common = args.execution.common(args.ranks);
     let task = session.agree(prepare(args, session))?;
     session.first(|| print::check([&args.csv, &args.svg]))?;
-    let precision = task.header.dtype.precision;
+    let precision = task.input.dtype().precision();
     let shells = in_precision!(precision, T => session.run(&common, |comm| rank::<T>(comm, &task)))?;
     session.first(|| {
         print::optional(args.svg.as_deref(), || svg(args, &shells))?;
@@ -68,12 +67,11 @@ pub fn run(args: &SpectrumArgs, session: &Session) -> Outcome {
     })
 }
 
-fn prepare<'a>(args: &'a SpectrumArgs, session: &Session) -> Outcome<SpectrumTask<'a>> {
+fn prepare(args: &SpectrumArgs, session: &Session) -> Outcome<SpectrumTask> {
     let common = args.execution.common(args.ranks);
     session.size(&common)?;
-    let input = File::open(&args.input).map_err(|error| io_failure("read", &args.input, &error))?;
-    let header = Header::read(&input, &args.input)?;
-    let shape = UserShape::new(&header.shape)?;
+    let input = args.input_file.open(&args.input, 0)?;
+    let shape = UserShape::new(input.shape())?;
     let mut lengths = [TAU; 3];
     if !args.lengths.is_empty() {
         if args.lengths.len() != shape.ndim() {
@@ -85,30 +83,28 @@ fn prepare<'a>(args: &'a SpectrumArgs, session: &Session) -> Outcome<SpectrumTas
         }
         lengths[3 - shape.ndim()..].copy_from_slice(&args.lengths);
     }
-    let problem = match header.dtype.complex {
+    let problem = match input.dtype().is_complex() {
         true => Problem::c2c(shape.shape()),
         false => Problem::r2c(shape.shape()),
     };
-    let (slowest, order) = if header.fortran { (2, Order::F) } else { (3 - shape.ndim(), Order::C) };
+    let (slowest, order) = if input.is_fortran() { (2, Order::F) } else { (3 - shape.ndim(), Order::C) };
     let axes: Vec<usize> = (3 - shape.ndim()..3).collect();
     let problem = problem
         .axes(&axes)
         .input(LayoutSpec::slabs(slowest).order(order))
         .output(LayoutSpec::unconstrained());
-    Ok(SpectrumTask { args, input, header, problem, lengths, choice: setup::choice(&common, &shape)? })
+    Ok(SpectrumTask { input, problem, lengths, choice: setup::choice(&common, &shape)? })
 }
 
 /// Reads a rank's box, transforms and sums. Collective.
-fn rank<T: Real>(comm: &Comm, task: &SpectrumTask<'_>) -> Outcome<Vec<Shell>> {
+fn rank<T: Real>(comm: &Comm, task: &SpectrumTask) -> Outcome<Vec<Shell>> {
     let draft = draft::<T>(comm, &task.problem, task.choice.clone())?;
     let elements = local_volumes(comm, draft.recipe()).iter().sum::<usize>();
     check_memory(comm, draft.memory().total() + elements * 2 * size_of::<T>())?;
     let mut plan = draft.build()?;
     let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?)));
     let (mut field, mut spectrum) = agree_result(comm, arrays)?;
-    let part = FileBox::new(plan.input_layout(), plan.input_box());
-    let read = npy_box::read(&task.input, &task.header, &part, (&mut field).into(), &|_| {});
-    agree(comm, read.map_err(|error| io_error("read", &task.args.input, &error)))?;
+    agree_result(comm, task.input.read(&mut field, comm.threads(), &|_| {}))?;
     plan.forward(&field, &mut spectrum)?;
     let waves = WaveNumbers::new(plan.recipe(), task.lengths)?;
     Ok(power_spectrum(comm, &plan, &waves, &spectrum)?)

@@ -1,7 +1,5 @@
-//! Files: `.npy` arrays, and output that appears complete or not at all.
+//! Text files that appear complete or not at all, and the removal of unfinished files when a signal ends the process.
+//! Files of arrays are those of the library, `ferrier::io`.
 
-pub mod npy;
-pub mod npy_box;
-pub mod output;
-mod pending;
 pub mod signals;
+pub mod text;

@@ -165,17 +165,6 @@ impl Session {
         }
     }
 
-    /// The first process's text, on every process. Collective over processes.
-    ///
-    /// # Errors
-    /// MPI fails.
-    pub fn broadcast(&self, text: &[u8]) -> Outcome<Vec<u8>> {
-        match self.comm() {
-            Some(comm) => Ok(comm.all_gather(if comm.rank() == 0 { text } else { &[] })?.swap_remove(0)),
-            None => Ok(text.to_vec()),
-        }
-    }
-
     /// Prints the failure once, and returns the exit code.
     pub fn end(self, outcome: Outcome) -> u8 {
         let Err(failure) = outcome else { return 0 };

@@ -56,6 +56,16 @@ impl<T: Real> Array<T> {
         self.real_geometry().part
     }
 
+    /// Where its complex or real elements lie, if it can have some.
+    pub(crate) fn geometry(&self, complex: bool) -> Option<Geometry> {
+        if complex { self.complex } else { self.real }
+    }
+
+    /// How many arrays of a batch it holds.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
     fn real_geometry(&self) -> &Geometry {
         self.real.as_ref().expect("this array holds complex numbers, not real ones")
     }

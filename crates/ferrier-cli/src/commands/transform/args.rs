@@ -4,16 +4,19 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::arguments::{CommonArgs, Direction, Grid, LayoutName, ScaleName};
+use crate::arguments::{CommonArgs, Direction, Grid, InputArgs, LayoutName, OutputArgs, ScaleName};
 
 /// `ferrier transform`.
 #[derive(Args, Debug)]
 pub struct TransformArgs {
-    /// The array: .npy, 1 to 3 axes, float32/64 or complex64/128, C or Fortran order
-    #[arg(value_name = "IN.npy")]
+    /// The array: 1 to 3 axes, float32/64 or complex64/128. An .npy file in C or Fortran order; an array of a Zarr
+    /// store, such as a.zarr or a.zarr::density, or a part of it, such as a.zarr::density[3] or
+    /// a.zarr::density[3,:,0:64]; a raw file (--raw-shape)
+    #[arg(value_name = "IN")]
     pub input: PathBuf,
-    /// The result (may be IN.npy itself); the file appears when it is complete
-    #[arg(value_name = "OUT.npy")]
+    /// The result (may be IN itself): .zarr is a Zarr store, .raw, .bin and .dat are raw, all others are .npy; the
+    /// file appears when it is complete
+    #[arg(value_name = "OUT")]
     pub output: PathBuf,
     /// Direction of the transform
     #[arg(long, value_enum, default_value_t = Direction::Forward)]
@@ -39,4 +42,8 @@ pub struct TransformArgs {
     pub out_layout: LayoutName,
     #[command(flatten)]
     pub common: CommonArgs,
+    #[command(flatten)]
+    pub input_file: InputArgs,
+    #[command(flatten)]
+    pub output_file: OutputArgs,
 }

@@ -8,7 +8,6 @@ use ferrier::Comm;
 use ferrier_bench::in_precision;
 use indicatif::ProgressBar;
 
-use super::shared_output::open_output;
 use crate::failure::Outcome;
 use crate::print;
 use crate::session::Session;
@@ -20,18 +19,16 @@ use args::TransformArgs;
 /// Bad input; a file that cannot be read or written. OUT then keeps its contents.
 pub fn run(args: &TransformArgs, session: &Session) -> Outcome {
     let task = session.agree(task::prepare(args, session))?;
-    let output = open_output(&args.output, &task.head, task.out_bytes(), session)?;
     let bar = if session.is_first() {
         let processes = session.launched().map_or(1, |launched| launched.comm().size() as u64);
-        let bar = ProgressBar::new((task.in_bytes() + task.out_bytes()) / processes);
+        let bar = ProgressBar::new((task.input.bytes() + task.out_bytes()) / processes);
         print::styled(bar, "{msg:12} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}")
     } else {
         ProgressBar::hidden()
     };
-    let work = |comm: &Comm| in_precision!(task.header.dtype.precision, T => rank::run::<T>(comm, &task, output.file(), &bar));
+    let precision = task.input.dtype().precision();
+    let work = |comm: &Comm| in_precision!(precision, T => rank::run::<T>(comm, &task, &bar));
     let done = session.run(&args.common, work);
     bar.finish_and_clear();
-    done?;
-    // All parts are on disk.
-    session.agree(output.commit())
+    done
 }

@@ -1,9 +1,8 @@
 //! The part of one rank in the transform of a file.
 
-use std::fs::File;
-
+use ferrier::io::Writer;
 use ferrier::{Array, Box3, Comm, DeviceSpec, Layout, Order, Real};
-use ferrier_bench::agree::{agree, agree_result, check_memory, draft, local_volumes};
+use ferrier_bench::agree::{agree_result, check_memory, draft, local_volumes};
 use ferrier_bench::table::{notes_text, wisdom_line};
 use ferrier_bench::tiling::with_messages;
 use indicatif::ProgressBar;
@@ -11,16 +10,27 @@ use num_complex::Complex;
 
 use super::task::TransformTask;
 use crate::arguments::Direction;
-use crate::commands::sphere_box::SphereBox;
 use crate::failure::Outcome;
-use crate::files::npy_box::{self, Elements, FileBox, io_error};
 use crate::print;
 
 /// Reads, transforms and writes a rank's box. Collective.
 ///
 /// # Errors
 /// Those of the library; a file that cannot be read or written.
-pub fn run<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &ProgressBar) -> Outcome {
+pub fn run<T: Real>(comm: &Comm, task: &TransformTask<'_>, bar: &ProgressBar) -> Outcome {
+    let TransformTask { args, out_dtype, out_shape, out_options, .. } = task;
+    let output = agree_result(comm, Writer::create(comm, &args.output, *out_dtype, out_shape, out_options))?;
+    let output = match task.out_matrix {
+        Some((shape, fortran)) => output.reshaped(shape, fortran),
+        None => output,
+    };
+    transform::<T>(comm, task, &output, bar)?;
+    // All parts are on disk.
+    agree_result(comm, output.commit(comm))
+}
+
+/// Reads, transforms and writes a rank's box. Collective.
+fn transform<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &Writer, bar: &ProgressBar) -> Outcome {
     let forward = task.args.direction == Direction::Forward;
     if task.args.common.device != DeviceSpec::Cpu {
         #[cfg(feature = "cuda")]
@@ -44,11 +54,8 @@ pub fn run<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &
     let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?)));
     let (input, output_array) = agree_result(comm, arrays)?;
     let (mut from, mut to) = if forward { (input, output_array) } else { (output_array, input) };
-    let (layout_in, layout_out) = match forward {
-        true => (plan.input_layout().clone(), plan.output_layout().clone()),
-        false => (plan.output_layout().clone(), plan.input_layout().clone()),
-    };
-    read(comm, task, &layout_in, &mut from, bar)?;
+    let layout = if forward { plan.output_layout().clone() } else { plan.input_layout().clone() };
+    read(comm, task, &mut from, bar)?;
     stage(comm, bar, "transforming");
     if forward {
         plan.forward(&from, &mut to)?;
@@ -56,12 +63,13 @@ pub fn run<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &
         plan.backward(&from, &mut to)?;
     }
     drop(from);
-    write(comm, task, &layout_out, &mut to, (output, bar))
+    drop(plan);
+    write(comm, task, &layout, &to, (output, bar))
 }
 
 /// As `run`, on a GPU.
 #[cfg(feature = "cuda")]
-fn on_gpu<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &ProgressBar) -> Outcome {
+fn on_gpu<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &Writer, bar: &ProgressBar) -> Outcome {
     let forward = task.args.direction == Direction::Forward;
     let planner = crate::cuda::planner(&task.problem, &task.choice, task.args.common.device, comm)?;
     let mut plan = agree_result(comm, planner.draft::<T>(comm))?.build()?;
@@ -72,19 +80,19 @@ fn on_gpu<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &File, bar: &P
     let ([mut before, mut after], mut input, mut spectrum) = agree_result(comm, arrays())?;
     let (layout_before, layout_after) = (plan.recipe().input.clone(), plan.recipe().output.clone());
     if forward {
-        read(comm, task, &layout_before, &mut before, bar)?;
+        read(comm, task, &mut before, bar)?;
         stage(comm, bar, "transforming");
         input.upload(&before)?;
         plan.forward(&input, &mut spectrum)?;
         spectrum.download(&mut after)?;
-        write(comm, task, &layout_after, &mut after, (output, bar))
+        write(comm, task, &layout_after, &after, (output, bar))
     } else {
-        read(comm, task, &layout_after, &mut after, bar)?;
+        read(comm, task, &mut after, bar)?;
         stage(comm, bar, "transforming");
         spectrum.upload(&after)?;
         plan.backward(&spectrum, &mut input)?;
         input.download(&mut before)?;
-        write(comm, task, &layout_before, &mut before, (output, bar))
+        write(comm, task, &layout_before, &before, (output, bar))
     }
 }
 
@@ -96,31 +104,21 @@ fn stage(comm: &Comm, bar: &ProgressBar, message: &'static str) {
 }
 
 /// Reads this rank's box. Collective.
-fn read<T: Real>(
-    comm: &Comm,
-    task: &TransformTask<'_>,
-    layout: &Layout,
-    to: &mut Array<T>,
-    bar: &ProgressBar,
-) -> Outcome {
+fn read<T: Real>(comm: &Comm, task: &TransformTask<'_>, to: &mut Array<T>, bar: &ProgressBar) -> Outcome {
     stage(comm, bar, "reading");
-    let progress = |bytes: u64| bar.inc(bytes);
+    let (threads, progress) = (comm.threads(), |bytes: u64| bar.inc(bytes));
     let backward = task.args.direction == Direction::Backward;
     let read = match task.sphere.as_ref().filter(|_| backward) {
-        None => {
-            let part = FileBox::new(layout, own_box(to));
-            npy_box::read(&task.input, &task.header, &part, to.into(), &progress)
-        }
+        None => task.input.read(to, threads, &progress),
         Some(sphere) => {
-            let part = sphere_part(sphere, own_box(to));
-            let mut all = vec![Complex::new(T::zero(), T::zero()); part.len()];
-            let read =
-                npy_box::read(&task.input, &task.header, &part, Elements::Complex(&mut all), &progress);
+            let part = sphere.part(to.local_box());
+            let mut all = vec![Complex::new(T::zero(), T::zero()); part.volume()];
+            let read = task.input.read_box(part, Order::C, &mut all, threads, &progress);
             sphere.to_columns(&all, to);
             read
         }
     };
-    agree(comm, read.map_err(|error| io_error("read", &task.args.input, &error)))
+    agree_result(comm, read)
 }
 
 /// Writes this rank's box. Collective.
@@ -128,35 +126,20 @@ fn write<T: Real>(
     comm: &Comm,
     task: &TransformTask<'_>,
     layout: &Layout,
-    from: &mut Array<T>,
-    (output, bar): (&File, &ProgressBar),
+    from: &Array<T>,
+    (output, bar): (&Writer, &ProgressBar),
 ) -> Outcome {
     stage(comm, bar, "writing");
     let progress = |bytes: u64| bar.inc(bytes);
     let forward = task.args.direction == Direction::Forward;
     let written = match task.sphere.as_ref().filter(|_| forward) {
-        None => {
-            let part = FileBox::new(layout, own_box(from));
-            npy_box::write(output, &task.out_header, &part, from.into(), &progress)
-        }
+        None => output.write(comm, layout, from, &progress),
         Some(sphere) => {
-            let part = sphere_part(sphere, own_box(from));
-            let mut all = sphere.fill_box(from);
-            npy_box::write(output, &task.out_header, &part, Elements::Complex(&mut all), &progress)
+            // A rank's planes of the bounding box of the sphere.
+            let boxes: Vec<Box3> = layout.boxes().iter().map(|own| sphere.part(*own)).collect();
+            let layout = Layout::from_boxes(sphere.shape, boxes, Order::C)?;
+            output.write_box(comm, &layout, &sphere.fill_box(from), &progress)
         }
     };
-    // Each process syncs its own part. Threads share one descriptor, which is synced in the end.
-    let written =
-        written.and_then(|()| if comm.transport_name() == "mpi" { output.sync_all() } else { Ok(()) });
-    agree(comm, written.map_err(|error| io_error("write", &task.args.output, &error)))
-}
-
-/// A rank's planes of the bounding box of a sphere.
-fn sphere_part(sphere: &SphereBox, own: Box3) -> FileBox {
-    let own = sphere.part(own);
-    FileBox { shape: sphere.shape, lo: own.lo, hi: own.hi, memory: Order::C.axes() }
-}
-
-fn own_box<T: Real>(array: &Array<T>) -> Box3 {
-    if array.is_complex() { array.local_box() } else { array.real_box() }
+    agree_result(comm, written)
 }

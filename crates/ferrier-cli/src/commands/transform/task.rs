@@ -1,15 +1,13 @@
 //! The transform of a file, from options and header.
 
-use std::fs::File;
-
+use ferrier::io::{Dtype, Format, Reader, WriteOptions};
 use ferrier::{Choice, Kind, LayoutSpec, Order, Problem, Scale};
 use ferrier_bench::table::shape_text;
 
 use super::args::TransformArgs;
 use crate::arguments::{Direction, LayoutName, ScaleName, UserShape, modes, real_length, setup};
 use crate::commands::sphere_box::SphereBox;
-use crate::failure::{Failure, Outcome, fail, io_failure};
-use crate::files::npy::{Dtype, Header};
+use crate::failure::{Failure, Outcome, fail};
 use crate::session::Session;
 
 /// The transform of a file, the same on all ranks.
@@ -19,31 +17,30 @@ pub struct TransformTask<'a> {
     /// The bounding box of a sphere of modes.
     pub sphere: Option<SphereBox>,
     pub choice: Choice,
-    pub input: File,
-    pub header: Header,
-    pub out_header: Header,
-    /// The first bytes of the output.
-    pub head: Vec<u8>,
+    pub input: Reader,
+    pub out_dtype: Dtype,
+    pub out_shape: Vec<usize>,
+    pub out_options: WriteOptions,
+    /// The output is the file of a matrix of this shape; whether in Fortran order.
+    pub out_matrix: Option<([usize; 3], bool)>,
 }
 
 impl TransformTask<'_> {
     /// Bytes of the elements of the output.
     pub fn out_bytes(&self) -> u64 {
-        self.out_header.shape.iter().product::<usize>() as u64 * self.out_header.dtype.bytes() as u64
+        self.out_shape.iter().product::<usize>() as u64 * self.out_dtype.bytes() as u64
     }
 
     /// Changes a transform of one long axis to that of a matrix: the file of points has it in
     /// C order, the file of modes in Fortran order.
-    fn use_matrix(&mut self, n: usize, scale: Scale, forward: bool) {
+    fn into_matrix(mut self, n: usize, scale: Scale, forward: bool) -> Self {
         let problem = Problem::c2c_1d(n).reproducible(self.args.common.reproducible);
-        let modes = problem.shape()[1] > 1;
-        (self.header.fortran, self.out_header.fortran) = (modes && !forward, modes && forward);
+        let shape = problem.shape();
+        let modes = shape[1] > 1;
+        self.input = self.input.reshaped(&shape, modes && !forward);
+        self.out_matrix = Some((shape, modes && forward));
         self.problem = if forward { problem.scale_forward(scale) } else { problem.scale_backward(scale) };
-    }
-
-    /// Bytes of the elements of the input.
-    pub fn in_bytes(&self) -> u64 {
-        self.header.shape.iter().product::<usize>() as u64 * self.header.dtype.bytes() as u64
+        self
     }
 }
 
@@ -58,13 +55,13 @@ pub fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Transf
     if args.last.is_some() && (forward || !halves) {
         return fail("--last is for --real --direction backward");
     }
-    let input = File::open(&args.input).map_err(|error| io_failure("read", &args.input, &error))?;
-    let header = Header::read(&input, &args.input)?;
-    let shape = UserShape::new(&header.shape).map_err(|failure| {
+    let input = args.input_file.open(&args.input, 0)?;
+    let dtype = input.dtype();
+    let shape = UserShape::new(input.shape()).map_err(|failure| {
         Failure::new(format!("cannot transform {}: {}", args.input.display(), failure.message))
     })?;
-    check_kind(args, header.dtype)?;
-    let (problem, axes) = problem(args, &shape, header.dtype.complex)?;
+    check_kind(args, dtype)?;
+    let (problem, axes) = problem(args, &shape, dtype.is_complex())?;
     let choice = setup::choice(&args.common, &shape)?;
     let sphere = SphereBox::new(&problem);
     let (space, modes) =
@@ -78,7 +75,7 @@ pub fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Transf
     }
     let out_shape = shape.users(if forward { modes } else { space });
     UserShape::new(&out_shape)?;
-    let (spec_in, spec_out) = layouts(args, &shape, header.fortran, ranks)?;
+    let (spec_in, spec_out) = layouts(args, &shape, input.is_fortran(), ranks)?;
     let scale = match args.scale {
         ScaleName::Numpy if forward => Scale::Unscaled,
         ScaleName::Numpy | ScaleName::Full => Scale::Full,
@@ -101,14 +98,26 @@ pub fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Transf
     let problem = if sphere.is_some() { problem.output(LayoutSpec::slabs(0)) } else { problem };
 
     let real_out = if forward { problem.has_real_spectrum() } else { problem.is_real() };
-    let out_dtype = Dtype { complex: !real_out, precision: header.dtype.precision, swapped: false };
-    let (out_header, head) = Header::write(out_dtype, &out_shape);
-    let mut task = TransformTask { args, problem, sphere, choice, input, header, out_header, head };
+    let out_options = args.output_file.options(&args.output, dtype)?;
+    let out_dtype = Dtype::new(!real_out, dtype.precision());
+    // The chunks of a store have its shape.
+    let flat = !input.is_zarr() && Format::of_name(&args.output) != Format::Zarr;
+    let task = TransformTask {
+        args,
+        problem,
+        sphere,
+        choice,
+        input,
+        out_dtype,
+        out_shape,
+        out_options,
+        out_matrix: None,
+    };
     let in_layout = args.in_layout.unwrap_or(LayoutName::Slabs(0));
     let natural = args.out_layout != LayoutName::Best;
     let plain = !args.real && args.common.modes.is_plain() && args.points.is_none();
-    if natural && plain && setup::is_line(&shape, in_layout, args.out_layout, &args.common) {
-        task.use_matrix(shape.shape()[2], scale, forward);
+    if flat && natural && plain && setup::is_line(&shape, in_layout, args.out_layout, &args.common) {
+        return Ok(task.into_matrix(shape.shape()[2], scale, forward));
     }
     Ok(task)
 }
@@ -158,7 +167,7 @@ fn problem(args: &TransformArgs, shape: &UserShape, complex: bool) -> Outcome<(P
 
 /// Checks that the file has the elements that the transform takes.
 fn check_kind(args: &TransformArgs, dtype: Dtype) -> Outcome {
-    match (args.real, args.direction, dtype.complex) {
+    match (args.real, args.direction, dtype.is_complex()) {
         (true, Direction::Forward, true) => fail(format!(
             "cannot transform {}: --real takes real numbers forward, the file has {}",
             args.input.display(),

@@ -9,67 +9,13 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use ferrier::Precision;
+use super::dtype::{Dtype, SUPPORTED};
+use super::failure::{cannot, cannot_io};
+use crate::Result as FileResult;
 
-use crate::failure::{Failure, Outcome, fail, io_failure};
-
-const MAGIC: &[u8; 6] = b"\x93NUMPY";
+pub const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// The limit of numpy for untrusted files.
 const LONGEST_HEADER: usize = 10_000;
-const SUPPORTED: &str = "float32, float64, complex64, complex128";
-
-/// The type of an element.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Dtype {
-    /// Real and imaginary part, or a real number alone.
-    pub complex: bool,
-    /// The precision of each part.
-    pub precision: Precision,
-    /// Bytes are in the other order than this machine's.
-    pub swapped: bool,
-}
-
-impl Dtype {
-    /// Bytes of one element.
-    pub fn bytes(self) -> usize {
-        self.precision.bytes() * if self.complex { 2 } else { 1 }
-    }
-
-    /// numpy's name: `complex64` and so on.
-    pub fn name(self) -> &'static str {
-        match (self.complex, self.precision) {
-            (false, Precision::F32) => "float32",
-            (false, Precision::F64) => "float64",
-            (true, Precision::F32) => "complex64",
-            (true, Precision::F64) => "complex128",
-        }
-    }
-
-    fn parse(descr: &str) -> Result<Self, String> {
-        let unknown = || format!("its elements are of type '{descr}'; supported are {SUPPORTED}");
-        let (order, code) = descr.split_at_checked(1).ok_or_else(unknown)?;
-        let big = match order {
-            "<" => false,
-            ">" => true,
-            "=" => cfg!(target_endian = "big"),
-            _ => return Err(unknown()),
-        };
-        let (complex, precision) = match code {
-            "f4" => (false, Precision::F32),
-            "f8" => (false, Precision::F64),
-            "c8" => (true, Precision::F32),
-            "c16" => (true, Precision::F64),
-            _ => return Err(unknown()),
-        };
-        Ok(Dtype { complex, precision, swapped: big != cfg!(target_endian = "big") })
-    }
-
-    fn descr(self) -> String {
-        let order = if cfg!(target_endian = "big") != self.swapped { '>' } else { '<' };
-        format!("{order}{}{}", if self.complex { 'c' } else { 'f' }, self.bytes())
-    }
-}
-
 /// The header of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
@@ -107,9 +53,9 @@ impl Header {
     ///
     /// # Errors
     /// Not an `.npy` file, an unsupported element type, a truncated file.
-    pub fn read(file: &File, path: &Path) -> Outcome<Header> {
-        let wrong = |why: String| Failure::new(format!("cannot read {}: {why}", path.display()));
-        let there = file.metadata().map_err(|error| io_failure("read", path, &error))?;
+    pub fn read(file: &File, path: &Path) -> FileResult<Header> {
+        let wrong = |why: String| cannot("read", path, why);
+        let there = file.metadata().map_err(|error| cannot_io("read", path, error))?;
         if !there.is_file() {
             let what = if there.is_dir() { "a folder" } else { "not a regular file" };
             return Err(wrong(format!("it is {what}")));
@@ -118,7 +64,7 @@ impl Header {
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 Err(wrong("the file is truncated within its header".into()))
             }
-            Err(error) => Err(io_failure("read", path, &error)),
+            Err(error) => Err(cannot_io("read", path, error)),
             Ok(()) => Ok(()),
         };
         let mut start = [0; 12];
@@ -143,32 +89,38 @@ impl Header {
         let mut text = vec![0; text_len];
         read(&mut text, text_at)?;
         let parsed = parse(&text).map_err(|why| wrong(format!("its header is damaged: {why}")))?;
-        let dtype = parsed.descr.and_then(|descr| Dtype::parse(&descr)).map_err(wrong)?;
+        let dtype = parsed.descr.and_then(|descr| of_descr(&descr)).map_err(wrong)?;
         let header =
             Header { dtype, shape: parsed.shape, fortran: parsed.fortran, offset: text_at + text_len as u64 };
-        header.check_length(there.len(), path)?;
+        check_length(header.dtype, &header.shape, header.offset, there.len(), path)?;
         Ok(header)
     }
+}
 
-    fn check_length(&self, file_bytes: u64, path: &Path) -> Outcome {
-        let announced = self
-            .shape
-            .iter()
-            .try_fold(self.dtype.bytes() as u64, |product, &n| product.checked_mul(n as u64))
-            .and_then(|bytes| bytes.checked_add(self.offset));
-        let shape = self.shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
-        match announced {
-            None => fail(format!(
-                "cannot read {}: shape {shape} is too large: its size overflows",
-                path.display()
-            )),
-            Some(bytes) if bytes > file_bytes => fail(format!(
-                "cannot read {}: the file is truncated: shape {shape} of {} needs {bytes} bytes, it has {file_bytes}",
-                path.display(),
-                self.dtype.name()
-            )),
-            Some(_) => Ok(()),
+/// The element type of a header: with a byte order.
+fn of_descr(descr: &str) -> Result<Dtype, String> {
+    match Dtype::named(descr) {
+        Some(_) => Err(format!("its elements are of type '{descr}'; supported are {SUPPORTED}")),
+        None => descr.parse(),
+    }
+}
+
+/// Checks that a file of `there` bytes has all elements of an array that begins at `offset`.
+pub fn check_length(dtype: Dtype, shape: &[usize], offset: u64, there: u64, path: &Path) -> FileResult<()> {
+    let announced = shape
+        .iter()
+        .try_fold(dtype.bytes() as u64, |product, &n| product.checked_mul(n as u64))
+        .and_then(|bytes| bytes.checked_add(offset));
+    let text = shape.iter().map(usize::to_string).collect::<Vec<_>>().join("x");
+    match announced {
+        None => Err(cannot("read", path, format_args!("shape {text} is too large: its size overflows"))),
+        Some(bytes) if bytes > there => {
+            let name = dtype.name();
+            let why =
+                format!("the file is truncated: shape {text} of {name} needs {bytes} bytes, it has {there}");
+            Err(cannot("read", path, why))
         }
+        Some(_) => Ok(()),
     }
 }
 
@@ -301,18 +253,19 @@ impl Cursor<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Precision;
 
     #[test]
     fn headers_read_back() {
         for complex in [false, true] {
             for precision in [Precision::F32, Precision::F64] {
                 for shape in [&[7][..], &[3, 4], &[100000, 20000, 3]] {
-                    let dtype = Dtype { complex, precision, swapped: false };
+                    let dtype = Dtype::new(complex, precision);
                     let (header, bytes) = Header::write(dtype, shape);
                     assert_eq!(bytes.len() as u64, header.offset);
                     assert_eq!(bytes.len() % 64, 0);
                     let parsed = parse(&bytes[10..]).unwrap();
-                    assert_eq!(Dtype::parse(&parsed.descr.unwrap()).unwrap(), dtype);
+                    assert_eq!(of_descr(&parsed.descr.unwrap()).unwrap(), dtype);
                     assert_eq!(parsed.shape, shape);
                     assert!(!parsed.fortran);
                 }
@@ -326,8 +279,8 @@ mod tests {
         let parsed = parse(text).unwrap();
         assert_eq!(parsed.shape, [2, 3]);
         assert!(parsed.fortran);
-        let dtype = Dtype::parse(&parsed.descr.unwrap()).unwrap();
-        assert_eq!((dtype.name(), dtype.swapped), ("complex128", cfg!(target_endian = "little")));
+        let dtype = of_descr(&parsed.descr.unwrap()).unwrap();
+        assert_eq!((dtype.name(), dtype.is_big_endian()), ("complex128", true));
     }
 
     #[test]
@@ -340,7 +293,7 @@ mod tests {
             for byte in [0, b'(', b'\'', b'}', b'[', b'9', 0xff] {
                 let mut bad = good.to_vec();
                 bad[at] = byte;
-                let _ = parse(&bad).map(|parsed| parsed.descr.map(|descr| Dtype::parse(&descr)));
+                let _ = parse(&bad).map(|parsed| parsed.descr.map(|descr| of_descr(&descr)));
             }
         }
         assert!(
@@ -349,8 +302,8 @@ mod tests {
         let structured =
             b"{'descr': [('a', '<f8'), ('b)', '<i4', (2, 2))], 'fortran_order': False, 'shape': (3,)}";
         assert!(parse(structured).unwrap().descr.unwrap_err().contains("structured"));
-        for descr in ["<i8", "|b1", "<f2", "<U3", "", "é", "f8", "|O"] {
-            assert!(Dtype::parse(descr).is_err(), "{descr}");
+        for descr in ["<i8", "|b1", "<f2", "<U3", "", "é", "f8", "|O", "float32"] {
+            assert!(of_descr(descr).is_err(), "{descr}");
         }
     }
 }

@@ -5,18 +5,19 @@ use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use super::{pending, signals};
-use crate::failure::{Failure, Outcome, fail, io_failure, io_text};
+use super::failure::{agree, cannot, cannot_io, io_text};
+use super::pending::{self, announce};
+use crate::{Comm, Result};
 
-/// A file that gets its name in [`commit`](Output::commit) and is removed otherwise, however the
-/// process ends. At most one exists at a time.
+/// A file that gets its name in [`commit`](AtomicFile::commit) and is removed otherwise, however the
+/// process ends.
 #[derive(Debug)]
-pub struct Output {
+pub struct AtomicFile {
     file: Temporary,
     target: PathBuf,
 }
@@ -31,41 +32,41 @@ enum Temporary {
 
 /// When a file gets a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Naming {
+pub(crate) enum Naming {
     /// At the end, if the file system supports it.
     Late,
     /// At once, a hidden name in the folder of the target, by which other machines open it.
     Early,
 }
 
-impl Output {
-    /// Creates a file that becomes `path` in [`commit`](Output::commit).
+impl AtomicFile {
+    /// Creates a file that becomes `path` in [`commit`](AtomicFile::commit).
     ///
     /// # Errors
     /// The folder does not exist or cannot be written; `path` exists but is not a regular file
     /// or not writable.
-    pub fn create(path: &Path, naming: Naming) -> Outcome<Self> {
+    pub fn create(path: &Path) -> Result<Self> {
+        Self::create_as(path, Naming::Late)
+    }
+
+    pub(crate) fn create_as(path: &Path, naming: Naming) -> Result<Self> {
         let target = resolve(path);
         let mode = mode_of(path, &target)?;
         if target.file_name().is_none() || path.as_os_str().as_encoded_bytes().ends_with(b"/") {
-            return fail(format!("cannot write {}: it is the name of a folder", path.display()));
+            return Err(cannot("write", path, "it is the name of a folder"));
         }
         let folder = folder_of(&target);
         if !folder.is_dir() {
-            return fail(format!("cannot write {}: there is no folder {}", path.display(), folder.display()));
+            return Err(cannot("write", path, format_args!("there is no folder {}", folder.display())));
         }
         pending::remove_stale(folder);
         let file = make(folder, mode.unwrap_or(0o666), naming).map_err(|error| {
             // tempfile adds the name of the temporary file to the message; the folder is enough.
             let cause = error.raw_os_error().map(io::Error::from_raw_os_error);
-            Failure::new(format!(
-                "cannot write {}: no file can be made in {}: {}",
-                path.display(),
-                folder.display(),
-                io_text(&cause.unwrap_or(error))
-            ))
+            let text = io_text(&cause.unwrap_or(error));
+            cannot("write", path, format_args!("no file can be made in {}: {text}", folder.display()))
         })?;
-        let output = Output { file, target };
+        let output = AtomicFile { file, target };
         if let Some(mode) = mode {
             // The umask may have removed permissions of the old file. Best effort: narrower
             // permissions are acceptable.
@@ -74,15 +75,47 @@ impl Output {
         Ok(output)
     }
 
-    /// The bytes by which another process opens this file; see [`join`](Output::join).
+    /// Opens the file of `path` on every rank. The first rank creates it with the bytes of `head` and `bytes` more,
+    /// the others open that file. Collective.
+    ///
+    /// # Errors
+    /// It cannot be written; the same error on every rank.
+    pub(crate) fn create_shared(comm: &Comm, path: &Path, head: &[u8], bytes: u64) -> Result<Self> {
+        if comm.node_count() == 1 {
+            match Self::share_as(comm, path, head, bytes, Naming::Late)? {
+                // Open files of other processes are not accessible: use a hidden name.
+                Err(_) => {}
+                Ok(file) => return Ok(file),
+            }
+        }
+        Self::share_as(comm, path, head, bytes, Naming::Early)?
+    }
+
+    /// The outer error is that of creating the file, the inner that of opening it.
+    fn share_as(comm: &Comm, path: &Path, head: &[u8], bytes: u64, naming: Naming) -> Result<Result<Self>> {
+        let make = || {
+            let output = Self::create_as(path, naming)?;
+            output.reserve(head.len() as u64 + bytes)?;
+            output.file().write_all_at(head, 0).map_err(|error| cannot_io("write", path, error))?;
+            let invitation = output.invitation()?;
+            Ok((output, invitation))
+        };
+        let made = if comm.rank() == 0 { make().map(Some) } else { Ok(None) };
+        let made = agree(comm, path, made, false)?;
+        let invitation = comm.all_gather(made.as_ref().map_or(&[], |(_, own)| own))?.swap_remove(0);
+        let opened = made.map_or_else(|| Self::join(&invitation, path), |(output, _)| Ok(output));
+        Ok(agree(comm, path, opened, true))
+    }
+
+    /// The bytes by which another process opens this file; see [`join`](AtomicFile::join).
     ///
     /// # Errors
     /// The system does not give the identity of the file.
-    pub fn invitation(&self) -> Outcome<Vec<u8>> {
+    fn invitation(&self) -> Result<Vec<u8>> {
         let (path, [device, number]) = match &self.file {
             Temporary::Hidden(temp) => (temp.path().to_path_buf(), [0; 2]),
             Temporary::Nameless(file) | Temporary::Joined(file) => {
-                pending::place(file).map_err(|error| io_failure("write", &self.target, &error))?
+                pending::place(file).map_err(|error| cannot_io("write", &self.target, error))?
             }
         };
         Ok([format!("{device} {number} ").as_bytes(), path.as_os_str().as_bytes()].concat())
@@ -93,7 +126,7 @@ impl Output {
     ///
     /// # Errors
     /// It does not exist or cannot be written.
-    pub fn join(invitation: &[u8], path: &Path) -> Outcome<Self> {
+    fn join(invitation: &[u8], path: &Path) -> Result<Self> {
         let mut words = invitation.splitn(3, |&byte| byte == b' ');
         let mut number = || std::str::from_utf8(words.next()?).ok()?.parse::<u64>().ok();
         let identity = [number().unwrap_or(0), number().unwrap_or(0)];
@@ -105,18 +138,18 @@ impl Output {
             if meant { Ok(file) } else { Err(io::Error::other("it is another file")) }
         });
         let file = opened.map_err(|error| {
-            Failure::new(format!(
-                "cannot write {}: {}, which the first process has made, cannot be opened (is its folder on a file \
-                 system that all hosts share?): {}",
-                path.display(),
+            let why = format!(
+                "{}, which the first process has made, cannot be opened (is its folder on a file system that all \
+                 hosts share?): {}",
                 place.display(),
                 io_text(&error)
-            ))
+            );
+            cannot("write", path, why)
         })?;
         if hidden {
-            signals::share(place);
+            announce(Some(place));
         }
-        Ok(Output { file: Temporary::Joined(file), target: path.into() })
+        Ok(AtomicFile { file: Temporary::Joined(file), target: path.into() })
     }
 
     /// The open file.
@@ -131,13 +164,9 @@ impl Output {
     ///
     /// # Errors
     /// The disk is full, or the file is larger than allowed.
-    pub fn reserve(&self, bytes: u64) -> Outcome {
+    fn reserve(&self, bytes: u64) -> Result<()> {
         let no_room = |error: io::Error| {
-            Failure::new(format!(
-                "cannot write {}: no room for {bytes} bytes: {}",
-                self.target.display(),
-                io_text(&error)
-            ))
+            cannot("write", &self.target, format_args!("no room for {bytes} bytes: {}", io_text(&error)))
         };
         let Ok(length) = libc::off_t::try_from(bytes) else {
             return Err(no_room(io::ErrorKind::FileTooLarge.into()));
@@ -166,11 +195,11 @@ impl Output {
     ///
     /// # Errors
     /// Writing fails; the target then keeps its contents.
-    pub fn commit(self) -> Outcome {
-        let Output { file, target } = self;
+    pub fn commit(self) -> Result<()> {
+        let AtomicFile { file, target } = self;
         let named = match file {
             Temporary::Joined(_) => {
-                signals::forget();
+                announce(None);
                 return Ok(());
             }
             Temporary::Hidden(temp) => {
@@ -178,8 +207,8 @@ impl Output {
             }
             Temporary::Nameless(file) => file.sync_all().and_then(|()| name(&file, &target)),
         };
-        signals::forget();
-        named.map_err(|error| io_failure("write", &target, &error))?;
+        announce(None);
+        named.map_err(|error| cannot_io("write", &target, error))?;
         // Syncing the folder writes the name to disk. Best effort: some file systems cannot sync
         // a folder.
         let _ = File::open(folder_of(&target)).and_then(|folder| folder.sync_all());
@@ -188,24 +217,22 @@ impl Output {
 }
 
 /// The permissions of the existing file; `None` if there is none.
-fn mode_of(path: &Path, target: &Path) -> Outcome<Option<u32>> {
+fn mode_of(path: &Path, target: &Path) -> Result<Option<u32>> {
     match fs::metadata(target) {
-        Ok(there) if there.is_dir() => fail(format!("cannot write {}: it is a folder", path.display())),
-        Ok(there) if !there.is_file() => {
-            fail(format!("cannot write {}: it is not a regular file", path.display()))
-        }
+        Ok(there) if there.is_dir() => Err(cannot("write", path, "it is a folder")),
+        Ok(there) if !there.is_file() => Err(cannot("write", path, "it is not a regular file")),
         Ok(there) => {
             // Renaming over a file does not need write permission on it; require it anyway.
             let opened = OpenOptions::new().write(true).open(target);
-            opened.map_err(|error| io_failure("write", path, &error))?;
+            opened.map_err(|error| cannot_io("write", path, error))?;
             Ok(Some(there.permissions().mode() & 0o777))
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(io_failure("write", path, &error)),
+        Err(error) => Err(cannot_io("write", path, error)),
     }
 }
 
-fn folder_of(target: &Path) -> &Path {
+pub(super) fn folder_of(target: &Path) -> &Path {
     match target.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
@@ -221,13 +248,15 @@ fn make(folder: &Path, mode: u32, naming: Naming) -> io::Result<Temporary> {
         return Ok(Temporary::Nameless(file));
     }
     loop {
-        let make = || pending::named().permissions(Permissions::from_mode(mode)).tempfile_in(folder);
-        let temp = signals::guarded(make, |temp| temp.path())?;
+        let temp = pending::named().make_in(folder, |path| {
+            announce(Some(path));
+            OpenOptions::new().read(true).write(true).create_new(true).mode(mode).open(path)
+        })?;
         // Another process may have removed it as stale before it was locked.
         if pending::lock(temp.as_file()) && temp.path().exists() {
             return Ok(Temporary::Hidden(temp));
         }
-        signals::forget();
+        announce(None);
     }
 }
 
@@ -238,43 +267,16 @@ fn name(file: &File, target: &Path) -> io::Result<()> {
         outcome => return outcome,
     }
     // Only a file with a name can replace another.
-    let link = || pending::named().make_in(folder_of(target), |name| pending::link(file, name));
-    let linked = signals::guarded(link, |linked| linked.path())?;
+    let linked = pending::named().make_in(folder_of(target), |name| {
+        announce(Some(name));
+        pending::link(file, name)
+    })?;
     linked.persist(target).map(drop).map_err(|error| error.error)
-}
-
-/// Checks that [`write_text`] can write to `path`. Called before long work.
-///
-/// # Errors
-/// Those of [`write_text`].
-pub fn check_text(path: &Path) -> Outcome {
-    if is_special(path) { Ok(()) } else { Output::create(path, Naming::Late).map(|_| ()) }
-}
-
-/// Is it a device or a pipe, which is written and not replaced?
-fn is_special(path: &Path) -> bool {
-    fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir())
-}
-
-/// Writes `text` to `path`: complete or not at all if it is a file, directly if it is a device or
-/// a pipe.
-///
-/// # Errors
-/// The file cannot be written.
-pub fn write_text(path: &Path, text: &str) -> Outcome {
-    use std::io::Write;
-    if is_special(path) {
-        return fs::write(path, text).map_err(|error| io_failure("write", path, &error));
-    }
-    let output = Output::create(path, Naming::Late)?;
-    let mut file = output.file();
-    file.write_all(text.as_bytes()).map_err(|error| io_failure("write", path, &error))?;
-    output.commit()
 }
 
 /// The file at the end of a chain of symbolic links, so that a rename replaces the file and not
 /// the link.
-fn resolve(path: &Path) -> PathBuf {
+pub(super) fn resolve(path: &Path) -> PathBuf {
     let mut path = path.to_path_buf();
     for _ in 0..40 {
         match fs::read_link(&path) {

@@ -1,8 +1,8 @@
-//! Unfinished files: without a name, or with a hidden one.
+//! Unfinished files: without a name, or with a hidden one. Unfinished folders have hidden names.
 //!
 //! The system removes a file without a name when the last process closes it, however that
-//! process ends. On file systems without such files a hidden name is used instead. The file
-//! is locked, so that the next run recognises and removes files of killed jobs.
+//! process ends. On file systems without such files a hidden name is used instead. Files and
+//! folders are locked, so that the next run recognises and removes those of killed jobs.
 
 use std::ffi::CString;
 use std::fs::{self, File, OpenOptions};
@@ -11,9 +11,28 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 const PREFIX: &str = ".ferrier-";
 const SUFFIX: &str = ".part";
+
+/// Learns the name of an unfinished file or folder before it is made, and `None` when no such name is left.
+pub type Watcher = fn(Option<&Path>);
+
+static WATCHER: OnceLock<Watcher> = OnceLock::new();
+
+/// Sets the function that learns of unfinished files with names, so that a program can remove them when a signal
+/// ends it. The first one stays.
+pub fn watch(watcher: Watcher) {
+    let _ = WATCHER.set(watcher);
+}
+
+/// Tells the watcher.
+pub fn announce(path: Option<&Path>) {
+    if let Some(watcher) = WATCHER.get() {
+        watcher(path);
+    }
+}
 
 /// A builder of hidden names for unfinished files.
 pub fn named() -> tempfile::Builder<'static, 'static> {
@@ -89,20 +108,22 @@ pub fn lock(file: &File) -> bool {
     outcome == 0 || io::Error::last_os_error().raw_os_error() != Some(libc::EWOULDBLOCK)
 }
 
-/// Removes the files that killed jobs left in a folder. Best effort.
+/// Removes the files and folders that killed jobs left in a folder. Best effort.
 pub fn remove_stale(folder: &Path) {
     let Ok(entries) = fs::read_dir(folder) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
         let name = name.as_bytes();
         let ours = name.starts_with(PREFIX.as_bytes()) && name.ends_with(SUFFIX.as_bytes());
-        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+        let kind = entry.file_type();
+        let is_folder = kind.as_ref().is_ok_and(fs::FileType::is_dir);
+        if !ours || !(is_folder || kind.is_ok_and(|kind| kind.is_file())) {
             continue;
         }
         let Ok(file) = File::open(entry.path()) else { continue };
         // SAFETY: `flock` only needs an open descriptor, which `file` owns.
         if unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) } == 0 {
-            let _ = fs::remove_file(entry.path());
+            let _ = if is_folder { fs::remove_dir_all(entry.path()) } else { fs::remove_file(entry.path()) };
         }
     }
 }
@@ -123,10 +144,19 @@ mod tests {
         assert!(lock(held.as_file()));
         fs::write(folder.path().join(".ferrier-gone.part"), "half").unwrap();
         fs::write(folder.path().join("data.part"), "not ours").unwrap();
-        fs::create_dir(folder.path().join(".ferrier-folder.part")).unwrap();
+        fs::create_dir(folder.path().join("folder.part")).unwrap();
+        fs::create_dir_all(folder.path().join(".ferrier-gone.zarr.part/c/0")).unwrap();
+        let busy = folder.path().join(".ferrier-busy.part");
+        fs::create_dir(&busy).unwrap();
+        let busy = File::open(&busy).unwrap();
+        assert!(lock(&busy));
         remove_stale(folder.path());
-        let left =
-            [".ferrier-folder.part".into(), held.path().file_name().unwrap().into(), "data.part".into()];
+        let left = [
+            ".ferrier-busy.part".into(),
+            "folder.part".into(),
+            held.path().file_name().unwrap().into(),
+            "data.part".into(),
+        ];
         let mut left: Vec<std::ffi::OsString> = left.to_vec();
         left.sort();
         assert_eq!(names(), left);
