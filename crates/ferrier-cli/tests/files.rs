@@ -140,7 +140,9 @@ fn parts_of_stores_are_transformed() {
         assert!(output.status.success(), "{}", stderr(&output));
         output.stdout
     };
-    assert_eq!(shells(&plane), shells(&format!("{store}[2,:,:]")));
+    let complex = folder.word("complex.npy");
+    done(&["transform", &plane, &complex, "--kinds", "none,none"]);
+    assert_eq!(shells(&complex), shells(&format!("{store}[2,:,:]")));
     let refused = |name: &str, part: &str| assert_refused(&run(&["transform", name, &one]), part);
     refused(&folder.word("run.zarr"), "it is a Zarr group");
     refused(&folder.word("run.zarr::state"), "(it has: density)");

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 
 use zarrs::array::{Array, ArrayBytes, CodecOptions};
 
-use super::super::block::{Block, bytes, rows};
+use super::super::block::{Block, bytes, bytes_mut, rows};
 use super::super::dtype::Dtype;
 use super::super::failure::{agree, cannot, cannot_io};
 use super::super::location::Location;
@@ -18,8 +18,8 @@ use super::chunks::{aligned_boxes, chunk_shapes, is_aligned};
 use super::folder::{Destination, PendingFolder, write_json};
 use super::metadata;
 use super::store::FolderStore;
-use crate::exec::{DataMut, Plan};
-use crate::{Box3, Comm, Kind, Layout, LayoutSpec, Order, Problem, Real, Result};
+use crate::redistribute::Redistribution;
+use crate::{Box3, Comm, Layout, LayoutSpec, Order, Problem, Real, Result};
 use ferrier_plan::geometry::Geometry;
 
 /// An array that is being written.
@@ -84,28 +84,28 @@ impl ZarrWriter {
         }
         // Boxes that cut chunks: to a layout of whole chunks first.
         let boxes = aligned_boxes(layout.shape(), chunk, comm.size());
-        let problem = Problem::mixed(layout.shape(), [Kind::Identity; 3]);
-        let problem = if self.dtype.is_complex() { problem.complex_values() } else { problem };
-        let problem = problem
+        let problem = Problem::redistribute(layout.shape())
             .input(LayoutSpec::boxes(layout.boxes().to_vec()).order(layout.order()))
-            .output(LayoutSpec::boxes(boxes).order(Order::C));
-        let mut plan = Plan::<T>::new(comm, &problem)?;
-        let mut whole = agree(comm, &self.name, plan.make_output(), true)?;
+            .output(LayoutSpec::boxes(boxes.clone()).order(Order::C));
         let dense = Geometry::dense(block.geometry.part, layout.order(), !self.dtype.is_complex());
-        if agree_all(comm, block.geometry == dense)? {
-            let scalars = &block.scalars[..dense.volume];
-            match self.dtype.is_complex() {
-                true => plan.forward(complex(scalars), &mut whole)?,
-                false => plan.forward(scalars, &mut whole)?,
-            }
+        let mut copy = Vec::new();
+        let from = if dense.strides == block.geometry.strides {
+            &block.scalars[block.geometry.start..][..dense.volume]
         } else {
-            let mut copy = agree(comm, &self.name, plan.make_input(), true)?;
-            copy_block(block, &dense, copy.scalars_mut());
-            plan.forward(&copy, &mut whole)?;
+            copy.resize(dense.volume, T::default());
+            copy_rows(block, &dense.part, &dense, &mut copy);
+            &copy
+        };
+        let target = Geometry::dense(boxes[comm.rank()], Order::C, !self.dtype.is_complex());
+        let mut whole = vec![T::default(); target.volume];
+        match self.dtype.bytes() {
+            4 => redistribute::<T, 4>(comm, &problem, from, &mut whole)?,
+            8 => redistribute::<T, 8>(comm, &problem, from, &mut whole)?,
+            _ => redistribute::<T, 16>(comm, &problem, from, &mut whole)?,
         }
-        drop(plan);
-        let aligned = Block::of(&whole, self.dtype.is_complex(), 0);
-        aligned.map_or(Ok(()), |aligned| self.store(comm, batch, &aligned, progress))
+        drop(copy);
+        let aligned = Block { scalars: &whole, geometry: target, width: block.width };
+        self.store(comm, batch, &aligned, progress)
     }
 
     /// Writes the chunks of a box, which has whole ones only. Collective.
@@ -157,8 +157,7 @@ impl ZarrWriter {
         let whole = Box3::new(lo, std::array::from_fn(|axis| lo[axis] + chunk[axis]));
         let target = Geometry::dense(whole, Order::C, block.width == 1);
         let mut scalars = vec![T::default(); target.volume];
-        let from = Block { geometry: block.geometry, ..*block };
-        copy_rows(&from, &whole.intersect(part), &target, &mut scalars);
+        copy_rows(block, &whole.intersect(part), &target, &mut scalars);
         bytes(&scalars).to_vec()
     }
 
@@ -203,20 +202,15 @@ fn open(name: &Path, place: &Path) -> Result<Array<FolderStore>> {
     Array::open(Arc::new(FolderStore::new(place)), "/").map_err(|error| cannot("write", name, error))
 }
 
-/// Do all ranks say yes? Collective.
-fn agree_all(comm: &Comm, own: bool) -> Result<bool> {
-    Ok(comm.all_gather(&[own as u8])?.iter().all(|answer| answer[..] == [1]))
-}
-
-/// Pairs of scalars as complex elements.
-fn complex<T: Real>(scalars: &[T]) -> &[num_complex::Complex<T>] {
-    // SAFETY: a complex element is two scalars, with their alignment.
-    unsafe { std::slice::from_raw_parts(scalars.as_ptr().cast(), scalars.len() / 2) }
-}
-
-/// Copies a whole block into memory of another geometry.
-fn copy_block<T: Real>(block: &Block<'_, T>, target: &Geometry, scalars: &mut [T]) {
-    copy_rows(block, &block.geometry.part, target, scalars);
+/// Takes elements of `N` bytes from one layout to another. Collective.
+fn redistribute<T: Real, const N: usize>(
+    comm: &Comm,
+    problem: &Problem,
+    from: &[T],
+    to: &mut [T],
+) -> Result<()> {
+    let (from, to) = (bytes(from).as_chunks::<N>().0, bytes_mut(to).as_chunks_mut::<N>().0);
+    Redistribution::<[u8; N]>::new(comm, problem)?.run(from, to)
 }
 
 /// Copies `part` of a block into memory of another geometry.
