@@ -7,8 +7,8 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use super::block::{Block, BlockMut, bytes, bytes_mut};
 use super::dtype::Dtype;
+use super::view::{BoxView, BoxViewMut, bytes, bytes_mut};
 use crate::{Box3, Real};
 use ferrier_plan::geometry::Geometry;
 
@@ -105,7 +105,7 @@ impl Flat {
         &self,
         file: &File,
         part: &Box3,
-        block: &mut BlockMut<'_, T>,
+        block: &mut BoxViewMut<'_, T>,
         progress: &dyn Fn(u64),
     ) -> io::Result<()> {
         let (size, width) = (self.dtype.bytes(), self.dtype.width());
@@ -155,7 +155,7 @@ impl Flat {
         &self,
         file: &File,
         part: &Box3,
-        block: &Block<'_, T>,
+        block: &BoxView<'_, T>,
         progress: &dyn Fn(u64),
     ) -> io::Result<()> {
         let (size, width) = (self.dtype.bytes(), self.dtype.width());
@@ -241,14 +241,14 @@ mod tests {
                     scalars[all.offset(index) + 1] = -at(index);
                 }
             });
-            let block = Block { scalars: &scalars, geometry: all, width };
+            let block = BoxView { scalars: &scalars, geometry: all, width };
             flat.write(&file, &whole, &block, &|_| {}).unwrap();
             for memory in orders {
                 for (lo, hi) in boxes {
                     let part = Box3::new(lo, hi);
                     let geometry = geometry(part, memory, 2);
                     let mut got = vec![f64::NAN; geometry.volume];
-                    let mut block = BlockMut { scalars: &mut got, geometry, width: 2 };
+                    let mut block = BoxViewMut { scalars: &mut got, geometry, width: 2 };
                     flat.read(&file, &part, &mut block, &|_| {}).unwrap();
                     each(&part, |index| {
                         let im = if complex { -at(index) } else { 0.0 };
@@ -256,7 +256,7 @@ mod tests {
                         assert_eq!(got[offset..offset + 2], [at(index), im], "{part:?} {flat:?}");
                     });
                     if complex {
-                        let block = Block { scalars: &got, geometry, width: 2 };
+                        let block = BoxView { scalars: &got, geometry, width: 2 };
                         flat.write(&copy, &part, &block, &|_| {}).unwrap();
                     }
                 }
@@ -279,7 +279,7 @@ mod tests {
         for memory in [[0, 1, 2], [2, 0, 1]] {
             let geometry = geometry(part, memory, 1);
             let mut scalars = vec![7.0; geometry.volume];
-            BlockMut { scalars: &mut scalars, geometry, width: 1 }.clear_outside(&inside);
+            BoxViewMut { scalars: &mut scalars, geometry, width: 1 }.clear_outside(&inside);
             each(&part, |index| {
                 let expected = if inside.contains(index) { 7.0 } else { 0.0 };
                 assert_eq!(scalars[geometry.offset(index)], expected);

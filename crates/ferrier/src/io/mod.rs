@@ -25,7 +25,6 @@
 //! # Ok::<(), ferrier::Error>(())
 //! ```
 
-mod block;
 mod dtype;
 mod failure;
 mod flat;
@@ -35,6 +34,7 @@ mod options;
 mod output;
 mod pending;
 mod reader;
+mod view;
 mod writer;
 #[cfg(feature = "zarr")]
 mod zarr;

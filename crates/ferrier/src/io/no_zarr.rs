@@ -2,11 +2,11 @@
 
 use std::path::Path;
 
-use super::block::{Block, BlockMut};
 use super::dtype::Dtype;
 use super::failure::cannot;
 use super::location::Location;
 use super::options::WriteOptions;
+use super::view::{BoxView, BoxViewMut};
 use crate::{Box3, Comm, Layout, Real, Result};
 
 const WHY: &str = "it is a Zarr store, and this build has no feature `zarr`";
@@ -33,7 +33,7 @@ impl ZarrReader {
         _name: &Path,
         _batch: Option<usize>,
         _part: &Box3,
-        _block: &mut BlockMut<'_, T>,
+        _block: &mut BoxViewMut<'_, T>,
         _threads: usize,
         _progress: &dyn Fn(u64),
     ) -> Result<()> {
@@ -55,7 +55,7 @@ impl ZarrWriter {
         _comm: &Comm,
         _layout: &Layout,
         _batch: usize,
-        _block: &Block<'_, T>,
+        _block: &BoxView<'_, T>,
         _progress: &(dyn Fn(u64) + Sync),
     ) -> Result<()> {
         match *self {}

@@ -3,12 +3,12 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use super::block::BlockMut;
 use super::dtype::Dtype;
 use super::failure::{agree, cannot, cannot_io};
 use super::flat::Flat;
 use super::location::Location;
 use super::npy::{Header, check_length};
+use super::view::BoxViewMut;
 use super::zarr::ZarrReader;
 use crate::exec::{Array, DataMut};
 use crate::{Box3, Comm, Layout, Order, Real, Result};
@@ -166,7 +166,7 @@ impl Reader {
         // An array for transforms in place can be both.
         let complex = self.dtype.is_complex() || array.geometry(false).is_none();
         for number in 0..arrays {
-            let Some(mut block) = BlockMut::of(array, complex, number) else { continue };
+            let Some(mut block) = BoxViewMut::of(array, complex, number) else { continue };
             self.read_block(shape, batch.then_some(number), &mut block, threads, progress)?;
         }
         Ok(())
@@ -192,7 +192,7 @@ impl Reader {
             let why = format!("a box of {} scalars cannot be read into {}", geometry.volume, scalars.len());
             return Err(cannot("read", &self.path, why));
         }
-        let mut block = BlockMut { scalars, geometry, width: if real { 1 } else { 2 } };
+        let mut block = BoxViewMut { scalars, geometry, width: if real { 1 } else { 2 } };
         self.read_block(self.embed(1)?.0, None, &mut block, threads, progress)
     }
 
@@ -200,7 +200,7 @@ impl Reader {
         &self,
         shape: [usize; 3],
         batch: Option<usize>,
-        block: &mut BlockMut<'_, T>,
+        block: &mut BoxViewMut<'_, T>,
         threads: usize,
         progress: &dyn Fn(u64),
     ) -> Result<()> {

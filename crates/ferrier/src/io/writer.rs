@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::block::Block;
 use super::dtype::Dtype;
 use super::failure::{agree, cannot, cannot_io};
 use super::flat::Flat;
@@ -10,6 +9,7 @@ use super::location::Format;
 use super::npy::Header;
 use super::options::WriteOptions;
 use super::output::AtomicFile;
+use super::view::{BoxView, embed};
 use super::zarr::ZarrWriter;
 use crate::exec::{Array, Data};
 use crate::{Box3, Comm, Layout, Real, Result};
@@ -120,7 +120,7 @@ impl Writer {
         };
         agree(comm, &self.path, fits, true)?;
         for number in 0..arrays {
-            let Some(block) = Block::of(array, self.dtype.is_complex(), number) else { continue };
+            let Some(block) = BoxView::of(array, self.dtype.is_complex(), number) else { continue };
             self.write_block(comm, layout, number, &block, progress)?;
         }
         Ok(())
@@ -148,7 +148,7 @@ impl Writer {
             Err(cannot("write", &self.path, why))
         };
         agree(comm, &self.path, fits, true)?;
-        let block = Block { scalars, geometry, width: if real { 1 } else { 2 } };
+        let block = BoxView { scalars, geometry, width: if real { 1 } else { 2 } };
         self.write_block(comm, layout, 0, &block, progress)
     }
 
@@ -157,7 +157,7 @@ impl Writer {
         comm: &Comm,
         layout: &Layout,
         number: usize,
-        block: &Block<'_, T>,
+        block: &BoxView<'_, T>,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<()> {
         let (file, flat) = match &self.target {
@@ -202,14 +202,6 @@ impl Writer {
         }
         Ok(())
     }
-}
-
-/// The shape of an array on three axes.
-pub(super) fn embed(shape: &[usize]) -> [usize; 3] {
-    let lengths = &shape[shape.len().saturating_sub(3)..];
-    let mut three = [1; 3];
-    three[3 - lengths.len()..].copy_from_slice(lengths);
-    three
 }
 
 /// Writes the array of a plan to a file, by its name `.npy`, `.zarr` or raw; see [`Writer`] for options. `layout` is

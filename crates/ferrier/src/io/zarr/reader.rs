@@ -9,10 +9,10 @@ use std::sync::{Arc, mpsc};
 
 use zarrs::array::{Array, ArrayBytes, ArraySubset, CodecOptions};
 
-use super::super::block::{BlockMut, bytes_mut, rows};
 use super::super::dtype::Dtype;
 use super::super::failure::{cannot, cannot_io};
 use super::super::location::Location;
+use super::super::view::{BoxViewMut, bytes_mut, rows};
 use super::metadata::{self, Node};
 use super::slice::{Pick, picks};
 use super::store::FolderStore;
@@ -107,7 +107,7 @@ impl ZarrReader {
         name: &Path,
         batch: Option<usize>,
         part: &Box3,
-        block: &mut BlockMut<'_, T>,
+        block: &mut BoxViewMut<'_, T>,
         threads: usize,
         progress: &dyn Fn(u64),
     ) -> Result<()> {
@@ -209,7 +209,7 @@ impl ZarrReader {
         axes: &[(Option<usize>, usize)],
         region: &ArraySubset,
         bytes: &[u8],
-        block: &mut BlockMut<'_, T>,
+        block: &mut BoxViewMut<'_, T>,
     ) {
         let mut part = Box3::whole([1; 3]);
         for (range, &(axis, from)) in region.to_ranges().iter().zip(axes) {

@@ -8,12 +8,11 @@ use std::sync::{Arc, Mutex};
 
 use zarrs::array::{Array, ArrayBytes, CodecOptions};
 
-use super::super::block::{Block, bytes, bytes_mut, rows};
 use super::super::dtype::Dtype;
 use super::super::failure::{agree, cannot, cannot_io};
 use super::super::location::Location;
 use super::super::options::WriteOptions;
-use super::super::writer::embed;
+use super::super::view::{BoxView, bytes, bytes_mut, embed, rows};
 use super::chunks::{aligned_boxes, chunk_shapes, is_aligned};
 use super::folder::{Destination, PendingFolder, write_json};
 use super::metadata;
@@ -75,7 +74,7 @@ impl ZarrWriter {
         comm: &Comm,
         layout: &Layout,
         batch: usize,
-        block: &Block<'_, T>,
+        block: &BoxView<'_, T>,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<()> {
         let chunk = embed(&self.chunk);
@@ -104,7 +103,7 @@ impl ZarrWriter {
             _ => redistribute::<T, 16>(comm, &problem, from, &mut whole)?,
         }
         drop(copy);
-        let aligned = Block { scalars: &whole, geometry: target, width: block.width };
+        let aligned = BoxView { scalars: &whole, geometry: target, width: block.width };
         self.store(comm, batch, &aligned, progress)
     }
 
@@ -113,7 +112,7 @@ impl ZarrWriter {
         &self,
         comm: &Comm,
         batch: usize,
-        block: &Block<'_, T>,
+        block: &BoxView<'_, T>,
         progress: &(dyn Fn(u64) + Sync),
     ) -> Result<()> {
         let (shape, chunk) = (embed(&self.shape), embed(&self.chunk));
@@ -151,7 +150,7 @@ impl ZarrWriter {
     }
 
     /// The bytes of a chunk; what lies outside the array is zero.
-    fn gather<T: Real>(&self, at: [usize; 3], part: &Box3, block: &Block<'_, T>) -> Vec<u8> {
+    fn gather<T: Real>(&self, at: [usize; 3], part: &Box3, block: &BoxView<'_, T>) -> Vec<u8> {
         let chunk = embed(&self.chunk);
         let lo: [usize; 3] = std::array::from_fn(|axis| at[axis] * chunk[axis]);
         let whole = Box3::new(lo, std::array::from_fn(|axis| lo[axis] + chunk[axis]));
@@ -214,7 +213,7 @@ fn redistribute<T: Real, const N: usize>(
 }
 
 /// Copies `part` of a block into memory of another geometry.
-fn copy_rows<T: Real>(block: &Block<'_, T>, part: &Box3, target: &Geometry, scalars: &mut [T]) {
+fn copy_rows<T: Real>(block: &BoxView<'_, T>, part: &Box3, target: &Geometry, scalars: &mut [T]) {
     let (width, step, pitch) = (block.width, block.geometry.strides[2], target.strides[2]);
     rows(part, |index, len| {
         let (from, to) = (block.geometry.offset(index), target.offset(index));

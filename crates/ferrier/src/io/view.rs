@@ -6,7 +6,7 @@ use ferrier_plan::geometry::Geometry;
 
 /// A box in memory that is written to a file.
 #[derive(Clone, Copy)]
-pub(crate) struct Block<'a, T> {
+pub(crate) struct BoxView<'a, T> {
     /// All scalars of the array.
     pub scalars: &'a [T],
     /// Where the box lies in them.
@@ -16,7 +16,7 @@ pub(crate) struct Block<'a, T> {
 }
 
 /// A box in memory that is read from a file.
-pub(crate) struct BlockMut<'a, T> {
+pub(crate) struct BoxViewMut<'a, T> {
     /// All scalars of the array.
     pub scalars: &'a mut [T],
     /// Where the box lies in them.
@@ -25,21 +25,21 @@ pub(crate) struct BlockMut<'a, T> {
     pub width: usize,
 }
 
-impl<'a, T: Real> Block<'a, T> {
+impl<'a, T: Real> BoxView<'a, T> {
     /// Array `batch` of a batch, as complex or real elements; `None` if it does not have such elements.
     pub fn of(array: &'a Array<T>, complex: bool, batch: usize) -> Option<Self> {
         let mut geometry = array.geometry(complex)?;
         geometry.start += batch * geometry.batch;
-        Some(Block { scalars: array.scalars(), geometry, width: geometry.width })
+        Some(BoxView { scalars: array.scalars(), geometry, width: geometry.width })
     }
 }
 
-impl<'a, T: Real> BlockMut<'a, T> {
-    /// As [`Block::of`].
+impl<'a, T: Real> BoxViewMut<'a, T> {
+    /// As [`BoxView::of`].
     pub fn of(array: &'a mut Array<T>, complex: bool, batch: usize) -> Option<Self> {
         let mut geometry = array.geometry(complex)?;
         geometry.start += batch * geometry.batch;
-        Some(BlockMut { scalars: array.scalars_mut(), geometry, width: geometry.width })
+        Some(BoxViewMut { scalars: array.scalars_mut(), geometry, width: geometry.width })
     }
 
     /// Sets the elements outside `part` to zero.
@@ -73,6 +73,14 @@ pub(crate) fn rows(part: &Box3, mut each: impl FnMut([usize; 3], usize)) {
             each([i, j, part.lo[2]], part.hi[2] - part.lo[2]);
         }
     }
+}
+
+/// The shape of an array on three axes.
+pub(crate) fn embed(shape: &[usize]) -> [usize; 3] {
+    let lengths = &shape[shape.len().saturating_sub(3)..];
+    let mut three = [1; 3];
+    three[3 - lengths.len()..].copy_from_slice(lengths);
+    three
 }
 
 /// Scalars as bytes.
