@@ -48,7 +48,7 @@ pub struct Reader {
 #[derive(Debug)]
 enum Source {
     Flat(File, u64),
-    Zarr(ZarrReader),
+    Zarr(Box<ZarrReader>),
 }
 
 impl Reader {

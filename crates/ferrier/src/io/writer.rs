@@ -28,7 +28,7 @@ pub struct Writer {
 #[derive(Debug)]
 enum Target {
     Flat(AtomicFile, Flat),
-    Zarr(ZarrWriter),
+    Zarr(Box<ZarrWriter>),
 }
 
 impl Writer {
@@ -57,7 +57,7 @@ impl Writer {
         let little = dtype.big_endian(false);
         let native = Dtype::new(dtype.is_complex(), dtype.precision());
         let target = match format {
-            Format::Zarr => Target::Zarr(ZarrWriter::create(comm, &path, little, shape, options)?),
+            Format::Zarr => Target::Zarr(Box::new(ZarrWriter::create(comm, &path, little, shape, options)?)),
             Format::Npy | Format::Raw => {
                 let raw = format == Format::Raw;
                 let dtype = if raw { dtype.big_endian(options.big_endian) } else { native };
