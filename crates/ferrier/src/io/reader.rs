@@ -71,7 +71,7 @@ impl Reader {
                 dtype,
                 shape,
                 fortran: false,
-                source: Source::Zarr(source),
+                source: Source::Zarr(Box::new(source)),
             });
         }
         let file = File::open(name).map_err(|error| cannot_io("read", name, error))?;
