@@ -1,7 +1,8 @@
 //! Benchmarks of Ferrier, as the command `ferrier` runs them.
 //!
 //! - [`contest`]: transforms, in turn with other libraries ([`peers`]) or with other tiles.
-//! - [`exchange_bench`]: exchanges alone. [`operator_bench`]: operators on the spectrum.
+//! - [`exchange_bench`]: exchanges alone. [`operator_bench`]: operators on the spectrum. [`halo_bench`]: ghost
+//!   cells.
 //! - [`codec_speed`], [`accuracy`]: codecs alone, and errors of transforms with codecs.
 //! - [`charts`]: line charts, histograms and timelines as SVG, traces as JSON.
 //!
@@ -18,6 +19,7 @@ pub mod exchange_bench;
 pub mod failure;
 #[cfg(feature = "cuda")]
 pub mod gpu;
+pub mod halo_bench;
 pub mod noise;
 pub mod operator_bench;
 pub mod peers;

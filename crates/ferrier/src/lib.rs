@@ -45,6 +45,7 @@ pub mod kernel;
 pub mod machine;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 pub mod mpi;
+mod pencils;
 mod planner;
 mod redistribute;
 mod simple;
@@ -75,6 +76,7 @@ pub use ferrier_plan::{
 };
 pub use halo::{GhostSum, Ghosts, Halo, HaloInFlight};
 pub use num_complex::Complex;
+pub use pencils::{PencilFamily, Pencils};
 pub use planner::tune::Effort;
 pub use planner::{Draft, Planner, Target, measure_speeds, tune, wisdom};
 pub use redistribute::Redistribution;

@@ -4,12 +4,14 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::copies::{BoxCopy, CopyPlan, Element, Field, Pattern, Place, Route, Settings, Store};
-use crate::planner::{compare_texts, default_exchange, gather_boxes};
-use crate::{Box3, Choice, Comm, Error, Fault, Kind, Layout, Problem, Result};
+use crate::planner::{compare_texts, default_exchange, gather_boxes, gather_strides};
+use crate::{Box3, Choice, Comm, Error, Fault, Kind, Layout, LayoutSpec, Problem, Result};
+use ferrier_plan::StridesSpec;
+use ferrier_plan::geometry::Geometry;
 
 /// Takes arrays from one layout to another, unchanged: any element type, every exchange. Made once, run often.
 ///
-/// Batches are consecutive arrays, as in plans. Plans redistribute, too, on GPUs as well, but only complex numbers.
+/// Batches and strides are those of the problem, as in plans. Plans redistribute, too, on GPUs as well, but only complex numbers.
 ///
 /// ```
 /// use ferrier::{LayoutSpec, Order, Problem, Redistribution};
@@ -33,33 +35,54 @@ pub struct Redistribution<E: Element> {
     layouts: Arc<Layouts>,
 }
 
-/// The copies from one layout to another.
-struct Layouts {
-    input: Layout,
-    output: Layout,
-    batch: usize,
+/// The arrays of all ranks before or after.
+struct ArraysEnd {
+    layout: Layout,
+    strides: StridesSpec,
 }
 
-impl Pattern for Layouts {
-    fn ranks(&self) -> usize {
-        self.input.ranks()
+impl ArraysEnd {
+    /// The memory of a rank's array, in elements.
+    fn geometry(&self, rank: usize) -> Geometry {
+        let part = self.layout.boxes()[rank];
+        match self.strides.of(rank) {
+            Some(strides) => Geometry::strided(part, strides, true),
+            None => Geometry::dense(part, self.layout.order(), true),
+        }
     }
 
-    fn incoming(&self, rank: usize) -> Vec<Route> {
-        let parts = self.input.intersections(&self.output.boxes()[rank]).into_iter();
-        parts.map(|(peer, part)| Route { peer, copies: vec![self.copy(&part, peer, rank)] }).collect()
+    fn place(&self, rank: usize, part: &Box3) -> Place {
+        let geometry = self.geometry(rank);
+        Place { offset: geometry.offset(part.lo), strides: geometry.strides }
     }
+}
 
-    fn outgoing(&self, rank: usize) -> Vec<Route> {
-        let parts = self.output.intersections(&self.input.boxes()[rank]).into_iter();
-        parts.map(|(peer, part)| Route { peer, copies: vec![self.copy(&part, rank, peer)] }).collect()
-    }
+/// The copies from one layout to another.
+struct Layouts {
+    input: ArraysEnd,
+    output: ArraysEnd,
+    batch: usize,
 }
 
 impl Layouts {
     fn copy(&self, part: &Box3, from: usize, to: usize) -> BoxCopy {
-        let place = |layout: &Layout, rank: usize| Place::in_box(part, &layout.boxes()[rank], layout.order());
-        BoxCopy { shape: part.shape(), from: place(&self.input, from), to: place(&self.output, to) }
+        BoxCopy { shape: part.shape(), from: self.input.place(from, part), to: self.output.place(to, part) }
+    }
+}
+
+impl Pattern for Layouts {
+    fn ranks(&self) -> usize {
+        self.input.layout.ranks()
+    }
+
+    fn incoming(&self, rank: usize) -> Vec<Route> {
+        let parts = self.input.layout.intersections(&self.output.layout.boxes()[rank]).into_iter();
+        parts.map(|(peer, part)| Route { peer, copies: vec![self.copy(&part, peer, rank)] }).collect()
+    }
+
+    fn outgoing(&self, rank: usize) -> Vec<Route> {
+        let parts = self.output.layout.intersections(&self.input.layout.boxes()[rank]).into_iter();
+        parts.map(|(peer, part)| Route { peer, copies: vec![self.copy(&part, rank, peer)] }).collect()
     }
 }
 
@@ -94,14 +117,16 @@ impl<E: Element> Redistribution<E> {
     /// Copies `input` to `output`. Collective; allocates nothing.
     ///
     /// # Errors
-    /// [`Error::Array`] where an array does not have the length of its box times the batch (the other ranks' calls
-    /// fail then); an error on every rank where one fails or leaves.
+    /// [`Error::Array`] where an array does not have the length of its box times the batch, or is shorter than the
+    /// strides of the problem need (the other ranks' calls fail then); an error on every rank where one fails or leaves.
     pub fn run(&mut self, input: &[E], output: &mut [E]) -> Result<()> {
-        let volumes = [self.input_box(), self.output_box()].map(|part| part.volume());
-        let checked = self.check("input", input.len(), volumes[0], false);
-        let checked = checked.and_then(|()| self.check("output", output.len(), volumes[1], false));
+        let ends = self.geometries();
+        let layouts = &self.layouts;
+        let checked = self.check("input", input.len(), &ends[0], !layouts.input.strides.is_dense());
+        let checked = checked
+            .and_then(|()| self.check("output", output.len(), &ends[1], !layouts.output.strides.is_dense()));
         self.plan.or_fail(checked)?;
-        self.set([input.as_ptr(), output.as_mut_ptr().cast_const()], volumes);
+        self.set([input.as_ptr(), output.as_mut_ptr().cast_const()], ends);
         // SAFETY: lengths were checked; both are borrowed, one of them mutably, so that they do not overlap.
         unsafe { self.plan.run() }
     }
@@ -112,10 +137,10 @@ impl<E: Element> Redistribution<E> {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_in_place(&mut self, array: &mut [E]) -> Result<()> {
-        let volumes = [self.input_box(), self.output_box()].map(|part| part.volume());
-        let checked = self.check("array", array.len(), volumes[0].max(volumes[1]), true);
+        let ends = self.geometries();
+        let checked = ends.iter().try_for_each(|end| self.check("array", array.len(), end, true));
         self.plan.or_fail(checked)?;
-        self.set([array.as_mut_ptr().cast_const(); 2], volumes);
+        self.set([array.as_mut_ptr().cast_const(); 2], ends);
         // SAFETY: the length was checked. The array is copied to segments before anything is stored to it.
         unsafe {
             self.plan.start()?;
@@ -123,22 +148,26 @@ impl<E: Element> Redistribution<E> {
         }
     }
 
-    fn set(&mut self, starts: [*const E; 2], volumes: [usize; 2]) {
-        let batch = 0..self.layouts.batch;
-        let [sources, targets] = [0, 1].map(|side| {
-            let (start, volume) = (starts[side], volumes[side]);
-            batch.clone().map(move |array| start.wrapping_add(array * volume) as usize)
-        });
-        self.plan.set_arrays(sources, targets, volumes[0] * size_of::<E>());
+    fn geometries(&self) -> [Geometry; 2] {
+        [&self.layouts.input, &self.layouts.output].map(|end| end.geometry(self.plan.comm().rank()))
     }
 
-    fn check(&self, argument: &'static str, len: usize, volume: usize, or_more: bool) -> Result<()> {
-        let needed = volume * self.layouts.batch;
+    fn set(&mut self, starts: [*const E; 2], ends: [Geometry; 2]) {
+        let batch = 0..self.layouts.batch;
+        let [sources, targets] = [0, 1].map(|end| {
+            let (start, distance) = (starts[end], ends[end].batch);
+            batch.clone().map(move |array| start.wrapping_add(array * distance) as usize)
+        });
+        self.plan.set_arrays(sources, targets, ends[0].scalars(1) * size_of::<E>());
+    }
+
+    fn check(&self, argument: &'static str, len: usize, end: &Geometry, or_more: bool) -> Result<()> {
+        let (batch, needed) = (self.layouts.batch, end.scalars(self.layouts.batch));
         if len == needed || (or_more && len > needed) {
             return Ok(());
         }
         let least = if or_more { "at least " } else { "" };
-        let expected = format!("{least}{needed} elements ({volume} times {} arrays)", self.layouts.batch);
+        let expected = format!("{least}{needed} elements (its box is {}, times {batch} arrays)", end.part);
         Err(Error::array(argument, self.plan.comm().rank(), expected, len.to_string()))
     }
 
@@ -147,7 +176,7 @@ impl<E: Element> Redistribution<E> {
     /// # Errors
     /// Where the memory cannot be allocated.
     pub fn make_input(&self) -> Result<Field<E>> {
-        self.make(self.input_box().volume())
+        self.make(0)
     }
 
     /// An array for the output. Collective; allocates.
@@ -155,31 +184,32 @@ impl<E: Element> Redistribution<E> {
     /// # Errors
     /// Where the memory cannot be allocated.
     pub fn make_output(&self) -> Result<Field<E>> {
-        self.make(self.output_box().volume())
+        self.make(1)
     }
 
-    fn make(&self, volume: usize) -> Result<Field<E>> {
-        Field::new(self.plan.comm(), volume * self.layouts.batch, self.plan.shares())
+    fn make(&self, end: usize) -> Result<Field<E>> {
+        let len = self.geometries()[end].scalars(self.layouts.batch);
+        Field::new(self.plan.comm(), len, self.plan.shares())
     }
 
     /// This rank's box of the input.
     pub fn input_box(&self) -> Box3 {
-        self.layouts.input.boxes()[self.plan.comm().rank()]
+        self.layouts.input.layout.boxes()[self.plan.comm().rank()]
     }
 
     /// This rank's box of the output.
     pub fn output_box(&self) -> Box3 {
-        self.layouts.output.boxes()[self.plan.comm().rank()]
+        self.layouts.output.layout.boxes()[self.plan.comm().rank()]
     }
 
     /// The layout of the input.
     pub fn input_layout(&self) -> &Layout {
-        &self.layouts.input
+        &self.layouts.input.layout
     }
 
     /// The layout of the output.
     pub fn output_layout(&self) -> &Layout {
-        &self.layouts.output
+        &self.layouts.output.layout
     }
 
     /// Bytes that it takes on this rank, the caller's arrays not counted.
@@ -201,7 +231,7 @@ impl<E: Element> Redistribution<E> {
 
 impl<E: Element> fmt::Debug for Redistribution<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [input, output] = [&self.layouts.input, &self.layouts.output].map(Layout::grid_text);
+        let [input, output] = [self.input_layout(), self.output_layout()].map(Layout::grid_text);
         write!(f, "redistribution from {input} to {output} of {} bytes per element", size_of::<E>())
     }
 }
@@ -212,14 +242,24 @@ fn layouts<E: Element>(comm: &Comm, problem: &Problem, choice: &Choice) -> Resul
     for spec in [&mut problem.input, &mut problem.output] {
         gather_boxes(comm, spec)?;
     }
+    for spec in [&mut problem.input_strides, &mut problem.output_strides] {
+        gather_strides(comm, spec)?;
+    }
     compare_texts(comm, &format!("{} bytes per element {problem:?} {choice:?}", size_of::<E>()))?;
     problem.check()?;
+    problem.check_strides(comm.size())?;
     if problem.kinds() != [Kind::Identity; 3] || problem.spectrum_shape() != problem.shape() {
         return Err(Error::problem(
             "kinds",
             "a redistribution transforms nothing: make its problem by `Problem::redistribute`",
         ));
     }
-    let layout = |spec: &crate::LayoutSpec| spec.layout(problem.shape(), comm.size());
-    Ok(Layouts { input: layout(&problem.input)?, output: layout(&problem.output)?, batch: problem.batch })
+    let end = |spec: &LayoutSpec, strides: StridesSpec| -> Result<ArraysEnd> {
+        Ok(ArraysEnd { layout: spec.layout(problem.shape(), comm.size())?, strides })
+    };
+    Ok(Layouts {
+        input: end(&problem.input, problem.input_strides.clone())?,
+        output: end(&problem.output, problem.output_strides.clone())?,
+        batch: problem.batch,
+    })
 }

@@ -12,7 +12,10 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use common::{choice, exchanges, kernels};
-use ferrier::{Choice, Keep, Kind, LayoutSpec, Overlap, Planner, Problem, Result, Tiling};
+use ferrier::{
+    Choice, GhostSum, Ghosts, Halo, Keep, Kind, LayoutSpec, Overlap, Planner, Problem, Redistribution,
+    Result, Tiling,
+};
 use ferrier_test::watchdog;
 use num_complex::Complex;
 
@@ -177,6 +180,41 @@ fn memory_is_exact(told: &str, problem: &Problem, choice: &Choice, ranks: usize,
     }
 }
 
+/// Redistributions and ghost cells: runs allocate nothing, and their memory is what they say.
+fn copies_allocate_nothing(exchange: &str, ranks: usize, threads: usize) {
+    let barrier = Barrier::new(ranks);
+    let outcome = ferrier::ranks(ranks).threads(threads).run(|comm| {
+        let told = format!("{exchange}, {ranks} ranks, {threads} threads");
+        let check = |call: &str, work: &mut dyn FnMut() -> Result<()>| -> Result<()> {
+            counted(&barrier, work)?;
+            let count = COUNT.load(SeqCst);
+            assert_eq!(count, 0, "{call}, {told}: {count} allocations, the last of {}", LAST.load(SeqCst));
+            Ok(())
+        };
+        let problem = Problem::redistribute([9, 10, 11]).output(LayoutSpec::pencils(0)).batch(2);
+        let start = ALIGNED.get();
+        let mut plan = Redistribution::<[u8; 3]>::with(&comm, &problem, &Choice::new().exchange(exchange))?;
+        assert_eq!(plan.memory(), ALIGNED.get() - start, "redistribution, {told}");
+        let (x, mut y) = (plan.make_input()?, plan.make_output()?);
+        let mut array = vec![[0; 3]; x.len().max(y.len())];
+        check("first redistribution", &mut || plan.run(&x, &mut y))?;
+        check("redistribution in place", &mut || plan.run_in_place(&mut array))?;
+        check("second redistribution", &mut || plan.run(&x, &mut y))?;
+
+        let ghosts = Ghosts::width(2).periodic([true, false, true]).fields(2).exchange(exchange);
+        let start = ALIGNED.get();
+        let mut halo = Halo::<f32>::new(&comm, [9, 10, 11], &LayoutSpec::bricks(), &ghosts)?;
+        assert_eq!(halo.memory(), ALIGNED.get() - start, "ghost cells, {told}");
+        let [mut u, mut v] = [halo.make_field()?, halo.make_field()?];
+        check("first start and finish", &mut || halo.start([&mut u, &mut v])?.finish().map(drop))?;
+        check("first exchange", &mut || halo.exchange([&mut u, &mut v]))?;
+        check("second exchange", &mut || halo.exchange([&mut u, &mut v]))?;
+        let mut sum = GhostSum::<f32>::new(&comm, [9, 10, 11], &LayoutSpec::bricks(), &ghosts)?;
+        check("sum of ghost cells", &mut || sum.run([&mut u, &mut v]))
+    });
+    outcome.unwrap_or_else(|error| panic!("{exchange}, {ranks} ranks: {error}"));
+}
+
 /// A failed allocation on one rank is an error of the run; no rank hangs.
 fn refused_on_one_rank(exchange: &str) {
     for refused in 0..3 {
@@ -235,6 +273,9 @@ fn forward_and_backward_allocate_nothing_and_memory_is_exact() {
             }
         }
         refused_on_one_rank(exchange);
+        for (ranks, threads) in [(1, 2), (4, 1), (3, 2)] {
+            copies_allocate_nothing(exchange, ranks, threads);
+        }
     }
     // Encoded: of every kind of length, in tiles or not.
     for (turn, exchange) in ["all_to_allv", "all_to_all", "point_to_point", "ring"].into_iter().enumerate() {

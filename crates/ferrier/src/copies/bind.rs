@@ -3,12 +3,11 @@
 use std::sync::Arc;
 
 use super::box_copy::{BoxCopy, Place};
-use super::node_link::{NodeLink, table_bytes};
+use super::node_link::{NodeLink, shared_words, table_bytes};
 use super::pattern::{Pattern, Route, segment_bytes, volumes};
 use super::sweep::{Planes, Sweep, Task};
 use crate::exchange::{Exchange, ExchangeEntry};
 use crate::machine::buffer::Buffer;
-use crate::transport::shared_buffer;
 use crate::{Comm, Result};
 
 /// Where the other end of a route is.
@@ -82,7 +81,8 @@ impl Binder<'_> {
             false => None,
         };
         let own = outgoing.iter().find(|route| self.in_place && route.peer == rank);
-        let staging = Buffer::new(own.map_or(0, |own| self.bytes(own)).div_ceil(8), "what stays on a rank")?;
+        let staging =
+            self.private(own.map_or(0, |own| self.bytes(own)).div_ceil(8), "what stays on a rank")?;
         let place = |route: &Route, end: usize| -> BoundRoute {
             let peer = self.peer(rank, route.peer);
             let segment = match (peer, &node) {
@@ -156,13 +156,18 @@ impl Binder<'_> {
         Ok(make(comm, &[volumes])?.pop())
     }
 
+    /// Memory of this rank alone. Where it cannot be had, the other ranks would wait for this one.
+    fn private(&self, words: usize, what: &'static str) -> Result<Buffer<f64>> {
+        Buffer::new(words, what).inspect_err(|error| self.comm.fail(&error.to_string()))
+    }
+
     fn buffers(&self, exchange: Option<&Exchange>) -> Result<[Buffer<f64>; 2]> {
         const WHAT: &str = "the messages of a plan";
         let lens =
             exchange.map_or([0; 2], |exchange| [exchange.buffers().send.len, exchange.buffers().recv.len]);
         let [send, recv] = lens.map(|bytes| match self.shares {
-            true => shared_buffer(&**self.comm.transport(), bytes.div_ceil(8), WHAT),
-            false => Buffer::new(bytes.div_ceil(8), WHAT),
+            true => shared_words(self.comm, bytes.div_ceil(8), WHAT),
+            false => self.private(bytes.div_ceil(8), WHAT),
         });
         Ok([send?, recv?])
     }

@@ -371,10 +371,11 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
 
     /// Bytes of memory on this rank.
     pub fn memory(&self) -> usize {
-        let own: usize =
-            self.binding.buffers.iter().chain([&self.binding.staging]).map(|buffer| buffer.len() * 8).sum();
-        let window = self.binding.exchange.as_ref().map_or(0, Exchange::window);
-        own + window + self.binding.node.as_ref().map_or(0, NodeLink::bytes)
+        let Binding { buffers, staging, node, exchange, .. } = &self.binding;
+        let all = buffers.iter().chain([staging]).chain(node.as_ref().map(NodeLink::memory));
+        // Buffers are whole cache lines.
+        let bytes: usize = all.map(|buffer| (buffer.len() * 8).next_multiple_of(64)).sum();
+        bytes + exchange.as_ref().map_or(0, Exchange::window)
     }
 
     /// Makes the next run fail while it is in flight, for tests of the library itself.

@@ -35,6 +35,17 @@ pub(super) struct NodeLink {
     round: u64,
 }
 
+/// Memory that the ranks of a node can access. Collective.
+pub(super) fn shared_words(comm: &Comm, words: usize, what: &'static str) -> Result<Buffer<f64>> {
+    let transport = comm.transport();
+    // Where not all memory can be exposed, an error occurs on every rank.
+    shared_buffer(&**transport, words, what).inspect_err(|error| {
+        if transport.exposes_all_memory() {
+            transport.fail(&error.to_string());
+        }
+    })
+}
+
 /// Bytes of the table of a rank.
 pub(super) fn table_bytes(fields: usize) -> usize {
     ((1 + 2 * fields) * 8).next_multiple_of(64)
@@ -51,7 +62,7 @@ impl NodeLink {
     ) -> Result<NodeLink> {
         let transport = comm.transport().clone();
         let words = (table_bytes(fields) + bytes).div_ceil(8);
-        let memory = shared_buffer(&*transport, words, "the segments of a plan")?;
+        let memory = shared_words(comm, words, "the segments of a plan")?;
         let nodes = comm.nodes();
         let number = |rank: usize| nodes[..rank].iter().filter(|&&node| node == nodes[rank]).count();
         let mut sizes = vec![0; comm.node_count()];
@@ -70,9 +81,9 @@ impl NodeLink {
         Ok(NodeLink { transport, counters, memory, addresses, numbers, readers, sources, round: 0 })
     }
 
-    /// Bytes of shared memory.
-    pub fn bytes(&self) -> usize {
-        self.memory.len() * 8
+    /// The shared memory of this rank.
+    pub fn memory(&self) -> &Buffer<f64> {
+        &self.memory
     }
 
     /// The address of the memory of a rank of the node.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::ghosts::{Ghosts, PaddedLayout};
 use crate::copies::{BoxCopy, CopyPlan, Element, Field, Pattern, Settings, Store};
-use crate::{Box3, Comm, Error, Fault, Layout, LayoutSpec, Result};
+use crate::{ArrayStrides, Box3, Comm, Error, Fault, Layout, LayoutSpec, Result};
 
 /// Fills the ghost cells around the boxes of a layout with the cells of their owners. Made once, run often.
 ///
@@ -169,6 +169,26 @@ impl<E: Element> Halo<E> {
     /// Distance in elements between neighbours on each axis of a field.
     pub fn strides(&self) -> [usize; 3] {
         self.padded.strides(self.plan.comm().rank())
+    }
+
+    /// Where this rank's box lies in a field, for plans that transform it there, between its ghost cells.
+    ///
+    /// ```
+    /// use ferrier::{Complex, Ghosts, Halo, LayoutSpec, Plan, Problem};
+    /// ferrier::ranks(2).run(|comm| {
+    ///     let layout = LayoutSpec::bricks();
+    ///     let halo = Halo::<f64>::new(&comm, [8, 8, 8], &layout, &Ghosts::width(2))?;
+    ///     let problem = Problem::r2c([8, 8, 8]).input(layout).input_strides(halo.array_strides());
+    ///     let mut plan = Plan::<f64>::new(&comm, &problem)?;
+    ///     let field = halo.make_field()?;
+    ///     plan.forward(&field[..], &mut vec![Complex::default(); plan.output_len()])?;
+    ///     Ok(())
+    /// })?;
+    /// # Ok::<(), ferrier::Error>(())
+    /// ```
+    pub fn array_strides(&self) -> ArrayStrides {
+        let before = self.padded.widths.map(|[low, _]| low);
+        ArrayStrides::inside(self.shape(), before, self.padded.order())
     }
 
     /// The elements of a field of this rank, ghost cells included.

@@ -128,7 +128,7 @@ pub(crate) fn gather_boxes(comm: &Comm, spec: &mut LayoutSpec) -> Result<()> {
 }
 
 /// Gathers the strides of all ranks, unless none has any or they are known.
-fn gather_strides(comm: &Comm, spec: &mut StridesSpec) -> Result<()> {
+pub(crate) fn gather_strides(comm: &Comm, spec: &mut StridesSpec) -> Result<()> {
     let text = match spec {
         StridesSpec::Local(own) => serde_json::to_string(own).map_err(Error::other)?,
         _ => String::new(),

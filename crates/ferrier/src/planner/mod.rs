@@ -17,7 +17,8 @@ pub mod tune;
 pub mod wisdom;
 
 pub(crate) use agree::{
-    agree, compare_texts, default_exchange, encodes_in_nodes, gather_boxes, machine, memory_policy, threads,
+    agree, compare_texts, default_exchange, encodes_in_nodes, gather_boxes, gather_strides, machine,
+    memory_policy, threads,
 };
 pub use draft::Draft;
 pub(crate) use forecast::{Forecast, mechanism};

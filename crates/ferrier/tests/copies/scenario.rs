@@ -1,10 +1,11 @@
 //! Random redistributions and ghost cells, checked against plain indexing. Every rank derives the same scenario.
+#![allow(dead_code, reason = "the tests and the launched program use their own parts of this")]
 
 use std::fmt::Debug;
 
 use ferrier::{
-    Box3, Choice, Comm, Complex, Element, GhostSum, Ghosts, Halo, LayoutSpec, Order, Problem, Redistribution,
-    Result, exchange,
+    ArrayStrides, Box3, Choice, Comm, Complex, Element, GhostSum, Ghosts, Halo, LayoutSpec, Order, Problem,
+    Redistribution, Result, exchange,
 };
 use ferrier_test::Rng;
 
@@ -71,13 +72,13 @@ impl<E> AsMut<[E]> for Guarded<E> {
     }
 }
 
-fn indices(part: Box3) -> impl Iterator<Item = [usize; 3]> {
+pub fn indices(part: Box3) -> impl Iterator<Item = [usize; 3]> {
     (part.lo[0]..part.hi[0]).flat_map(move |i| {
         (part.lo[1]..part.hi[1]).flat_map(move |j| (part.lo[2]..part.hi[2]).map(move |k| [i, j, k]))
     })
 }
 
-fn offset(part: &Box3, order: Order, index: [usize; 3]) -> usize {
+pub fn offset(part: &Box3, order: Order, index: [usize; 3]) -> usize {
     let strides = order.strides(part.shape());
     (0..3).map(|a| (index[a] - part.lo[a]) * strides[a]).sum()
 }
@@ -120,6 +121,8 @@ pub struct Scenario {
     periodic: [bool; 3],
     faces_only: bool,
     threads: usize,
+    /// Arrays of redistributions have gaps.
+    strided: bool,
     /// With arrays of the plan, by start and finish.
     made: bool,
     flies: bool,
@@ -158,9 +161,15 @@ impl Scenario {
             periodic: std::array::from_fn(|_| rng.below(2) == 0),
             faces_only: rng.below(3) == 0,
             threads: comm.threads(),
+            strided: rng.below(3) == 0,
             made: rng.below(2) == 0,
             flies: rng.below(2) == 0,
         }
+    }
+
+    /// Whether the exchange was named and shares memory.
+    pub fn shares_by_name(&self) -> bool {
+        self.exchange.is_some_and(|name| ["direct", "hierarchical"].contains(&name))
     }
 
     pub fn redistribute(&self, comm: &Comm) -> Result<()> {
@@ -171,50 +180,72 @@ impl Scenario {
         with_element!(self, fill_ghosts_of, comm)
     }
 
+    /// The strides of a rank's array, which has gaps, or none; where an element of a field lies; and the length.
+    fn array(&self, end: usize, comm: &Comm) -> Result<(Option<ArrayStrides>, ArrayStrides, Box3, usize)> {
+        let spec = &self.layouts[end];
+        let part = spec.layout(self.shape, comm.size())?.boxes()[comm.rank()];
+        let gaps = self.widths.map(|[low, high]| if self.strided { [low, high] } else { [0; 2] });
+        let outer = std::array::from_fn(|a| part.shape()[a] + gaps[a][0] + gaps[a][1]);
+        let strides = ArrayStrides::inside(outer, gaps.map(|[low, _]| low), spec.order);
+        let len = match self.strided {
+            true => outer.iter().product::<usize>() * self.fields,
+            false => part.volume() * self.fields,
+        };
+        Ok((self.strided.then_some(strides), strides, part, len))
+    }
+
     fn redistribute_elements<E: Sample>(&self, comm: &Comm) -> Result<()> {
         let [input, output] = self.layouts.clone();
-        let orders = [input.order, output.order];
-        let problem = Problem::redistribute(self.shape).input(input).output(output).batch(self.fields);
+        let mut problem = Problem::redistribute(self.shape).input(input).output(output).batch(self.fields);
+        let [from, to] = [self.array(0, comm)?, self.array(1, comm)?];
+        if let (Some(input), Some(output)) = (from.0, to.0) {
+            problem = problem.input_strides(input).output_strides(output);
+        }
         let mut choice = Choice::new().threads(Some(self.threads));
         choice.exchange = self.exchange.map(Into::into);
         let mut plan = Redistribution::<E>::with(comm, &problem, &choice)?;
-        let boxes = [plan.input_box(), plan.output_box()];
-        let volumes = boxes.map(|part| part.volume());
+        assert_eq!([plan.input_box(), plan.output_box()], [from.2, to.2]);
+        let place = |strides: &ArrayStrides, part: &Box3, field: usize, index: [usize; 3]| -> usize {
+            let inside: usize = (0..3).map(|a| (index[a] - part.lo[a]) * strides.axes[a]).sum();
+            strides.offset + inside + field * strides.batch.unwrap_or(0)
+        };
         for round in 0..3 {
             let source = |field: usize, index: [usize; 3]| value::<E>(round, field, index);
             let fill = |array: &mut [E]| {
                 for field in 0..self.fields {
-                    for index in indices(boxes[0]) {
-                        array[field * volumes[0] + offset(&boxes[0], orders[0], index)] =
-                            source(field, index);
+                    for index in indices(from.2) {
+                        array[place(&from.1, &from.2, field, index)] = source(field, index);
                     }
                 }
             };
-            let check = |array: &[E]| {
+            // Elements between those of the box are not checked in place, where they are elements of the input.
+            let check = |array: &[E], gaps: bool| {
+                let mut expected = if gaps { vec![canary(); array.len()] } else { array.to_vec() };
                 for field in 0..self.fields {
-                    for index in indices(boxes[1]) {
-                        let got = array[field * volumes[1] + offset(&boxes[1], orders[1], index)];
-                        assert_eq!(got, source(field, index), "{index:?} of field {field}");
+                    for index in indices(to.2) {
+                        expected[place(&to.1, &to.2, field, index)] = source(field, index);
                     }
                 }
+                assert_eq!(array, expected);
             };
             if self.flies {
-                let mut array = Guarded::new(volumes[0].max(volumes[1]) * self.fields);
+                let mut array = Guarded::new(from.3.max(to.3));
                 fill(array.as_mut());
                 plan.run_in_place(array.as_mut())?;
-                check(array.as_mut());
+                check(array.as_mut(), false);
                 array.check();
             } else if self.made {
-                let (mut from, mut to) = (plan.make_input()?, plan.make_output()?);
-                fill(&mut from);
-                plan.run(&from, &mut to)?;
-                check(&to);
+                let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
+                fill(&mut input);
+                output.fill(canary());
+                plan.run(&input, &mut output)?;
+                check(&output, true);
             } else {
-                let [mut from, mut to] = volumes.map(|volume| Guarded::new(volume * self.fields));
-                fill(from.as_mut());
-                plan.run(from.as_mut(), to.as_mut())?;
-                check(to.as_mut());
-                to.check();
+                let [mut input, mut output] = [Guarded::new(from.3), Guarded::new(to.3)];
+                fill(input.as_mut());
+                plan.run(input.as_mut(), output.as_mut())?;
+                check(output.as_mut(), true);
+                output.check();
             }
         }
         Ok(())

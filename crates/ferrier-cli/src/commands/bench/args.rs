@@ -29,6 +29,10 @@ pub struct BenchArgs {
     /// --exchange
     #[arg(long)]
     pub exchange_only: bool,
+    /// Time the exchange of so many ghost cells on each side of a periodic real array, in the input layout, and a
+    /// copy of the same boxes without an exchange
+    #[arg(long, value_name = "WIDTH")]
+    pub halo: Option<usize>,
     /// Time codecs alone, on one core, into and out of a buffer as large as the array (192^3 unless SHAPE is
     /// given): all, or that of --codec
     #[arg(long)]

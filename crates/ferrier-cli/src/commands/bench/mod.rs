@@ -6,6 +6,7 @@ mod contest;
 use ferrier::{DeviceSpec, LayoutSpec};
 use ferrier_bench::codec_speed;
 use ferrier_bench::exchange_bench::ExchangeBench;
+use ferrier_bench::halo_bench::HaloBench;
 use ferrier_bench::operator_bench::{OperatorBench, find_operator};
 
 use crate::arguments::{KindName, setup};
@@ -21,6 +22,7 @@ use args::BenchArgs;
 pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
     match &args.apply {
         _ if args.codec_speed => codecs(args, session),
+        _ if args.halo.is_some() => ghost_cells(args, session),
         Some(name) => operator(args, name, session),
         None if args.exchange_only => exchanges(args, session),
         None => contest::run(args, session),
@@ -70,6 +72,33 @@ fn prepare_exchanges(args: &BenchArgs, session: &Session) -> Outcome<ExchangeBen
     let (problem, _) = setup::problem(&args.problem, ranks)?;
     let choice = setup::named(common)?;
     Ok(ExchangeBench { problem, precision: args.problem.precision, choice, repeat: args.repeat })
+}
+
+/// `ferrier bench --halo`.
+fn ghost_cells(args: &BenchArgs, session: &Session) -> Outcome {
+    let bench = session.agree(prepare_ghost_cells(args, session))?;
+    session.first(|| print::check([&args.json]))?;
+    let report = session.run(&args.problem.common, |comm| bench.run(comm))?;
+    session.first(|| print::report(args.json.as_deref(), &report, &report.text()))
+}
+
+fn prepare_ghost_cells(args: &BenchArgs, session: &Session) -> Outcome<HaloBench> {
+    let common = &args.problem.common;
+    setup::cpu_only(common, "--halo")?;
+    if !args.against.is_empty() || !args.variants.is_empty() || args.apply.is_some() || args.exchange_only {
+        return fail("--halo excludes --against, --variants, --apply, --exchange-only");
+    }
+    args.check_repeat()?;
+    let (problem, _) = setup::problem(&args.problem, session.size(common)?)?;
+    Ok(HaloBench {
+        shape: problem.shape,
+        precision: args.problem.precision,
+        layout: problem.input,
+        width: args.halo.unwrap_or(1),
+        exchange: setup::named(common)?.exchange,
+        wire: common.execution.wire,
+        repeat: args.repeat,
+    })
 }
 
 /// `ferrier bench --apply`.

@@ -14,19 +14,21 @@ pub(super) struct Counters {
     pub all: Arc<Vec<Counter>>,
 }
 
-/// On a cache line of its own.
+/// A cache line from the next, since ranks spin on it.
 #[derive(Default)]
-#[repr(align(64))]
-pub(super) struct Counter(AtomicU64);
+pub(super) struct Counter {
+    value: AtomicU64,
+    _padding: [u64; 7],
+}
 
 impl NodeCounters for Counters {
     fn add(&self, counter: usize) {
-        self.all[counter].0.fetch_add(1, SeqCst);
+        self.all[counter].value.fetch_add(1, SeqCst);
         self.rank.notify_all();
     }
 
     fn reached(&self, counter: usize, count: u64, by: Option<usize>) -> Result<bool> {
-        let reached = || self.all[counter].0.load(SeqCst) >= count;
+        let reached = || self.all[counter].value.load(SeqCst) >= count;
         if reached() {
             return Ok(true);
         }
