@@ -19,7 +19,7 @@ pub struct ModesArgs {
     #[arg(long, value_name = "R", allow_negative_numbers = true)]
     pub keep_sphere: Option<f64>,
     /// The transform of each axis, such as dct2,c2c,none: one of none, c2c, r2c (at most one axis), dct1
-    /// to dct4, dst1 to dst4 (numbered and scaled as in scipy.fft)
+    /// to dct4, dst1 to dst4 (numbered and scaled as in scipy.fft). All none: the array is only redistributed
     #[arg(long, value_name = "LIST", value_delimiter = ',', conflicts_with_all = ["axes", "halved"])]
     pub kinds: Option<Vec<Kind>>,
 }
