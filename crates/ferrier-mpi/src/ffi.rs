@@ -6,8 +6,9 @@
 //! zeroed `usize`. Both hold on little-endian 64-bit Linux (x86-64 and
 //! aarch64), which is all that this crate builds for.
 
-use std::ffi::{c_char, c_int, c_void};
-use std::path::Path;
+use std::ffi::{CStr, OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
 
 use libloading::os::unix::Library;
 
@@ -188,15 +189,49 @@ impl Loaded {
     pub fn handle(&self, predefined: Predefined) -> Option<Handle> {
         match predefined {
             Predefined::Value(value) => Some(value),
-            // As the loader resolves it for the library itself: a program that refers to it may hold the
-            // object (a copy relocation), and the library's own is never used then.
-            Predefined::Symbol(name) => [&Library::this(), &self.library].into_iter().find_map(|scope| {
-                // SAFETY: only the address is taken.
-                let symbol = unsafe { scope.get::<*mut c_void>(name.as_bytes()) };
-                symbol.ok().map(|symbol| symbol.into_raw() as Handle)
-            }),
+            // A program that is linked to the library holds the object itself (a copy relocation).
+            Predefined::Symbol(name) => {
+                let own = || address_of(&self.library, name);
+                in_program(name).or_else(own).map(|address| address as Handle)
+            }
         }
     }
+}
+
+/// The address of a symbol as seen from a library.
+pub(crate) fn address_of(library: &Library, name: &str) -> Option<*mut c_void> {
+    // SAFETY: only the address is taken.
+    unsafe { library.get::<*mut c_void>(name) }.ok().map(|symbol| symbol.into_raw())
+}
+
+/// A symbol that the program itself defines, not one of its libraries.
+fn in_program(name: &str) -> Option<*mut c_void> {
+    let address = address_of(&Library::this(), name)?;
+    // Libraries can be opened by their names, programs cannot.
+    opened(&object_of(address)?).is_none().then_some(address)
+}
+
+/// The file of the object that holds an address.
+pub(crate) fn object_of(address: *const c_void) -> Option<PathBuf> {
+    let mut info = libc::Dl_info {
+        dli_fname: std::ptr::null(),
+        dli_fbase: std::ptr::null_mut(),
+        dli_sname: std::ptr::null(),
+        dli_saddr: std::ptr::null_mut(),
+    };
+    // SAFETY: any address may be asked for; the out-parameter is valid.
+    if address.is_null() || unsafe { libc::dladdr(address, &mut info) } == 0 || info.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's string, which lives as long as the object is loaded.
+    let name = unsafe { CStr::from_ptr(info.dli_fname) };
+    Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
+}
+
+/// A library that is loaded already.
+pub(crate) fn opened(path: &Path) -> Option<Library> {
+    // SAFETY: loads nothing, so it runs no initialiser.
+    unsafe { Library::open(Some(path), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }.ok()
 }
 
 /// The first of these functions that the library has.

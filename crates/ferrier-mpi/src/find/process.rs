@@ -1,6 +1,6 @@
 //! The MPI library that the host program has loaded.
 
-use std::ffi::{CStr, OsStr, c_void};
+use std::ffi::c_void;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -9,7 +9,7 @@ use libloading::os::unix::Library;
 use super::locate::Found;
 use super::search;
 use crate::abi::Family;
-use crate::ffi::Int;
+use crate::ffi::{Int, address_of, object_of, opened};
 
 /// Functions that tell the library that defines them: tools that wrap MPI define only the second.
 const FUNCTIONS: [&str; 2] = ["PMPI_Init_thread", "MPI_Init_thread"];
@@ -39,38 +39,11 @@ pub fn find_loaded(function: *const c_void) -> Option<Found> {
     (first < all.len()).then(|| all.swap_remove(first))
 }
 
-/// The file of the object that holds an address.
-fn object_of(address: *const c_void) -> Option<PathBuf> {
-    let mut info = libc::Dl_info {
-        dli_fname: std::ptr::null(),
-        dli_fbase: std::ptr::null_mut(),
-        dli_sname: std::ptr::null(),
-        dli_saddr: std::ptr::null_mut(),
-    };
-    // SAFETY: any address may be asked for; the out-parameter is valid.
-    if address.is_null() || unsafe { libc::dladdr(address, &mut info) } == 0 || info.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the loader's string, which lives as long as the object is loaded.
-    let name = unsafe { CStr::from_ptr(info.dli_fname) };
-    Some(PathBuf::from(OsStr::from_bytes(name.to_bytes())))
-}
-
 /// The object that defines MPI as seen from `library`. In a program that is not
 /// position-independent this can be the program itself: its own table of
 /// functions; [`opened`] refuses it.
 fn defining(library: &Library) -> Option<PathBuf> {
-    FUNCTIONS.iter().find_map(|name| {
-        // SAFETY: only the address is used.
-        let symbol = unsafe { library.get::<*mut c_void>(*name) }.ok()?;
-        object_of(symbol.into_raw())
-    })
-}
-
-/// A library that is loaded already.
-fn opened(path: &Path) -> Option<Library> {
-    // SAFETY: loads nothing, so it runs no initialiser.
-    unsafe { Library::open(Some(path), libc::RTLD_LAZY | libc::RTLD_NOLOAD) }.ok()
+    FUNCTIONS.iter().find_map(|name| object_of(address_of(library, name)?))
 }
 
 /// The MPI library behind a loaded object: itself, or the one that it is linked

@@ -1,0 +1,229 @@
+//! What C hands over besides handles.
+//!
+//! The types of this module are pointers in the signatures of functions. Only C can make them, and with every call it
+//! promises what the header says: *a pointer that is not NULL points to as much memory as the arguments say, which
+//! nothing else writes to (and, for results, nothing else uses) until the function returns*. Everything else is
+//! checked here: NULL, alignment, lengths, texts.
+
+use std::ffi::{CStr, c_char, c_void};
+
+use crate::status::{Failure, Outcome};
+
+/// Where a function writes a result.
+#[repr(transparent)]
+pub struct Out<T>(*mut T);
+
+/// Values that a function reads.
+#[repr(transparent)]
+pub struct In<T>(*const T);
+
+/// Types of which every pattern of bits is a value.
+///
+/// # Safety
+/// As the summary says; and no padding.
+pub unsafe trait Plain: Copy {}
+
+// SAFETY: numbers.
+unsafe impl Plain for i32 {}
+// SAFETY: numbers.
+unsafe impl Plain for u64 {}
+// SAFETY: numbers.
+unsafe impl Plain for f64 {}
+
+/// A place for a result that is there.
+pub(crate) struct Slot<'a, T>(&'a mut std::mem::MaybeUninit<T>);
+
+impl<T> Slot<'_, T> {
+    pub fn set(self, value: T) {
+        self.0.write(value);
+    }
+}
+
+impl<T> Out<T> {
+    /// The place, before the work is done whose result it takes.
+    pub(crate) fn slot(&mut self, name: &str) -> Outcome<Slot<'_, T>> {
+        check(name, self.0, align_of::<T>())?;
+        // SAFETY: not NULL and aligned; valid for writes during the call by the caller's promise (see the module).
+        Ok(Slot(unsafe { &mut *self.0.cast() }))
+    }
+
+    /// Writes a result.
+    pub(crate) fn set(mut self, name: &str, value: T) -> Outcome {
+        self.slot(name).map(|slot| slot.set(value))
+    }
+}
+
+impl Out<u64> {
+    /// Writes three results.
+    pub(crate) fn set_three(self, name: &str, values: [usize; 3]) -> Outcome {
+        Out(self.0.cast::<[u64; 3]>()).set(name, values.map(|value| value as u64))
+    }
+}
+
+impl<T: Plain> In<T> {
+    /// `N` values.
+    pub(crate) fn array<const N: usize>(&self, name: &str) -> Outcome<[T; N]> {
+        check(name, self.0, align_of::<T>())?;
+        // SAFETY: not NULL and aligned; so many values by the caller's promise (see the module), any bits are values.
+        Ok(unsafe { *self.0.cast::<[T; N]>() })
+    }
+
+    /// So many values.
+    pub(crate) fn list(&self, name: &str, length: u64) -> Outcome<Vec<T>> {
+        if length == 0 {
+            return Ok(Vec::new());
+        }
+        check(name, self.0, align_of::<T>())?;
+        let length = whole(name, length, size_of::<T>())?;
+        // SAFETY: as in `array`; the length fits in the address space.
+        Ok(unsafe { std::slice::from_raw_parts(self.0, length) }.to_vec())
+    }
+
+    /// A structure that begins with its size, which may be that of an older or newer header: what it lacks is as in
+    /// `default`, which also stands for NULL.
+    pub(crate) fn sized(&self, name: &str, default: T) -> Outcome<T> {
+        if self.0.is_null() {
+            return Ok(default);
+        }
+        let [size] = In(self.0.cast::<u64>()).array::<1>(name)?;
+        if !(8..=4096).contains(&size) || !size.is_multiple_of(8) {
+            return Err(Failure::argument(
+                name,
+                format_args!("does not begin with its size, but with {size}"),
+            ));
+        }
+        let mut value = default;
+        let bytes = size_of::<T>().min(size as usize);
+        // SAFETY: `value` is so long; the caller's structure is by its promise (see the module), any bits are values.
+        unsafe { std::ptr::copy_nonoverlapping(self.0.cast::<u8>(), (&raw mut value).cast::<u8>(), bytes) };
+        Ok(value)
+    }
+}
+
+impl In<u64> {
+    /// A shape or an index.
+    pub(crate) fn three(&self, name: &str) -> Outcome<[usize; 3]> {
+        Ok(self.array::<3>(name)?.map(|value| value as usize))
+    }
+}
+
+impl In<c_char> {
+    /// A text that ends with a zero byte.
+    pub(crate) fn text(&self, name: &str) -> Outcome<&str> {
+        check(name, self.0, 1)?;
+        // SAFETY: not NULL; ends with a zero byte and lives during the call by the caller's promise (see the module).
+        let text = unsafe { CStr::from_ptr(self.0) };
+        text.to_str().map_err(|error| Failure::argument(name, format_args!("is not UTF-8: {error}")))
+    }
+
+    /// A text, if there is one.
+    pub(crate) fn optional_text(&self, name: &str) -> Outcome<Option<&str>> {
+        if self.0.is_null() { Ok(None) } else { self.text(name).map(Some) }
+    }
+}
+
+impl<T> In<T> {
+    pub(crate) fn null() -> In<T> {
+        In(std::ptr::null())
+    }
+
+    pub(crate) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    pub(crate) fn addr(&self) -> usize {
+        self.0.addr()
+    }
+}
+
+impl In<c_void> {
+    /// The address; nothing is read through it.
+    pub(crate) fn address(&self) -> *const c_void {
+        self.0
+    }
+}
+
+impl Out<c_void> {
+    /// The address; nothing is read through it.
+    pub(crate) fn address(&self) -> *mut c_void {
+        self.0
+    }
+}
+
+/// An array of the caller's: `input` of a call.
+pub(crate) struct Source<'a>(pub &'a In<c_void>, pub u64);
+
+/// An array of the caller's that a call writes to.
+pub(crate) struct Target<'a>(pub &'a mut Out<c_void>, pub u64);
+
+impl Source<'_> {
+    /// Its first `needed` scalars.
+    pub fn scalars<T>(&self, name: &str, needed: usize) -> Outcome<&[T]> {
+        let start = scalars::<T>(name, self.0.0, self.1, needed)?;
+        if needed == 0 {
+            return Ok(&[]);
+        }
+        // SAFETY: `scalars` has checked it; the memory is the caller's and unchanged during the call by its promise.
+        Ok(unsafe { std::slice::from_raw_parts(start, needed) })
+    }
+}
+
+impl Target<'_> {
+    /// Its first `needed` scalars.
+    pub fn scalars<T>(&mut self, name: &str, needed: usize) -> Outcome<&mut [T]> {
+        let start = scalars::<T>(name, self.0.0, self.1, needed)?.cast_mut();
+        if needed == 0 {
+            return Ok(&mut []);
+        }
+        // SAFETY: `scalars` has checked it; nothing else uses the memory during the call by the caller's promise. The
+        // input does not overlap it (`crate::call` checks that).
+        Ok(unsafe { std::slice::from_raw_parts_mut(start, needed) })
+    }
+}
+
+/// The address of an array that must have `needed` scalars.
+pub(crate) fn scalars<T>(name: &str, start: *const c_void, bytes: u64, needed: usize) -> Outcome<*const T> {
+    let wanted = needed * size_of::<T>();
+    if bytes < wanted as u64 {
+        return Err(Failure::new(
+            crate::status::Status::Array,
+            format!("the {name} must have at least {wanted} bytes on this rank, got {bytes}"),
+        ));
+    }
+    if needed > 0 {
+        check(name, start, align_of::<T>())?;
+        whole(name, bytes, 1)?;
+    }
+    Ok(start.cast())
+}
+
+fn check<T>(name: &str, pointer: *const T, alignment: usize) -> Outcome {
+    if pointer.is_null() {
+        return Err(Failure::argument(name, "is NULL"));
+    }
+    match pointer.addr().is_multiple_of(alignment) {
+        true => Ok(()),
+        false => Err(Failure::argument(
+            name,
+            format_args!("must be at a multiple of {alignment} bytes, got {:#x}", pointer.addr()),
+        )),
+    }
+}
+
+/// A number of values of a size that memory can hold.
+fn whole(name: &str, length: u64, size: usize) -> Outcome<usize> {
+    usize::try_from(length)
+        .ok()
+        .filter(|length| length.checked_mul(size).is_some_and(|bytes| isize::try_from(bytes).is_ok()))
+        .ok_or_else(|| {
+            Failure::argument(name, format_args!("has {length} values, more than memory can hold"))
+        })
+}
+
+/// A value of an enumeration of the header.
+pub(crate) fn one_of<E: Copy>(name: &str, value: i32, known: &[(i32, E)]) -> Outcome<E> {
+    known.iter().find(|(number, _)| *number == value).map(|(_, meaning)| *meaning).ok_or_else(|| {
+        let numbers: Vec<String> = known.iter().map(|(number, _)| number.to_string()).collect();
+        Failure::argument(name, format_args!("must be one of {}, got {value}", numbers.join(", ")))
+    })
+}

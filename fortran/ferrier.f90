@@ -1,0 +1,1259 @@
+! Ferrier for Fortran: distributed fast Fourier transforms. Compile this file with your program.
+!
+!   use ferrier
+!   type(ferrier_comm) :: comm
+!   type(ferrier_problem) :: problem
+!   type(ferrier_plan) :: plan
+!   call comm%from_mpi(mpi_comm_world)               ! or comm%one() without MPI; mpi_f08: comm%mpi_val
+!   call problem%r2c([nx, ny, nz])
+!   call plan%create(comm, problem, ferrier_real64)
+!   call plan%forward(field, modes)                  ! real(8) field(:,:,:), complex(8) modes(:,:,:)
+!
+! Arrays are as Fortran holds them: axis 1 is the fastest in memory, axes are 1, 2 and 3, indices begin with 1, and boxes
+! are inclusive. By default input and output are slabs along axis 3, and the spectrum of a real field has nx/2+1 modes
+! along axis 1. An array of a batch is one more dimension, the last. Arrays may have any rank; only the number and type of
+! their elements matter.
+!
+! Every procedure has an optional last argument `stat`: 0 or a status of ferrier.h, with its text in
+! ferrier_error_text(). Without `stat` an error ends the program. Objects are destroyed by their `destroy`.
+module ferrier
+  use, intrinsic :: iso_c_binding
+  use, intrinsic :: iso_fortran_env, only: error_unit, int64
+  implicit none
+  private
+
+  integer, parameter, public :: ferrier_real32 = 0, ferrier_real64 = 1
+  integer, parameter, public :: ferrier_input = 0, ferrier_output = 1
+  integer, parameter, public :: ferrier_none = 0, ferrier_full = 1, ferrier_symmetric = 2
+  integer, parameter, public :: ferrier_c2c = 1, ferrier_kind_r2c = 2
+  integer, parameter, public :: ferrier_dct1 = 3, ferrier_dct2 = 4, ferrier_dct3 = 5, ferrier_dct4 = 6
+  integer, parameter, public :: ferrier_dst1 = 7, ferrier_dst2 = 8, ferrier_dst3 = 9, ferrier_dst4 = 10
+  integer, parameter, public :: ferrier_estimate = 0, ferrier_measure = 1, ferrier_patient = 2, ferrier_online = 3
+
+  ! A box of global indices: lo(a) <= index <= hi(a).
+  type, public :: ferrier_box
+    integer(int64) :: lo(3) = 1, hi(3) = 0
+  end type
+
+  ! How far the last result may be from the exact one.
+  type, bind(c), public :: ferrier_certificate
+    real(c_double) :: loss, rounding_worst, rounding_typical, tolerance, bound
+  end type
+
+  ! Neighbouring modes, as ferrier_operator%callback hands them to a bind(c) subroutine (data, run): axes and indices here
+  ! are those of ferrier.h, 0-based, the fastest axis last.
+  type, bind(c), public :: ferrier_mode_run
+    type(c_ptr) :: values
+    integer(c_int64_t) :: length, first(3), axis, batch
+    integer(c_int32_t) :: is_real, scalar_bytes
+  end type
+
+  type, bind(c) :: c_box
+    integer(c_int64_t) :: lo(3), hi(3)
+  end type
+
+  type, bind(c) :: c_call
+    integer(c_int64_t) :: size
+    real(c_double) :: scale
+    type(c_ptr) :: op, workspace
+  end type
+
+  type, public :: ferrier_comm
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: one => comm_one
+    procedure :: world => comm_world
+    procedure :: from_mpi => comm_from_mpi
+    procedure :: rank => comm_rank
+    procedure :: size => comm_size
+    procedure :: set_threads => comm_set_threads
+    procedure :: destroy => comm_destroy
+  end type
+
+  type, public :: ferrier_problem
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: c2c => problem_c2c
+    procedure :: r2c => problem_r2c
+    procedure :: mixed => problem_mixed
+    procedure :: from_json => problem_from_json
+    procedure :: slabs => problem_slabs
+    procedure :: pencils => problem_pencils
+    procedure :: bricks => problem_bricks
+    procedure :: unconstrained => problem_unconstrained
+    procedure :: local_box => problem_local_box
+    procedure :: grid => problem_grid
+    procedure :: strides => problem_strides
+    procedure :: axes => problem_axes
+    procedure :: halved => problem_halved
+    procedure :: batch => problem_batch
+    procedure :: scale => problem_scale
+    procedure :: keep_lowest => problem_keep_lowest
+    procedure :: keep_ellipsoid => problem_keep_ellipsoid
+    procedure :: support => problem_support
+    procedure :: tolerance => problem_tolerance
+    procedure :: reproducible => problem_reproducible
+    procedure :: operators => problem_operators
+    procedure :: destroy => problem_destroy
+  end type
+
+  type, public :: ferrier_options
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: create => options_create
+    procedure :: set => options_set
+    procedure :: effort => options_effort
+    procedure :: wisdom => options_wisdom
+    procedure :: cuda => options_cuda
+    procedure :: destroy => options_destroy
+  end type
+
+  type, public :: ferrier_operator
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: named => operator_named
+    procedure :: callback => operator_callback
+    procedure :: destroy => operator_destroy
+  end type
+
+  type, public :: ferrier_plan
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: create => plan_create
+    procedure :: box => plan_box
+    procedure :: box_of => plan_box_of
+    procedure :: input_size => plan_input_size
+    procedure :: output_size => plan_output_size
+    procedure :: in_place_bytes => plan_in_place_bytes
+    procedure :: memory_bytes => plan_memory_bytes
+    procedure :: certificate => plan_certificate
+    procedure :: notes => plan_notes
+    procedure :: json => plan_json
+    procedure :: destroy => plan_destroy
+    procedure, private :: forward_c4c4, forward_c8c8, forward_r4c4, forward_r8c8, &
+      forward_r4r4, forward_r8r8
+    generic :: forward => forward_c4c4, forward_c8c8, forward_r4c4, forward_r8c8, &
+      forward_r4r4, forward_r8r8
+    procedure, private :: backward_c4c4, backward_c8c8, backward_c4r4, backward_c8r8, &
+      backward_r4r4, backward_r8r8
+    generic :: backward => backward_c4c4, backward_c8c8, backward_c4r4, backward_c8r8, &
+      backward_r4r4, backward_r8r8
+    procedure, private :: apply_c4c4, apply_c8c8, apply_r4r4, apply_r8r8
+    generic :: apply => apply_c4c4, apply_c8c8, apply_r4r4, apply_r8r8
+    procedure, private :: forward_in_place_c4, forward_in_place_c8, forward_in_place_r4, forward_in_place_r8
+    generic :: forward_in_place => forward_in_place_c4, forward_in_place_c8, forward_in_place_r4, forward_in_place_r8
+    procedure, private :: backward_in_place_c4, backward_in_place_c8, backward_in_place_r4, backward_in_place_r8
+    generic :: backward_in_place => backward_in_place_c4, backward_in_place_c8, backward_in_place_r4, backward_in_place_r8
+  end type
+
+  public :: ferrier_error_text, ferrier_version
+
+  interface
+    integer(c_int) function c_ferrier_comm_one(comm) &
+      bind(c, name="ferrier_comm_one")
+      import
+      type(c_ptr), intent(out) :: comm
+    end function
+    integer(c_int) function c_ferrier_comm_world(comm) &
+      bind(c, name="ferrier_comm_world")
+      import
+      type(c_ptr), intent(out) :: comm
+    end function
+    integer(c_int) function c_ferrier_comm_from_fortran(handle, address, comm) &
+      bind(c, name="ferrier_comm_from_fortran")
+      import
+      integer(c_int32_t), value :: handle
+      type(c_ptr), value :: address
+      type(c_ptr), intent(out) :: comm
+    end function
+    integer(c_int) function c_ferrier_comm_rank(comm, number) &
+      bind(c, name="ferrier_comm_rank")
+      import
+      type(c_ptr), value :: comm
+      integer(c_int64_t), intent(out) :: number
+    end function
+    integer(c_int) function c_ferrier_comm_size(comm, number) &
+      bind(c, name="ferrier_comm_size")
+      import
+      type(c_ptr), value :: comm
+      integer(c_int64_t), intent(out) :: number
+    end function
+    integer(c_int) function c_ferrier_comm_set_threads(comm, threads) &
+      bind(c, name="ferrier_comm_set_threads")
+      import
+      type(c_ptr), value :: comm
+      integer(c_int64_t), value :: threads
+    end function
+    integer(c_int) function c_ferrier_comm_free(comm) &
+      bind(c, name="ferrier_comm_free")
+      import
+      type(c_ptr), value :: comm
+    end function
+    integer(c_int) function c_ferrier_problem_c2c(shape, problem) &
+      bind(c, name="ferrier_problem_c2c")
+      import
+      integer(c_int64_t), intent(in) :: shape(3)
+      type(c_ptr), intent(out) :: problem
+    end function
+    integer(c_int) function c_ferrier_problem_r2c(shape, problem) &
+      bind(c, name="ferrier_problem_r2c")
+      import
+      integer(c_int64_t), intent(in) :: shape(3)
+      type(c_ptr), intent(out) :: problem
+    end function
+    integer(c_int) function c_ferrier_problem_mixed(shape, kinds, problem) &
+      bind(c, name="ferrier_problem_mixed")
+      import
+      integer(c_int64_t), intent(in) :: shape(3)
+      integer(c_int32_t), intent(in) :: kinds(3)
+      type(c_ptr), intent(out) :: problem
+    end function
+    integer(c_int) function c_ferrier_problem_from_json(text, problem) &
+      bind(c, name="ferrier_problem_from_json")
+      import
+      character(kind=c_char), intent(in) :: text(*)
+      type(c_ptr), intent(out) :: problem
+    end function
+    integer(c_int) function c_ferrier_problem_slabs(problem, side, axis) &
+      bind(c, name="ferrier_problem_slabs")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), value :: axis
+    end function
+    integer(c_int) function c_ferrier_problem_pencils(problem, side, axis) &
+      bind(c, name="ferrier_problem_pencils")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), value :: axis
+    end function
+    integer(c_int) function c_ferrier_problem_bricks(problem, side) &
+      bind(c, name="ferrier_problem_bricks")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+    end function
+    integer(c_int) function c_ferrier_problem_unconstrained(problem, side) &
+      bind(c, name="ferrier_problem_unconstrained")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+    end function
+    integer(c_int) function c_ferrier_problem_local_box(problem, side, part) &
+      bind(c, name="ferrier_problem_local_box")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      type(c_box), intent(in) :: part
+    end function
+    integer(c_int) function c_ferrier_problem_grid(problem, side, grid) &
+      bind(c, name="ferrier_problem_grid")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), intent(in) :: grid(3)
+    end function
+    integer(c_int) function c_ferrier_problem_strides(problem, side, strides, offset, batch) &
+      bind(c, name="ferrier_problem_strides")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), intent(in) :: strides(3)
+      integer(c_int64_t), value :: offset
+      integer(c_int64_t), value :: batch
+    end function
+    integer(c_int) function c_ferrier_problem_axes(problem, axes, count) &
+      bind(c, name="ferrier_problem_axes")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int64_t), intent(in) :: axes(*)
+      integer(c_int64_t), value :: count
+    end function
+    integer(c_int) function c_ferrier_problem_halved(problem, axis) &
+      bind(c, name="ferrier_problem_halved")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int64_t), value :: axis
+    end function
+    integer(c_int) function c_ferrier_problem_batch(problem, arrays) &
+      bind(c, name="ferrier_problem_batch")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int64_t), value :: arrays
+    end function
+    integer(c_int) function c_ferrier_problem_scale(problem, forward, backward) &
+      bind(c, name="ferrier_problem_scale")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: forward
+      integer(c_int32_t), value :: backward
+    end function
+    integer(c_int) function c_ferrier_problem_keep_lowest(problem, axis, modes) &
+      bind(c, name="ferrier_problem_keep_lowest")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int64_t), value :: axis
+      integer(c_int64_t), value :: modes
+    end function
+    integer(c_int) function c_ferrier_problem_keep_ellipsoid(problem, radii) &
+      bind(c, name="ferrier_problem_keep_ellipsoid")
+      import
+      type(c_ptr), value :: problem
+      real(c_double), intent(in) :: radii(*)
+    end function
+    integer(c_int) function c_ferrier_problem_support(problem, axis, first, last) &
+      bind(c, name="ferrier_problem_support")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int64_t), value :: axis
+      integer(c_int64_t), value :: first
+      integer(c_int64_t), value :: last
+    end function
+    integer(c_int) function c_ferrier_problem_tolerance(problem, bound) &
+      bind(c, name="ferrier_problem_tolerance")
+      import
+      type(c_ptr), value :: problem
+      real(c_double), value :: bound
+    end function
+    integer(c_int) function c_ferrier_problem_reproducible(problem, yes) &
+      bind(c, name="ferrier_problem_reproducible")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: yes
+    end function
+    integer(c_int) function c_ferrier_problem_operators(problem, yes) &
+      bind(c, name="ferrier_problem_operators")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: yes
+    end function
+    integer(c_int) function c_ferrier_problem_free(problem) &
+      bind(c, name="ferrier_problem_free")
+      import
+      type(c_ptr), value :: problem
+    end function
+    integer(c_int) function c_ferrier_options_create(options) &
+      bind(c, name="ferrier_options_create")
+      import
+      type(c_ptr), intent(out) :: options
+    end function
+    integer(c_int) function c_ferrier_options_set(options, key, text) &
+      bind(c, name="ferrier_options_set")
+      import
+      type(c_ptr), value :: options
+      character(kind=c_char), intent(in) :: key(*)
+      character(kind=c_char), intent(in) :: text(*)
+    end function
+    integer(c_int) function c_ferrier_options_effort(options, effort, seconds) &
+      bind(c, name="ferrier_options_effort")
+      import
+      type(c_ptr), value :: options
+      integer(c_int32_t), value :: effort
+      real(c_double), value :: seconds
+    end function
+    integer(c_int) function c_ferrier_options_wisdom(options, path) &
+      bind(c, name="ferrier_options_wisdom")
+      import
+      type(c_ptr), value :: options
+      type(c_ptr), value :: path
+    end function
+    integer(c_int) function c_ferrier_options_cuda(options, device) &
+      bind(c, name="ferrier_options_cuda")
+      import
+      type(c_ptr), value :: options
+      integer(c_int32_t), value :: device
+    end function
+    integer(c_int) function c_ferrier_options_free(options) &
+      bind(c, name="ferrier_options_free")
+      import
+      type(c_ptr), value :: options
+    end function
+    integer(c_int) function c_ferrier_operator_named(plan, name, lengths, parameters, count, op) &
+      bind(c, name="ferrier_operator_named")
+      import
+      type(c_ptr), value :: plan
+      character(kind=c_char), intent(in) :: name(*)
+      real(c_double), intent(in) :: lengths(*)
+      real(c_double), intent(in) :: parameters(*)
+      integer(c_int64_t), value :: count
+      type(c_ptr), intent(out) :: op
+    end function
+    integer(c_int) function c_ferrier_operator_callback(function, data, op) &
+      bind(c, name="ferrier_operator_callback")
+      import
+      type(c_funptr), value :: function
+      type(c_ptr), value :: data
+      type(c_ptr), intent(out) :: op
+    end function
+    integer(c_int) function c_ferrier_operator_free(op) &
+      bind(c, name="ferrier_operator_free")
+      import
+      type(c_ptr), value :: op
+    end function
+    integer(c_int) function c_ferrier_plan_create(comm, problem, precision, options, plan) &
+      bind(c, name="ferrier_plan_create")
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: precision
+      type(c_ptr), value :: options
+      type(c_ptr), intent(out) :: plan
+    end function
+    integer(c_int) function c_ferrier_plan_free(plan) &
+      bind(c, name="ferrier_plan_free")
+      import
+      type(c_ptr), value :: plan
+    end function
+    integer(c_int) function c_ferrier_plan_box(plan, side, part) &
+      bind(c, name="ferrier_plan_box")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int32_t), value :: side
+      type(c_box), intent(out) :: part
+    end function
+    integer(c_int) function c_ferrier_plan_box_of(plan, side, rank, part) &
+      bind(c, name="ferrier_plan_box_of")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), value :: rank
+      type(c_box), intent(out) :: part
+    end function
+    integer(c_int) function c_ferrier_plan_is_real(plan, side, is_real) &
+      bind(c, name="ferrier_plan_is_real")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int32_t), value :: side
+      integer(c_int32_t), intent(out) :: is_real
+    end function
+    integer(c_int) function c_ferrier_plan_precision(plan, precision) &
+      bind(c, name="ferrier_plan_precision")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int32_t), intent(out) :: precision
+    end function
+    integer(c_int) function c_ferrier_plan_input_bytes(plan, bytes) &
+      bind(c, name="ferrier_plan_input_bytes")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_plan_output_bytes(plan, bytes) &
+      bind(c, name="ferrier_plan_output_bytes")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_plan_in_place_bytes(plan, bytes) &
+      bind(c, name="ferrier_plan_in_place_bytes")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_plan_memory_bytes(plan, bytes) &
+      bind(c, name="ferrier_plan_memory_bytes")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_plan_certificate(plan, certificate) &
+      bind(c, name="ferrier_plan_certificate")
+      import
+      type(c_ptr), value :: plan
+      type(ferrier_certificate), intent(out) :: certificate
+    end function
+    integer(c_int) function c_ferrier_plan_notes(plan, text) &
+      bind(c, name="ferrier_plan_notes")
+      import
+      type(c_ptr), value :: plan
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_plan_json(plan, what, text) &
+      bind(c, name="ferrier_plan_json")
+      import
+      type(c_ptr), value :: plan
+      character(kind=c_char), intent(in) :: what(*)
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_string_free(text) &
+      bind(c, name="ferrier_string_free")
+      import
+      type(c_ptr), value :: text
+    end function
+    integer(c_int) function c_ferrier_plan_execute(plan, action, call, from, from_bytes, to, to_bytes) &
+      bind(c, name="ferrier_plan_execute")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int32_t), value :: action
+      type(c_call), intent(in) :: call
+      type(c_ptr), value :: from
+      integer(c_int64_t), value :: from_bytes
+      type(c_ptr), value :: to
+      integer(c_int64_t), value :: to_bytes
+    end function
+    type(c_ptr) function c_ferrier_last_error() bind(c, name="ferrier_last_error")
+      import
+    end function
+    type(c_ptr) function c_ferrier_version() bind(c, name="ferrier_version")
+      import
+    end function
+    integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
+      import
+      type(c_ptr), value :: text
+    end function
+  end interface
+
+contains
+
+  ! The text of the last error in this thread.
+  function ferrier_error_text() result(text)
+    character(:), allocatable :: text
+    text = to_text(c_ferrier_last_error())
+  end function
+
+  function ferrier_version() result(text)
+    character(:), allocatable :: text
+    text = to_text(c_ferrier_version())
+  end function
+
+  function to_text(pointer) result(text)
+    type(c_ptr), intent(in) :: pointer
+    character(:), allocatable :: text
+    character(kind=c_char), pointer :: bytes(:)
+    integer :: i
+    if (.not. c_associated(pointer)) then
+      text = ""
+      return
+    end if
+    call c_f_pointer(pointer, bytes, [c_strlen(pointer)])
+    allocate (character(size(bytes)) :: text)
+    do i = 1, size(bytes)
+      text(i:i) = bytes(i)
+    end do
+  end function
+
+  ! A text that the library gave; frees it.
+  function taken(pointer) result(text)
+    type(c_ptr), intent(in) :: pointer
+    character(:), allocatable :: text
+    integer(c_int) :: ignored
+    text = to_text(pointer)
+    ignored = c_ferrier_string_free(pointer)
+  end function
+
+  subroutine done(status, stat)
+    integer(c_int), intent(in) :: status
+    integer, intent(out), optional :: stat
+    if (present(stat)) then
+      stat = status
+    else if (status /= 0) then
+      write (error_unit, '(a)') "ferrier: " // ferrier_error_text()
+      error stop 2
+    end if
+  end subroutine
+
+  ! Fortran's axis 1 is ferrier.h's axis 2.
+  pure elemental function axis_of(axis) result(c_axis)
+    integer, intent(in) :: axis
+    integer(c_int64_t) :: c_axis
+    c_axis = 3 - axis
+  end function
+
+  pure function reversed(three) result(other)
+    integer, intent(in) :: three(3)
+    integer(c_int64_t) :: other(3)
+    other = three(3:1:-1)
+  end function
+
+  pure function from_c(part) result(box)
+    type(c_box), intent(in) :: part
+    type(ferrier_box) :: box
+    box%lo = part%lo(3:1:-1) + 1
+    box%hi = part%hi(3:1:-1)
+  end function
+
+  ! This process alone.
+  subroutine comm_one(self, stat)
+    class(ferrier_comm), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_comm_one(self%handle), stat)
+  end subroutine
+
+  ! All processes of this launch, or this one alone. Collective.
+  subroutine comm_world(self, stat)
+    class(ferrier_comm), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_comm_world(self%handle), stat)
+  end subroutine
+
+  ! A communicator of the MPI that the program uses. Collective over it.
+  subroutine comm_from_mpi(self, mpi_comm, stat)
+    class(ferrier_comm), intent(inout) :: self
+    integer, intent(in) :: mpi_comm
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_comm_from_fortran(int(mpi_comm, c_int32_t), c_null_ptr, self%handle), stat)
+  end subroutine
+
+  subroutine comm_set_threads(self, threads, stat)
+    class(ferrier_comm), intent(inout) :: self
+    integer, intent(in) :: threads
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_comm_set_threads(self%handle, int(threads, c_int64_t)), stat)
+  end subroutine
+
+  integer function comm_rank(self)
+    class(ferrier_comm), intent(in) :: self
+    integer(c_int64_t) :: number
+    number = 0
+    call done(c_ferrier_comm_rank(self%handle, number))
+    comm_rank = int(number)
+  end function
+
+  integer function comm_size(self)
+    class(ferrier_comm), intent(in) :: self
+    integer(c_int64_t) :: number
+    number = 0
+    call done(c_ferrier_comm_size(self%handle, number))
+    comm_size = int(number)
+  end function
+
+  subroutine comm_destroy(self, stat)
+    class(ferrier_comm), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_comm_free(handle), stat)
+  end subroutine
+
+  ! A complex transform.
+  subroutine problem_c2c(self, shape, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: shape(3)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_c2c(reversed(shape), self%handle), stat)
+  end subroutine
+
+  ! Real to complex; shape is that of the real field.
+  subroutine problem_r2c(self, shape, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: shape(3)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_r2c(reversed(shape), self%handle), stat)
+  end subroutine
+
+  ! A kind for each axis: ferrier_none, ferrier_c2c, ferrier_kind_r2c, ferrier_dct1, ...
+  subroutine problem_mixed(self, shape, kinds, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: shape(3)
+    integer, intent(in) :: kinds(3)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_mixed(reversed(shape), int(kinds(3:1:-1), c_int32_t), self%handle), stat)
+  end subroutine
+
+  subroutine problem_from_json(self, text, stat)
+    class(ferrier_problem), intent(inout) :: self
+    character(*), intent(in) :: text
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_from_json(text // c_null_char, self%handle), stat)
+  end subroutine
+
+  subroutine problem_slabs(self, side, axis, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side, axis
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_slabs(self%handle, int(side, c_int32_t), axis_of(axis)), stat)
+  end subroutine
+
+  subroutine problem_pencils(self, side, axis, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side, axis
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_pencils(self%handle, int(side, c_int32_t), axis_of(axis)), stat)
+  end subroutine
+
+  subroutine problem_bricks(self, side, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_bricks(self%handle, int(side, c_int32_t)), stat)
+  end subroutine
+
+  subroutine problem_unconstrained(self, side, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_unconstrained(self%handle, int(side, c_int32_t)), stat)
+  end subroutine
+
+  ! The box of this rank.
+  subroutine problem_local_box(self, side, box, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side
+    type(ferrier_box), intent(in) :: box
+    type(c_box) :: part
+    integer, intent(out), optional :: stat
+    part%lo = box%lo(3:1:-1) - 1
+    part%hi = box%hi(3:1:-1)
+    call done(c_ferrier_problem_local_box(self%handle, int(side, c_int32_t), part), stat)
+  end subroutine
+
+  subroutine problem_grid(self, side, grid, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side
+    integer, intent(in) :: grid(3)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_grid(self%handle, int(side, c_int32_t), reversed(grid)), stat)
+  end subroutine
+
+  ! In elements; batch 0: arrays one after the other.
+  subroutine problem_strides(self, side, strides, offset, batch, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side
+    integer, intent(in) :: strides(3)
+    integer, intent(in) :: offset, batch
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_strides(self%handle, int(side, c_int32_t), reversed(strides), &
+      int(offset, c_int64_t), int(batch, c_int64_t)), stat)
+  end subroutine
+
+  subroutine problem_axes(self, axes, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: axes(:)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_axes(self%handle, axis_of(axes), size(axes, kind=c_int64_t)), stat)
+  end subroutine
+
+  subroutine problem_halved(self, axis, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: axis
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_halved(self%handle, axis_of(axis)), stat)
+  end subroutine
+
+  subroutine problem_batch(self, arrays, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: arrays
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_batch(self%handle, int(arrays, c_int64_t)), stat)
+  end subroutine
+
+  subroutine problem_scale(self, forward, backward, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: forward, backward
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_scale(self%handle, int(forward, c_int32_t), int(backward, c_int32_t)), stat)
+  end subroutine
+
+  subroutine problem_keep_lowest(self, axis, modes, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: axis, modes
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_keep_lowest(self%handle, axis_of(axis), int(modes, c_int64_t)), stat)
+  end subroutine
+
+  subroutine problem_keep_ellipsoid(self, radii, stat)
+    class(ferrier_problem), intent(inout) :: self
+    real(c_double), intent(in) :: radii(3)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_keep_ellipsoid(self%handle, radii(3:1:-1)), stat)
+  end subroutine
+
+  ! Points first to last of an axis, inclusive.
+  subroutine problem_support(self, axis, first, last, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: axis, first, last
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_support(self%handle, axis_of(axis), int(first - 1, c_int64_t), int(last, c_int64_t)), stat)
+  end subroutine
+
+  subroutine problem_tolerance(self, bound, stat)
+    class(ferrier_problem), intent(inout) :: self
+    real(c_double), intent(in) :: bound
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_tolerance(self%handle, bound), stat)
+  end subroutine
+
+  subroutine problem_reproducible(self, yes, stat)
+    class(ferrier_problem), intent(inout) :: self
+    logical, intent(in) :: yes
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_reproducible(self%handle, merge(1_c_int32_t, 0_c_int32_t, yes)), stat)
+  end subroutine
+
+  subroutine problem_operators(self, yes, stat)
+    class(ferrier_problem), intent(inout) :: self
+    logical, intent(in) :: yes
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_operators(self%handle, merge(1_c_int32_t, 0_c_int32_t, yes)), stat)
+  end subroutine
+
+  subroutine problem_destroy(self, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_problem_free(handle), stat)
+  end subroutine
+
+  subroutine options_create(self, stat)
+    class(ferrier_options), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_options_create(self%handle), stat)
+  end subroutine
+
+  subroutine options_set(self, key, text, stat)
+    class(ferrier_options), intent(inout) :: self
+    character(*), intent(in) :: key, text
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_options_set(self%handle, key // c_null_char, text // c_null_char), stat)
+  end subroutine
+
+  subroutine options_effort(self, effort, seconds, stat)
+    class(ferrier_options), intent(inout) :: self
+    integer, intent(in) :: effort
+    real(c_double), intent(in) :: seconds
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_options_effort(self%handle, int(effort, c_int32_t), seconds), stat)
+  end subroutine
+
+  ! A wisdom file; an empty path: none.
+  subroutine options_wisdom(self, path, stat)
+    class(ferrier_options), intent(inout) :: self
+    character(*), intent(in) :: path
+    character(len=len(path) + 1, kind=c_char), target :: text
+    integer, intent(out), optional :: stat
+    text = path // c_null_char
+    call done(c_ferrier_options_wisdom(self%handle, merge(c_null_ptr, c_loc(text), len(path) == 0)), stat)
+  end subroutine
+
+  subroutine options_cuda(self, device, stat)
+    class(ferrier_options), intent(inout) :: self
+    integer, intent(in) :: device
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_options_cuda(self%handle, int(device, c_int32_t)), stat)
+  end subroutine
+
+  subroutine options_destroy(self, stat)
+    class(ferrier_options), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_options_free(handle), stat)
+  end subroutine
+
+  ! One of Ferrier's operators for a plan: "laplacian", "inverse_laplacian", "helmholtz" (shift), "derivative" (axis),
+  ! "gaussian" (sigma), "low_pass" (largest wave number), "shift" (three distances), "two_thirds".
+  subroutine operator_named(self, plan, name, lengths, parameters, stat)
+    class(ferrier_operator), intent(inout) :: self
+    class(ferrier_plan), intent(in) :: plan
+    character(*), intent(in) :: name
+    real(c_double), intent(in) :: lengths(3)
+    real(c_double), intent(in), optional :: parameters(:)
+    integer, intent(out), optional :: stat
+    real(c_double), allocatable :: given(:)
+    allocate (given(0))
+    if (present(parameters)) then
+      given = parameters
+      if (name == "shift" .and. size(given) == 3) given = given(3:1:-1)
+      if (name == "derivative") given = 3 - given
+    end if
+    call done(c_ferrier_operator_named(plan%handle, name // c_null_char, lengths(3:1:-1), given, &
+      size(given, kind=c_int64_t), self%handle), stat)
+  end subroutine
+
+  ! An operator of the program: c_funloc of a bind(c) subroutine (type(c_ptr), value :: data; type(ferrier_mode_run) :: run).
+  ! It is called from several threads at once.
+  subroutine operator_callback(self, function, data, stat)
+    class(ferrier_operator), intent(inout) :: self
+    type(c_funptr), intent(in) :: function
+    type(c_ptr), intent(in) :: data
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_operator_callback(function, data, self%handle), stat)
+  end subroutine
+
+  subroutine operator_destroy(self, stat)
+    class(ferrier_operator), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_operator_free(handle), stat)
+  end subroutine
+
+  ! Makes a plan of ferrier_real32 or ferrier_real64. Collective.
+  subroutine plan_create(self, comm, problem, precision, options, stat)
+    class(ferrier_plan), intent(inout) :: self
+    type(ferrier_comm), intent(in) :: comm
+    type(ferrier_problem), intent(in) :: problem
+    integer, intent(in) :: precision
+    type(ferrier_options), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: given
+    given = c_null_ptr
+    if (present(options)) given = options%handle
+    call done(c_ferrier_plan_create(comm%handle, problem%handle, int(precision, c_int32_t), given, self%handle), stat)
+  end subroutine
+
+  ! The box of this rank (ferrier_input or ferrier_output).
+  function plan_box(self, side) result(box)
+    class(ferrier_plan), intent(in) :: self
+    integer, intent(in) :: side
+    type(ferrier_box) :: box
+    type(c_box) :: part
+    call done(c_ferrier_plan_box(self%handle, int(side, c_int32_t), part))
+    box = from_c(part)
+  end function
+
+  ! The box of a rank, from 0 on as in MPI.
+  function plan_box_of(self, side, rank) result(box)
+    class(ferrier_plan), intent(in) :: self
+    integer, intent(in) :: side, rank
+    type(ferrier_box) :: box
+    type(c_box) :: part
+    call done(c_ferrier_plan_box_of(self%handle, int(side, c_int32_t), int(rank, c_int64_t), part))
+    box = from_c(part)
+  end function
+
+  ! Elements of the input of forward on this rank, real or complex.
+  function plan_input_size(self) result(elements)
+    class(ferrier_plan), intent(in) :: self
+    integer(int64) :: elements
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_plan_input_bytes(self%handle, bytes))
+    elements = bytes / element_bytes(self, ferrier_input)
+  end function
+
+  ! Elements of the output of forward on this rank, real or complex.
+  function plan_output_size(self) result(elements)
+    class(ferrier_plan), intent(in) :: self
+    integer(int64) :: elements
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_plan_output_bytes(self%handle, bytes))
+    elements = bytes / element_bytes(self, ferrier_output)
+  end function
+
+  function element_bytes(self, side) result(bytes)
+    class(ferrier_plan), intent(in) :: self
+    integer, intent(in) :: side
+    integer(int64) :: bytes
+    integer(c_int32_t) :: is_real
+    call done(c_ferrier_plan_is_real(self%handle, int(side, c_int32_t), is_real))
+    bytes = merge(1, 2, is_real == 1) * scalar_bytes(self)
+  end function
+
+  function scalar_bytes(self) result(bytes)
+    class(ferrier_plan), intent(in) :: self
+    integer(int64) :: bytes
+    integer(c_int32_t) :: precision
+    call done(c_ferrier_plan_precision(self%handle, precision))
+    bytes = merge(4, 8, precision == ferrier_real32)
+  end function
+
+  function plan_in_place_bytes(self) result(bytes)
+    class(ferrier_plan), intent(in) :: self
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_plan_in_place_bytes(self%handle, bytes))
+  end function
+
+  function plan_memory_bytes(self) result(bytes)
+    class(ferrier_plan), intent(in) :: self
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_plan_memory_bytes(self%handle, bytes))
+  end function
+
+  ! How far the result of the last call may be from the exact one.
+  subroutine plan_certificate(self, certificate, stat)
+    class(ferrier_plan), intent(in) :: self
+    type(ferrier_certificate), intent(out) :: certificate
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_plan_certificate(self%handle, certificate), stat)
+  end subroutine
+
+  ! The substitutions that Ferrier made, one per line.
+  function plan_notes(self) result(text)
+    class(ferrier_plan), intent(in) :: self
+    character(:), allocatable :: text
+    type(c_ptr) :: given
+    call done(c_ferrier_plan_notes(self%handle, given))
+    text = taken(given)
+  end function
+
+  ! A part of the plan as JSON: "recipe", "memory", "notes", "events", "profile", "certificate".
+  function plan_json(self, what) result(text)
+    class(ferrier_plan), intent(in) :: self
+    character(*), intent(in) :: what
+    character(:), allocatable :: text
+    type(c_ptr) :: given
+    call done(c_ferrier_plan_json(self%handle, what // c_null_char, given))
+    text = taken(given)
+  end function
+
+  subroutine plan_destroy(self, stat)
+    class(ferrier_plan), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_plan_free(handle), stat)
+  end subroutine
+
+  ! All calls of plans: the actions are those of ferrier.h.
+  subroutine run(self, action, from, from_bytes, to, to_bytes, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    integer, intent(in) :: action
+    type(c_ptr), intent(in) :: from, to
+    integer(c_int64_t), intent(in) :: from_bytes, to_bytes
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    type(c_call) :: call_
+    call_ = c_call(c_sizeof(call_), 1.0_c_double, c_null_ptr, c_null_ptr)
+    if (present(scale)) call_%scale = scale
+    if (present(op)) call_%op = op%handle
+    call done(c_ferrier_plan_execute(self%handle, int(action, c_int32_t), call_, from, from_bytes, to, to_bytes), stat)
+  end subroutine
+
+  subroutine forward_c4c4(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_float), intent(in), contiguous, target :: from(..)
+    complex(c_float), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 0, c_loc(from), 8 * size(from, kind=c_int64_t), &
+      c_loc(to), 8 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine forward_c8c8(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_double), intent(in), contiguous, target :: from(..)
+    complex(c_double), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 0, c_loc(from), 16 * size(from, kind=c_int64_t), &
+      c_loc(to), 16 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine forward_r4c4(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_float), intent(in), contiguous, target :: from(..)
+    complex(c_float), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 0, c_loc(from), 4 * size(from, kind=c_int64_t), &
+      c_loc(to), 8 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine forward_r8c8(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_double), intent(in), contiguous, target :: from(..)
+    complex(c_double), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 0, c_loc(from), 8 * size(from, kind=c_int64_t), &
+      c_loc(to), 16 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine forward_r4r4(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_float), intent(in), contiguous, target :: from(..)
+    real(c_float), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 0, c_loc(from), 4 * size(from, kind=c_int64_t), &
+      c_loc(to), 4 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine forward_r8r8(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_double), intent(in), contiguous, target :: from(..)
+    real(c_double), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 0, c_loc(from), 8 * size(from, kind=c_int64_t), &
+      c_loc(to), 8 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine backward_c4c4(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_float), intent(in), contiguous, target :: from(..)
+    complex(c_float), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 1, c_loc(from), 8 * size(from, kind=c_int64_t), &
+      c_loc(to), 8 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine backward_c8c8(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_double), intent(in), contiguous, target :: from(..)
+    complex(c_double), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 1, c_loc(from), 16 * size(from, kind=c_int64_t), &
+      c_loc(to), 16 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine backward_c4r4(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_float), intent(in), contiguous, target :: from(..)
+    real(c_float), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 1, c_loc(from), 8 * size(from, kind=c_int64_t), &
+      c_loc(to), 4 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine backward_c8r8(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_double), intent(in), contiguous, target :: from(..)
+    real(c_double), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 1, c_loc(from), 16 * size(from, kind=c_int64_t), &
+      c_loc(to), 8 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine backward_r4r4(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_float), intent(in), contiguous, target :: from(..)
+    real(c_float), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 1, c_loc(from), 4 * size(from, kind=c_int64_t), &
+      c_loc(to), 4 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine backward_r8r8(self, from, to, scale, op, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_double), intent(in), contiguous, target :: from(..)
+    real(c_double), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in), optional :: op
+    integer, intent(out), optional :: stat
+    call run(self, 1, c_loc(from), 8 * size(from, kind=c_int64_t), &
+      c_loc(to), 8 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine apply_c4c4(self, op, from, to, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_float), intent(in), contiguous, target :: from(..)
+    complex(c_float), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in) :: op
+    integer, intent(out), optional :: stat
+    call run(self, 2, c_loc(from), 8 * size(from, kind=c_int64_t), &
+      c_loc(to), 8 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine apply_c8c8(self, op, from, to, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_double), intent(in), contiguous, target :: from(..)
+    complex(c_double), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in) :: op
+    integer, intent(out), optional :: stat
+    call run(self, 2, c_loc(from), 16 * size(from, kind=c_int64_t), &
+      c_loc(to), 16 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine apply_r4r4(self, op, from, to, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_float), intent(in), contiguous, target :: from(..)
+    real(c_float), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in) :: op
+    integer, intent(out), optional :: stat
+    call run(self, 2, c_loc(from), 4 * size(from, kind=c_int64_t), &
+      c_loc(to), 4 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine apply_r8r8(self, op, from, to, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_double), intent(in), contiguous, target :: from(..)
+    real(c_double), intent(inout), contiguous, target :: to(..)
+    real(c_double), intent(in), optional :: scale
+    class(ferrier_operator), intent(in) :: op
+    integer, intent(out), optional :: stat
+    call run(self, 2, c_loc(from), 8 * size(from, kind=c_int64_t), &
+      c_loc(to), 8 * size(to, kind=c_int64_t), scale, op, stat)
+  end subroutine
+
+  subroutine forward_in_place_c4(self, array, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_float), intent(inout), contiguous, target :: array(..)
+    real(c_double), intent(in), optional :: scale
+    integer, intent(out), optional :: stat
+    call run(self, 3, c_null_ptr, 0_c_int64_t, c_loc(array), 8 * size(array, kind=c_int64_t), scale, stat=stat)
+  end subroutine
+
+  subroutine forward_in_place_c8(self, array, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_double), intent(inout), contiguous, target :: array(..)
+    real(c_double), intent(in), optional :: scale
+    integer, intent(out), optional :: stat
+    call run(self, 3, c_null_ptr, 0_c_int64_t, c_loc(array), 16 * size(array, kind=c_int64_t), scale, stat=stat)
+  end subroutine
+
+  subroutine forward_in_place_r4(self, array, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_float), intent(inout), contiguous, target :: array(..)
+    real(c_double), intent(in), optional :: scale
+    integer, intent(out), optional :: stat
+    call run(self, 3, c_null_ptr, 0_c_int64_t, c_loc(array), 4 * size(array, kind=c_int64_t), scale, stat=stat)
+  end subroutine
+
+  subroutine forward_in_place_r8(self, array, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_double), intent(inout), contiguous, target :: array(..)
+    real(c_double), intent(in), optional :: scale
+    integer, intent(out), optional :: stat
+    call run(self, 3, c_null_ptr, 0_c_int64_t, c_loc(array), 8 * size(array, kind=c_int64_t), scale, stat=stat)
+  end subroutine
+
+  subroutine backward_in_place_c4(self, array, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_float), intent(inout), contiguous, target :: array(..)
+    real(c_double), intent(in), optional :: scale
+    integer, intent(out), optional :: stat
+    call run(self, 4, c_null_ptr, 0_c_int64_t, c_loc(array), 8 * size(array, kind=c_int64_t), scale, stat=stat)
+  end subroutine
+
+  subroutine backward_in_place_c8(self, array, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    complex(c_double), intent(inout), contiguous, target :: array(..)
+    real(c_double), intent(in), optional :: scale
+    integer, intent(out), optional :: stat
+    call run(self, 4, c_null_ptr, 0_c_int64_t, c_loc(array), 16 * size(array, kind=c_int64_t), scale, stat=stat)
+  end subroutine
+
+  subroutine backward_in_place_r4(self, array, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_float), intent(inout), contiguous, target :: array(..)
+    real(c_double), intent(in), optional :: scale
+    integer, intent(out), optional :: stat
+    call run(self, 4, c_null_ptr, 0_c_int64_t, c_loc(array), 4 * size(array, kind=c_int64_t), scale, stat=stat)
+  end subroutine
+
+  subroutine backward_in_place_r8(self, array, scale, stat)
+    class(ferrier_plan), intent(in) :: self
+    real(c_double), intent(inout), contiguous, target :: array(..)
+    real(c_double), intent(in), optional :: scale
+    integer, intent(out), optional :: stat
+    call run(self, 4, c_null_ptr, 0_c_int64_t, c_loc(array), 8 * size(array, kind=c_int64_t), scale, stat=stat)
+  end subroutine
+end module
