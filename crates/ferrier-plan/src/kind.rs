@@ -63,6 +63,11 @@ impl Kind {
         R2r::ALL.get(index.checked_sub(3)?).copied()
     }
 
+    /// Whether values are complex after a transform of this kind.
+    pub(crate) fn is_fourier(self) -> bool {
+        matches!(self, Kind::Complex | Kind::Real)
+    }
+
     /// Number of modes of `n` points.
     pub fn modes(self, n: usize) -> usize {
         if self == Kind::Real { n / 2 + 1 } else { n }
@@ -90,6 +95,23 @@ impl std::str::FromStr for Kind {
             name: name.into(),
             known: Kind::NAMES.map(|(name, _)| name).join(", "),
         })
+    }
+}
+
+/// The sign of the exponent of `forward`; `backward` has the other one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Sign {
+    /// `e^(-2 pi i k x / n)`, as in numpy and FFTW's `FFTW_FORWARD`.
+    #[default]
+    Negative,
+    /// `e^(+2 pi i k x / n)`.
+    Positive,
+}
+
+impl Sign {
+    pub(crate) fn is_negative(&self) -> bool {
+        *self == Sign::Negative
     }
 }
 

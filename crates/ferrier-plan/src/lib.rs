@@ -33,7 +33,7 @@ pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, 
 pub use design::{Designed, design, design_on};
 pub use error::{Error, Invalid, Result};
 pub use ferrier_kernel::Precision;
-pub use kind::{Kind, Scale};
+pub use kind::{Kind, Scale, Sign};
 pub use layout::{Box3, Layout, LayoutSpec, Order};
 pub use modes::{Keep, Radii};
 pub use problem::{Problem, Tolerance};

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use serde::{Deserialize, Serialize};
 
 use crate::choice::{Compress, MemoryUse, Overlap, RAW};
-use crate::kind::{Kind, names};
+use crate::kind::{Kind, Sign, names};
 use crate::layout::Layout;
 use crate::messages::Mechanism;
 use crate::modes::{Columns, IndexRun, Keep, Radii, modes, total_len, transformed};
@@ -66,6 +66,9 @@ pub struct Recipe {
     /// The number of points of a long 1-D transform, whose two factors are axes 1 and 2.
     #[serde(default)]
     pub long: Option<usize>,
+    /// The sign of the exponent of `forward`.
+    #[serde(default, skip_serializing_if = "Sign::is_negative")]
+    pub sign: Sign,
     /// Layout of the input of `forward`.
     pub input: Layout,
     /// Layout of the output of `forward`.
@@ -128,7 +131,7 @@ impl Recipe {
             match step {
                 Step::Transform { axis, kind } => {
                     let layout = transformed(&now.layout, *axis, &self.modes(*axis), columns.as_ref());
-                    now = Distribution { layout, real: now.real && *kind != Kind::Real };
+                    now = Distribution { layout, real: now.real && !kind.is_fourier() };
                 }
                 Step::Reshape { to, .. } => now.layout = to.clone(),
             }
@@ -144,7 +147,7 @@ impl Recipe {
 
     /// Whether the output of `forward` is real.
     pub fn has_real_output(&self) -> bool {
-        self.real && !self.kinds.contains(&Kind::Real)
+        self.real && !self.kinds.iter().any(|kind| kind.is_fourier())
     }
 
     /// The points of an axis that the input of `forward` holds.
@@ -179,7 +182,7 @@ impl Recipe {
         let has_r2r = self.kinds.iter().any(|kind| kind.r2r().is_some());
         match () {
             () if has_r2r => names(self.kinds),
-            () if self.real => "r2c".into(),
+            () if self.kinds.contains(&Kind::Real) => "r2c".into(),
             () => "c2c".into(),
         }
     }

@@ -71,8 +71,8 @@ pub use ferrier_kernel::{Precision, Real};
 pub use ferrier_plan::cost;
 pub use ferrier_plan::{
     ArrayStrides, Box3, Choice, Compress, Decomposition, Error as PlanError, Invalid, Keep, Kind, Layout,
-    LayoutSpec, MachineSpeeds, MemoryUse, Order, Overlap, Problem, Progress, Radii, Recipe, Scale, Step,
-    StepTraffic, StridesSpec, Tiling,
+    LayoutSpec, MachineSpeeds, MemoryUse, Order, Overlap, Problem, Progress, Radii, Recipe, Scale, Sign,
+    Step, StepTraffic, StridesSpec, Tiling,
 };
 pub use halo::{GhostSum, Ghosts, Halo, HaloInFlight};
 pub use num_complex::Complex;

@@ -13,8 +13,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 
 use common::{choice, exchanges, kernels};
 use ferrier::{
-    Choice, GhostSum, Ghosts, Halo, Keep, Kind, LayoutSpec, Overlap, Planner, Problem, Redistribution,
-    Result, Tiling,
+    ArrayStrides, Choice, Fields, FieldsMut, GhostSum, Ghosts, Halo, Keep, Kind, LayoutSpec, Overlap,
+    Planner, Problem, Redistribution, Result, Sign, Tiling,
 };
 use ferrier_test::watchdog;
 use num_complex::Complex;
@@ -96,6 +96,14 @@ fn problems() -> Vec<(&'static str, Problem)> {
             Problem::r2c([7, 8, 12]).input(LayoutSpec::pencils(2)).output(LayoutSpec::pencils(0)),
         ),
         ("half of the modes", Problem::c2c([16, 12, 10]).keep([Keep::Lowest(6); 3]).support(1, 0..7)),
+        (
+            "strides",
+            Problem::c2c([8, 9, 10])
+                .batch(2)
+                .input_strides(ArrayStrides::new([400, 30, 2]).batch(1))
+                .output_strides(ArrayStrides::new([200, 20, 1]).batch(5000).offset(3)),
+        ),
+        ("real input", Problem::c2c([8, 9, 10]).real_input(true).sign(Sign::Positive)),
         ("mixed", Problem::mixed([8, 9, 10], [Kind::Dct2, Kind::Complex, Kind::Real])),
         ("a sphere", Problem::c2c([12, 10, 14]).keep_sphere(4.0)),
         ("r2c halved 0, a prime", Problem::r2c([16, 4, 37]).halved(0).output(LayoutSpec::unconstrained())),
@@ -154,6 +162,17 @@ fn nothing_is_allocated(told: &str, problem: &Problem, choice: &Choice, ranks: u
             let (input, mut back) = (x.complex().to_vec(), x.complex().to_vec());
             check("first forward of slices", &mut || plan.forward(&input[..], &mut spectrum[..]))?;
             check("first backward of slices", &mut || plan.backward(&spectrum[..], &mut back[..]))?;
+        }
+        if problem.batch == 2 && x.is_complex() && problem.input_strides.is_dense() {
+            let mut plan = common::plan_of::<f64>(&comm, problem, choice)?;
+            let [mut a, mut b] = [(); 2].map(|()| x.complex()[..x.complex().len() / 2].to_vec());
+            let [mut c, mut d] = [(); 2].map(|()| spectrum[..spectrum.len() / 2].to_vec());
+            check("first forward of a list", &mut || {
+                plan.forward(&Fields(&[&a, &b]), &mut FieldsMut(&mut [&mut c, &mut d]))
+            })?;
+            check("first backward of a list", &mut || {
+                plan.backward(&Fields(&[&c, &d]), &mut FieldsMut(&mut [&mut a, &mut b]))
+            })?;
         }
         Ok(())
     });

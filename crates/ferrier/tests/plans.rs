@@ -6,3 +6,4 @@ mod common;
 mod copies;
 mod errors;
 mod strides;
+mod values;

@@ -3,7 +3,7 @@
 use crate::common::{self, Number, any_choice, exchanges, kernels, plan_of};
 use ferrier::{
     Array, ArrayStrides, Box3, Choice, Comm, Data, DataMut, Fields, FieldsMut, Keep, Kind, LayoutSpec, Modes,
-    Operator, Order, Plan, Problem, Result,
+    Operator, Order, Plan, Problem, Result, Sign,
 };
 use ferrier_test::cases::ORDERS;
 use ferrier_test::{Field, Rng, watchdog};
@@ -301,6 +301,11 @@ fn any_problem(rng: &mut Rng) -> Problem {
     let (input, output) = (any_layout(rng), any_layout(rng));
     let output = if problem.sphere.is_some() { LayoutSpec::slabs(1) } else { output };
     let operators = rng.below(4) == 0 && problem.kinds() != [Kind::Identity; 3];
+    let problem = match rng.below(6) {
+        0 if !problem.real => problem.real_input(true),
+        1 if !operators => problem.sign(Sign::Positive),
+        _ => problem,
+    };
     problem.input(input).output(output).batch(1 + rng.below(4)).operators(operators)
 }
 

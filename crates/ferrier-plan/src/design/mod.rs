@@ -272,6 +272,7 @@ fn assemble(
         scale_backward: problem.scale_backward.factor(problem.points()),
         operators: problem.operators,
         long: problem.long.then_some(problem.shape[1] * problem.shape[2]),
+        sign: problem.sign,
         input,
         output,
         steps,

@@ -73,11 +73,12 @@ impl RecipeSearch<'_> {
     /// real transform comes before complex ones in all orders.
     pub fn axis_orders(&self) -> Result<Vec<Vec<usize>>> {
         let forced = self.choice.axes.as_deref();
-        // A complex axis of one point needs no transform, except the one that forms columns.
-        let idle = |axis: usize| {
-            let single = self.problem.shape[axis] == 1 && self.problem.kinds()[axis] == Kind::Complex;
-            single && !(axis == 1 && self.columns.is_some())
-        };
+        // A complex axis of one point needs no transform, except the one that forms columns. Where values are real before
+        // and no other axis makes them complex, it does.
+        let kinds = self.problem.kinds();
+        let single = |axis: usize| self.problem.shape[axis] == 1 && kinds[axis] == Kind::Complex;
+        let widens = self.problem.real_input && !(0..3).any(|axis| kinds[axis].is_fourier() && !single(axis));
+        let idle = |axis: usize| single(axis) && !widens && !(axis == 1 && self.columns.is_some());
         let listed = &self.problem.axes;
         let legal = |axes: &[usize]| self.problem.is_legal_order(axes);
         // The order of the two factors of a long transform is fixed.
@@ -251,7 +252,7 @@ impl RecipeSearch<'_> {
     fn after(&self, placed: &Placed, axis: usize) -> Placed {
         let (array, modes) = (&placed.array, self.problem.modes(axis));
         let layout = transformed(&array.layout, axis, &modes, self.columns.as_ref());
-        Placed::new(layout, array.real && self.problem.kinds()[axis] != Kind::Real)
+        Placed::new(layout, array.real && !self.problem.kinds()[axis].is_fourier())
     }
 
     /// Whether the schedule can transform both axes in one pass; `between` is the array after the first.

@@ -2,7 +2,7 @@
 
 use super::definition::Problem;
 use crate::error::{Error, Invalid, Result};
-use crate::kind::{Kind, names};
+use crate::kind::{Kind, Sign, names};
 use crate::layout::{Layout, Split};
 use crate::modes::Keep;
 
@@ -72,6 +72,9 @@ impl Problem {
         if self.complex_values && kinds.contains(&Kind::Real) {
             return fail(format!("a halved axis takes real values, not complex ones: {}", names(kinds)));
         }
+        if self.real_input && self.complex_values {
+            return fail("values are either real or complex, not both".into());
+        }
         match (0..3).find(|&axis| kinds[axis] == Kind::Dct1 && self.shape[axis] < 2) {
             Some(axis) => fail(format!("cosines of type 1 need at least two points; axis {axis} has one")),
             None => Ok(()),
@@ -115,6 +118,11 @@ impl Problem {
         if self.operators && self.axes.is_empty() {
             let message = "operators act on spectra, but no axis is transformed";
             return Err(Invalid::new("operators", message).expected("at least one transformed axis"));
+        }
+        if self.operators && self.sign == Sign::Positive {
+            let message = "operators are defined by the spectra of e^(-i k x); with the other sign they would act on \
+                           mirrored wave numbers: there and back the sign does not matter";
+            return Err(Invalid::new("sign", message).expected("the negative sign with operators"));
         }
         if self.operators && self.tolerance.is_some() {
             let message = "a tolerance is kept by forward and backward transforms; an operator in between may let \

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::kind::{Kind, Scale};
+use crate::kind::{Kind, Scale, Sign};
 use crate::layout::LayoutSpec;
 use crate::modes::{Keep, Radii};
 use crate::setters::setters;
@@ -33,7 +33,7 @@ impl std::hash::Hash for Tolerance {
 /// A transform, and how its input and output are distributed over ranks.
 ///
 /// There are always three axes: a 2-D array has the shape `[1, n0, n1]`, a 1-D array `[1, 1, n]`. The kernel of
-/// `forward` is `e^(-2 pi i k x / n)`. By default all axes are transformed, input and output are distributed in
+/// `forward` is `e^(-2 pi i k x / n)` unless [`sign`](Problem::sign) says otherwise. By default all axes are transformed, input and output are distributed in
 /// slabs along axis 0, `forward` is unscaled and `backward` is scaled by 1/N, as in numpy.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -75,6 +75,12 @@ pub struct Problem {
     pub long: bool,
     /// The allowed relative error of results.
     pub tolerance: Option<Tolerance>,
+    /// The sign of the exponent of `forward`.
+    #[serde(default, skip_serializing_if = "Sign::is_negative")]
+    pub sign: Sign,
+    /// Whether the input of `forward` is real although a complex axis is transformed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub real_input: bool,
     /// Where the elements of the inputs of `forward` lie.
     #[serde(default, skip_serializing_if = "StridesSpec::is_dense")]
     pub input_strides: StridesSpec,
@@ -104,6 +110,8 @@ impl Problem {
             operators: false,
             long: false,
             tolerance: None,
+            sign: Sign::Negative,
+            real_input: false,
             input_strides: StridesSpec::Dense,
             output_strides: StridesSpec::Dense,
         }
@@ -260,6 +268,15 @@ impl Problem {
 
         /// Sets the layout of the output of `forward`.
         output(layout: LayoutSpec) = layout;
+
+        /// Sets the sign of the exponent of `forward`; `backward` has the other one. Not together with
+        /// [`operators`](Self::operators), which are defined by the spectra of the negative sign.
+        sign(sign: Sign) = sign;
+
+        /// Takes real values as the input of a complex transform: the first pass reads real elements, and real ones are
+        /// sent until a complex axis is transformed. The spectrum is whole, not halved as that of [`r2c`](Self::r2c);
+        /// `backward` stores the real parts of its results.
+        real_input(yes: bool) = yes;
 
         /// Sets where the elements of the calling rank's input of `forward` lie: ghost cells around a brick, padded
         /// rows, interleaved arrays of a batch. Ranks may differ; one that sets nothing has an array without gaps. The

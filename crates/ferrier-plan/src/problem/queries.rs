@@ -68,12 +68,14 @@ impl Problem {
     /// Whether the input of `forward` is real.
     pub fn is_real(&self) -> bool {
         let has_r2r = self.mixed.is_some_and(|kinds| kinds.iter().any(|kind| kind.r2r().is_some()));
-        self.real || (has_r2r && !self.complex_values && !self.kinds().contains(&Kind::Complex))
+        self.real
+            || self.real_input
+            || (has_r2r && !self.complex_values && !self.kinds().contains(&Kind::Complex))
     }
 
     /// Whether the output of `forward` is real.
     pub fn has_real_spectrum(&self) -> bool {
-        self.is_real() && !self.real
+        self.is_real() && !self.kinds().iter().any(|kind| kind.is_fourier())
     }
 
     /// The kind of each axis.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::transform::{AxisTransform, Direction, FusedOp, OpPosition, PointwiseOp};
 use crate::choice::Tiling;
-use crate::kind::Kind;
+use crate::kind::{Kind, Sign};
 use crate::modes::{IndexRun, Ragged};
 use crate::recipe::{Distribution, Recipe, Step, step_name};
 use ferrier_kernel::{LineKind, LinesSpec};
@@ -134,8 +134,14 @@ fn transform(
     let kind = line_kind(recipe, *kind, forward, !real[0]);
     let (space, modes) = (recipe.space(*axis), recipe.modes(*axis));
     // The first half of a long transform: its spectra are multiplied by the twiddle factors.
-    let twiddles = recipe.long.filter(|_| *axis == 1).map(|points| FusedOp {
-        op: PointwiseOp::Twiddles { points, backward: !forward },
+    let twiddles = recipe.long.filter(|_| *axis == 1);
+    let twiddles =
+        twiddles.map(|points| PointwiseOp::Twiddles { points, backward: !is_forward(recipe, forward) });
+    // Kernels have one sign for real lines.
+    let halved = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
+    let conjugate = (halved && recipe.sign == Sign::Positive).then_some(PointwiseOp::Conjugate);
+    let fused_op = twiddles.or(conjugate).map(|op| FusedOp {
+        op,
         position: if forward { OpPosition::After } else { OpPosition::Before },
         runs: modes.clone(),
         ragged: None,
@@ -151,8 +157,20 @@ fn transform(
     });
     let (ragged_from, ragged_to) = if forward { (None, ragged) } else { (ragged, None) };
     let columns = columns.filter(|_| *axis == 1).map(Arc::new);
-    let (axis, real, fused_op) = (*axis, real[1], twiddles);
-    Some(AxisTransform { axis, spec, name, from, to, ragged_from, ragged_to, columns, real, fused_op })
+    let (axis, [real_before, real]) = (*axis, real);
+    Some(AxisTransform {
+        axis,
+        spec,
+        name,
+        from,
+        to,
+        ragged_from,
+        ragged_to,
+        columns,
+        real_before,
+        real,
+        fused_op,
+    })
 }
 
 /// The 1-D transform of a line.
@@ -162,9 +180,14 @@ fn line_kind(recipe: &Recipe, kind: Kind, forward: bool, complex: bool) -> LineK
         (_, false, Some(kind)) => LineKind::R2r { kind: kind.inverse(), ortho: recipe.ortho[1], complex },
         (Kind::Real, true, _) => LineKind::RealForward,
         (Kind::Real, false, _) => LineKind::RealBackward,
-        (_, true, _) => LineKind::Forward,
-        (_, false, _) => LineKind::Backward,
+        _ if is_forward(recipe, forward) => LineKind::Forward,
+        _ => LineKind::Backward,
     }
+}
+
+/// Whether the exponent of complex lines is negative.
+fn is_forward(recipe: &Recipe, forward: bool) -> bool {
+    forward == (recipe.sign == Sign::Negative)
 }
 
 /// The requested tilings of the reshapes of a direction, in its order.

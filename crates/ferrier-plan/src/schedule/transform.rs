@@ -38,6 +38,8 @@ pub struct AxisTransform {
     pub ragged_to: Option<Arc<Ragged>>,
     /// The columns that lines along this axis are merged into (`forward`) or split from (`backward`).
     pub columns: Option<Arc<Columns>>,
+    /// Whether the array before is real.
+    pub real_before: bool,
     /// Whether the array after is real.
     pub real: bool,
     /// A pointwise operation on the lines while they are in cache.
@@ -69,6 +71,8 @@ pub enum PointwiseOp {
         /// Whether the factors are conjugated.
         backward: bool,
     },
+    /// The conjugate: the spectrum of a real line with the other sign.
+    Conjugate,
 }
 
 /// Position of a pointwise operation relative to its transform.

@@ -5,7 +5,9 @@ use super::draft::Draft;
 use super::target::{Target, encoding};
 use crate::codec::{CodecInstance, RAW};
 use crate::exec::cuda::{Cuda, CudaBinder, DeviceCodec, Engine, Gpu};
-use crate::{Choice, Comm, Error, Overlap, Problem, Real, Recipe, Result, Tiling, design, exchange};
+use crate::{
+    Choice, Comm, Error, Kind, Overlap, Problem, Real, Recipe, Result, Sign, Tiling, design, exchange,
+};
 use ferrier_plan::Designed;
 use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
@@ -80,6 +82,18 @@ impl<T: Real> Draft<T, Cuda> {
 /// GPU memory.
 fn complete(comm: &Comm, problem: &Problem, mut choice: Choice, aware: bool) -> Result<Choice> {
     Engine::find(choice.kernel.as_deref())?;
+    if problem.real_input && problem.kinds().contains(&Kind::Complex) {
+        return Err(Error::choice(
+            "device",
+            "on a GPU the input of a complex transform is complex; `r2c` takes real input",
+        ));
+    }
+    if problem.real && problem.sign == Sign::Positive {
+        return Err(Error::choice(
+            "device",
+            "on a GPU real transforms have the negative sign; the spectrum of the other one is its conjugate",
+        ));
+    }
     if problem.tolerance.is_some() && choice.codec.as_deref().is_some_and(|name| name != RAW) {
         return Err(Error::choice(
             "codec",

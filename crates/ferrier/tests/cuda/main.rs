@@ -10,6 +10,7 @@ mod common;
 mod launched;
 mod refused;
 mod speed;
+mod strides;
 
 use common::{Local, Number, Oracle, Part, any_overlap, from_f64, problem, source, tile, to_f64};
 use ferrier::cuda::{Cuda, DeviceArray, Plan, RawArray};

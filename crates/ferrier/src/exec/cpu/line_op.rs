@@ -27,8 +27,17 @@ pub(crate) struct FusedLineOp<T> {
     pub width: usize,
     /// The elements of each line, where they differ from line to line.
     pub ragged: Option<Arc<Ragged>>,
-    /// The twiddles of a long transform; else the operator of the call.
-    pub twiddle: Option<Arc<Twiddle<T>>>,
+    pub change: LineChange<T>,
+}
+
+/// What becomes of lines between two transforms.
+pub(crate) enum LineChange<T> {
+    /// What the operator of the call makes of them.
+    Operator,
+    /// The factors between the halves of a long transform.
+    Twiddle(Arc<Twiddle<T>>),
+    /// Their conjugates.
+    Conjugate,
 }
 
 /// Which lines a block has: global index of the first element of its first
@@ -102,7 +111,10 @@ impl<T: Real> FusedLineOp<T> {
     }
 
     fn scratch(&self, lines: usize) -> usize {
-        let spare = self.twiddle.as_ref().map_or(0, |twiddle| twiddle.spare(lines));
+        let spare = match &self.change {
+            LineChange::Twiddle(twiddle) => twiddle.spare(lines),
+            _ => 0,
+        };
         let inner = self.before.scratch(lines).max(self.after.scratch(lines)).max(spare);
         total_len(&self.runs) * self.pitch(lines) + inner
     }
@@ -147,10 +159,13 @@ impl<T: Real> FusedLineOp<T> {
             len: block.lines,
             width: self.width,
         };
-        match (&self.twiddle, operator) {
-            (Some(twiddle), _) => twiddle.apply(&mut modes, rest),
-            (None, Some(operator)) => operator.apply(&mut modes),
-            (None, None) => unreachable!("a pass with an operator runs only in calls that bring one"),
+        match (&self.change, operator) {
+            (LineChange::Twiddle(twiddle), _) => twiddle.apply(&mut modes, rest),
+            (LineChange::Conjugate, _) => conjugate(&mut modes),
+            (LineChange::Operator, Some(operator)) => operator.apply(&mut modes),
+            (LineChange::Operator, None) => {
+                unreachable!("a pass with an operator runs only in calls that bring one")
+            }
         }
         self.clear(spot, area, block.lines);
         // SAFETY: as above.
@@ -178,5 +193,11 @@ impl<T: Real> FusedLineOp<T> {
                 area[element * pitch + lane * self.width..][..self.width].fill(T::zero());
             });
         }
+    }
+}
+
+fn conjugate<T: Real>(modes: &mut Modes<'_, T>) {
+    for mut run in modes.runs() {
+        run.complex().iter_mut().for_each(|mode| *mode = mode.conj());
     }
 }

@@ -11,7 +11,7 @@ use super::sparse_lines::SparseLines;
 use crate::exec::cuts::cuts;
 use crate::{Box3, Real};
 use ferrier_kernel::{Repeat, Strip};
-use ferrier_plan::geometry::{Axes, Piece};
+use ferrier_plan::geometry::{Axes, Piece, width};
 use ferrier_plan::modes::{IndexRun, Ragged, total_len};
 use ferrier_plan::schedule::AxisTransform;
 
@@ -113,8 +113,8 @@ impl<'a> Side<'a> {
 
     /// The two sides of a transform.
     pub fn of(transform: &'a AxisTransform, from: &'a [Piece], to: &'a [Piece]) -> [Side<'a>; 2] {
-        let AxisTransform { spec, ragged_from, ragged_to, .. } = transform;
-        let (width_in, width_out) = (spec.kind.width_in(), spec.kind.width_out());
+        let AxisTransform { ragged_from, ragged_to, .. } = transform;
+        let (width_in, width_out) = (width(transform.real_before), width(transform.real));
         [
             Side { pieces: from, runs: &transform.from, ragged: ragged_from.as_ref(), width: width_in },
             Side { pieces: to, runs: &transform.to, ragged: ragged_to.as_ref(), width: width_out },

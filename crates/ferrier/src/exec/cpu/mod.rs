@@ -12,6 +12,7 @@ mod norm;
 mod pass;
 mod plane_store;
 mod planes;
+mod real_parts;
 mod spans;
 mod sparse_lines;
 mod tables;

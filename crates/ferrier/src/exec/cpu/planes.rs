@@ -63,9 +63,7 @@ impl<T: Real> Planes<T> {
         let in_target = match to {
             _ if bundle.is_some() || transforms[1].ragged_to.is_some() => false,
             [_] if context.memory_policy.stream && !back && !context.in_place => false,
-            [target] => {
-                transforms[1].spec.kind.width_in() == width(transforms[1].real) && target.region == between
-            }
+            [target] => transforms[1].real_before == transforms[1].real && target.region == between,
             _ => false,
         };
         let (pieces, area) = if in_target {

@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::copy::Copy;
-use super::line_op::{FusedLineOp, LineOp};
+use super::line_op::{FusedLineOp, LineChange, LineOp};
+use super::real_parts::{RealEnd, RealParts};
 use super::twiddle::Twiddle;
 use crate::{Real, Result};
-use ferrier_kernel::{Lines, LinesSpec};
-use ferrier_plan::schedule::{AxisTransform, OpPosition, PointwiseOp};
+use ferrier_kernel::{LineKind, Lines, LinesSpec};
+use ferrier_plan::schedule::{AxisTransform, FusedOp, OpPosition, PointwiseOp};
 
 /// Key of the twiddle factors of a long transform: points, rows, whether for `backward`.
 type Twiddles<T> = ((usize, usize, bool), Arc<Twiddle<T>>);
@@ -47,19 +48,33 @@ impl<T: Real> KernelTables<T> {
     /// The operation on the lines of an axis.
     pub fn line_op(&mut self, transform: &AxisTransform) -> Result<LineOp<T>> {
         let LinesSpec { n, kind, .. } = transform.spec;
-        let lines = self.lines(&transform.spec)?;
+        let mut lines = self.lines(&transform.spec)?;
+        if transform.real_before && kind.width_in() == 2 {
+            lines = Arc::new(RealParts { lines, end: RealEnd::Source, points: n });
+        }
+        let narrows = |kind: LineKind| transform.real && kind.width_out() == 2;
+        let narrow =
+            |lines| -> Arc<dyn Lines<T>> { Arc::new(RealParts { lines, end: RealEnd::Target, points: n }) };
+        let last = matches!(transform.fused_op, Some(FusedOp { position: OpPosition::Between(_), .. }));
+        if narrows(kind) && !last {
+            lines = narrow(lines);
+        }
         let Some(op) = &transform.fused_op else { return Ok(LineOp::Lines(lines)) };
         let width = if op.position == OpPosition::Before { kind.width_in() } else { kind.width_out() };
         let (before, after): (Arc<dyn Lines<T>>, Arc<dyn Lines<T>>) = match op.position {
             OpPosition::Before => (Arc::new(Copy { width }), lines),
             OpPosition::After => (lines, Arc::new(Copy { width })),
+            OpPosition::Between(back) if narrows(back.kind) => (lines, narrow(self.lines(&back)?)),
             OpPosition::Between(back) => (lines, self.lines(&back)?),
         };
-        let twiddle = match op.op {
-            PointwiseOp::Called => None,
-            PointwiseOp::Twiddles { points, backward } => Some(self.twiddle(points, n, backward)),
+        let change = match op.op {
+            PointwiseOp::Called => LineChange::Operator,
+            PointwiseOp::Conjugate => LineChange::Conjugate,
+            PointwiseOp::Twiddles { points, backward } => {
+                LineChange::Twiddle(self.twiddle(points, n, backward))
+            }
         };
         let (runs, ragged) = (op.runs.clone(), op.ragged.clone());
-        Ok(LineOp::FusedLineOp(FusedLineOp { before, after, runs, ragged, width, twiddle }))
+        Ok(LineOp::FusedLineOp(FusedLineOp { before, after, runs, ragged, width, change }))
     }
 }

@@ -46,6 +46,7 @@ impl FusedLaunch {
         };
         let twiddle = match op.op {
             PointwiseOp::Called => None,
+            PointwiseOp::Conjugate => unreachable!("plans for GPUs conjugate nothing"),
             PointwiseOp::Twiddles { points, backward } => {
                 Some(if backward { -(points as i64) } else { points as i64 })
             }

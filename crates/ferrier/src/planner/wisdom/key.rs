@@ -79,6 +79,9 @@ fn modes_text(problem: &Problem) -> String {
     if let Some(radii) = problem.sphere {
         words.push(format!("sphere {radii:?}"));
     }
+    if problem.real_input {
+        words.push("real input".into());
+    }
     if problem.complex_values {
         words.push("complex".into());
     }
