@@ -182,6 +182,10 @@ int main(int argc, char **argv) {
 
 #else /* For each precision. */
 
+/* The twins that Fortran calls; no header of C declares them. */
+X(plan) X(mpi_plan_dft_3d_f03)(ptrdiff_t, ptrdiff_t, ptrdiff_t, X(complex) *, X(complex) *, MPI_Fint, int, unsigned);
+ptrdiff_t X(mpi_local_size_3d_f03)(ptrdiff_t, ptrdiff_t, ptrdiff_t, MPI_Fint, ptrdiff_t *, ptrdiff_t *);
+
 static void NAME(print)(const R *values, size_t count) {
   for (size_t i = 0; i < count; i++) fprintf(record, " %.9g", (double)values[i]);
 }
@@ -204,6 +208,8 @@ static X(plan) NAME(plan)(const Case *c, int kind, int sign, unsigned flags, R *
   MPI_Comm w = MPI_COMM_WORLD;
   X(r2r_kind) kinds[5];
   for (int i = 0; i < c->rnk; i++) kinds[i] = (X(r2r_kind))c->kinds[i];
+  if (c->plain && c->new_arrays && kind == DFT && c->rnk == 3)
+    return X(mpi_plan_dft_3d_f03)(n[0], n[1], n[2], cin, cout, MPI_Comm_c2f(w), sign, flags);
   switch (kind * 4 + (c->plain && c->rnk <= 3 ? c->rnk : 0)) {
   case DFT * 4 + 2: return X(mpi_plan_dft_2d)(n[0], n[1], cin, cout, w, sign, flags);
   case DFT * 4 + 3: return X(mpi_plan_dft_3d)(n[0], n[1], n[2], cin, cout, w, sign, flags);
@@ -265,7 +271,7 @@ static void NAME(many)(const Case *c) {
   fprintf(record, "size %td %td %td %td %td; %td %td %td\n", alloc, l0, s0, l1, s1, other, m0, t0);
   if (c->plain && c->rnk == 3) {
     alloc = X(mpi_local_size_3d_transposed)(n[0], n[1], n[2], MPI_COMM_WORLD, &l0, &s0, &l1, &s1);
-    other = X(mpi_local_size_3d)(n[0], n[1], n[2], MPI_COMM_WORLD, &m0, &t0);
+    other = X(mpi_local_size_3d_f03)(n[0], n[1], n[2], MPI_Comm_c2f(MPI_COMM_WORLD), &m0, &t0);
     fprintf(record, "size %td %td %td %td %td; %td %td %td\n", alloc, l0, s0, l1, s1, other, m0, t0);
   }
   if (alloc < other) alloc = other;
