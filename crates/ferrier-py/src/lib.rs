@@ -4,6 +4,7 @@ mod comm;
 mod errors;
 mod fft;
 mod plan;
+mod redistribute;
 
 use pyo3::prelude::*;
 
@@ -18,6 +19,7 @@ fn _ferrier(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<plan::Plan>()?;
     module.add_class::<plan::Memory>()?;
     module.add_function(wrap_pyfunction!(comm::run_ranks, module)?)?;
+    module.add_function(wrap_pyfunction!(redistribute::redistribute, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(after_fork, module)?)
 }

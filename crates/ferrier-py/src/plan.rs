@@ -280,7 +280,8 @@ impl Plan {
     }
 }
 
-fn layout(layout: &ferrier::Layout) -> Value {
+/// A layout as JSON.
+pub fn layout(layout: &ferrier::Layout) -> Value {
     json!({ "shape": layout.shape(), "boxes": layout.boxes(), "order": layout.order().axes() })
 }
 

@@ -4,6 +4,9 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
+
+import ferrier
 
 
 def command(*words, code=0):
@@ -22,3 +25,12 @@ def test_transform(tmp_path):
 def test_plan_and_errors():
     assert "fft axis" in command("plan", 16, "--ranks", 2)
     assert command("dance", code=2).startswith("ferrier: ")
+
+
+def test_files_in_one_call(tmp_path):
+    x = np.random.default_rng(2).standard_normal((6, 7, 8))
+    np.save(tmp_path / "a.npy", x)
+    ferrier.transform(tmp_path / "a.npy", tmp_path / "b.npy", real=True, axes=(0, 2), ranks=2)
+    assert np.allclose(np.load(tmp_path / "b.npy"), np.fft.rfftn(x, axes=(0, 2)))
+    with pytest.raises(ferrier.FerrierError, match="none.npy"):
+        ferrier.transform(tmp_path / "none.npy", tmp_path / "b.npy")

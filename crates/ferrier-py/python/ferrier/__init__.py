@@ -13,6 +13,7 @@ from ferrier import _ferrier, fft
 from ferrier._array import DistributedArray
 from ferrier._backend import backend
 from ferrier._ferrier import Comm, FerrierError, ToleranceError, TransportError, __version__
+from ferrier._files import transform
 from ferrier._layout import Layout
 from ferrier._pictures import Picture, timeline
 from ferrier._plan import Plan, Problem, as_comm, run
@@ -33,6 +34,7 @@ __all__ = [
     "fft",
     "run",
     "timeline",
+    "transform",
 ]
 
 # The threads of plans are not copied to a child process.

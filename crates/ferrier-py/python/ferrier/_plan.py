@@ -421,12 +421,21 @@ def _wisdom(wisdom: str | os.PathLike[str] | bool) -> str | None:
 
 
 def redistributed(array: DistributedArray, layout: Layout) -> DistributedArray:
-    """An array in another layout."""
-    ndim = len(array.global_shape)
-    # Plans without a transform move complex values: others travel as their real parts.
-    dtype = np.dtype(np.complex64 if array.dtype.char in "fF" else np.complex128)
-    problem = Problem(array.global_shape, ["none"] * ndim, input=array.layout, output=layout, norm="none", batch=array.batch)
-    with Plan(problem, array.comm, dtype=dtype, wisdom=False) as plan:
-        moved = np.asarray(plan.forward(np.asarray(array).astype(dtype, copy=False)))
-        result = (moved if array.dtype.kind == "c" else moved.real).astype(array.dtype)
-        return distributed(result, array.comm, plan.output_layout, array.batch)
+    """An array in another layout; elements may be of any type of 1 to 32 bytes."""
+    ndim, batch, dtype = len(array.global_shape), array.batch, array.dtype
+    problem = Problem(array.global_shape, ["none"] * ndim, input=array.layout, output=layout, batch=batch)
+    lead = [] if batch == 1 else [0]
+
+    def in_memory(layout: Layout) -> list[int]:
+        return [*lead, *(axis + len(lead) for axis in layout.axes_in_memory(ndim))]
+
+    part = np.ascontiguousarray(np.asarray(array).transpose(in_memory(array.layout)))
+    moved, info = _ferrier.redistribute(
+        array.comm, json.dumps(problem._json), dtype.itemsize, part.reshape(-1).view(np.uint8)
+    )
+    place = Layout._of_plan(json.loads(info), ndim)
+    shape = [s.stop - s.start for s in place.boxes[array.comm.rank]]
+    shape = ([batch] if lead else []) + shape
+    order = in_memory(place)
+    result = moved.view(dtype).reshape([shape[axis] for axis in order]).transpose(np.argsort(order))
+    return distributed(result, array.comm, place, batch)
