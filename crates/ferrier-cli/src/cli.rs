@@ -3,7 +3,9 @@
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
-use crate::commands::{accuracy, bench, convolve, info, plan, solve, spectrum, transform, tune, wisdom};
+use crate::commands::{
+    accuracy, bench, convolve, info, model, plan, simulate, solve, spectrum, transform, tune, wisdom,
+};
 use crate::failure::{Failure, Outcome};
 use crate::session::Session;
 
@@ -68,6 +70,26 @@ pub enum Command {
   ferrier plan 256 --ranks 12 --in-layout bricks
   ferrier plan 256 --ranks 12 --in-layout pencils:2 --out-layout best --json")]
     Plan(plan::PlanArgs),
+    /// Predict times on machines that are given as files: scaling, roofline, what limits.
+    #[command(after_help = "Examples:
+  ferrier model 1024 --machine summit --ranks 24,96,384,1536,6144
+  ferrier model 1024 --machine summit --processor cpu --per-node 40 --ranks 1280
+  ferrier model 1024 --machine summit --ranks 6,24,96,384,1536,6144 --svg summit.svg
+  ferrier model 2048 --machine h100-ndr --ranks 1024 --search
+  ferrier model 512 --machine here.toml --ranks 8,16 --exchange hierarchical --tolerance 1e-6 --json
+  ferrier model --measure here.toml
+  mpiexec -n 8 ferrier model --measure here.toml
+  ferrier model --list")]
+    Model(model::ModelArgs),
+    /// Simulate a transform on a machine that is given as a file, event by event.
+    #[command(after_help = "Examples:
+  ferrier simulate 1024 --machine summit --ranks 1536
+  ferrier simulate 512 --machine genoa-hdr --ranks 64 --tiles 16 --trace overlap.svg
+  ferrier simulate 512 --machine genoa-hdr --ranks 64 --slow-node 3=2
+  ferrier simulate 1024 --machine summit --ranks 96 --slow-link 7=2 --noise 0.05
+  ferrier simulate 256 --machine genoa-hdr --ranks 64 --engine simgrid
+  ferrier simulate 256 --machine summit --ranks 24 --export goal --to call.goal")]
+    Simulate(simulate::SimulateArgs),
     /// Search for the fastest choice for a problem and store it as wisdom.
     #[command(after_help = "Examples:
   ferrier tune 256 --ranks 4
@@ -120,6 +142,8 @@ impl Command {
             Command::Transform(args) => transform::run(args, session),
             Command::Bench(args) => bench::run(args, session),
             Command::Plan(args) => plan::run(args, session),
+            Command::Model(args) => model::run(args, session),
+            Command::Simulate(args) => simulate::run(args, session),
             Command::Tune(args) => tune::run(args, session),
             Command::Accuracy(args) => accuracy::run(args, session),
             Command::Spectrum(args) => spectrum::run(args, session),

@@ -7,6 +7,7 @@ mod commands;
 mod common;
 mod errors;
 mod files;
+mod model;
 mod modes;
 mod numpy;
 mod see;

@@ -58,12 +58,13 @@ fn checked(name: &str, precision: Precision) -> Result<String> {
     Ok(if precision == Precision::F32 && name == "f32" { RAW } else { name }.into())
 }
 
-/// The codec of a recipe with known steps.
+/// The codec of a plan with this recipe: the given one, or the one with the fewest bytes that keeps the tolerance of the
+/// problem.
 ///
 /// # Errors
 /// [`Error::Choice`] for a codec that does not exist, [`Error::Problem`] for a
 /// tolerance below the rounding errors of the transform.
-pub(crate) fn decide(problem: &Problem, given: Option<&str>, recipe: &Recipe) -> Result<String> {
+pub fn decide(problem: &Problem, given: Option<&str>, recipe: &Recipe) -> Result<String> {
     let budget = problem.tolerance.map(|tolerance| budget(tolerance, recipe)).transpose()?;
     match (given, budget) {
         (Some(name), _) => checked(name, recipe.precision),

@@ -2,6 +2,7 @@
 
 pub mod chart;
 pub(crate) mod events;
+pub mod scaling;
 pub mod spread;
 pub mod timeline;
 pub mod trace;

@@ -2,6 +2,7 @@
 
 mod common;
 mod files;
+mod machine;
 pub mod modes;
 pub mod setup;
 mod shape;
@@ -10,5 +11,6 @@ mod words;
 
 pub use common::{CommonArgs, ExecutionArgs, ProblemArgs};
 pub use files::{InputArgs, OutputArgs};
+pub use machine::{JobArgs, codec_of};
 pub use shape::{Grid, LayoutName, UserShape, real_length};
 pub use words::{Direction, KindName, ScaleName, Words, duration, table, words};

@@ -206,7 +206,10 @@ impl MpiInfo {
 }
 
 /// The name of each rank's host. Collective.
-fn hosts(comm: &Comm) -> ferrier::Result<Vec<String>> {
+///
+/// # Errors
+/// Those of MPI.
+pub fn hosts(comm: &Comm) -> ferrier::Result<Vec<String>> {
     let mut name = [0_u8; 256];
     // SAFETY: the call writes at most `name.len() - 1` bytes, so the last one stays zero.
     unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };

@@ -53,3 +53,11 @@ impl MpiInfo {
         format!("none: {}", self.why)
     }
 }
+
+/// The name of each rank's host.
+///
+/// # Errors
+/// None: there is no launch.
+pub fn hosts(_comm: &Comm) -> ferrier::Result<Vec<String>> {
+    Ok(Vec::new())
+}

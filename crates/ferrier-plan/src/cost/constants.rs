@@ -85,6 +85,8 @@ constants! {
     contiguous_flop_s = 2.7e-11;
     /// Seconds of a block of lines, besides its lines.
     block_s = 1.7e-6;
+    /// Seconds of a pass, besides its blocks: on a GPU, the launch of a kernel.
+    pass_s = 0.0;
     /// The part of the shorter of arithmetic and memory access that the longer one hides, from 0 to 1.
     overlap = 0.63;
     /// Bytes per second from and to the level-2 cache.
@@ -132,6 +134,9 @@ constants! {
     wire_bytes_s = 10e9;
     /// Bytes per second that all ranks of a node send to other nodes.
     wire_node_bytes_s = 12e9;
+    /// The part of the shorter of copies inside a node and transfers between nodes that the longer one hides, from 0
+    /// to 1: 0 where cores do both, 1 where network cards read and write memory by themselves.
+    copy_overlap = 0.0;
     /// Bytes per second that a codec encodes, before encoding.
     encode_bytes_s = 4e9;
     /// Bytes per second that a codec decodes, after decoding.

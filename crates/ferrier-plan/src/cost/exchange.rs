@@ -59,7 +59,7 @@ impl ExchangeShape {
             // Between two nodes goes one message, which the ranks of a node share out among themselves.
             Mechanism::NodeAware => {
                 (shape.node_bytes, shape.node_messages) = (0.0, 0.0);
-                shape.wire_messages = (shape.wire_messages / ranks_on_node as f64).ceil();
+                shape.wire_messages /= (ranks_on_node * ranks_on_node) as f64;
             }
             Mechanism::Messages if setting.remote_buffers => shape.node_bytes = 0.0,
             Mechanism::Messages => {}
@@ -85,20 +85,37 @@ impl ExchangeShape {
         self.node_messages * constants.node_gap_s + self.wire_messages * constants.wire_gap_s
     }
 
+    /// Bytes per second that a rank copies inside its node, while the others do the same.
+    pub fn copy_bytes_s(&self, machine: &Machine) -> f64 {
+        let constants = &machine.constants;
+        let active = self.ranks_on_node.min(machine.cores).max(1) as f64;
+        // A copy inside the node reads and writes memory, whose speed all ranks share.
+        constants.node_bytes_s.min(constants.memory_node_bytes_s / (2.0 * active)) / self.crowded(machine)
+    }
+
+    /// Bytes per second that a rank sends to other nodes, while the others of its node do the same.
+    pub fn wire_bytes_s(&self, machine: &Machine) -> f64 {
+        let constants = &machine.constants;
+        let wire = constants.wire_bytes_s.min(constants.wire_node_bytes_s / self.ranks_on_node.max(1) as f64);
+        wire * machine.efficiency(self.wire_bytes / self.wire_messages.max(1.0))
+    }
+
+    /// Ranks that share a core.
+    fn crowded(&self, machine: &Machine) -> f64 {
+        (self.ranks_on_node as f64 / machine.cores as f64).max(1.0)
+    }
+
     /// Seconds from the start of the messages until they have arrived.
     pub fn transfer_seconds(&self, machine: &Machine) -> f64 {
         let constants = &machine.constants;
-        let active = self.ranks_on_node.min(machine.cores).max(1) as f64;
-        let crowded = (self.ranks_on_node as f64 / machine.cores as f64).max(1.0);
-        // A copy inside the node reads and writes memory, whose speed all ranks share.
-        let copy = constants.node_bytes_s.min(constants.memory_node_bytes_s / (2.0 * active)) / crowded;
-        let wire = constants.wire_bytes_s.min(constants.wire_node_bytes_s / self.ranks_on_node.max(1) as f64);
         let latency = match () {
             () if self.wire_messages > 0.0 => constants.wire_latency_s,
-            () if self.node_messages > 0.0 => constants.node_latency_s * crowded,
+            () if self.node_messages > 0.0 => constants.node_latency_s * self.crowded(machine),
             () => 0.0,
         };
-        latency + self.node_bytes / copy + self.wire_bytes / wire
+        let (copy, wire) =
+            (self.node_bytes / self.copy_bytes_s(machine), self.wire_bytes / self.wire_bytes_s(machine));
+        latency + copy.max(wire) + (1.0 - constants.copy_overlap) * copy.min(wire)
     }
 
     /// Seconds of the exchange alone.

@@ -29,6 +29,9 @@ pub struct Machine {
     pub constants: Constants,
     /// The constants that were measured.
     pub measured: MeasuredConstants,
+    /// Speed of the network by the size of messages: bytes of a message, ascending, and the part of the speed that
+    /// messages of this size reach; none: all of it.
+    pub message_efficiency: Vec<[f64; 2]>,
 }
 
 impl Default for Machine {
@@ -55,6 +58,7 @@ impl Machine {
             vector_bytes: family.vector_bytes,
             constants: (family.constants)(),
             measured: MeasuredConstants::default(),
+            message_efficiency: Vec::new(),
         }
     }
 
@@ -76,6 +80,24 @@ impl Machine {
         vector_bytes(bytes: usize) = bytes.max(8);
         /// Sets all constants.
         constants(constants: Constants) = constants;
+        /// Sets the speed of the network by the size of messages.
+        message_efficiency(points: Vec<[f64; 2]>) = points;
+    }
+
+    /// The part of the network's speed that messages of so many bytes reach, from 0 to 1: between the points of
+    /// [`message_efficiency`](Self::message_efficiency) in proportion to the logarithm of the size.
+    pub fn efficiency(&self, bytes: f64) -> f64 {
+        let points = &self.message_efficiency;
+        let after = points.partition_point(|[size, _]| *size <= bytes);
+        let part = match (after.checked_sub(1).map(|at| points[at]), points.get(after)) {
+            (None, None) => 1.0,
+            (Some([_, part]), None) => part,
+            (None, Some([_, part])) => *part,
+            (Some([low, from]), Some([high, to])) => {
+                from + (to - from) * (bytes / low).ln() / (high / low).ln()
+            }
+        };
+        part.clamp(1e-3, 1.0)
     }
 
     /// The machine with these measured speeds in place of assumed ones.

@@ -21,6 +21,7 @@
 mod access;
 mod build;
 mod cache_shape;
+mod call;
 mod constants;
 mod estimate;
 mod exchange;
@@ -35,11 +36,12 @@ mod tests;
 
 pub use access::Access;
 pub use cache_shape::CacheShape;
+pub use call::{CallShapes, scheduled};
 pub use constants::{Constants, MeasuredConstants};
 pub use estimate::Estimator;
 pub use exchange::ExchangeShape;
 pub use fit::{Sample, fit};
 pub use machine::Machine;
 pub use pass::{LineWork, PassCost, PassShape};
-pub use predict::{Prediction, StepCost, predict, predict_schedule};
+pub use predict::{Prediction, StepCost, pass_name, predict, predict_schedule};
 pub use setting::Setting;

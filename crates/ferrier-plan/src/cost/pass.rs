@@ -64,6 +64,15 @@ pub struct PassCost {
     pub store: f64,
 }
 
+impl PassCost {
+    /// Seconds until the rank itself is done: of ranks that share a core each runs for a time slice, so that a short
+    /// pass is not interrupted. The others are done after [`seconds`](Self::seconds).
+    pub fn own_seconds(&self, constants: &Constants) -> f64 {
+        let part = 1.0 / (1.0 + (constants.slice_s / self.alone.max(1e-9)).powi(2));
+        self.alone + (self.seconds - self.alone) * part
+    }
+}
+
 /// Where an array is, as parts of its bytes in the level-2 cache, the last level and memory.
 #[derive(Clone, Copy)]
 struct Residence([f64; 3]);
@@ -126,7 +135,7 @@ impl PassShape {
         let memory = load + store;
         let core = memory.max(compute) + (1.0 - constants.overlap) * memory.min(compute);
         let wake = if self.threads > 1 { constants.wake_s } else { 0.0 };
-        let alone = core / sharing + wake;
+        let alone = core / sharing + wake + constants.pass_s;
         PassCost { seconds: alone * wanted / active, alone, compute, load, store }
     }
 

@@ -2,20 +2,16 @@
 
 use serde::Serialize;
 
-use super::build::{PassDomain, PassEnd, pass_shape};
+use super::call::{CallShapes, scheduled};
 use super::exchange::ExchangeShape;
 use super::machine::Machine;
-use super::pass::{PassCost, PassShape};
+use super::pass::PassCost;
 use super::setting::Setting;
-use crate::geometry::{Base, Geometry, Piece, width};
-use crate::layout::{Box3, Layout};
-use crate::lowering::{EndStrides, RankContext};
-use crate::order::{Action, BufferCycle, PassPart, actions};
-use crate::recipe::{Distribution, Recipe};
-use crate::schedule::{
-    ArraySlot, AxisTransform, Direction, End, Pass, Schedule, ScheduleOptions, may_fuse, schedule, tilings,
-};
-use crate::tiles::{self, Tiles};
+use crate::layout::Layout;
+use crate::order::{Action, actions};
+use crate::recipe::Recipe;
+use crate::schedule::{Direction, Pass, Schedule};
+use crate::tiles::Tiles;
 
 /// Ranks that a prediction is made for at most: those with the largest boxes.
 const RANKS: usize = 3;
@@ -56,27 +52,7 @@ pub fn predict(
     setting: &Setting<'_>,
     machine: &Machine,
 ) -> Prediction {
-    let fuse = |transforms: &[AxisTransform], state: &Distribution| {
-        may_fuse(recipe, (setting.plane_bytes, setting.threads), transforms, state)
-    };
-    let tilings = tilings(recipe, direction);
-    let options = ScheduleOptions {
-        direction,
-        in_place,
-        alike: true,
-        with_operator: false,
-        mechanism: setting.mechanism,
-        exposed_ends: setting.exposed_ends,
-        tilings: &tilings,
-        fuse: &fuse,
-    };
-    let schedule = schedule(recipe, options);
-    let batch_chunks = match recipe.overlap.arrays {
-        0 => 1,
-        arrays => recipe.batch.div_ceil(arrays).max(1),
-    };
-    let cuts = tiles::cut(&schedule, &tilings, recipe.batch, batch_chunks);
-    let cuts = tiles::fit(&schedule, &cuts, in_place);
+    let (schedule, cuts) = scheduled(recipe, direction, in_place, setting);
     predict_schedule(recipe, &schedule, &cuts, (direction, in_place), setting, machine)
 }
 
@@ -85,30 +61,15 @@ pub fn predict_schedule(
     recipe: &Recipe,
     schedule: &Schedule,
     cuts: &[Tiles],
-    (direction, in_place): (Direction, bool),
+    kind: (Direction, bool),
     setting: &Setting<'_>,
     machine: &Machine,
 ) -> Prediction {
     let actions = actions(schedule, cuts);
+    let shapes = CallShapes { recipe, schedule, cuts, kind, setting, machine };
     let mut merged: Option<Vec<StepCost>> = None;
     for rank in busiest(schedule) {
-        let context = RankContext {
-            rank,
-            ranks: recipe.ranks(),
-            batch: recipe.batch,
-            scalar_bytes: recipe.precision.bytes(),
-            memory: recipe.memory,
-            in_place,
-            strides: &EndStrides::default(),
-            memory_policy: setting.memory_policy,
-            halved: recipe.padded_axis(),
-            packed_rows: direction == Direction::Backward,
-            cuts,
-            cycle: BufferCycle { buffers: [1; 2], local: 1 },
-            exchanges: &[],
-            encoding: None,
-        };
-        let timeline = Timeline { context: &context, schedule, cuts, setting, machine };
+        let timeline = Timeline { rank, shapes: &shapes };
         let steps = timeline.steps(&actions);
         match &mut merged {
             None => merged = Some(steps),
@@ -148,11 +109,8 @@ fn busiest(schedule: &Schedule) -> Vec<usize> {
 
 /// The steps of one rank in the order of time.
 struct Timeline<'a> {
-    context: &'a RankContext<'a>,
-    schedule: &'a Schedule,
-    cuts: &'a [Tiles],
-    setting: &'a Setting<'a>,
-    machine: &'a Machine,
+    rank: usize,
+    shapes: &'a CallShapes<'a>,
 }
 
 /// Which pass, exchange or coding a step belongs to: its tiles are counted together.
@@ -160,6 +118,7 @@ type Key = (u8, usize);
 
 impl Timeline<'_> {
     fn steps(&self, actions: &[Action]) -> Vec<StepCost> {
+        let CallShapes { schedule, cuts, setting, machine, .. } = *self.shapes;
         let mut steps: Vec<(Option<Key>, StepCost)> = Vec::new();
         let mut add =
             |key: Option<Key>, name: &dyn Fn() -> String, seconds: f64, pass: Option<PassCost>| match steps
@@ -170,37 +129,35 @@ impl Timeline<'_> {
                 None => steps.push((key, StepCost { name: name(), seconds, pass })),
             };
         let exchanges: Vec<ExchangeShape> =
-            (0..self.schedule.reshapes.len()).map(|reshape| self.exchange(reshape)).collect();
+            (0..schedule.reshapes.len()).map(|reshape| self.shapes.exchange(self.rank, reshape)).collect();
         // The clock of the rank, when the network is free again, and when each tile has arrived.
         let (mut now, mut free) = (0.0_f64, 0.0_f64);
         let mut arrivals: Vec<Vec<f64>> = vec![Vec::new(); exchanges.len()];
-        let constants = &self.machine.constants;
-        // Time in which other ranks had the core; the next barrier waits for them.
+        let constants = &machine.constants;
+        // Time in which other ranks have the core; the next barrier, or the next message, waits for them.
         let mut late = 0.0;
         for action in actions {
             match *action {
                 Action::Barrier => {
-                    let ranks = self.context.ranks.max(2) as f64;
+                    let ranks = self.shapes.recipe.ranks().max(2) as f64;
                     let seconds = constants.barrier_s * ranks.log2() + std::mem::take(&mut late);
                     now += seconds;
                     add(None, &|| "wait".into(), seconds, None);
                 }
                 Action::Run { pass, part } => {
-                    let cost = self.pass(pass, part).cost(self.machine);
-                    // Of ranks that share a core each runs for a time slice: a short pass is not interrupted.
-                    let part = 1.0 / (1.0 + (constants.slice_s / cost.alone.max(1e-9)).powi(2));
-                    let seconds = cost.alone + (cost.seconds - cost.alone) * part;
+                    let cost = self.shapes.pass(self.rank, pass, part).cost(machine);
+                    let seconds = cost.own_seconds(constants);
                     late += cost.seconds - seconds;
                     now += seconds;
-                    let name = || pass_name(&self.schedule.passes[pass]);
+                    let name = || pass_name(&schedule.passes[pass]);
                     add(Some((0, pass)), &name, seconds, Some(cost));
                 }
                 Action::Start { reshape, .. } | Action::Wait { reshape, .. } => {
-                    let shape = exchanges[reshape].tile(self.cuts[reshape].count());
-                    let name = &self.schedule.reshapes[reshape].name;
+                    let shape = exchanges[reshape].tile(cuts[reshape].count());
+                    let name = &schedule.reshapes[reshape].name;
                     let bytes = shape.wire_bytes + shape.node_bytes;
-                    let coding = |speed: f64| if self.setting.coded { bytes / speed } else { 0.0 };
-                    let sent = match self.setting.coded {
+                    let coding = |speed: f64| if setting.coded { bytes / speed } else { 0.0 };
+                    let sent = match setting.coded {
                         true => ExchangeShape {
                             wire_bytes: shape.wire_bytes * constants.encoded_part,
                             node_bytes: shape.node_bytes * constants.encoded_part,
@@ -209,14 +166,14 @@ impl Timeline<'_> {
                         false => shape,
                     };
                     if let Action::Start { .. } = action {
-                        if self.setting.coded {
+                        if setting.coded {
                             let seconds = coding(constants.encode_bytes_s);
                             now += seconds;
                             add(Some((1, reshape)), &|| format!("encode {name}"), seconds, None);
                         }
-                        let seconds = sent.start_seconds(self.machine);
+                        let seconds = sent.start_seconds(machine);
                         now += seconds;
-                        free = free.max(now) + sent.transfer_seconds(self.machine);
+                        free = free.max(now) + sent.transfer_seconds(machine);
                         arrivals[reshape].push(free);
                         add(Some((2, reshape)), &|| name.clone(), seconds, None);
                     } else {
@@ -224,10 +181,11 @@ impl Timeline<'_> {
                         if !arrivals[reshape].is_empty() {
                             arrivals[reshape].remove(0);
                         }
-                        let seconds = (arrival - now).max(0.0);
+                        // The others send when they have had the core.
+                        let seconds = (arrival - now).max(0.0) + std::mem::take(&mut late);
                         now += seconds;
                         add(Some((2, reshape)), &|| name.clone(), seconds, None);
-                        if self.setting.coded {
+                        if setting.coded {
                             let seconds = coding(constants.decode_bytes_s);
                             now += seconds;
                             add(Some((3, reshape)), &|| format!("decode {name}"), seconds, None);
@@ -238,89 +196,10 @@ impl Timeline<'_> {
         }
         steps.into_iter().map(|(_, step)| step).collect()
     }
-
-    fn exchange(&self, reshape: usize) -> ExchangeShape {
-        let reshape = &self.schedule.reshapes[reshape];
-        let element = width(reshape.real) * self.context.scalar_bytes * self.context.batch;
-        ExchangeShape::new(&reshape.from, &reshape.to, element, self.context.rank, self.setting)
-    }
-
-    fn pass(&self, number: usize, part: PassPart) -> PassShape {
-        let (context, pass) = (self.context, &self.schedule.passes[number]);
-        let [arrive, leave] = [&pass.arrive, &pass.leave]
-            .map(|state| context.part_of(self.schedule, pass, part, &state.layout.boxes()[context.rank]));
-        let from = self.pieces(&pass.from, &arrive, false);
-        let to = self.pieces(&pass.to, &leave, true);
-        let domain = PassDomain {
-            rank: context.rank,
-            arrive,
-            transforms: &pass.transforms,
-            arrays: context.arrays(part.batch_chunk).len(),
-            scalar_bytes: context.scalar_bytes,
-            in_place: self.returns(pass),
-            ranks_on_node: self.setting.ranks_on_host(context.rank, context.ranks),
-        };
-        let from = PassEnd { pieces: &from, real: pass.arrive.real };
-        let to = PassEnd { pieces: &to, real: pass.leave.real };
-        pass_shape(&domain, &from, &to, self.setting, self.machine)
-    }
-
-    /// Whether lines are stored where they were loaded from.
-    fn returns(&self, pass: &Pass) -> bool {
-        let memory = |slot: ArraySlot| match slot {
-            ArraySlot::In if self.context.in_place => ArraySlot::Out,
-            slot => slot,
-        };
-        match (&pass.from, &pass.to) {
-            (End::Own(a, one), End::Own(b, two)) | (End::Peers(a, one), End::Peers(b, two)) => {
-                memory(*a) == memory(*b) && one == two
-            }
-            _ => false,
-        }
-    }
-
-    /// The pieces of memory at an end of a pass. Their offsets are not needed here.
-    fn pieces(&self, end: &End, domain: &Box3, sending: bool) -> Vec<Piece> {
-        let piece = |geometry: Geometry, rank: usize| {
-            let region = geometry.part.intersect(domain);
-            let Geometry { strides, batch, .. } = geometry;
-            (!region.is_empty()).then_some(Piece {
-                region,
-                rank,
-                base: Base::Work,
-                offset: 0,
-                strides,
-                batch,
-            })
-        };
-        let rank = self.context.rank;
-        match end {
-            End::Own(slot, array) => {
-                piece(self.context.geometry(*slot, array, rank), rank).into_iter().collect()
-            }
-            End::Peers(slot, array) => {
-                let met = array.layout.intersections(domain).into_iter();
-                met.filter_map(|(peer, _)| piece(self.context.geometry(*slot, array, peer), peer)).collect()
-            }
-            End::Message(index) => {
-                let reshape = &self.schedule.reshapes[*index];
-                let (own, theirs) = match sending {
-                    true => (&reshape.from, &reshape.to),
-                    false => (&reshape.to, &reshape.from),
-                };
-                let of = |(peer, both): (usize, Box3)| {
-                    let region = both.intersect(domain);
-                    let holder = if !sending && self.setting.remote_buffers { peer } else { rank };
-                    (!region.is_empty())
-                        .then(|| piece(Geometry::dense(region, reshape.to.order(), reshape.real), holder))?
-                };
-                theirs.intersections(&own.boxes()[rank]).into_iter().filter_map(of).collect()
-            }
-        }
-    }
 }
 
-fn pass_name(pass: &Pass) -> String {
+/// The name of a pass, as in `ferrier::StepTime`.
+pub fn pass_name(pass: &Pass) -> String {
     match &pass.transforms[..] {
         [] => "copy".into(),
         transforms => {

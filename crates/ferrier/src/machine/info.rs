@@ -83,13 +83,13 @@ fn simd() -> Vec<&'static str> {
     }
 }
 
-/// The number of processors in a list such as `0-3,8`.
-fn listed(list: &str) -> usize {
-    let count = |range: &str| {
+/// The processors in a list such as `0-3,8`.
+pub(super) fn listed(list: &str) -> Vec<usize> {
+    let range = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));
-        Some(last.parse::<usize>().ok()? + 1 - first.parse::<usize>().ok()?)
+        Some(first.trim().parse::<usize>().ok()?..=last.trim().parse::<usize>().ok()?)
     };
-    list.split(',').filter_map(count).sum::<usize>().max(1)
+    list.split(',').filter_map(range).flatten().collect()
 }
 
 pub(super) fn caches() -> Vec<Cache> {
@@ -106,7 +106,7 @@ pub(super) fn caches() -> Vec<Cache> {
             && kind != "Instruction"
         {
             let ways = read("ways_of_associativity").ok().and_then(|ways| ways.parse().ok()).unwrap_or(0);
-            let cores = read("shared_cpu_list").map_or(1, |list| listed(&list));
+            let cores = read("shared_cpu_list").map_or(1, |list| listed(&list).len().max(1));
             found.push(Cache { level, bytes: number * scale, ways, cores });
         }
     }

@@ -1,0 +1,140 @@
+//! Input of SimGrid: a platform, hosts of ranks, and traces for `smpirun -replay`.
+
+use std::fmt::Write;
+
+use ferrier_plan::cost::ExchangeShape;
+
+use super::programs::{Operation, programs};
+use crate::error::{Error, Result};
+use crate::job::Job;
+use crate::topology::Topology;
+
+/// Operations per second of a host in the exported platform.
+const SPEED: f64 = 1e9;
+
+/// The files of an export.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct SimGridFiles {
+    /// The platform, `platform.xml`.
+    pub platform: String,
+    /// The host of each rank, `hosts.txt`.
+    pub hosts: String,
+    /// The names of the traces, `traces.txt`.
+    pub list: String,
+    /// Names and contents of the traces.
+    pub traces: Vec<(String, String)>,
+}
+
+/// Arguments of `smpirun`, run in the folder of the files: factors of 1, no cross-traffic, no detached sends, so that
+/// its network is that of the machine file.
+pub fn simgrid_arguments(ranks: usize) -> Vec<String> {
+    let configuration = [
+        "network/model:CM02",
+        "network/crosstraffic:0",
+        "network/latency-factor:1",
+        "network/bandwidth-factor:1",
+        "network/weight-S:0",
+        "network/TCP-gamma:0",
+        "smpi/send-is-detached-thresh:0",
+        "smpi/async-small-thresh:0",
+        "smpi/host-speed:1Gf",
+    ];
+    let mut all: Vec<String> = vec!["-np".into(), ranks.to_string()];
+    for (option, file) in
+        [("-platform", "platform.xml"), ("-hostfile", "hosts.txt"), ("-replay", "traces.txt")]
+    {
+        all.extend([option.into(), file.into()]);
+    }
+    all.extend(configuration.iter().map(|setting| format!("--cfg={setting}")));
+    all
+}
+
+/// The call as input of SimGrid.
+///
+/// # Errors
+/// [`Error::Job`] for a topology other than a star and a fat tree of one level.
+pub fn simgrid(job: &Job<'_>) -> Result<SimGridFiles> {
+    let platform = platform(job)?;
+    let hosts = job.nodes().iter().map(|node| format!("node{node}\n")).collect();
+    let mut traces = Vec::with_capacity(job.ranks());
+    for (rank, program) in programs(job).into_iter().enumerate() {
+        traces.push((format!("rank{rank}.txt"), trace(rank, &program)));
+    }
+    let list = traces.iter().map(|(name, _)| format!("{name}\n")).collect();
+    Ok(SimGridFiles { platform, hosts, list, traces })
+}
+
+fn trace(rank: usize, program: &[Operation]) -> String {
+    let mut out = format!("{rank} init\n");
+    for operation in program {
+        let _ = match *operation {
+            Operation::Compute(seconds) => writeln!(out, "{rank} compute {}", seconds * SPEED),
+            Operation::Send { to, bytes, tag } => writeln!(out, "{rank} isend {to} {tag} {bytes}"),
+            Operation::Receive { from, bytes, tag } => writeln!(out, "{rank} irecv {from} {tag} {bytes}"),
+            Operation::WaitSend { to, tag } => writeln!(out, "{rank} wait {rank} {to} {tag}"),
+            Operation::WaitReceive { from, tag } => writeln!(out, "{rank} wait {from} {rank} {tag}"),
+            Operation::WaitAll => writeln!(out, "{rank} waitall"),
+            Operation::Barrier => writeln!(out, "{rank} barrier"),
+        };
+    }
+    out + &format!("{rank} finalize\n")
+}
+
+fn platform(job: &Job<'_>) -> Result<String> {
+    let nodes = job.node_count();
+    let constants = &job.machine.constants;
+    let injection = job.cluster.network.injection_bytes_s();
+    let (leaf, up) = match &job.cluster.topology {
+        Topology::Star => (nodes, None),
+        Topology::FatTree { levels } if levels.len() == 1 => {
+            (levels[0].nodes, Some(injection * levels[0].nodes as f64 / levels[0].taper))
+        }
+        _ => {
+            return Err(Error::Job(
+                "SimGrid's platform is written for a star and for a fat tree of one level".into(),
+            ));
+        }
+    };
+    let on_node = job.per_node.min(job.ranks());
+    let mut shape = ExchangeShape::default();
+    shape.ranks_on_node = on_node;
+    let copies = shape.copy_bytes_s(&job.machine) * on_node as f64;
+    let link = injection.min(on_node as f64 * constants.wire_bytes_s);
+    // A message passes the links of two nodes; those between switches have no latency of their own.
+    let latency = constants.wire_latency_s / 2.0;
+    let leaves = nodes.div_ceil(leaf);
+    let mut out = String::from(
+        "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n\
+         <platform version=\"4.1\">\n<zone id=\"machine\" routing=\"Full\">\n",
+    );
+    for at in 0..leaves {
+        let (first, last) = (at * leaf, ((at + 1) * leaf).min(nodes) - 1);
+        let _ = writeln!(
+            out,
+            "<cluster id=\"leaf{at}\" prefix=\"node\" suffix=\"\" radical=\"{first}-{last}\" speed=\"{SPEED}f\" \
+             core=\"{on_node}\" bw=\"{link}Bps\" lat=\"{latency}s\" sharing_policy=\"SPLITDUPLEX\" \
+             loopback_bw=\"{copies}Bps\" loopback_lat=\"{}s\" router_id=\"router{at}\"/>",
+            constants.node_latency_s
+        );
+    }
+    if let Some(up) = up.filter(|_| leaves > 1) {
+        for at in 0..leaves {
+            let _ = writeln!(
+                out,
+                "<link id=\"up{at}\" bandwidth=\"{up}Bps\" latency=\"0s\" sharing_policy=\"SPLITDUPLEX\"/>"
+            );
+        }
+        for (from, to) in (0..leaves).flat_map(|from| (0..leaves).map(move |to| (from, to))) {
+            if from != to {
+                let _ = writeln!(
+                    out,
+                    "<zoneRoute src=\"leaf{from}\" dst=\"leaf{to}\" gw_src=\"router{from}\" gw_dst=\"router{to}\" \
+                     symmetrical=\"NO\"><link_ctn id=\"up{from}\" direction=\"UP\"/><link_ctn id=\"up{to}\" \
+                     direction=\"DOWN\"/></zoneRoute>"
+                );
+            }
+        }
+    }
+    Ok(out + "</zone>\n</platform>\n")
+}

@@ -1,0 +1,203 @@
+//! Max-min fair rates of flows that share links.
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+/// A set of flows. Each uses some links, and gets a share of them in proportion to its weight.
+#[derive(Default)]
+pub(crate) struct FlowSet {
+    /// Links of all flows, one after the other.
+    links: Vec<u32>,
+    starts: Vec<u32>,
+    weights: Vec<f64>,
+    /// The most that a flow gets.
+    bounds: Vec<f64>,
+}
+
+impl FlowSet {
+    pub fn len(&self) -> usize {
+        self.weights.len()
+    }
+
+    /// Adds a flow over these links.
+    pub fn push(&mut self, links: &[u32], weight: f64, bound: f64) -> usize {
+        self.starts.push(self.links.len() as u32);
+        self.links.extend_from_slice(links);
+        self.weights.push(weight);
+        self.bounds.push(bound);
+        self.len() - 1
+    }
+
+    fn links_of(&self, flow: usize) -> &[u32] {
+        let end = self.starts.get(flow + 1).map_or(self.links.len(), |&end| end as usize);
+        &self.links[self.starts[flow] as usize..end]
+    }
+
+    /// The rates of the flows in `active`: no flow can get more without taking from one that has less for its weight.
+    /// Links are filled one after the other, the one with the least for each weight first.
+    pub fn fair_rates(&self, speeds: &[f64], active: &[u32], rates: &mut [f64]) {
+        let mut left = speeds.to_vec();
+        let mut weight = vec![0.0; speeds.len()];
+        let mut users = vec![0_u32; speeds.len() + 1];
+        for &flow in active {
+            for &link in self.links_of(flow as usize) {
+                weight[link as usize] += self.weights[flow as usize];
+                users[link as usize + 1] += 1;
+            }
+        }
+        for link in 0..speeds.len() {
+            users[link + 1] += users[link];
+        }
+        let mut next = users.clone();
+        let mut list = vec![0_u32; users[speeds.len()] as usize];
+        for (at, &flow) in active.iter().enumerate() {
+            for &link in self.links_of(flow as usize) {
+                list[next[link as usize] as usize] = at as u32;
+                next[link as usize] += 1;
+            }
+        }
+        let mut heap: BinaryHeap<Share> = (0..speeds.len())
+            .filter(|&link| weight[link] > 0.0)
+            .map(|link| Share { share: left[link] / weight[link], link })
+            .collect();
+        let mut bounded: Vec<u32> = (0..active.len() as u32).collect();
+        let bound = |at: u32| {
+            let flow = active[at as usize] as usize;
+            self.bounds[flow] / self.weights[flow]
+        };
+        bounded.sort_by(|&a, &b| bound(a).total_cmp(&bound(b)));
+        let mut bounded = bounded.into_iter().peekable();
+        let mut fixed = vec![false; active.len()];
+        let mut fix = |at: usize, share: f64, left: &mut [f64], weight: &mut [f64]| {
+            let flow = active[at] as usize;
+            rates[flow] = share * self.weights[flow];
+            for &link in self.links_of(flow) {
+                left[link as usize] = (left[link as usize] - rates[flow]).max(0.0);
+                weight[link as usize] -= self.weights[flow];
+            }
+        };
+        loop {
+            while bounded.next_if(|&at| fixed[at as usize]).is_some() {}
+            let least = bounded.peek().map_or(f64::INFINITY, |&at| bound(at));
+            let Some(&Share { share, link }) = heap.peek().filter(|top| top.share <= least) else {
+                let Some(at) = bounded.next() else { return };
+                fixed[at as usize] = true;
+                fix(at as usize, least, &mut left, &mut weight);
+                continue;
+            };
+            heap.pop();
+            if weight[link] <= 1e-12 {
+                continue;
+            }
+            let now = left[link] / weight[link];
+            // Flows that were fixed since have left more for the others.
+            if now > share * (1.0 + 1e-12) {
+                heap.push(Share { share: now, link });
+                continue;
+            }
+            for &at in &list[users[link] as usize..users[link + 1] as usize] {
+                if !std::mem::replace(&mut fixed[at as usize], true) {
+                    fix(at as usize, share, &mut left, &mut weight);
+                }
+            }
+        }
+    }
+}
+
+/// What a link has for each weight; the least is the greatest of a heap.
+#[derive(PartialEq)]
+struct Share {
+    share: f64,
+    link: usize,
+}
+
+impl Eq for Share {}
+
+impl Ord for Share {
+    fn cmp(&self, other: &Self) -> Ordering {
+        other.share.total_cmp(&self.share).then(other.link.cmp(&self.link))
+    }
+}
+
+impl PartialOrd for Share {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rates(speeds: &[f64], flows: &[(&[u32], f64, f64)]) -> Vec<f64> {
+        let mut set = FlowSet::default();
+        flows.iter().for_each(|(links, weight, bound)| {
+            set.push(links, *weight, *bound);
+        });
+        let active: Vec<u32> = (0..flows.len() as u32).collect();
+        let mut rates = vec![0.0; flows.len()];
+        set.fair_rates(speeds, &active, &mut rates);
+        rates
+    }
+
+    const FREE: f64 = f64::INFINITY;
+
+    #[test]
+    fn shares_are_max_min_fair() {
+        // The textbook's example: a long flow over both links, a short one over each.
+        assert_eq!(
+            rates(&[1.0, 2.0], &[(&[0, 1], 1.0, FREE), (&[0], 1.0, FREE), (&[1], 1.0, FREE)]),
+            [0.5, 0.5, 1.5]
+        );
+        // Weights.
+        assert_eq!(rates(&[4.0], &[(&[0], 3.0, FREE), (&[0], 1.0, FREE)]), [3.0, 1.0]);
+        // A bound leaves more for the others.
+        assert_eq!(rates(&[4.0], &[(&[0], 1.0, 0.5), (&[0], 1.0, FREE)]), [0.5, 3.5]);
+        // A flow over no link gets its bound.
+        assert_eq!(rates(&[4.0], &[(&[], 1.0, 7.0)]), [7.0]);
+    }
+
+    /// No link is overloaded, and every flow has a full link on which no other flow gets more for its weight, or its
+    /// bound.
+    #[test]
+    fn random_networks_are_shared_fairly() {
+        let mut seed = 7_u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % below
+        };
+        for _ in 0..50 {
+            let speeds: Vec<f64> = (0..6).map(|_| 1.0 + random(9) as f64).collect();
+            let mut set = FlowSet::default();
+            let mut routes = Vec::new();
+            for _ in 0..20 {
+                let mut links: Vec<u32> = (0..1 + random(3)).map(|_| random(6) as u32).collect();
+                links.sort_unstable();
+                links.dedup();
+                let (weight, bound) = (1.0 + random(3) as f64, 0.2 + random(10) as f64);
+                set.push(&links, weight, bound);
+                routes.push((links, weight, bound));
+            }
+            let active: Vec<u32> = (0..20).collect();
+            let mut rates = vec![0.0; 20];
+            set.fair_rates(&speeds, &active, &mut rates);
+            let load = |link: u32| -> f64 {
+                let uses = routes.iter().zip(&rates).filter(|((links, ..), _)| links.contains(&link));
+                uses.map(|(_, rate)| rate).sum()
+            };
+            for (link, speed) in speeds.iter().enumerate() {
+                assert!(load(link as u32) <= speed * (1.0 + 1e-9));
+            }
+            for ((links, weight, bound), rate) in routes.iter().zip(&rates) {
+                let share = rate / weight;
+                let best = |link: &u32| {
+                    let others = routes.iter().zip(&rates).filter(|((links, ..), _)| links.contains(link));
+                    others.map(|((_, weight, _), rate)| rate / weight).fold(0.0, f64::max)
+                };
+                let full = |link: &&u32| load(**link) >= speeds[**link as usize] * (1.0 - 1e-9);
+                let stuck = links.iter().filter(full).any(|link| share >= best(link) * (1.0 - 1e-9));
+                assert!(stuck || *rate >= bound * (1.0 - 1e-9), "{links:?} {rate} of {bound}");
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Machine files that are part of the program.
+
+use crate::cluster::Cluster;
+use crate::error::{Error, Result};
+
+/// A machine file.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ShippedMachine {
+    /// The name users type.
+    pub name: &'static str,
+    /// The text of the file.
+    pub text: &'static str,
+}
+
+macro_rules! machines {
+    ($($name:literal),*) => {
+        /// All machine files that are part of the program.
+        pub static SHIPPED: &[ShippedMachine] =
+            &[$(ShippedMachine { name: $name, text: include_str!(concat!("../machines/", $name, ".toml")) }),*];
+    };
+}
+
+machines! { "summit", "hopper", "umd", "odin", "h100-ndr", "genoa-hdr" }
+
+/// The machine called `name`.
+///
+/// # Errors
+/// [`Error::File`] lists the known names.
+pub fn shipped(name: &str) -> Result<Cluster> {
+    let found = SHIPPED.iter().find(|machine| machine.name == name).ok_or_else(|| {
+        let known: Vec<_> = SHIPPED.iter().map(|machine| machine.name).collect();
+        Error::File(format!(
+            "no machine is called `{name}`; known are: {}, or the path of a file",
+            known.join(", ")
+        ))
+    })?;
+    Cluster::parse(found.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// The keys of all numbers of a file.
+    fn numbers(value: &Value, key: &str, keys: &mut Vec<String>) {
+        match value {
+            Value::Number(_) => keys.push(key.into()),
+            Value::Array(list) => list.iter().for_each(|value| numbers(value, key, keys)),
+            Value::Object(table) => {
+                for (name, value) in table {
+                    let key = if key.is_empty() { name.clone() } else { format!("{key}.{name}") };
+                    numbers(value, &key, keys);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn every_number_of_a_shipped_file_has_an_origin() {
+        for machine in SHIPPED {
+            let cluster = Cluster::parse(machine.text).unwrap();
+            assert_eq!(cluster.name, machine.name);
+            let mut keys = Vec::new();
+            numbers(&basic_toml::from_str::<Value>(machine.text).unwrap(), "", &mut keys);
+            assert!(keys.len() > 10, "{keys:?}");
+            for key in keys {
+                assert!(cluster.origin_of(&key).is_some(), "{}: {key} has no origin", machine.name);
+            }
+            assert_eq!(Cluster::parse(&cluster.to_toml().unwrap()).unwrap(), cluster);
+        }
+    }
+
+    #[test]
+    fn wrong_files_are_refused_with_a_reason() {
+        let text = SHIPPED[0].text;
+        for (from, to, says) in [
+            ("nodes = 4608", "nodes = 0", "nodes must be at least 1"),
+            ("rails = 2", "rails = 3", "3 rails"),
+            ("gap_s", "gapp_s", "unknown field"),
+            ("family = \"generic\"", "family = \"z80\"", "cpu.family `z80`"),
+            ("kind = \"fat_tree\"", "kind = \"ring\"", "ring"),
+        ] {
+            assert!(text.contains(from), "{from}");
+            let error = Cluster::parse(&text.replace(from, to)).unwrap_err().to_string();
+            assert!(error.contains(says) && !error.contains('\n'), "{error}");
+        }
+        assert!(shipped("summmit").unwrap_err().to_string().contains("summit, hopper, umd"));
+    }
+}

@@ -1,0 +1,137 @@
+//! What ranks and nodes send in each tile of a reshape.
+
+use ferrier_plan::cost::CallShapes;
+use ferrier_plan::messages::Mechanism;
+
+use crate::exchange::ExchangeName;
+use crate::job::Job;
+
+/// What goes from one node to another in a tile.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[non_exhaustive]
+pub struct NodeFlow {
+    /// The node that sends.
+    pub from: usize,
+    /// The node that receives; the same for copies inside a node.
+    pub to: usize,
+    /// Bytes, after encoding.
+    pub bytes: f64,
+    /// Messages.
+    pub messages: f64,
+}
+
+/// What a rank sends or receives in a tile, whichever is more.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RankShare {
+    pub node_messages: f64,
+    pub wire_messages: f64,
+    /// Bytes before encoding.
+    pub bytes: f64,
+}
+
+/// The traffic of one tile.
+pub(crate) struct TileTraffic {
+    /// Flows by their senders.
+    pub flows: Vec<NodeFlow>,
+    pub ranks: Vec<RankShare>,
+    /// Bytes that each rank receives.
+    pub received: Vec<f64>,
+}
+
+/// Lists the traffic of tiles.
+pub(crate) struct Exchanges<'a> {
+    pub job: &'a Job<'a>,
+    pub shapes: &'a CallShapes<'a>,
+}
+
+impl Exchanges<'_> {
+    /// Messages from `rank` in a tile: receivers and bytes before encoding; nothing that stays.
+    pub fn messages(&self, rank: usize, reshape: usize, tile: usize) -> Vec<(usize, f64)> {
+        let cuts = &self.shapes.cuts[reshape];
+        // Elements of the arrays of the tile's batch chunk.
+        let arrays = cuts.arrays(tile).len() as f64 / self.shapes.recipe.batch.max(1) as f64;
+        let element = self.shapes.element_bytes(reshape) as f64 * arrays;
+        let reshape = &self.shapes.schedule.reshapes[reshape];
+        let from = &reshape.from.boxes()[rank];
+        let bytes = |(peer, both): (usize, ferrier_plan::Box3)| {
+            let part =
+                if cuts.along == 1 { both } else { cuts.between(from, &reshape.to.boxes()[peer], tile) };
+            (peer != rank && !part.is_empty()).then(|| (peer, part.volume() as f64 * element))
+        };
+        reshape.to.intersections(from).into_iter().filter_map(bytes).collect()
+    }
+
+    /// The bytes of a message on the wire.
+    pub fn encoded(&self, bytes: f64) -> f64 {
+        match self.job.is_encoded() {
+            true => bytes * self.job.machine.constants.encoded_part,
+            false => bytes,
+        }
+    }
+
+    /// The traffic of a tile.
+    pub fn traffic(&self, reshape: usize, tile: usize) -> TileTraffic {
+        let (nodes, ranks) = (self.job.nodes(), self.job.ranks());
+        let mut sent = vec![RankShare::default(); ranks];
+        let mut received = vec![RankShare::default(); ranks];
+        let mut list = Vec::with_capacity(ranks);
+        let mut most: f64 = 0.0;
+        for rank in 0..ranks {
+            let messages = self.messages(rank, reshape, tile);
+            most = messages.iter().map(|message| message.1).fold(most, f64::max);
+            list.push(messages);
+        }
+        let mechanism = self.job.exchange.mechanism(self.job.node_count());
+        let mut flows: Vec<NodeFlow> = Vec::new();
+        // The flow to each node from the one at hand.
+        let mut known = vec![usize::MAX; self.job.node_count()];
+        for (rank, messages) in list.iter().enumerate() {
+            let node = nodes[rank];
+            if rank > 0 && nodes[rank - 1] != node {
+                known.fill(usize::MAX);
+            }
+            for &(peer, bytes) in messages {
+                let bytes = if self.job.exchange == ExchangeName::AllToAll { most } else { bytes };
+                let inside = nodes[peer] == node;
+                // Memory that ranks of a node share is read by the next pass; nothing is encoded.
+                let shared =
+                    inside && (mechanism != Mechanism::Messages || self.shapes.setting.remote_buffers);
+                for share in [&mut sent[rank], &mut received[peer]] {
+                    share.bytes += if shared { 0.0 } else { bytes };
+                    match inside {
+                        true => share.node_messages += 1.0,
+                        false => share.wire_messages += 1.0,
+                    }
+                }
+                if shared {
+                    continue;
+                }
+                let at = &mut known[nodes[peer]];
+                if *at == usize::MAX {
+                    *at = flows.len();
+                    flows.push(NodeFlow { from: node, to: nodes[peer], bytes: 0.0, messages: 0.0 });
+                }
+                flows[*at].bytes += self.encoded(bytes);
+                flows[*at].messages += 1.0;
+            }
+        }
+        if mechanism == Mechanism::NodeAware {
+            flows.iter_mut().for_each(|flow| flow.messages = 1.0);
+        }
+        let incoming = received.iter().map(|share| share.bytes).collect();
+        let most = |(sent, received): (RankShare, RankShare)| {
+            let mut share = RankShare {
+                node_messages: sent.node_messages.max(received.node_messages),
+                wire_messages: sent.wire_messages.max(received.wire_messages),
+                bytes: sent.bytes.max(received.bytes),
+            };
+            if mechanism == Mechanism::NodeAware {
+                share.node_messages = 0.0;
+                share.wire_messages /= (self.job.per_node * self.job.per_node) as f64;
+            }
+            share
+        };
+        let ranks = sent.into_iter().zip(received).map(most).collect();
+        TileTraffic { flows, ranks, received: incoming }
+    }
+}

@@ -1,0 +1,50 @@
+//! Event simulation of a call: the order of actions of every rank, and messages as max-min fair flows.
+//!
+//! A rank runs its passes, whose seconds the cost model gives, and starts and waits for tiles as
+//! [`order`](ferrier_plan::order) says. The messages of a tile between two nodes are one flow, which gets as many shares
+//! of the links as there are messages: ranks of a node start a tile together, with the last of them, and their messages
+//! are complete together. So the size of a simulation is that of the nodes that exchange data, not that of the ranks.
+//! Rings send to one node after the other; node-aware exchanges send one message for each pair of nodes.
+
+mod exchanges;
+mod network;
+mod options;
+mod ranks;
+mod result;
+
+pub(crate) use exchanges::Exchanges;
+pub use exchanges::NodeFlow;
+pub use options::SimOptions;
+pub use result::{SimEvent, SimEventKind, SimStep, Simulated};
+
+use ferrier_plan::cost::{CallShapes, scheduled};
+use ferrier_plan::order::actions;
+use ferrier_plan::schedule::Direction;
+
+use crate::error::Result;
+use crate::job::Job;
+use network::NetworkState;
+use ranks::Simulation;
+
+/// Simulates `forward`, out of place.
+///
+/// # Errors
+/// [`Error::Job`] for ranks and nodes that do not exist and factors that are not above 0.
+pub fn simulate(job: &Job<'_>, options: &SimOptions) -> Result<Simulated> {
+    options.check(job)?;
+    let setting = job.setting();
+    let (schedule, cuts) = scheduled(&job.recipe, Direction::Forward, false, &setting);
+    let shapes = CallShapes {
+        recipe: &job.recipe,
+        schedule: &schedule,
+        cuts: &cuts,
+        kind: (Direction::Forward, false),
+        setting: &setting,
+        machine: &job.machine,
+    };
+    let list = actions(&schedule, &cuts);
+    let network = NetworkState::new(job, options);
+    let mut simulation = Simulation::new(job, &shapes, &list, options, network);
+    simulation.run();
+    Ok(simulation.result())
+}

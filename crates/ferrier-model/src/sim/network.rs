@@ -1,0 +1,139 @@
+//! The network of a simulation: links, flows in progress and their rates.
+
+use ferrier_plan::cost::ExchangeShape;
+
+use super::exchanges::NodeFlow;
+use super::options::SimOptions;
+use crate::flows::FlowSet;
+use crate::job::Job;
+use crate::topology::Links;
+
+/// A flow in progress.
+#[derive(Clone, Copy)]
+struct Progress {
+    /// Bytes left, as many more as the size of the messages slows them down.
+    left: f64,
+    /// The caller's number.
+    owner: usize,
+}
+
+/// Links and flows.
+pub(super) struct NetworkState<'a> {
+    links: Links<'a>,
+    speeds: Vec<f64>,
+    nodes: usize,
+    job: &'a Job<'a>,
+    set: FlowSet,
+    progress: Vec<Progress>,
+    active: Vec<u32>,
+    rates: Vec<f64>,
+    now: f64,
+    changed: bool,
+    /// Computations of all rates.
+    pub updates: u64,
+    /// Flows that were started.
+    pub started: u64,
+}
+
+impl<'a> NetworkState<'a> {
+    pub fn new(job: &'a Job<'a>, options: &SimOptions) -> Self {
+        let injection = job.cluster.network.injection_bytes_s();
+        let links = job.cluster.topology.links(job.node_count(), injection);
+        let nodes = job.node_count();
+        let constants = &job.machine.constants;
+        let mut speeds = Vec::with_capacity(3 * nodes + links.speeds.len());
+        let on_node = |node: usize| {
+            let first = node * job.per_node;
+            (job.ranks() - first).min(job.per_node)
+        };
+        let slow = |node: usize| {
+            options
+                .slow_links
+                .iter()
+                .filter(|(slow, _)| *slow == node)
+                .map(|(_, factor)| factor)
+                .product::<f64>()
+        };
+        for _ in 0..2 {
+            speeds.extend(
+                (0..nodes)
+                    .map(|node| injection.min(on_node(node) as f64 * constants.wire_bytes_s) / slow(node)),
+            );
+        }
+        speeds.extend((0..nodes).map(|node| {
+            let mut shape = ExchangeShape::default();
+            shape.ranks_on_node = on_node(node);
+            shape.copy_bytes_s(&job.machine) * on_node(node) as f64
+        }));
+        speeds.extend(&links.speeds);
+        NetworkState {
+            links,
+            speeds,
+            nodes,
+            job,
+            set: FlowSet::default(),
+            progress: Vec::new(),
+            active: Vec::new(),
+            rates: Vec::new(),
+            now: 0.0,
+            changed: false,
+            updates: 0,
+            started: 0,
+        }
+    }
+
+    /// Starts a flow now.
+    pub fn start(&mut self, flow: &NodeFlow, owner: usize) {
+        let mut route = Vec::new();
+        let nodes = self.nodes;
+        let mut left = flow.bytes;
+        if flow.from == flow.to {
+            route.push((2 * nodes + flow.from) as u32);
+        } else {
+            route.extend([flow.from as u32, (nodes + flow.to) as u32]);
+            self.links.route(flow.from, flow.to, &mut route);
+            route[2..].iter_mut().for_each(|link| *link += 3 * nodes as u32);
+            left /= self.job.machine.efficiency(flow.bytes / flow.messages.max(1.0));
+        }
+        if self.active.is_empty() {
+            // Nothing is in progress: numbers begin anew.
+            (self.set, self.progress, self.rates) = (FlowSet::default(), Vec::new(), Vec::new());
+        }
+        let number = self.set.push(&route, flow.messages.max(1.0), f64::INFINITY);
+        self.progress.push(Progress { left, owner });
+        self.rates.push(0.0);
+        self.active.push(number as u32);
+        self.changed = true;
+        self.started += 1;
+    }
+
+    /// When the first of the flows is complete at the present rates.
+    pub fn next(&mut self) -> Option<f64> {
+        if std::mem::take(&mut self.changed) {
+            self.set.fair_rates(&self.speeds, &self.active, &mut self.rates);
+            self.updates += 1;
+        }
+        let end = |&flow: &u32| self.progress[flow as usize].left / self.rates[flow as usize];
+        self.active.iter().map(end).min_by(f64::total_cmp).map(|seconds| self.now + seconds)
+    }
+
+    /// Goes on to a time; calls `done` for each flow that is complete then or at most `within` later, with its owner and
+    /// the time.
+    pub fn advance(&mut self, time: f64, within: f64, done: &mut dyn FnMut(usize, f64)) {
+        let seconds = (time - self.now).max(0.0);
+        self.now = self.now.max(time);
+        let (progress, rates, now) = (&mut self.progress, &self.rates, self.now);
+        let before = self.active.len();
+        self.active.retain(|&flow| {
+            let (flow, rate) = (&mut progress[flow as usize], rates[flow as usize]);
+            flow.left -= rate * seconds;
+            let more = flow.left / rate;
+            if more > within {
+                return true;
+            }
+            done(flow.owner, now + more.max(0.0));
+            false
+        });
+        self.changed |= self.active.len() < before;
+    }
+}

@@ -1,0 +1,82 @@
+//! What disturbs a simulated machine.
+
+use crate::error::{Error, Result};
+use crate::job::Job;
+
+/// What disturbs a simulated machine.
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct SimOptions {
+    /// Passes take longer by a random part: the mean of its size, relative to the pass.
+    pub noise: f64,
+    /// Seed of the noise.
+    pub seed: u64,
+    /// Ranks whose passes take so many times as long.
+    pub slow_ranks: Vec<(usize, f64)>,
+    /// Nodes all of whose passes take so many times as long.
+    pub slow_nodes: Vec<(usize, f64)>,
+    /// Nodes whose links to the network are so many times as slow.
+    pub slow_links: Vec<(usize, f64)>,
+    /// Ranks, from 0 on, whose events are kept.
+    pub recorded: usize,
+}
+
+impl SimOptions {
+    /// Sets the mean size of random delays.
+    #[must_use]
+    pub fn noise(mut self, part: f64, seed: u64) -> Self {
+        (self.noise, self.seed) = (part, seed);
+        self
+    }
+
+    /// Sets ranks whose passes are slow.
+    #[must_use]
+    pub fn slow_ranks(mut self, ranks: Vec<(usize, f64)>) -> Self {
+        self.slow_ranks = ranks;
+        self
+    }
+
+    /// Sets nodes whose passes are slow.
+    #[must_use]
+    pub fn slow_nodes(mut self, nodes: Vec<(usize, f64)>) -> Self {
+        self.slow_nodes = nodes;
+        self
+    }
+
+    /// Sets nodes whose links are slow.
+    #[must_use]
+    pub fn slow_links(mut self, nodes: Vec<(usize, f64)>) -> Self {
+        self.slow_links = nodes;
+        self
+    }
+
+    /// Sets the number of ranks whose events are kept.
+    #[must_use]
+    pub fn recorded(mut self, ranks: usize) -> Self {
+        self.recorded = ranks;
+        self
+    }
+
+    pub(super) fn check(&self, job: &Job<'_>) -> Result<()> {
+        let (ranks, nodes) = (job.ranks(), job.node_count());
+        let lists = [
+            ("rank", &self.slow_ranks, ranks),
+            ("node", &self.slow_nodes, nodes),
+            ("link of node", &self.slow_links, nodes),
+        ];
+        for (what, list, count) in lists {
+            for (number, factor) in list {
+                if *number >= count {
+                    return Err(Error::Job(format!("slow {what} {number}: there are {count}")));
+                }
+                if !(*factor > 0.0 && factor.is_finite()) {
+                    return Err(Error::Job(format!("slow {what} {number}: a factor above 0, got {factor}")));
+                }
+            }
+        }
+        if !(self.noise >= 0.0 && self.noise.is_finite()) {
+            return Err(Error::Job(format!("noise must be at least 0, got {}", self.noise)));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,416 @@
+//! The ranks of a simulation.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use ferrier_plan::Box3;
+use ferrier_plan::cost::{CallShapes, PassCost, pass_name};
+use ferrier_plan::order::{Action, PassPart};
+
+use super::exchanges::{Exchanges, NodeFlow, TileTraffic};
+use super::network::NetworkState;
+use super::options::SimOptions;
+use super::result::{SimEvent, SimEventKind, SimStep, Simulated};
+use crate::exchange::ExchangeName;
+use crate::job::Job;
+
+/// Part of the call within which completed flows count as completed together: rates are computed once for all.
+const TOGETHER: f64 = 1e-4;
+
+/// A tile of a reshape in progress.
+struct TileState {
+    traffic: TileTraffic,
+    /// Ranks of each node that have started it, and the last start.
+    started: Vec<(u32, f64)>,
+    /// Flows in and out of each node that are not complete, and when the last one was.
+    open: Vec<(u32, f64)>,
+    /// Flows of each node that are to be started after others, the last one first.
+    queues: Vec<Vec<usize>>,
+    /// Flows of each node in progress of those that others wait for.
+    running: Vec<u32>,
+    /// Ranks that wait for it, by node.
+    waiting: Vec<Vec<u32>>,
+    /// Ranks that have waited for it.
+    waited: usize,
+}
+
+/// Which pass, exchange or coding a step belongs to.
+type StepKey = (u8, usize);
+
+struct RankState {
+    clock: f64,
+    next: usize,
+    /// Time in which other ranks have the core.
+    late: f64,
+}
+
+/// The state of a simulation.
+pub(super) struct Simulation<'a> {
+    job: &'a Job<'a>,
+    shapes: &'a CallShapes<'a>,
+    actions: &'a [Action],
+    options: &'a SimOptions,
+    network: NetworkState<'a>,
+    ranks: Vec<RankState>,
+    tiles: HashMap<(usize, usize), TileState>,
+    /// Nodes that start a tile: time in order, tile, node.
+    starts: BinaryHeap<Reverse<(OrderedTime, (usize, usize), usize)>>,
+    /// The tile and the flow of each flow of the network.
+    owners: Vec<((usize, usize), usize)>,
+    costs: HashMap<(usize, usize, [[usize; 3]; 2]), PassCost>,
+    barrier: (usize, f64),
+    /// Name, sum and most of each step.
+    steps: Vec<(StepKey, String, Vec<f64>)>,
+    events: Vec<Vec<SimEvent>>,
+    random: u64,
+    within: f64,
+}
+
+/// A time that can be ordered.
+#[derive(Clone, Copy, PartialEq, PartialOrd)]
+struct OrderedTime(f64);
+
+impl Eq for OrderedTime {}
+
+impl Ord for OrderedTime {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.0.total_cmp(&other.0)
+    }
+}
+
+impl<'a> Simulation<'a> {
+    pub fn new(
+        job: &'a Job<'a>,
+        shapes: &'a CallShapes<'a>,
+        actions: &'a [Action],
+        options: &'a SimOptions,
+        network: NetworkState<'a>,
+    ) -> Self {
+        let ranks = (0..job.ranks()).map(|_| RankState { clock: 0.0, next: 0, late: 0.0 }).collect();
+        let (schedule, cuts, kind) = (shapes.schedule, shapes.cuts, shapes.kind);
+        let total = ferrier_plan::cost::predict_schedule(
+            &job.recipe,
+            schedule,
+            cuts,
+            kind,
+            shapes.setting,
+            &job.machine,
+        );
+        Simulation {
+            job,
+            shapes,
+            actions,
+            options,
+            network,
+            ranks,
+            tiles: HashMap::new(),
+            starts: BinaryHeap::new(),
+            owners: Vec::new(),
+            costs: HashMap::new(),
+            barrier: (0, 0.0),
+            steps: Vec::new(),
+            events: vec![Vec::new(); options.recorded.min(job.ranks())],
+            random: options.seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15),
+            within: TOGETHER * total.seconds(),
+        }
+    }
+
+    /// Runs until all ranks are done.
+    pub fn run(&mut self) {
+        (0..self.job.ranks()).for_each(|rank| self.go(rank));
+        loop {
+            let start = self.starts.peek().map(|Reverse((time, ..))| time.0);
+            let time = match (start, self.network.next()) {
+                (None, None) => return,
+                (Some(start), Some(end)) => start.min(end),
+                (start, end) => start.or(end).unwrap_or(0.0),
+            };
+            let mut done = Vec::new();
+            self.network.advance(time, self.within, &mut |owner, time| done.push((owner, time)));
+            while let Some(Reverse((start, tile, node))) = self.starts.peek().copied() {
+                if start.0 > time + self.within {
+                    break;
+                }
+                self.starts.pop();
+                self.start_node(tile, node);
+            }
+            done.into_iter().for_each(|(owner, time)| self.flow_done(owner, time));
+        }
+    }
+
+    /// Runs a rank until it has to wait.
+    fn go(&mut self, rank: usize) {
+        while let Some(&action) = self.actions.get(self.ranks[rank].next) {
+            let on = match action {
+                Action::Barrier => self.at_barrier(rank),
+                Action::Run { pass, part } => self.run_pass(rank, pass, part),
+                Action::Start { reshape, tile } => self.post(rank, (reshape, tile)),
+                Action::Wait { reshape, tile } => self.wait(rank, (reshape, tile)),
+            };
+            if !on {
+                return;
+            }
+            self.ranks[rank].next += 1;
+        }
+    }
+
+    fn at_barrier(&mut self, rank: usize) -> bool {
+        let late = std::mem::take(&mut self.ranks[rank].late);
+        self.barrier = (self.barrier.0 + 1, self.barrier.1.max(self.ranks[rank].clock + late));
+        if self.barrier.0 < self.job.ranks() {
+            return false;
+        }
+        let ranks = self.job.ranks().max(2) as f64;
+        let end = self.barrier.1 + self.job.machine.constants.barrier_s * ranks.log2();
+        self.barrier = (0, 0.0);
+        for other in 0..self.job.ranks() {
+            self.record(other, (4, 0), SimEventKind::Barrier, None, end, 0.0);
+            if other != rank {
+                self.ranks[other].next += 1;
+            }
+        }
+        // The last one to come goes on by itself.
+        (0..self.job.ranks()).filter(|&other| other != rank).for_each(|other| self.go(other));
+        true
+    }
+
+    fn run_pass(&mut self, rank: usize, pass: usize, part: PassPart) -> bool {
+        let boxes: [Box3; 2] = self.shapes.boxes(rank, pass, part);
+        let key = (pass, part.batch_chunk, boxes.map(|part| part.shape()));
+        let (shapes, machine) = (self.shapes, &self.job.machine);
+        let cost = *self.costs.entry(key).or_insert_with(|| shapes.pass(rank, pass, part).cost(machine));
+        let factor = self.slowness(rank);
+        let own = cost.own_seconds(&machine.constants);
+        self.ranks[rank].late += (cost.seconds - own) * factor;
+        let end = self.ranks[rank].clock + own * factor;
+        let copies = self.shapes.schedule.passes[pass].transforms.is_empty();
+        let kind = if copies { SimEventKind::Copy } else { SimEventKind::Transform };
+        let schedule = self.shapes.schedule;
+        let of = |reshape: usize, tile: Option<usize>| tile.map(|tile| (reshape, tile));
+        let from = match schedule.passes[pass].from {
+            ferrier_plan::schedule::End::Message(reshape) => of(reshape, part.from),
+            _ => None,
+        };
+        let to = match schedule.passes[pass].to {
+            ferrier_plan::schedule::End::Message(reshape) => of(reshape, part.to),
+            _ => None,
+        };
+        let scalars = (boxes[0].volume() + boxes[1].volume()) * 2 * self.job.recipe.batch;
+        let bytes = (scalars * self.job.recipe.precision.bytes()) as f64;
+        self.record(rank, (0, pass), kind, from.or(to), end, bytes);
+        true
+    }
+
+    /// How many times as long the next pass of a rank takes.
+    fn slowness(&mut self, rank: usize) -> f64 {
+        let node = self.job.nodes()[rank];
+        let of = |list: &[(usize, f64)], at: usize| {
+            list.iter().filter(|(slow, _)| *slow == at).map(|(_, factor)| factor).product::<f64>()
+        };
+        let factor = of(&self.options.slow_ranks, rank) * of(&self.options.slow_nodes, node);
+        if self.options.noise == 0.0 {
+            return factor;
+        }
+        self.random = self.random.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+        let uniform = ((self.random >> 11) as f64 + 0.5) / (1_u64 << 53) as f64;
+        // Delays are exponential: many short ones, few long ones.
+        factor * (1.0 - self.options.noise * uniform.ln())
+    }
+
+    /// A rank starts its messages of a tile.
+    fn post(&mut self, rank: usize, tile: (usize, usize)) -> bool {
+        if !self.tiles.contains_key(&tile) {
+            let state = self.new_tile(tile);
+            self.tiles.insert(tile, state);
+        }
+        let constants = &self.job.machine.constants;
+        let share = self.tiles[&tile].traffic.ranks[rank];
+        if self.job.is_encoded() {
+            let end = self.ranks[rank].clock + share.bytes / constants.encode_bytes_s;
+            self.record(rank, (1, tile.0), SimEventKind::Encode, Some(tile), end, share.bytes);
+        }
+        let seconds = share.node_messages * constants.node_gap_s + share.wire_messages * constants.wire_gap_s;
+        let end = self.ranks[rank].clock + seconds;
+        let received = self.tiles[&tile].traffic.received[rank];
+        self.record(rank, (2, tile.0), SimEventKind::Post, Some(tile), end, received);
+        let node = self.job.nodes()[rank];
+        let Some(state) = self.tiles.get_mut(&tile) else { return true };
+        let started = &mut state.started[node];
+        *started = (started.0 + 1, started.1.max(end));
+        if started.0 as usize == ranks_on(self.job, node) {
+            self.starts.push(Reverse((OrderedTime(started.1), tile, node)));
+        }
+        true
+    }
+
+    fn new_tile(&self, (reshape, tile): (usize, usize)) -> TileState {
+        let exchanges = Exchanges { job: self.job, shapes: self.shapes };
+        let traffic = exchanges.traffic(reshape, tile);
+        let nodes = self.job.node_count();
+        // A node's own start counts as a flow, so that no node is complete before it has started.
+        let mut open = vec![(1, 0.0); nodes];
+        let mut queues = vec![Vec::new(); nodes];
+        for (number, flow) in traffic.flows.iter().enumerate() {
+            open[flow.to].0 += 1;
+            if flow.from != flow.to {
+                open[flow.from].0 += 1;
+            }
+            queues[flow.from].push(number);
+        }
+        let ring = self.job.exchange == ExchangeName::Ring;
+        let order = |flow: &NodeFlow| (flow.to + nodes - flow.from + usize::from(ring) * (nodes - 1)) % nodes;
+        for queue in &mut queues {
+            // Of a ring the own node comes last; otherwise copies come first. The last of a queue starts first.
+            queue.sort_by_key(|&flow| std::cmp::Reverse(order(&traffic.flows[flow])));
+        }
+        TileState {
+            traffic,
+            started: vec![(0, 0.0); nodes],
+            open,
+            queues,
+            running: vec![0; nodes],
+            waiting: vec![Vec::new(); nodes],
+            waited: 0,
+        }
+    }
+
+    /// All ranks of a node have started a tile.
+    fn start_node(&mut self, tile: (usize, usize), node: usize) {
+        self.start_flows(tile, node);
+        let Some(state) = self.tiles.get(&tile) else { return };
+        self.close(tile, node, state.started[node].1);
+    }
+
+    /// Starts the next flows of a node: all, one by one in a ring, or after the copies inside the node.
+    fn start_flows(&mut self, tile: (usize, usize), node: usize) {
+        let Some(state) = self.tiles.get_mut(&tile) else { return };
+        let ring = self.job.exchange == ExchangeName::Ring;
+        let copies_first = self.job.machine.constants.copy_overlap < 0.5;
+        while let Some(number) = state.queues[node].pop() {
+            let flow = state.traffic.flows[number];
+            self.network.start(&flow, self.owners.len());
+            self.owners.push((tile, number));
+            state.running[node] += 1;
+            if ring || copies_first && flow.from == flow.to {
+                break;
+            }
+        }
+    }
+
+    fn flow_done(&mut self, owner: usize, time: f64) {
+        let (tile, number) = self.owners[owner];
+        let Some(state) = self.tiles.get_mut(&tile) else { return };
+        let flow = state.traffic.flows[number];
+        state.running[flow.from] -= 1;
+        let constants = &self.job.machine.constants;
+        let (idle, more) = (state.running[flow.from] == 0, !state.queues[flow.from].is_empty());
+        if idle && more {
+            self.start_flows(tile, flow.from);
+        }
+        match flow.from == flow.to {
+            true => self.close(tile, flow.to, time + constants.node_latency_s),
+            false => {
+                self.close(tile, flow.from, time);
+                self.close(tile, flow.to, time + constants.wire_latency_s);
+            }
+        }
+    }
+
+    /// One of the flows that a node waits for is complete.
+    fn close(&mut self, tile: (usize, usize), node: usize, time: f64) {
+        let Some(state) = self.tiles.get_mut(&tile) else { return };
+        let open = &mut state.open[node];
+        *open = (open.0 - 1, open.1.max(time));
+        if open.0 == 0 {
+            for rank in std::mem::take(&mut state.waiting[node]) {
+                self.go(rank as usize);
+            }
+        }
+    }
+
+    /// Whether a tile has arrived; otherwise the rank goes on when it does.
+    fn wait(&mut self, rank: usize, tile: (usize, usize)) -> bool {
+        let node = self.job.nodes()[rank];
+        let Some(state) = self.tiles.get_mut(&tile) else { return true };
+        let (open, time) = state.open[node];
+        if open > 0 {
+            state.waiting[node].push(rank as u32);
+            return false;
+        }
+        let (share, received) = (state.traffic.ranks[rank], state.traffic.received[rank]);
+        state.waited += 1;
+        if state.waited == self.job.ranks() {
+            self.tiles.remove(&tile);
+        }
+        let late = std::mem::take(&mut self.ranks[rank].late);
+        let end = self.ranks[rank].clock.max(time) + late;
+        self.record(rank, (2, tile.0), SimEventKind::Wait, Some(tile), end, received);
+        if self.job.is_encoded() {
+            let end = self.ranks[rank].clock + share.bytes / self.job.machine.constants.decode_bytes_s;
+            self.record(rank, (3, tile.0), SimEventKind::Decode, Some(tile), end, share.bytes);
+        }
+        true
+    }
+
+    /// Moves the clock of a rank to `end`, the end of a step.
+    fn record(
+        &mut self,
+        rank: usize,
+        key: StepKey,
+        kind: SimEventKind,
+        tile: Option<(usize, usize)>,
+        end: f64,
+        bytes: f64,
+    ) {
+        let start = std::mem::replace(&mut self.ranks[rank].clock, end);
+        let schedule = self.shapes.schedule;
+        let at = self.steps.iter().position(|(known, ..)| *known == key).unwrap_or_else(|| {
+            let reshape = || schedule.reshapes[key.1].name.clone();
+            let name = match key.0 {
+                0 => pass_name(&schedule.passes[key.1]),
+                1 => format!("encode {}", reshape()),
+                3 => format!("decode {}", reshape()),
+                4 => "wait".into(),
+                _ => reshape(),
+            };
+            self.steps.push((key, name, vec![0.0; self.job.ranks()]));
+            self.steps.len() - 1
+        });
+        self.steps[at].2[rank] += end - start;
+        if let Some(events) = self.events.get_mut(rank) {
+            let step = &self.steps[at].1;
+            let name = match kind {
+                SimEventKind::Encode | SimEventKind::Decode => schedule.reshapes[key.1].name.clone(),
+                _ => step.clone(),
+            };
+            events.push(SimEvent { kind, name, tile, seconds: [start, end], bytes });
+        }
+    }
+
+    /// The result.
+    pub fn result(self) -> Simulated {
+        let clocks = || self.ranks.iter().map(|rank| rank.clock);
+        let last = clocks().fold(0.0, f64::max);
+        let steps = self.steps.into_iter().map(|(_, name, seconds)| SimStep {
+            name,
+            ms: 1e3 * seconds.iter().sum::<f64>() / seconds.len().max(1) as f64,
+            most_ms: 1e3 * seconds.iter().copied().fold(0.0, f64::max),
+        });
+        Simulated {
+            ranks: self.job.ranks(),
+            nodes: self.job.node_count(),
+            total_ms: 1e3 * last,
+            first_ms: 1e3 * clocks().fold(f64::INFINITY, f64::min),
+            gflops: self.job.flops() / last / 1e9,
+            flows: self.network.started,
+            updates: self.network.updates,
+            steps: steps.collect(),
+            events: self.events,
+        }
+    }
+}
+
+/// Ranks on a node.
+fn ranks_on(job: &Job<'_>, node: usize) -> usize {
+    (job.ranks() - node * job.per_node).min(job.per_node)
+}

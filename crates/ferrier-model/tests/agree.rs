@@ -1,0 +1,147 @@
+//! The closed form against the simulation, and what simulations must show.
+
+use ferrier_model::sim::{SimOptions, Simulated, simulate};
+use ferrier_model::{Cluster, Codec, ExchangeName, Job, JobOptions, Processor, Topology, TreeLevel, shipped};
+use ferrier_plan::{Choice, LayoutSpec, Overlap, Precision, Problem, Tiling};
+
+fn machine(name: &str, topology: Topology) -> Cluster {
+    let mut cluster = shipped(name).unwrap();
+    cluster.topology = topology;
+    cluster
+}
+
+fn problem(n: usize, layout: LayoutSpec) -> Problem {
+    Problem::c2c([n; 3]).input(layout.clone()).output(layout)
+}
+
+fn job<'a>(cluster: &'a Cluster, problem: &Problem, ranks: usize, options: &JobOptions) -> Job<'a> {
+    Job::new(cluster, problem, Precision::F64, ranks, options).unwrap()
+}
+
+fn run(job: &Job<'_>, options: &SimOptions) -> Simulated {
+    simulate(job, options).unwrap()
+}
+
+fn quiet(job: &Job<'_>) -> f64 {
+    run(job, &SimOptions::default()).total_ms
+}
+
+/// Blocking exchanges of equal ranks on a network that only the links of nodes limit: both must say the same.
+#[test]
+fn closed_form_and_simulation_agree_for_blocking_symmetric_exchanges() {
+    for (name, processor, per_node) in [
+        ("summit", Processor::Gpu, 1),
+        ("summit", Processor::Gpu, 4),
+        ("summit", Processor::Cpu, 8),
+        ("genoa-hdr", Processor::Cpu, 4),
+        ("umd", Processor::Cpu, 1),
+    ] {
+        let cluster = machine(name, Topology::Star);
+        // Reshapes in which every rank sends as much as every other, inside its node and out of it.
+        let slabs = || [LayoutSpec::slabs(0), LayoutSpec::slabs(1)];
+        let pencils = || [LayoutSpec::pencils(2), LayoutSpec::pencils(0)];
+        for (ranks, layouts) in [(16, slabs()), (64, slabs()), (16, pencils()), (64, pencils())] {
+            if ranks / per_node > cluster.nodes {
+                continue;
+            }
+            for exchange in [ExchangeName::AllToAllV, ExchangeName::PointToPoint, ExchangeName::Hierarchical]
+            {
+                let options = JobOptions::new(processor).per_node(Some(per_node)).exchange(Some(exchange));
+                let [input, output] = layouts.clone();
+                let job = job(&cluster, &problem(256, input).output(output), ranks, &options);
+                for job in [job.clone(), job.clone().with_codec(Codec::new("f32", 0.5))] {
+                    let (model, simulated) = (job.model().total_ms, quiet(&job));
+                    let error = simulated / model - 1.0;
+                    assert!(
+                        error.abs() < 0.05,
+                        "{name} {processor:?} {ranks} ranks, {per_node} a node, {exchange:?}, {layouts:?}, codec {:?}: \
+                         model {model} ms, simulated {simulated} ms",
+                        job.codec
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn tiles_overlap_and_rings_go_one_by_one() {
+    let cluster = machine("umd", Topology::Star);
+    let slabs = problem(256, LayoutSpec::slabs(0)).output(LayoutSpec::slabs(1));
+    let options = |tile: usize| {
+        let choice = Choice::new().fuse(false);
+        let choice = if tile == 0 { choice } else { choice.overlap(Overlap::uniform(Tiling::new(tile))) };
+        JobOptions::new(Processor::Cpu).choice(choice)
+    };
+    let [whole, tiled] = [0, 16].map(|tile| quiet(&job(&cluster, &slabs, 16, &options(tile))));
+    assert!(tiled < 0.95 * whole, "{tiled} {whole}");
+    let ring = options(0).exchange(Some(ExchangeName::Ring));
+    let ring = quiet(&job(&cluster, &slabs, 16, &ring));
+    // One message at a time fills the link as well as all at once.
+    assert!((ring / whole - 1.0).abs() < 0.1, "{ring} {whole}");
+}
+
+#[test]
+fn what_is_slow_makes_all_wait() {
+    let cluster = machine("genoa-hdr", Topology::Star);
+    let options = JobOptions::new(Processor::Cpu).per_node(Some(2));
+    let job = job(&cluster, &problem(256, LayoutSpec::bricks()), 32, &options);
+    let base = quiet(&job);
+    let link = run(&job, &SimOptions::default().slow_links(vec![(3, 2.0)])).total_ms;
+    let node = run(&job, &SimOptions::default().slow_nodes(vec![(3, 3.0)])).total_ms;
+    let rank = run(&job, &SimOptions::default().slow_ranks(vec![(7, 3.0)])).total_ms;
+    let noise = run(&job, &SimOptions::default().noise(0.5, 1)).total_ms;
+    for (what, ms) in [("link", link), ("node", node), ("rank", rank), ("noise", noise)] {
+        assert!(ms > 1.02 * base, "{what}: {ms} {base}");
+    }
+    assert_eq!(noise, run(&job, &SimOptions::default().noise(0.5, 1)).total_ms);
+    assert!(simulate(&job, &SimOptions::default().slow_nodes(vec![(99, 2.0)])).is_err());
+}
+
+#[test]
+fn a_taper_slows_traffic_between_leaves() {
+    let problem = problem(256, LayoutSpec::pencils(2));
+    let options = JobOptions::new(Processor::Cpu).per_node(Some(1));
+    let ms = |taper: f64| {
+        let cluster = machine("genoa-hdr", Topology::FatTree { levels: vec![TreeLevel::new(8, taper)] });
+        let job = job(&cluster, &problem, 64, &options);
+        (quiet(&job), job.model().total_ms)
+    };
+    let (full, tapered) = (ms(1.0), ms(8.0));
+    assert!(tapered.0 > 1.5 * full.0 && tapered.1 > 1.5 * full.1, "{full:?} {tapered:?}");
+}
+
+/// The steps of a simulation are those of the closed form, and every recorded rank is busy from the start to the end.
+#[test]
+fn steps_and_events_are_complete() {
+    let cluster = machine("summit", Topology::Star);
+    let options = JobOptions::new(Processor::Gpu).per_node(Some(6));
+    let job =
+        job(&cluster, &problem(128, LayoutSpec::bricks()), 24, &options).with_codec(Codec::new("f32", 0.5));
+    let found = run(&job, &SimOptions::default().recorded(24));
+    let names = |steps: Vec<String>| {
+        let mut names = steps;
+        names.sort();
+        names
+    };
+    let model = names(job.model().steps.into_iter().map(|step| step.name).collect());
+    assert_eq!(names(found.steps.iter().map(|step| step.name.clone()).collect()), model);
+    for events in &found.events {
+        assert_eq!(events[0].seconds[0], 0.0);
+        assert!(events.windows(2).all(|pair| pair[0].seconds[1] == pair[1].seconds[0]));
+        assert!(events.last().unwrap().seconds[1] <= found.total_ms / 1e3 * (1.0 + 1e-12));
+    }
+}
+
+#[test]
+fn jobs_that_cannot_run_are_refused() {
+    let cluster = shipped("umd").unwrap();
+    let problem = problem(64, LayoutSpec::slabs(0));
+    let error = |ranks: usize, options: &JobOptions| {
+        Job::new(&cluster, &problem, Precision::F64, ranks, options).unwrap_err().to_string()
+    };
+    assert!(error(65, &JobOptions::new(Processor::Cpu)).contains("need 65 nodes; machine `umd` has 64"));
+    assert!(error(4, &JobOptions::new(Processor::Gpu)).contains("has no GPUs"));
+    let direct = JobOptions::new(Processor::Cpu).exchange(Some(ExchangeName::Direct));
+    assert!(error(4, &direct).contains("direct works inside a node"));
+}
