@@ -229,7 +229,7 @@ impl Cluster {
         }
         let mut constants = Constants::default();
         for (name, value) in &cpu.constants {
-            if !constants.set(name, *value) || !(*value >= 0.0 && value.is_finite()) {
+            if !(constants.set(name, *value) && *value >= 0.0 && value.is_finite()) {
                 return wrong(format!("cpu.constants.{name} = {value}: no constant of the cost model"));
             }
         }

@@ -54,7 +54,7 @@ pub(super) struct Simulation<'a> {
     ranks: Vec<RankState>,
     tiles: HashMap<(usize, usize), TileState>,
     /// Nodes that start a tile: time in order, tile, node.
-    starts: BinaryHeap<Reverse<(OrderedTime, (usize, usize), usize)>>,
+    starts: BinaryHeap<NodeStart>,
     /// The tile and the flow of each flow of the network.
     owners: Vec<((usize, usize), usize)>,
     costs: HashMap<(usize, usize, [[usize; 3]; 2]), PassCost>,
@@ -66,9 +66,18 @@ pub(super) struct Simulation<'a> {
     within: f64,
 }
 
+/// When a node starts a tile, the tile and the node; the first is the greatest of a heap.
+type NodeStart = Reverse<(OrderedTime, (usize, usize), usize)>;
+
 /// A time that can be ordered.
-#[derive(Clone, Copy, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, PartialEq)]
 struct OrderedTime(f64);
+
+impl PartialOrd for OrderedTime {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
 
 impl Eq for OrderedTime {}
 

@@ -88,10 +88,9 @@ fn decisions(given: &JobOptions, shape: &UserShape) -> Vec<(String, JobOptions)>
                 if let Some(decomposition) = decomposition {
                     words.push(format!("{decomposition:?}").to_lowercase());
                 }
-                if parts > 0 {
-                    let tile = (longest / parts).max(1);
-                    choice = choice.overlap(Overlap::uniform(Tiling::new(tile)));
-                    words.push(format!("tiles of {tile}"));
+                if let Some(tile) = longest.checked_div(parts) {
+                    choice = choice.overlap(Overlap::uniform(Tiling::new(tile.max(1))));
+                    words.push(format!("tiles of {}", tile.max(1)));
                 }
                 words.retain(|word| !word.is_empty());
                 all.push((words.join(", "), given.clone().exchange(exchange).choice(choice)));

@@ -43,7 +43,7 @@ pub fn run(job: &Job<'_>) -> Outcome<f64> {
     // "Simulation time 0.012345"
     let seconds =
         said.lines().filter_map(|line| line.split("Simulation time").nth(1)?.trim().parse::<f64>().ok());
-    match seconds.last() {
+    match seconds.next_back() {
         Some(seconds) if output.status.success() => Ok(seconds),
         _ => {
             let last = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("it printed nothing");
