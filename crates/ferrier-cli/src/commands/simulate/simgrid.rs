@@ -41,7 +41,7 @@ pub fn run(job: &Job<'_>) -> Outcome<f64> {
     let said =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
     // "Simulation time 0.012345"
-    let seconds =
+    let mut seconds =
         said.lines().filter_map(|line| line.split("Simulation time").nth(1)?.trim().parse::<f64>().ok());
     match seconds.next_back() {
         Some(seconds) if output.status.success() => Ok(seconds),
