@@ -195,7 +195,8 @@ def test_lengths_equal_scipys():
     for real in (False, True):
         for n in [*range(1, 300), 1009, 65537, 93059]:
             assert ferrier.fft.next_fast_len(n, real) == scipy_fft.next_fast_len(n, real), n
-            assert ferrier.fft.prev_fast_len(n, real) == scipy_fft.prev_fast_len(n, real), n
+            if hasattr(scipy_fft, "prev_fast_len"):
+                assert ferrier.fft.prev_fast_len(n, real) == scipy_fft.prev_fast_len(n, real), n
 
 
 def test_workers():
