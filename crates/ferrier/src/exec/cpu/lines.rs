@@ -70,6 +70,8 @@ pub(crate) struct LineGrid<T> {
     whole: (usize, usize),
     /// Arrays.
     pub batch: usize,
+    /// Whether the arrays of the batch share cache lines: then a block goes through all arrays before the next one.
+    pub interleaved: bool,
     /// Index of the first array in the whole batch.
     first_array: usize,
     pub line_op: LineOp<T>,
@@ -136,6 +138,16 @@ impl<'a> Side<'a> {
                 && piece.region.shape()[along] < total_len(self.runs)
         };
         !self.smooth().is_empty() && self.smooth().iter().all(few)
+    }
+
+    /// Whether neighbours in memory are elements of different arrays of the batch.
+    fn is_interleaved(&self) -> bool {
+        let between = |piece: &Piece| {
+            let shape = piece.region.shape();
+            (0..3).all(|axis| shape[axis] == 1 || piece.batch < piece.strides[axis])
+        };
+        // Planes in scratch have no stride of the batch.
+        self.pieces.iter().any(|piece| piece.batch > 0 && between(piece))
     }
 
     /// The pieces that are accessed by strips: none where lines differ.
@@ -245,6 +257,7 @@ impl<T: Real> LineGrid<T> {
             gathered: if gathers { gathered } else { 1 },
             whole: ((64 / element).max(1), BLOCK_POINTS.div_ceil(points.max(1))),
             batch,
+            interleaved: batch > 1 && [from, to].iter().any(Side::is_interleaved),
             first_array: arrays.start,
             line_op,
             axes,
@@ -346,7 +359,10 @@ impl<T: Real> LineGrid<T> {
         let inside = number - here.first;
         let BlockShape { blocks, rows } = here.shape;
         let array = blocks * (here.planes.1 - here.planes.0).div_ceil(rows);
-        let (batch, rest) = (inside / array, inside % array);
+        let (batch, rest) = match self.interleaved {
+            true => (inside % self.batch, inside / self.batch),
+            false => (inside / array, inside % array),
+        };
         let plane = here.planes.0 + rest / blocks * rows;
         self.at((cell, batch), here.lanes, (plane, here.planes.1), (here.shape, rest % blocks))
     }

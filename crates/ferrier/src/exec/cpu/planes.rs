@@ -124,7 +124,11 @@ impl<T: Real> Planes<T> {
             if unit >= units * first.batch {
                 break;
             }
-            let (batch, index) = (unit / units, low + unit % units * together);
+            let (batch, number) = match first.interleaved || second.interleaved {
+                true => (unit % first.batch, unit / first.batch),
+                false => (unit / units, unit % units),
+            };
+            let index = low + number * together;
             let planes = index..high.min(index + together);
             if let Some(bundle) = bundle {
                 // The first plane of the bundle is at the start of the scratch.
