@@ -160,6 +160,9 @@ typedef struct ferrier_comm ferrier_comm;
 // A plan of which everything is decided, and nothing allocated: for its memory, notes and predictions.
 typedef struct ferrier_draft ferrier_draft;
 
+// Fills the ghost cells around the boxes of a layout with the cells of their owners. Made once, run often.
+typedef struct ferrier_halo ferrier_halo;
+
 // A pointwise function of the modes of a spectrum, for ferrier_plan_execute. The problem must have
 // ferrier_problem_operators.
 typedef struct ferrier_operator ferrier_operator;
@@ -179,6 +182,9 @@ typedef struct ferrier_plan ferrier_plan;
 //
 // Functions of problems only store; what does not fit together is reported when a plan is made.
 typedef struct ferrier_problem ferrier_problem;
+
+// Takes arrays from one layout to another, unchanged. Made once, run often.
+typedef struct ferrier_redistribution ferrier_redistribution;
 
 // Memory that several plans can use in turn for their work.
 typedef struct ferrier_workspace ferrier_workspace;
@@ -239,6 +245,22 @@ typedef struct {
   // Loss and rounding together: what is certified.
   double bound;
 } ferrier_certificate;
+
+// Ghost cells around a box. Set it to FERRIER_GHOSTS_DEFAULT first.
+typedef struct {
+  // sizeof(ferrier_ghosts) of the program.
+  uint64_t size;
+  // Ghost cells below the box on each axis.
+  uint64_t low[3];
+  // Ghost cells above the box on each axis.
+  uint64_t high[3];
+  // 1 for axes that are periodic.
+  int32_t periodic[3];
+  // 1: only ghost cells at faces are filled; those of edges and corners are left alone.
+  int32_t faces_only;
+  // The number of arrays that are exchanged together, with one message per neighbour.
+  uint64_t fields;
+} ferrier_ghosts;
 
 #ifdef __cplusplus
 extern "C" {
@@ -320,6 +342,9 @@ ferrier_status ferrier_problem_r2c(const uint64_t *shape, ferrier_problem **prob
 // A transform with a kind for each axis: kinds[3] are values of ferrier_kind, at most one of them r2c. With
 // cosine and sine transforms only, values are real before and after.
 ferrier_status ferrier_problem_mixed(const uint64_t *shape, const int32_t *kinds, ferrier_problem **problem);
+
+// No transform: takes arrays from the layout of the input to that of the output; for ferrier_redistribution_create.
+ferrier_status ferrier_problem_redistribute(const uint64_t *shape, ferrier_problem **problem);
 
 // A complex transform of one long axis that is distributed over all ranks: two factors of `n` are axes 1 and 2, and
 // mode k lies at {0, k % n1, k / n1} of the spectrum, where n1 is the length of axis 1.
@@ -624,12 +649,80 @@ ferrier_status ferrier_predict(ferrier_problem *problem,
                                uint64_t threads,
                                char **text);
 
+// From the input layout of a problem of ferrier_problem_redistribute to its output layout, for elements of
+// `element_bytes` bytes: 1, 2, 4, 8, 12, 16, 24, 32, 48 or 64. Of the options (or NULL) "exchange" and "threads" matter.
+// Collective.
+ferrier_status ferrier_redistribution_create(ferrier_comm *comm,
+                                             ferrier_problem *problem,
+                                             uint64_t element_bytes,
+                                             ferrier_options *options,
+                                             ferrier_redistribution **redistribution);
+
+// Destroys a redistribution. NULL is allowed.
+ferrier_status ferrier_redistribution_free(ferrier_redistribution *redistribution);
+
+// The box that this rank has of the input or output.
+ferrier_status ferrier_redistribution_box(ferrier_redistribution *redistribution, int32_t side, ferrier_box *local);
+
+// Bytes of the input or output on this rank, all arrays of a batch together.
+ferrier_status ferrier_redistribution_bytes(ferrier_redistribution *redistribution, int32_t side, uint64_t *bytes);
+
+// An array for the input or output, in memory that the ranks of a node share. Collective.
+ferrier_status ferrier_redistribution_make(ferrier_redistribution *redistribution, int32_t side, ferrier_array **array);
+
+// Copies the input to the output. Collective; allocates nothing.
+ferrier_status ferrier_redistribution_run(ferrier_redistribution *redistribution,
+                                          const void *input,
+                                          uint64_t input_bytes,
+                                          void *output,
+                                          uint64_t output_bytes);
+
+// The same in place: the array has room for the longer of input and output, which both begin at its start.
+ferrier_status ferrier_redistribution_run_in_place(ferrier_redistribution *redistribution,
+                                                   void *array,
+                                                   uint64_t bytes);
+
+// Ghost cells around the boxes of the input or output (a ferrier_side) of a problem, for elements of `element_bytes`
+// bytes: 1, 2, 4, 8, 12, 16, 24, 32, 48 or 64. The array of a rank holds its box and the ghost cells around it, in the
+// order of the layout. Collective.
+ferrier_status ferrier_halo_create(ferrier_comm *comm,
+                                   ferrier_problem *problem,
+                                   int32_t side,
+                                   uint64_t element_bytes,
+                                   const ferrier_ghosts *ghosts,
+                                   ferrier_halo **halo);
+
+// Destroys a halo. NULL is allowed.
+ferrier_status ferrier_halo_free(ferrier_halo *halo);
+
+// The box of this rank, without ghost cells.
+ferrier_status ferrier_halo_box(ferrier_halo *halo, ferrier_box *local);
+
+// The shape[3] of the arrays of this rank, ghost cells included. Cell {i, j, k} of the whole array lies at element
+// (i - lo[0] + low[0]) strides[0] + (j - lo[1] + low[1]) strides[1] + (k - lo[2] + low[2]) strides[2].
+ferrier_status ferrier_halo_shape(ferrier_halo *halo, uint64_t *shape);
+
+// The strides[3] of the arrays of this rank, in elements.
+ferrier_status ferrier_halo_strides(ferrier_halo *halo, uint64_t *strides);
+
+// Bytes of an array of this rank, ghost cells included.
+ferrier_status ferrier_halo_bytes(ferrier_halo *halo, uint64_t *bytes);
+
+// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. Collective.
+ferrier_status ferrier_halo_make(ferrier_halo *halo, ferrier_array **array);
+
+// Fills the ghost cells of `count` arrays, as many as the ghosts have fields, each of `bytes` bytes. Collective.
+ferrier_status ferrier_halo_exchange(ferrier_halo *halo, void *const *fields, uint64_t count, uint64_t bytes);
+
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
 
 // The call of ferrier_plan_execute with nothing set: ferrier_call call = FERRIER_CALL_DEFAULT;
 #define FERRIER_CALL_DEFAULT {sizeof(ferrier_call), 1.0, NULL, NULL}
+
+// No ghost cells, one field: ferrier_ghosts ghosts = FERRIER_GHOSTS_DEFAULT;
+#define FERRIER_GHOSTS_DEFAULT {sizeof(ferrier_ghosts), {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 1}
 
 /*
  * Where mpi.h was included before this header: communicators as C has them. The library itself needs no MPI: it finds the

@@ -7,8 +7,8 @@ use crate::engine::{Action, Request};
 use crate::handle::{Handle, locked};
 use crate::operator::Operator;
 use crate::plan::Plan;
-use crate::pointer::{In, Out, Plain, Source, Target, one_of};
-use crate::status::{Failure, Outcome, Status, guard};
+use crate::pointer::{In, Out, Plain, Source, Target, apart, one_of};
+use crate::status::{Outcome, Status, guard};
 
 /// What a call of ferrier_plan_execute does.
 #[derive(Clone, Copy)]
@@ -65,14 +65,7 @@ fn run(
     (output, output_bytes): (&mut Out<c_void>, u64),
 ) -> Outcome {
     if !in_place {
-        let (from, to) = (input.addr() as u64, output.address().addr() as u64);
-        let apart = from.saturating_add(input_bytes) <= to || to.saturating_add(output_bytes) <= from;
-        if !apart && input_bytes.min(output_bytes) > 0 {
-            return Err(Failure::argument(
-                "output",
-                "overlaps the input; calls in place are separate kinds of calls",
-            ));
-        }
+        apart((input, input_bytes), (output, output_bytes))?;
     }
     let operator = if call.op.is_null() { None } else { Some(call.op.get("op")?) };
     let workspace = workspace_of(call.workspace)?;

@@ -41,3 +41,5 @@ pub mod report;
 pub mod certificate;
 
 pub mod draft;
+
+pub mod moves;

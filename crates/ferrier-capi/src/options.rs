@@ -49,6 +49,11 @@ impl Settings {
         }
     }
 
+    /// The user's choice.
+    pub fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
     /// A planner with these settings, for arrays in main memory.
     pub fn planner(&self, problem: &ferrier::Problem) -> Planner {
         let planner = Planner::new(problem).choice(self.choice.clone()).effort(self.effort);

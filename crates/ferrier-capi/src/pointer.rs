@@ -23,6 +23,8 @@ pub struct In<T>(*const T);
 /// As the summary says; and no padding.
 pub unsafe trait Plain: Copy {}
 
+// SAFETY: an address, through which nothing is read before it is checked.
+unsafe impl Plain for *mut c_void {}
 // SAFETY: numbers.
 unsafe impl Plain for i32 {}
 // SAFETY: numbers.
@@ -107,6 +109,22 @@ impl In<u64> {
     }
 }
 
+impl In<*mut c_void> {
+    /// Addresses of arrays of `bytes` bytes that a call writes to, which do not overlap.
+    pub(crate) fn places(&self, name: &str, count: u64, bytes: u64) -> Outcome<Vec<Out<c_void>>> {
+        let mut addresses = self.list(name, count)?;
+        let places = addresses.iter().map(|address| Out(*address)).collect();
+        addresses.sort_unstable();
+        let close = addresses
+            .windows(2)
+            .any(|pair| (pair[1].addr() - pair[0].addr()) as u64 <= bytes.saturating_sub(1));
+        match close && bytes > 0 {
+            true => Err(Failure::argument(name, "overlap each other")),
+            false => Ok(places),
+        }
+    }
+}
+
 impl In<c_char> {
     /// A text that ends with a zero byte.
     pub(crate) fn text(&self, name: &str) -> Outcome<&str> {
@@ -178,6 +196,19 @@ impl Target<'_> {
         // SAFETY: `scalars` has checked it; nothing else uses the memory during the call by the caller's promise. The
         // input does not overlap it (`crate::call` checks that).
         Ok(unsafe { std::slice::from_raw_parts_mut(start, needed) })
+    }
+}
+
+/// Input and output of a call must not overlap.
+pub(crate) fn apart(
+    (input, input_bytes): (&In<c_void>, u64),
+    (output, output_bytes): (&Out<c_void>, u64),
+) -> Outcome {
+    let (from, to) = (input.addr() as u64, output.0.addr() as u64);
+    let apart = from.saturating_add(input_bytes) <= to || to.saturating_add(output_bytes) <= from;
+    match apart || input_bytes.min(output_bytes) == 0 {
+        true => Ok(()),
+        false => Err(Failure::argument("output", "overlaps the input; calls in place are separate calls")),
     }
 }
 

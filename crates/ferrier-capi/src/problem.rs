@@ -148,6 +148,12 @@ pub extern "C" fn ferrier_problem_mixed(
     })
 }
 
+/// No transform: takes arrays from the layout of the input to that of the output; for ferrier_redistribution_create.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_problem_redistribute(shape: In<u64>, problem: Out<Handle<Problem>>) -> Status {
+    guard(|| make(problem, || Ok(ferrier::Problem::redistribute(shape.three("shape")?))))
+}
+
 /// A complex transform of one long axis that is distributed over all ranks: two factors of `n` are axes 1 and 2, and
 /// mode k lies at {0, k % n1, k / n1} of the spectrum, where n1 is the length of axis 1.
 #[unsafe(no_mangle)]

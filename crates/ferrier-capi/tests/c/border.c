@@ -27,6 +27,72 @@ static void double_it(void *data, const ferrier_mode_run *run) {
   for (uint64_t i = 0; i < 2 * run->length; i++) values[i] *= factor;
 }
 
+// Elements that know where they belong, from slabs to pencils of another order; and ghost cells around bricks.
+static void moves(ferrier_comm *comm) {
+  uint64_t shape[3] = {6, 5, 4}, order[3] = {2, 1, 0}, bytes, out_bytes, strides[3], outer[3];
+  ferrier_problem *problem;
+  ferrier_redistribution *moving;
+  ferrier_halo *halo;
+  ferrier_box box;
+  OK(ferrier_problem_redistribute(shape, &problem));
+  OK(ferrier_problem_pencils(problem, FERRIER_SIDE_OUTPUT, 0));
+  OK(ferrier_problem_order(problem, FERRIER_SIDE_OUTPUT, order));
+  BAD(ARGUMENT, "`element_bytes` must be 1, 2, 4", ferrier_redistribution_create(comm, problem, 5, NULL, &moving));
+  OK(ferrier_redistribution_create(comm, problem, 4, NULL, &moving));
+  OK(ferrier_redistribution_bytes(moving, FERRIER_SIDE_INPUT, &bytes));
+  OK(ferrier_redistribution_bytes(moving, FERRIER_SIDE_OUTPUT, &out_bytes));
+  int32_t *from = malloc(bytes + 1), *to = malloc(out_bytes + 1);
+  size_t at = 0;
+  OK(ferrier_redistribution_box(moving, FERRIER_SIDE_INPUT, &box));
+  for (uint64_t i = box.lo[0]; i < box.hi[0]; i++)
+    for (uint64_t j = box.lo[1]; j < box.hi[1]; j++)
+      for (uint64_t k = box.lo[2]; k < box.hi[2]; k++) from[at++] = (int32_t)(100 * i + 10 * j + k);
+  OK(ferrier_redistribution_run(moving, from, bytes, to, out_bytes));
+  OK(ferrier_redistribution_box(moving, FERRIER_SIDE_OUTPUT, &box));
+  at = 0;
+  for (uint64_t k = box.lo[2]; k < box.hi[2]; k++)
+    for (uint64_t j = box.lo[1]; j < box.hi[1]; j++)
+      for (uint64_t i = box.lo[0]; i < box.hi[0]; i++) TRUE(to[at++] == (int32_t)(100 * i + 10 * j + k));
+  free(from);
+  free(to);
+  OK(ferrier_redistribution_free(moving));
+
+  ferrier_ghosts ghosts = FERRIER_GHOSTS_DEFAULT;
+  for (int axis = 0; axis < 3; axis++) ghosts.low[axis] = ghosts.high[axis] = 1, ghosts.periodic[axis] = 1;
+  ghosts.fields = 2;
+  OK(ferrier_problem_bricks(problem, FERRIER_SIDE_INPUT));
+  OK(ferrier_halo_create(comm, problem, FERRIER_SIDE_INPUT, 8, &ghosts, &halo));
+  OK(ferrier_halo_bytes(halo, &bytes));
+  OK(ferrier_halo_strides(halo, strides));
+  OK(ferrier_halo_shape(halo, outer));
+  OK(ferrier_halo_box(halo, &box));
+  double *u = calloc(1, bytes + 1), *v = calloc(1, bytes + 1);
+  void *fields[2] = {u, v}, *same[2] = {u, u};
+  for (uint64_t i = box.lo[0]; i < box.hi[0]; i++)
+    for (uint64_t j = box.lo[1]; j < box.hi[1]; j++)
+      for (uint64_t k = box.lo[2]; k < box.hi[2]; k++) {
+        at = (i - box.lo[0] + 1) * strides[0] + (j - box.lo[1] + 1) * strides[1] + (k - box.lo[2] + 1) * strides[2];
+        u[at] = (double)(100 * i + 10 * j + k);
+        v[at] = -u[at];
+      }
+  if (bytes) BAD(ARGUMENT, "overlap each other", ferrier_halo_exchange(halo, same, 2, bytes));
+  if (bytes) BAD(ARRAY, "the field must have at least", ferrier_halo_exchange(halo, fields, 2, bytes - 8));
+  OK(ferrier_halo_exchange(halo, fields, 2, bytes));
+  for (uint64_t a = 0; a < outer[0]; a++)
+    for (uint64_t b = 0; b < outer[1]; b++)
+      for (uint64_t c = 0; c < outer[2]; c++) {
+        uint64_t i = (box.lo[0] + a + shape[0] - 1) % shape[0], j = (box.lo[1] + b + shape[1] - 1) % shape[1];
+        uint64_t k = (box.lo[2] + c + shape[2] - 1) % shape[2];
+        at = a * strides[0] + b * strides[1] + c * strides[2];
+        TRUE(u[at] == (double)(100 * i + 10 * j + k) && v[at] == -u[at]);
+      }
+  free(u);
+  free(v);
+  OK(ferrier_halo_free(halo));
+  BAD(HANDLE, "a halo that was destroyed", ferrier_halo_free(halo));
+  OK(ferrier_problem_free(problem));
+}
+
 // Arguments that are wrong, on one rank.
 static void bad_input(void) {
   uint64_t shape[3] = {8, 6, 4}, number = 7, three[3];
@@ -175,6 +241,7 @@ static void bad_input(void) {
   OK(ferrier_string_free(text));
   OK(ferrier_options_free(options));
   OK(ferrier_problem_free(problem));
+  moves(comm);
   OK(ferrier_comm_free(comm));
 }
 
@@ -249,6 +316,8 @@ static void communicators(int argc, char **argv) {
     MPI_Comm_free(&inter);
     MPI_Comm_free(&mine);
   }
+
+  moves(comm);
 
   // MPI_Init alone allows one thread: no progress thread, and a note says so.
   OK(ferrier_options_create(&options));
