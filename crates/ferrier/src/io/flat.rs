@@ -123,7 +123,7 @@ impl Flat {
                 }
                 Ok(())
             };
-            if run.step == width && width == block.width {
+            if run.step == width && width == block.geometry.width {
                 let scalars = &mut scalars[run.memory..run.memory + run.len * width];
                 return scalars.chunks_mut(CHUNK / size_of::<T>()).try_for_each(get);
             }
@@ -135,7 +135,7 @@ impl Flat {
                 get(chunk)?;
                 for (k, value) in chunk.chunks_exact(width).enumerate() {
                     let to = run.memory + (done + k) * run.step;
-                    if width < block.width {
+                    if width < block.geometry.width {
                         scalars[to + 1] = T::default();
                     }
                     scalars[to..to + width].copy_from_slice(value);
@@ -241,14 +241,14 @@ mod tests {
                     scalars[all.offset(index) + 1] = -at(index);
                 }
             });
-            let block = BoxView { scalars: &scalars, geometry: all, width };
+            let block = BoxView { scalars: &scalars, geometry: all };
             flat.write(&file, &whole, &block, &|_| {}).unwrap();
             for memory in orders {
                 for (lo, hi) in boxes {
                     let part = Box3::new(lo, hi);
                     let geometry = geometry(part, memory, 2);
                     let mut got = vec![f64::NAN; geometry.volume];
-                    let mut block = BoxViewMut { scalars: &mut got, geometry, width: 2 };
+                    let mut block = BoxViewMut { scalars: &mut got, geometry };
                     flat.read(&file, &part, &mut block, &|_| {}).unwrap();
                     each(&part, |index| {
                         let im = if complex { -at(index) } else { 0.0 };
@@ -256,7 +256,7 @@ mod tests {
                         assert_eq!(got[offset..offset + 2], [at(index), im], "{part:?} {flat:?}");
                     });
                     if complex {
-                        let block = BoxView { scalars: &got, geometry, width: 2 };
+                        let block = BoxView { scalars: &got, geometry };
                         flat.write(&copy, &part, &block, &|_| {}).unwrap();
                     }
                 }
@@ -279,7 +279,7 @@ mod tests {
         for memory in [[0, 1, 2], [2, 0, 1]] {
             let geometry = geometry(part, memory, 1);
             let mut scalars = vec![7.0; geometry.volume];
-            BoxViewMut { scalars: &mut scalars, geometry, width: 1 }.clear_outside(&inside);
+            BoxViewMut { scalars: &mut scalars, geometry }.clear_outside(&inside);
             each(&part, |index| {
                 let expected = if inside.contains(index) { 7.0 } else { 0.0 };
                 assert_eq!(scalars[geometry.offset(index)], expected);

@@ -192,7 +192,7 @@ impl Reader {
             let why = format!("a box of {} scalars cannot be read into {}", geometry.volume, scalars.len());
             return Err(cannot("read", &self.path, why));
         }
-        let mut block = BoxViewMut { scalars, geometry, width: if real { 1 } else { 2 } };
+        let mut block = BoxViewMut { scalars, geometry };
         self.read_block(self.embed(1)?.0, None, &mut block, threads, progress)
     }
 

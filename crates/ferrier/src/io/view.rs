@@ -11,8 +11,6 @@ pub(crate) struct BoxView<'a, T> {
     pub scalars: &'a [T],
     /// Where the box lies in them.
     pub geometry: Geometry,
-    /// Scalars of an element.
-    pub width: usize,
 }
 
 /// A box in memory that is read from a file.
@@ -21,8 +19,6 @@ pub(crate) struct BoxViewMut<'a, T> {
     pub scalars: &'a mut [T],
     /// Where the box lies in them.
     pub geometry: Geometry,
-    /// Scalars of an element.
-    pub width: usize,
 }
 
 impl<'a, T: Real> BoxView<'a, T> {
@@ -30,7 +26,7 @@ impl<'a, T: Real> BoxView<'a, T> {
     pub fn of(array: &'a Array<T>, complex: bool, batch: usize) -> Option<Self> {
         let mut geometry = array.geometry(complex)?;
         geometry.start += batch * geometry.batch;
-        Some(BoxView { scalars: array.scalars(), geometry, width: geometry.width })
+        Some(BoxView { scalars: array.scalars(), geometry })
     }
 }
 
@@ -39,7 +35,7 @@ impl<'a, T: Real> BoxViewMut<'a, T> {
     pub fn of(array: &'a mut Array<T>, complex: bool, batch: usize) -> Option<Self> {
         let mut geometry = array.geometry(complex)?;
         geometry.start += batch * geometry.batch;
-        Some(BoxViewMut { scalars: array.scalars_mut(), geometry, width: geometry.width })
+        Some(BoxViewMut { scalars: array.scalars_mut(), geometry })
     }
 
     /// Sets the elements outside `part` to zero.
@@ -56,7 +52,7 @@ impl<'a, T: Real> BoxViewMut<'a, T> {
                 let inside = row && part.lo[2] <= own.lo[2] + k && own.lo[2] + k < part.hi[2];
                 if !inside {
                     let at = start + k * self.geometry.strides[2];
-                    self.scalars[at..at + self.width].fill(T::default());
+                    self.scalars[at..at + self.geometry.width].fill(T::default());
                 }
             }
         });

@@ -148,7 +148,7 @@ impl Writer {
             Err(cannot("write", &self.path, why))
         };
         agree(comm, &self.path, fits, true)?;
-        let block = BoxView { scalars, geometry, width: if real { 1 } else { 2 } };
+        let block = BoxView { scalars, geometry };
         self.write_block(comm, layout, 0, &block, progress)
     }
 

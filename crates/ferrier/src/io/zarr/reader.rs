@@ -224,14 +224,14 @@ impl ZarrReader {
         rows(&part, |index, len| {
             let Some(bytes) = source.next() else { return };
             let start = block.geometry.offset(index);
-            if step == width && width == block.width {
+            if step == width && width == block.geometry.width {
                 bytes_mut(&mut block.scalars[start..start + row]).copy_from_slice(bytes);
                 return;
             }
             bytes_mut(&mut stage).copy_from_slice(bytes);
             for k in 0..len {
                 let to = start + k * step;
-                if width < block.width {
+                if width < block.geometry.width {
                     block.scalars[to + 1] = T::default();
                 }
                 block.scalars[to..to + width].copy_from_slice(&stage[k * width..(k + 1) * width]);

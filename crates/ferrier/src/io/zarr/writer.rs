@@ -103,7 +103,7 @@ impl ZarrWriter {
             _ => redistribute::<T, 16>(comm, &problem, from, &mut whole)?,
         }
         drop(copy);
-        let aligned = BoxView { scalars: &whole, geometry: target, width: block.width };
+        let aligned = BoxView { scalars: &whole, geometry: target };
         self.store(comm, batch, &aligned, progress)
     }
 
@@ -154,7 +154,7 @@ impl ZarrWriter {
         let chunk = embed(&self.chunk);
         let lo: [usize; 3] = std::array::from_fn(|axis| at[axis] * chunk[axis]);
         let whole = Box3::new(lo, std::array::from_fn(|axis| lo[axis] + chunk[axis]));
-        let target = Geometry::dense(whole, Order::C, block.width == 1);
+        let target = Geometry::dense(whole, Order::C, block.geometry.width == 1);
         let mut scalars = vec![T::default(); target.volume];
         copy_rows(block, &whole.intersect(part), &target, &mut scalars);
         bytes(&scalars).to_vec()
@@ -214,7 +214,7 @@ fn redistribute<T: Real, const N: usize>(
 
 /// Copies `part` of a block into memory of another geometry.
 fn copy_rows<T: Real>(block: &BoxView<'_, T>, part: &Box3, target: &Geometry, scalars: &mut [T]) {
-    let (width, step, pitch) = (block.width, block.geometry.strides[2], target.strides[2]);
+    let (width, step, pitch) = (block.geometry.width, block.geometry.strides[2], target.strides[2]);
     rows(part, |index, len| {
         let (from, to) = (block.geometry.offset(index), target.offset(index));
         if step == width && pitch == width {
