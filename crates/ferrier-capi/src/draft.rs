@@ -3,10 +3,8 @@
 use std::ffi::c_char;
 use std::sync::Mutex;
 
-use ferrier::Precision;
-
 use crate::comm::Comm;
-use crate::engine::{DraftEngine, Engine};
+use crate::engine::{DraftEngine, Engine, decide};
 use crate::handle::{Handle, Object, locked};
 use crate::json;
 use crate::options::{Options, Settings};
@@ -22,30 +20,6 @@ pub struct Draft(Mutex<Option<Box<dyn DraftEngine>>>);
 impl Object for Draft {
     const NAME: &'static str = "draft";
     const TAG: usize = 7;
-}
-
-/// Decides everything.
-pub(crate) fn decide(
-    comm: &ferrier::Comm,
-    problem: &ferrier::Problem,
-    precision: Precision,
-    settings: &Settings,
-) -> Outcome<Box<dyn DraftEngine>> {
-    let planner = settings.planner(problem);
-    match (settings.gpu, precision) {
-        (None, Precision::F32) => Ok(Box::new(planner.draft::<f32>(comm)?)),
-        (None, Precision::F64) => Ok(Box::new(planner.draft::<f64>(comm)?)),
-        #[cfg(feature = "cuda")]
-        (Some(gpu), precision) => {
-            let planner = planner.device(&ferrier::Device::cuda(gpu)?);
-            Ok(match precision {
-                Precision::F32 => Box::new(planner.draft::<f32>(comm)?),
-                Precision::F64 => Box::new(planner.draft::<f64>(comm)?),
-            })
-        }
-        #[cfg(not(feature = "cuda"))]
-        (Some(_), _) => Err(Failure::new(Status::Unsupported, "this library was built without CUDA")),
-    }
 }
 
 fn using<R>(draft: Handle<Draft>, work: impl FnOnce(&dyn DraftEngine) -> Outcome<R>) -> Outcome<R> {

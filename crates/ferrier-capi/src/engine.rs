@@ -3,13 +3,14 @@
 use std::any::Any;
 
 use ferrier::{
-    ArrayOf, Box3, Certificate, Cpu, Data, DataMut, Draft, Layout, Memory, Plan, Real, Recipe, Target,
+    ArrayOf, Box3, Certificate, Cpu, Data, DataMut, Draft, Layout, Memory, Plan, Precision, Real, Recipe, Target,
 };
 use serde_json::Value;
 
 use crate::array::{Array, Workspace};
 use crate::json;
 use crate::operator::{self, Operator};
+use crate::options::Settings;
 use crate::pointer;
 use crate::status::{Failure, Outcome, Status};
 
@@ -38,6 +39,30 @@ pub(crate) enum ArrayKind {
     Input,
     Output,
     InPlace,
+}
+
+/// Decides everything about a plan.
+pub(crate) fn decide(
+    comm: &ferrier::Comm,
+    problem: &ferrier::Problem,
+    precision: Precision,
+    settings: &Settings,
+) -> Outcome<Box<dyn DraftEngine>> {
+    let planner = settings.planner(problem);
+    match (settings.gpu, precision) {
+        (None, Precision::F32) => Ok(Box::new(planner.draft::<f32>(comm)?)),
+        (None, Precision::F64) => Ok(Box::new(planner.draft::<f64>(comm)?)),
+        #[cfg(feature = "cuda")]
+        (Some(gpu), precision) => {
+            let planner = planner.device(&ferrier::Device::cuda(gpu)?);
+            Ok(match precision {
+                Precision::F32 => Box::new(planner.draft::<f32>(comm)?),
+                Precision::F64 => Box::new(planner.draft::<f64>(comm)?),
+            })
+        }
+        #[cfg(not(feature = "cuda"))]
+        (Some(_), _) => Err(Failure::new(Status::Unsupported, "this library was built without CUDA")),
+    }
 }
 
 /// A plan of any precision and device.

@@ -35,17 +35,17 @@ impl From<IndexBox> for Box3 {
 /// Input or output of forward; backward goes from the output to the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
-pub enum Side {
+pub enum ArrayEnd {
     /// What forward reads and backward writes.
     Input = 0,
     /// What forward writes and backward reads.
     Output = 1,
 }
 
-const SIDES: [(i32, Side); 2] = [(Side::Input as i32, Side::Input), (Side::Output as i32, Side::Output)];
+const SIDES: [(i32, ArrayEnd); 2] = [(ArrayEnd::Input as i32, ArrayEnd::Input), (ArrayEnd::Output as i32, ArrayEnd::Output)];
 
 /// A side of a problem or plan.
-pub(crate) fn side(side: i32) -> Outcome<Side> {
+pub(crate) fn side(side: i32) -> Outcome<ArrayEnd> {
     one_of("side", side, &SIDES)
 }
 
@@ -56,11 +56,11 @@ fn layout(
 ) -> Status {
     change(problem, |problem| {
         Ok(match self::side(side)? {
-            Side::Input => {
+            ArrayEnd::Input => {
                 let layout = set(problem.input.clone())?;
                 problem.input(layout)
             }
-            Side::Output => {
+            ArrayEnd::Output => {
                 let layout = set(problem.output.clone())?;
                 problem.output(layout)
             }
@@ -156,8 +156,8 @@ pub extern "C" fn ferrier_problem_strides(
             strides = strides.batch(batch as usize);
         }
         Ok(match self::side(side)? {
-            Side::Input => problem.input_strides(strides),
-            Side::Output => problem.output_strides(strides),
+            ArrayEnd::Input => problem.input_strides(strides),
+            ArrayEnd::Output => problem.output_strides(strides),
         })
     })
 }

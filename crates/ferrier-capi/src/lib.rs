@@ -34,6 +34,10 @@ pub mod call;
 
 pub mod operator;
 
+pub mod named;
+
+pub mod make;
+
 pub mod array;
 
 pub mod report;

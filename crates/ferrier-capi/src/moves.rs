@@ -8,14 +8,14 @@ use ferrier::{Box3, Choice, Field, Ghosts};
 use crate::array::Array;
 use crate::comm::Comm;
 use crate::handle::{Handle, Object, locked};
-use crate::layout::{IndexBox, Side, side};
+use crate::layout::{IndexBox, ArrayEnd, side};
 use crate::options::{Options, Settings};
 use crate::pointer::{In, Out, Plain, Source, Target, apart};
 use crate::problem::Problem;
 use crate::status::{Failure, Outcome, Status, guard};
 
 /// Takes arrays from one layout to another, unchanged. Made once, run often.
-pub struct Redistribution(Mutex<Box<dyn Mover>>);
+pub struct Redistribution(Mutex<Box<dyn AnyRedistribution>>);
 
 impl Object for Redistribution {
     const NAME: &'static str = "redistribution";
@@ -56,12 +56,12 @@ macro_rules! for_size {
 }
 
 /// A redistribution of elements of any size.
-trait Mover: Send {
+trait AnyRedistribution: Send {
     fn boxes(&self) -> [Box3; 2];
-    fn bytes(&self, side: Side) -> u64;
+    fn bytes(&self, side: ArrayEnd) -> u64;
     fn run(&mut self, input: Source<'_>, output: Target<'_>) -> Outcome;
     fn run_in_place(&mut self, array: Target<'_>) -> Outcome;
-    fn make(&self, side: Side) -> Outcome<Array>;
+    fn make(&self, side: ArrayEnd) -> Outcome<Array>;
 }
 
 struct Sized<const N: usize> {
@@ -70,31 +70,31 @@ struct Sized<const N: usize> {
 }
 
 impl<const N: usize> Sized<N> {
-    fn elements(&self, side: Side) -> usize {
+    fn elements(&self, side: ArrayEnd) -> usize {
         self.boxes()[side as usize].volume() * self.batch
     }
 }
 
-impl<const N: usize> Mover for Sized<N> {
+impl<const N: usize> AnyRedistribution for Sized<N> {
     fn boxes(&self) -> [Box3; 2] {
         [self.inner.input_box(), self.inner.output_box()]
     }
-    fn bytes(&self, side: Side) -> u64 {
+    fn bytes(&self, side: ArrayEnd) -> u64 {
         (self.elements(side) * N) as u64
     }
     fn run(&mut self, input: Source<'_>, mut output: Target<'_>) -> Outcome {
-        let [from, to] = [Side::Input, Side::Output].map(|side| self.elements(side));
+        let [from, to] = [ArrayEnd::Input, ArrayEnd::Output].map(|side| self.elements(side));
         let (input, output) = (input.scalars::<Bytes<N>>("input", from)?, output.scalars("output", to)?);
         Ok(self.inner.run(input, output)?)
     }
     fn run_in_place(&mut self, mut array: Target<'_>) -> Outcome {
-        let needed = self.elements(Side::Input).max(self.elements(Side::Output));
+        let needed = self.elements(ArrayEnd::Input).max(self.elements(ArrayEnd::Output));
         Ok(self.inner.run_in_place(array.scalars("array", needed)?)?)
     }
-    fn make(&self, side: Side) -> Outcome<Array> {
+    fn make(&self, side: ArrayEnd) -> Outcome<Array> {
         Ok(array_of(match side {
-            Side::Input => self.inner.make_input()?,
-            Side::Output => self.inner.make_output()?,
+            ArrayEnd::Input => self.inner.make_input()?,
+            ArrayEnd::Output => self.inner.make_output()?,
         }))
     }
 }
@@ -108,7 +108,7 @@ fn make_redistribution<const N: usize>(
     comm: &ferrier::Comm,
     problem: &ferrier::Problem,
     choice: &Choice,
-) -> Outcome<Box<dyn Mover>> {
+) -> Outcome<Box<dyn AnyRedistribution>> {
     let inner = ferrier::Redistribution::<Bytes<N>>::with(comm, problem, choice)?;
     Ok(Box::new(Sized { inner, batch: problem.batch }))
 }
@@ -282,12 +282,12 @@ impl<const N: usize> Exchanger for ferrier::Halo<Bytes<N>> {
 fn make_halo<const N: usize>(
     comm: &ferrier::Comm,
     problem: &ferrier::Problem,
-    side: Side,
+    side: ArrayEnd,
     ghosts: &Ghosts,
 ) -> Outcome<Box<dyn Exchanger>> {
     let (shape, layout) = match side {
-        Side::Input => (problem.shape, &problem.input),
-        Side::Output => (problem.spectrum_shape(), &problem.output),
+        ArrayEnd::Input => (problem.shape, &problem.input),
+        ArrayEnd::Output => (problem.spectrum_shape(), &problem.output),
     };
     Ok(Box::new(ferrier::Halo::<Bytes<N>>::new(comm, shape, layout, ghosts)?))
 }

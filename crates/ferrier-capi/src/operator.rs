@@ -1,13 +1,12 @@
 //! Operators: pointwise functions of the modes of a spectrum.
 
 use std::any::Any;
-use std::ffi::{c_char, c_void};
+use std::ffi::c_void;
 
 use ferrier::spectral::{self, WaveNumbers};
 use ferrier::{Modes, Real, Recipe};
 
 use crate::handle::{Handle, Object};
-use crate::plan::Plan;
 use crate::pointer::{In, Out};
 use crate::status::{Failure, Outcome, Status, guard};
 
@@ -26,6 +25,13 @@ type Typed<T> = Box<dyn ferrier::Operator<T> + Send + Sync>;
 impl Object for Operator {
     const NAME: &'static str = "operator";
     const TAG: usize = 4;
+}
+
+impl Operator {
+    /// One of Ferrier's own: a [`Typed`].
+    pub(crate) fn named(operator: Box<dyn Any + Send + Sync>) -> Operator {
+        Operator(Inner::Named(operator))
+    }
 }
 
 /// Neighbouring modes of a spectrum along one axis, in cache; a function of the caller's changes them in place.
@@ -155,32 +161,6 @@ pub extern "C" fn ferrier_operator_callback(
         let slot = op.slot("op")?;
         let function = function.ok_or_else(|| Failure::argument("function", "is NULL"))?;
         slot.set(Handle::new(Operator(Inner::Callback(Callback { function, data: data.address() }))));
-        Ok(())
-    })
-}
-
-/// An operator of Ferrier for this plan (or for others of the same problem and precision), in main memory or on a GPU.
-/// lengths[3] are those of the domain. Names, with their `count` parameters: "laplacian", "inverse_laplacian" (the mean
-/// becomes 0), "helmholtz" (shift: divides by k^2 + shift), "derivative" (axis), "gaussian" (sigma), "low_pass" (largest
-/// wave number), "shift" (three distances), "two_thirds" (the 2/3 rule).
-#[unsafe(no_mangle)]
-pub extern "C" fn ferrier_operator_named(
-    plan: Handle<Plan>,
-    name: In<c_char>,
-    lengths: In<f64>,
-    parameters: In<f64>,
-    count: u64,
-    mut op: Out<Handle<Operator>>,
-) -> Status {
-    guard(|| {
-        let slot = op.slot("op")?;
-        if count > 16 {
-            return Err(Failure::argument("count", format_args!("must be at most 16, got {count}")));
-        }
-        let (lengths, parameters) = (lengths.array::<3>("lengths")?, parameters.list("parameters", count)?);
-        let plan = plan.get("plan")?;
-        let operator = plan.lock()?.operator(name.text("name")?, lengths, &parameters)?;
-        slot.set(Handle::new(Operator(Inner::Named(operator))));
         Ok(())
     })
 }

@@ -6,10 +6,9 @@ use std::sync::{Mutex, MutexGuard};
 use ferrier::Precision;
 
 use crate::comm::Comm;
-use crate::draft::decide;
-use crate::engine::{ArrayKind, Engine};
+use crate::engine::{ArrayKind, Engine, decide};
 use crate::handle::{Handle, Object, locked};
-use crate::layout::{IndexBox, Side, side};
+use crate::layout::{IndexBox, ArrayEnd, side};
 use crate::options::{Options, Settings};
 use crate::pointer::{Out, one_of};
 use crate::problem::Problem;
@@ -120,8 +119,8 @@ pub extern "C" fn ferrier_plan_is_real(plan: Handle<Plan>, side: i32, real: Out<
         let plan = plan.get("plan")?;
         let plan = plan.lock()?;
         let is_real = match self::side(side)? {
-            Side::Input => plan.recipe().is_real(),
-            Side::Output => plan.recipe().has_real_output(),
+            ArrayEnd::Input => plan.recipe().is_real(),
+            ArrayEnd::Output => plan.recipe().has_real_output(),
         };
         real.set("real", i32::from(is_real))
     })

@@ -27,11 +27,11 @@ pub struct Plan<T: Scalar> {
 
 /// A call, and the scalars of its source and target.
 struct Call<T: Scalar> {
-    run: Run<T>,
+    run: PlannedCall<T>,
     scalars: [usize; 2],
 }
 
-enum Run<T: Scalar> {
+enum PlannedCall<T: Scalar> {
     Forward(ferrier::Plan<T>),
     Backward(ferrier::Plan<T>),
     Transpose(Redistribution<T>),
@@ -119,14 +119,14 @@ impl<T: Scalar> Plan<T> {
             let [a, b, c] = problem.shape();
             let run = if problem.axes.is_empty() {
                 lines.push(format!("transpose {a}x{b}x{c}"));
-                Run::Transpose(Redistribution::new(comm, &problem)?)
+                PlannedCall::Transpose(Redistribution::new(comm, &problem)?)
             } else {
                 let kinds = problem.kinds().map(|kind| kind.name()).join(",");
                 lines.push(format!("{} {a}x{b}x{c} {kinds}", if backward { "backward" } else { "forward" }));
                 let points = problem.points() * problem.batch as f64;
                 flops += 2.5 * points * problem.points().log2() * if problem.is_real() { 1.0 } else { 2.0 };
                 let plan = Planner::new(&problem).effort(effort).draft::<T>(comm)?.build()?;
-                if backward { Run::Backward(plan) } else { Run::Forward(plan) }
+                if backward { PlannedCall::Backward(plan) } else { PlannedCall::Forward(plan) }
             };
             calls.push(Call { run, scalars });
         }
@@ -164,16 +164,16 @@ impl<T: Scalar> Plan<T> {
                 if source == output {
                     let mut array = memory(output, *(from).max(to));
                     match run {
-                        Run::Forward(plan) => plan.call().forward_in_place(&mut array)?,
-                        Run::Backward(plan) => plan.call().backward_in_place(&mut array)?,
-                        Run::Transpose(redistribution) => redistribution.run_in_place(array.0)?,
+                        PlannedCall::Forward(plan) => plan.call().forward_in_place(&mut array)?,
+                        PlannedCall::Backward(plan) => plan.call().backward_in_place(&mut array)?,
+                        PlannedCall::Transpose(redistribution) => redistribution.run_in_place(array.0)?,
                     }
                 } else {
                     let (source, mut target) = (memory(source, *from), memory(output, *to));
                     match run {
-                        Run::Forward(plan) => plan.forward(&source, &mut target)?,
-                        Run::Backward(plan) => plan.backward(&source, &mut target)?,
-                        Run::Transpose(redistribution) => redistribution.run(source.0, target.0)?,
+                        PlannedCall::Forward(plan) => plan.forward(&source, &mut target)?,
+                        PlannedCall::Backward(plan) => plan.backward(&source, &mut target)?,
+                        PlannedCall::Transpose(redistribution) => redistribution.run(source.0, target.0)?,
                     }
                 }
             }

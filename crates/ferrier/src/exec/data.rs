@@ -7,7 +7,7 @@ use crate::Real;
 
 /// Keeps types outside this crate from listing fields: the addresses must stay valid when the visit has ended.
 pub(crate) mod sealed {
-    /// Nobody else can name it.
+    /// Other crates cannot name it.
     #[derive(Clone, Copy, Debug)]
     pub struct Token;
 }
