@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::box_copy::{BoxCopy, Place};
 use super::node_link::{NodeLink, shared_words, table_bytes};
-use super::pattern::{Pattern, Route, segment_bytes, volumes};
+use super::pattern::{Messages, Pattern, Route, segment_bytes};
 use super::sweep::{Planes, Sweep, Task};
 use crate::exchange::{Exchange, ExchangeEntry};
 use crate::machine::buffer::Buffer;
@@ -25,6 +25,8 @@ pub(super) enum Peer {
 pub(super) struct BoundRoute {
     pub rank: usize,
     pub peer: Peer,
+    /// The exchange of its message, if it is one.
+    pub group: usize,
     /// Address of the segment; dangling where there is none.
     pub segment: usize,
     /// Elements of one field.
@@ -37,21 +39,24 @@ pub(super) const RECEIVE: usize = 1;
 
 /// The routes of one rank, in and out, with the memory that they use.
 pub(super) struct Binding {
-    pub exchange: Option<Exchange>,
+    /// One for each group of messages.
+    pub exchanges: Vec<Exchange>,
     pub node: Option<NodeLink>,
-    /// Send and receive buffer.
+    /// Send and receive buffer, and where those of each exchange begin in them, in bytes.
     pub buffers: [Buffer<f64>; 2],
+    pub starts: Vec<[usize; 2]>,
     /// What stays on this rank in a run in place.
     pub staging: Buffer<f64>,
     pub outgoing: Vec<BoundRoute>,
     pub incoming: Vec<BoundRoute>,
-    /// Copies to segments: of messages, and of those that stay on the node.
-    pub pack_messages: Sweep,
+    /// Copies to segments: of messages, by exchange, and of those that stay on the node.
+    pub pack_messages: Vec<Sweep>,
     pub pack_segments: Sweep,
-    /// Copies to the target: of what is on this node, and of what messages bring (of all, if applied in order).
+    /// Copies to the target: of what is on this node, and of what messages bring, by exchange (of all, if applied in
+    /// order).
     pub near: Sweep,
-    pub far: Sweep,
-    /// Whether the second of these loads from the memory of other ranks as well.
+    pub far: Vec<Sweep>,
+    /// Whether the latter load from the memory of other ranks as well.
     pub far_shares: bool,
 }
 
@@ -67,17 +72,20 @@ pub(super) struct Binder<'a> {
     pub in_place: bool,
     /// The planes of the target, where copies are applied in order.
     pub planes: Option<Planes>,
+    /// Groups of messages.
+    pub groups: usize,
 }
 
 impl Binder<'_> {
     /// Collective; allocates the memory of the plan.
     pub fn bind(&self, entry: &ExchangeEntry) -> Result<Binding> {
         let (comm, rank) = (self.comm, self.comm.rank());
-        let exchange = self.exchange(entry)?;
-        let buffers = self.buffers(exchange.as_ref())?;
+        let messages = self.messages();
+        let exchanges = self.exchanges(entry, &messages)?;
+        let (buffers, starts) = self.buffers(&exchanges)?;
         let (outgoing, incoming) = (self.pattern.outgoing(rank), self.pattern.incoming(rank));
         let node = match self.shares {
-            true => Some(self.node_link(exchange.as_ref(), &buffers, &outgoing, &incoming)?),
+            true => Some(self.node_link(&exchanges, &buffers, &outgoing, &incoming)?),
             false => None,
         };
         let own = outgoing.iter().find(|route| self.in_place && route.peer == rank);
@@ -85,46 +93,50 @@ impl Binder<'_> {
             self.private(own.map_or(0, |own| self.bytes(own)).div_ceil(8), "what stays on a rank")?;
         let place = |route: &Route, end: usize| -> BoundRoute {
             let peer = self.peer(rank, route.peer);
+            let (sender, receiver) = if end == SEND { (rank, route.peer) } else { (route.peer, rank) };
+            let group = if peer == Peer::Remote { messages.group(sender, receiver) } else { 0 };
             let segment = match (peer, &node) {
                 (Peer::Node, Some(node)) => {
-                    let (sender, receiver) =
-                        if end == SEND { (rank, route.peer) } else { (route.peer, rank) };
                     node.memory_of(sender) + table_bytes(self.fields) + self.bytes_before(sender, receiver)
                 }
                 (Peer::Remote, node) => {
-                    message_address(exchange.as_ref(), node.as_ref(), &buffers, route.peer, end)
+                    let base = buffers[end].as_ptr() as usize + starts[group][end];
+                    message_address(&exchanges[group], node.as_ref(), base, route.peer, end)
                 }
                 _ => staging.as_ptr() as usize,
             };
-            BoundRoute { rank: route.peer, peer, segment, volume: route.volume() }
+            BoundRoute { rank: route.peer, peer, group, segment, volume: route.volume() }
         };
         let [bound_out, bound_in] = [(&outgoing, SEND), (&incoming, RECEIVE)]
             .map(|(routes, end)| routes.iter().map(|route| place(route, end)).collect::<Vec<_>>());
-        let tasks = |peers: &dyn Fn(Peer) -> bool, end: usize| -> Vec<Task> {
-            let routes = if end == SEND { &outgoing } else { &incoming };
-            let wanted = routes.iter().enumerate().filter(|(_, route)| peers(self.peer(rank, route.peer)));
-            wanted.flat_map(|(number, route)| route_tasks(number, route, end)).collect()
+        let tasks = |wanted: &dyn Fn(&BoundRoute) -> bool, end: usize| -> Vec<Task> {
+            let (routes, bound) = if end == SEND { (&outgoing, &bound_out) } else { (&incoming, &bound_in) };
+            let wanted = routes.iter().zip(bound).enumerate().filter(|(_, (_, bound))| wanted(bound));
+            wanted.flat_map(|(number, (route, _))| route_tasks(number, route, end)).collect()
         };
         let shared = |tasks: Vec<Task>| Sweep::by_volume(&tasks, comm.threads());
-        let remote = |peer: Peer| peer == Peer::Remote;
+        let remote = |end: usize| -> Vec<Sweep> {
+            let of = |group| move |route: &BoundRoute| route.peer == Peer::Remote && route.group == group;
+            (0..exchanges.len()).map(|group| shared(tasks(&of(group), end))).collect()
+        };
         let (near, far) = match self.planes {
-            None => (shared(tasks(&|peer| !remote(peer), RECEIVE)), shared(tasks(&remote, RECEIVE))),
+            None => (shared(tasks(&|route| route.peer != Peer::Remote, RECEIVE)), remote(RECEIVE)),
             Some(planes) => {
-                (shared(Vec::new()), Sweep::by_plane(&tasks(&|_| true, RECEIVE), comm.threads(), planes))
+                let all = Sweep::by_plane(&tasks(&|_| true, RECEIVE), comm.threads(), planes);
+                (shared(Vec::new()), vec![all])
             }
         };
-        let in_segments = |peer: Peer| peer == Peer::Node || (peer == Peer::Own && self.in_place);
-        let (pack_messages, pack_segments) =
-            (shared(tasks(&remote, SEND)), shared(tasks(&in_segments, SEND)));
-        if let Some(exchange) = &exchange {
-            exchange.open()?;
-        }
-        let in_node_buffers = has_node_buffers(exchange.as_ref());
+        let in_segments =
+            |route: &BoundRoute| route.peer == Peer::Node || (route.peer == Peer::Own && self.in_place);
+        let (pack_messages, pack_segments) = (remote(SEND), shared(tasks(&in_segments, SEND)));
+        exchanges.iter().try_for_each(Exchange::open)?;
+        let far_shares = has_node_buffers(&exchanges) || self.planes.is_some();
         let (outgoing, incoming) = (bound_out, bound_in);
         Ok(Binding {
-            exchange,
+            exchanges,
             node,
             buffers,
+            starts,
             staging,
             outgoing,
             incoming,
@@ -132,7 +144,7 @@ impl Binder<'_> {
             pack_segments,
             near,
             far,
-            far_shares: in_node_buffers || self.planes.is_some(),
+            far_shares,
         })
     }
 
@@ -145,15 +157,19 @@ impl Binder<'_> {
         }
     }
 
-    /// The exchange of what goes by messages. Whether there is one is the same on every rank.
-    fn exchange(&self, entry: &ExchangeEntry) -> Result<Option<Exchange>> {
+    fn messages(&self) -> Messages {
+        let (pattern, bytes) = (self.pattern.clone(), self.fields * self.element_bytes);
+        let nodes = self.shares.then(|| self.comm.nodes().into());
+        Messages { pattern, bytes, nodes, groups: self.groups }
+    }
+
+    /// The exchanges of what goes by messages. Whether there are any is the same on every rank.
+    fn exchanges(&self, entry: &ExchangeEntry, messages: &Messages) -> Result<Vec<Exchange>> {
         let comm = self.comm;
         let needed = comm.size() > 1 && !(self.shares && comm.node_count() == 1);
-        let Some(make) = entry.make.filter(|_| needed) else { return Ok(None) };
-        let (nodes, shares): (Arc<[usize]>, bool) = (comm.nodes().into(), self.shares);
-        let sends = move |from: usize, to: usize| from != to && !(shares && nodes[from] == nodes[to]);
-        let volumes = volumes(self.pattern, comm.rank(), self.fields * self.element_bytes, sends);
-        Ok(make(comm, &[volumes])?.pop())
+        let Some(make) = entry.make.filter(|_| needed) else { return Ok(Vec::new()) };
+        let all: Vec<_> = (0..self.groups).map(|group| messages.volumes(comm.rank(), group)).collect();
+        make(comm, &all)
     }
 
     /// Memory of this rank alone. Where it cannot be had, the other ranks would wait for this one.
@@ -161,20 +177,26 @@ impl Binder<'_> {
         Buffer::new(words, what).inspect_err(|error| self.comm.fail(&error.to_string()))
     }
 
-    fn buffers(&self, exchange: Option<&Exchange>) -> Result<[Buffer<f64>; 2]> {
+    /// The message buffers of all exchanges, one after the other.
+    fn buffers(&self, exchanges: &[Exchange]) -> Result<([Buffer<f64>; 2], Vec<[usize; 2]>)> {
         const WHAT: &str = "the messages of a plan";
-        let lens =
-            exchange.map_or([0; 2], |exchange| [exchange.buffers().send.len, exchange.buffers().recv.len]);
+        let mut lens = [0; 2];
+        let mut starts = Vec::with_capacity(exchanges.len());
+        for exchange in exchanges.iter().map(Exchange::buffers) {
+            starts.push(lens);
+            lens[SEND] += exchange.send.len.next_multiple_of(64);
+            lens[RECEIVE] += exchange.recv.len.next_multiple_of(64);
+        }
         let [send, recv] = lens.map(|bytes| match self.shares {
             true => shared_words(self.comm, bytes.div_ceil(8), WHAT),
             false => self.private(bytes.div_ceil(8), WHAT),
         });
-        Ok([send?, recv?])
+        Ok(([send?, recv?], starts))
     }
 
     fn node_link(
         &self,
-        exchange: Option<&Exchange>,
+        exchanges: &[Exchange],
         buffers: &[Buffer<f64>; 2],
         outgoing: &[Route],
         incoming: &[Route],
@@ -185,7 +207,7 @@ impl Binder<'_> {
             peers.filter(|&peer| self.peer(rank, peer) == Peer::Node).collect()
         };
         // Any rank of the node may find messages for it in the receive buffer of this one.
-        let readers = match has_node_buffers(exchange) {
+        let readers = match has_node_buffers(exchanges) {
             true => (0..nodes.len()).filter(|&peer| self.peer(rank, peer) == Peer::Node).collect(),
             false => near(outgoing),
         };
@@ -213,28 +235,29 @@ impl Binder<'_> {
 }
 
 /// Whether ranks load messages from the receive buffers of other ranks of their node.
-fn has_node_buffers(exchange: Option<&Exchange>) -> bool {
-    exchange.is_some_and(|exchange| exchange.buffers().sharing.is_some())
+fn has_node_buffers(exchanges: &[Exchange]) -> bool {
+    exchanges.iter().any(|exchange| exchange.buffers().sharing.is_some())
 }
 
-/// The address of the segment for (or from) a rank in a send (or receive) buffer of this node.
+/// The address of the segment for (or from) a rank in a send (or receive) buffer of this node; that of this rank begins at
+/// `base`.
 fn message_address(
-    exchange: Option<&Exchange>,
+    exchange: &Exchange,
     node: Option<&NodeLink>,
-    buffers: &[Buffer<f64>; 2],
+    base: usize,
     peer: usize,
     end: usize,
 ) -> usize {
-    let Some(layout) = exchange.map(Exchange::buffers) else { unreachable!("a remote peer has an exchange") };
+    let layout = exchange.buffers();
     let offset = if end == SEND { layout.send.offsets[peer] } else { layout.recv.offsets[peer] };
-    let base = match (&layout.sharing, node) {
+    match (&layout.sharing, node) {
+        // Such exchanges have one group: buffers begin with it.
         (Some(sharing), Some(node)) => {
             let holder = if end == SEND { sharing.outbox[peer] } else { sharing.inbox[peer] };
-            node.addresses[holder][end]
+            node.addresses[holder][end] + offset
         }
-        _ => buffers[end].as_ptr() as usize,
-    };
-    base + offset
+        _ => base + offset,
+    }
 }
 
 /// The copies of a route, with their places in its segment.

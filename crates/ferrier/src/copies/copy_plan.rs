@@ -56,6 +56,9 @@ struct RunState {
     fault: Option<Fault>,
 }
 
+/// Groups of messages that are packed and sent one after the other. (More would help less than they cost.)
+const GROUPS: usize = 4;
+
 /// The exchange between nodes where the user named none.
 const BETWEEN_NODES: &str = "point_to_point";
 
@@ -100,7 +103,9 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
         }
         let Settings { fields, in_place, .. } = settings;
         let (element_bytes, planes) = (size_of::<E>(), store.planes);
-        let binder = Binder { comm: &comm, pattern, fields, element_bytes, shares, in_place, planes };
+        // Named exchanges may be collectives; sums wait for all anyway.
+        let groups = if settings.exchange.is_some() || planes.is_some() { 1 } else { GROUPS };
+        let binder = Binder { comm: &comm, pattern, fields, element_bytes, shares, in_place, planes, groups };
         let binding = binder.bind(entry)?;
         let state = RunState {
             sources: vec![0; fields],
@@ -112,7 +117,7 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
             published: Published::Segments,
             fault: None,
         };
-        let notes = exchange::notes(&binding.exchange);
+        let notes = exchange::notes(&binding.exchanges);
         let pool = Pool::new(comm.threads()).inspect_err(|error| comm.fail(&error.to_string()))?;
         Ok(CopyPlan { binding, comm, pool, apply: store.apply, fields, notes, state })
     }
@@ -191,9 +196,10 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
                     });
                 })
             };
-            if let Some(exchange) = &plan.binding.exchange {
-                pack(&plan.binding.pack_messages)?;
-                let [send, recv] = plan.binding.buffers.each_ref().map(|buffer| buffer.as_ptr().cast::<u8>());
+            let Binding { exchanges, pack_messages, starts, buffers, .. } = &plan.binding;
+            for ((exchange, sweep), at) in exchanges.iter().zip(pack_messages).zip(starts) {
+                pack(sweep)?;
+                let [send, recv] = [0, 1].map(|end| buffers[end].as_ptr().cast::<u8>().wrapping_add(at[end]));
                 // SAFETY: the plan's buffers; they are not accessed before the wait, and outlive the exchange.
                 unsafe { exchange.start(send, recv, None)? };
             }
@@ -227,9 +233,9 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
         self.guarded(|plan| {
             let fault = plan.state.fault.take();
             if let Some(node) = &plan.binding.node {
-                let exchange = &plan.binding.exchange;
+                let exchanges = &plan.binding.exchanges;
                 // Errors are returned by the wait for it.
-                node.wait_for_sources(&mut || exchange.iter().for_each(|exchange| drop(exchange.test())))?;
+                node.wait_for_sources(&mut || exchanges.iter().for_each(|exchange| drop(exchange.test())))?;
             }
             plan.resolve()?;
             let apply = |sweep: &Sweep| {
@@ -258,10 +264,18 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
             if !plan.binding.far_shares {
                 end_loads();
             }
-            if let Some(exchange) = &plan.binding.exchange {
-                exchange.wait()?;
+            let Binding { exchanges, far, .. } = &plan.binding;
+            match far.len() == exchanges.len() {
+                true => exchanges.iter().zip(far).try_for_each(|(exchange, sweep)| {
+                    exchange.wait()?;
+                    apply(sweep)
+                })?,
+                // All at once.
+                false => {
+                    exchanges.iter().try_for_each(Exchange::wait)?;
+                    far.iter().try_for_each(apply)?;
+                }
             }
-            apply(&plan.binding.far)?;
             if plan.binding.far_shares {
                 end_loads();
             }
@@ -334,7 +348,7 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
             transport.fail(&message);
         }
         self.state.in_flight = false;
-        if let Some(exchange) = &self.binding.exchange {
+        for exchange in &self.binding.exchanges {
             let _ = exchange.wait();
         }
         if threads && self.binding.node.is_some() {
@@ -371,11 +385,11 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
 
     /// Bytes of memory on this rank.
     pub fn memory(&self) -> usize {
-        let Binding { buffers, staging, node, exchange, .. } = &self.binding;
+        let Binding { buffers, staging, node, exchanges, .. } = &self.binding;
         let all = buffers.iter().chain([staging]).chain(node.as_ref().map(NodeLink::memory));
         // Buffers are whole cache lines.
         let bytes: usize = all.map(|buffer| (buffer.len() * 8).next_multiple_of(64)).sum();
-        bytes + exchange.as_ref().map_or(0, Exchange::window)
+        bytes + exchanges.iter().map(Exchange::window).max().unwrap_or(0)
     }
 
     /// Makes the next run fail while it is in flight, for tests of the library itself.
@@ -391,7 +405,9 @@ impl<E> CopyPlan<E> {
             return Ok(());
         }
         self.binding.node.iter().for_each(NodeLink::end_loads);
-        self.binding.exchange.as_ref().map_or(Ok(()), Exchange::wait)
+        let outcomes = self.binding.exchanges.iter().map(Exchange::wait);
+        // All are waited for, whatever the outcome of the first.
+        outcomes.fold(Ok(()), Result::and)
     }
 
     /// The same; where this thread panics, the other ranks are told.

@@ -49,26 +49,67 @@ pub(super) fn segment_bytes(elements: usize, element_bytes: usize) -> usize {
     (elements * element_bytes).next_multiple_of(8)
 }
 
-/// The bytes that go between this rank and others for which `sends(from, to)`; `bytes` are those of an element, times
-/// the number of fields.
-pub(super) fn volumes(
-    pattern: &Arc<dyn Pattern>,
-    rank: usize,
-    bytes: usize,
-    sends: impl Fn(usize, usize) -> bool + Send + Sync + 'static,
-) -> Volumes {
-    let list = {
-        let pattern = pattern.clone();
-        move |rank: usize, sending: bool| {
-            let routes = if sending { pattern.outgoing(rank) } else { pattern.incoming(rank) };
-            let sent = |route: &Route| match sending {
-                true => sends(rank, route.peer),
-                false => sends(route.peer, rank),
+/// What goes by messages, in groups that are started one after the other: while the first ones are on their way, the
+/// next are packed. Every rank derives the same groups.
+#[derive(Clone)]
+pub(super) struct Messages {
+    pub pattern: Arc<dyn Pattern>,
+    /// Bytes of an element, times the number of fields.
+    pub bytes: usize,
+    /// The node of each rank, if ranks of a node send no messages to each other.
+    pub nodes: Option<Arc<[usize]>>,
+    /// Number of groups.
+    pub groups: usize,
+}
+
+impl Messages {
+    fn sends(&self, from: usize, to: usize) -> bool {
+        from != to && self.nodes.as_ref().is_none_or(|nodes| nodes[from] != nodes[to])
+    }
+
+    /// The receivers of a rank's messages, ascending, with bytes and group: each group has about as many bytes. The first
+    /// are for the ranks after this one, so that not all send to the same rank at once.
+    fn sent(&self, rank: usize) -> Vec<(usize, usize, usize)> {
+        let routes = self.pattern.outgoing(rank).into_iter().filter(|route| self.sends(rank, route.peer));
+        let segment = |route: Route| (route.peer, segment_bytes(route.volume(), self.bytes));
+        let mut sent: Vec<(usize, usize)> = routes.map(segment).filter(|(_, bytes)| *bytes > 0).collect();
+        let ranks = self.pattern.ranks();
+        sent.sort_unstable_by_key(|(peer, _)| (peer + ranks - rank) % ranks);
+        let total: usize = sent.iter().map(|(_, bytes)| bytes).sum();
+        let mut before = 0;
+        let group = |(peer, bytes): (usize, usize)| {
+            let middle = 2 * before + bytes;
+            before += bytes;
+            (peer, bytes, middle * self.groups / (2 * total))
+        };
+        let mut sent: Vec<_> = sent.into_iter().map(group).collect();
+        sent.sort_unstable();
+        sent
+    }
+
+    /// The group of the message from one rank to another; 0 where there is none.
+    pub fn group(&self, from: usize, to: usize) -> usize {
+        self.sent(from).into_iter().find(|(peer, ..)| *peer == to).map_or(0, |(_, _, group)| group)
+    }
+
+    /// The bytes of a group, as `rank` sees them.
+    pub fn volumes(&self, rank: usize, group: usize) -> Volumes {
+        let messages = self.clone();
+        let list = move |rank: usize, sending: bool| -> Vec<(usize, usize)> {
+            let of_group =
+                |(peer, bytes, own): (usize, usize, usize)| (own == group).then_some((peer, bytes));
+            if sending {
+                return messages.sent(rank).into_iter().filter_map(of_group).collect();
+            }
+            let sources = messages.pattern.incoming(rank).into_iter().map(|route| route.peer);
+            let from = |peer: usize| {
+                let sent = messages.sent(peer).into_iter().find(|(to, ..)| *to == rank)?;
+                of_group(sent).map(|(_, bytes)| (peer, bytes))
             };
-            let entry = |route: Route| (route.peer, segment_bytes(route.volume(), bytes));
-            routes.into_iter().filter(sent).map(entry).filter(|(_, bytes)| *bytes > 0).collect()
-        }
-    };
-    // Segments are copied to receive buffers: those of the senders are free as soon as the exchange is complete.
-    Volumes { via_host: true, ..Volumes::new(SegmentTable::new(pattern.ranks(), list), rank) }
+            sources.filter(|&peer| messages.sends(peer, rank)).filter_map(from).collect()
+        };
+        // Segments are copied to receive buffers: those of the senders are free as soon as the exchange is complete.
+        let table = SegmentTable::new(self.pattern.ranks(), list);
+        Volumes { via_host: true, reshape: 0, ..Volumes::new(table, rank) }
+    }
 }
