@@ -69,6 +69,14 @@ typedef enum {
   FERRIER_STATUS_OTHER = 19,
 } ferrier_status;
 
+// Input or output of forward; backward goes from the output to the input.
+typedef enum {
+  // What forward reads and backward writes.
+  FERRIER_SIDE_INPUT = 0,
+  // What forward writes and backward reads.
+  FERRIER_SIDE_OUTPUT = 1,
+} ferrier_side;
+
 // What a call of ferrier_plan_execute does.
 typedef enum {
   // From input to output.
@@ -115,14 +123,6 @@ typedef enum {
   // 1/sqrt(N).
   FERRIER_SCALE_SYMMETRIC = 2,
 } ferrier_scale;
-
-// Input or output of forward; backward goes from the output to the input.
-typedef enum {
-  // What forward reads and backward writes.
-  FERRIER_SIDE_INPUT = 0,
-  // What forward writes and backward reads.
-  FERRIER_SIDE_OUTPUT = 1,
-} ferrier_side;
 
 // The 1-D transform of an axis.
 typedef enum {
@@ -557,6 +557,9 @@ ferrier_status ferrier_plan_execute(ferrier_plan *plan,
 // An operator that calls a function of the caller's, for plans in main memory. `data` is handed to it.
 ferrier_status ferrier_operator_callback(ferrier_mode_function function, void *data, ferrier_operator **op);
 
+// Destroys an operator. NULL is allowed.
+ferrier_status ferrier_operator_free(ferrier_operator *op);
+
 // An operator of Ferrier for this plan (or for others of the same problem and precision), in main memory or on a GPU.
 // lengths[3] are those of the domain. Names, with their `count` parameters: "laplacian", "inverse_laplacian" (the mean
 // becomes 0), "helmholtz" (shift: divides by k^2 + shift), "derivative" (axis), "gaussian" (sigma), "low_pass" (largest
@@ -567,9 +570,6 @@ ferrier_status ferrier_operator_named(ferrier_plan *plan,
                                       const double *parameters,
                                       uint64_t count,
                                       ferrier_operator **op);
-
-// Destroys an operator. NULL is allowed.
-ferrier_status ferrier_operator_free(ferrier_operator *op);
 
 // An array for the input of forward. Collective.
 ferrier_status ferrier_plan_make_input(ferrier_plan *plan, ferrier_array **array);

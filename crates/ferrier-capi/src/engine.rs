@@ -3,7 +3,8 @@
 use std::any::Any;
 
 use ferrier::{
-    ArrayOf, Box3, Certificate, Cpu, Data, DataMut, Draft, Layout, Memory, Plan, Precision, Real, Recipe, Target,
+    ArrayOf, Box3, Certificate, Cpu, Data, DataMut, Draft, Layout, Memory, Plan, Precision, Real, Recipe,
+    Target,
 };
 use serde_json::Value;
 

@@ -42,7 +42,8 @@ pub enum ArrayEnd {
     Output = 1,
 }
 
-const SIDES: [(i32, ArrayEnd); 2] = [(ArrayEnd::Input as i32, ArrayEnd::Input), (ArrayEnd::Output as i32, ArrayEnd::Output)];
+const SIDES: [(i32, ArrayEnd); 2] =
+    [(ArrayEnd::Input as i32, ArrayEnd::Input), (ArrayEnd::Output as i32, ArrayEnd::Output)];
 
 /// A side of a problem or plan.
 pub(crate) fn side(side: i32) -> Outcome<ArrayEnd> {

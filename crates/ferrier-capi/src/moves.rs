@@ -8,7 +8,7 @@ use ferrier::{Box3, Choice, Field, Ghosts};
 use crate::array::Array;
 use crate::comm::Comm;
 use crate::handle::{Handle, Object, locked};
-use crate::layout::{IndexBox, ArrayEnd, side};
+use crate::layout::{ArrayEnd, IndexBox, side};
 use crate::options::{Options, Settings};
 use crate::pointer::{In, Out, Plain, Source, Target, apart};
 use crate::problem::Problem;

@@ -8,7 +8,7 @@ use ferrier::Precision;
 use crate::comm::Comm;
 use crate::engine::{ArrayKind, Engine, decide};
 use crate::handle::{Handle, Object, locked};
-use crate::layout::{IndexBox, ArrayEnd, side};
+use crate::layout::{ArrayEnd, IndexBox, side};
 use crate::options::{Options, Settings};
 use crate::pointer::{Out, one_of};
 use crate::problem::Problem;

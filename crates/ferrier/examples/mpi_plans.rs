@@ -10,7 +10,8 @@
 
 use ferrier::exchange::EXCHANGES;
 use ferrier::{
-    Array, Choice, Comm, Complex, LayoutSpec, Overlap, Plan, Planner, Problem, Result, Tiling, Workspace,
+    Array, ArrayStrides, Choice, Comm, Complex, Fields, FieldsMut, LayoutSpec, Order, Overlap, Plan, Planner,
+    Problem, Result, Tiling, Workspace,
 };
 use ferrier_test::watchdog;
 
@@ -65,6 +66,45 @@ fn disagreements_reach_everybody(comm: &Comm) -> Result<()> {
     }
     // The group still works.
     drop(plan(comm, &problem(), "all_to_allv")?);
+    Ok(())
+}
+
+/// Ghost cells on even ranks, exposed or not, and a list of arrays: the bits of arrays without gaps.
+fn strides_do_not_matter(comm: &Comm) -> Result<()> {
+    let shape = problem().layouts(comm.size())?.0.boxes()[comm.rank()].shape();
+    let ghosts = ArrayStrides::inside(shape.map(|n| n + 2), [1; 3], Order::C);
+    let strided = match comm.rank() % 2 {
+        0 => problem().input_strides(ghosts).output_strides(ghosts),
+        _ => problem(),
+    };
+    let inside = |array: &Array<f64>| -> Vec<Value> {
+        let part = array.local_box();
+        let rows = (part.lo[0]..part.hi[0]).flat_map(|i| (part.lo[1]..part.hi[1]).map(move |j| (i, j)));
+        let points = rows.flat_map(|(i, j)| (part.lo[2]..part.hi[2]).map(move |k| [i, j, k]));
+        points.filter_map(|at| array.complex_index(0, at)).map(|at| array.complex()[at]).collect()
+    };
+    for exchange in exchanges(comm) {
+        let (mut plain, mut plan) = (plan(comm, &problem(), exchange)?, plan(comm, &strided, exchange)?);
+        let (mut x, mut y) = (plain.make_input()?, plain.make_output()?);
+        let own = fill(&mut x);
+        plain.forward(&x, &mut y)?;
+        let want = y.complex().to_vec();
+        let mut listed = vec![Value::default(); want.len()];
+        plain.forward(&Fields(&[&own]), &mut FieldsMut(&mut [&mut listed]))?;
+        assert!(listed == want, "{exchange}: a list");
+        // Arrays of the plan can be exposed to other processes, those of the user cannot.
+        let (mut a, mut b) = (plan.make_input()?, plan.make_output()?);
+        fill(&mut a);
+        plan.forward(&a, &mut b)?;
+        assert!(inside(&b) == want, "{exchange}: strides, arrays of the plan");
+        let (field, mut modes) = (a.complex().to_vec(), vec![Value::default(); plan.output_len()]);
+        plan.forward(&field, &mut modes)?;
+        assert!(modes[..] == b.complex()[..modes.len()], "{exchange}: strides, arrays of the user");
+        let mut both = plan.make_in_place()?;
+        fill(&mut both);
+        plan.call().forward_in_place(&mut both)?;
+        assert!(inside(&both) == want, "{exchange}: strides, in place");
+    }
     Ok(())
 }
 
@@ -260,6 +300,7 @@ fn main() -> Result<()> {
     } else {
         disagreements_reach_everybody(&comm)?;
         whose_arrays_does_not_matter(&comm)?;
+        strides_do_not_matter(&comm)?;
         workspaces(&comm)?;
         tiles(&comm)?;
         codecs(&comm)?;
