@@ -10,6 +10,9 @@ use crate::exchange::{Exchange, ExchangeEntry};
 use crate::machine::buffer::Buffer;
 use crate::{Comm, Result};
 
+/// Buffers of what is sent and received, and where the messages of each exchange start in them.
+type MessageBuffers = ([Buffer<f64>; 2], Vec<[usize; 2]>);
+
 /// Where the other end of a route is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Peer {
@@ -178,7 +181,7 @@ impl Binder<'_> {
     }
 
     /// The message buffers of all exchanges, one after the other.
-    fn buffers(&self, exchanges: &[Exchange]) -> Result<([Buffer<f64>; 2], Vec<[usize; 2]>)> {
+    fn buffers(&self, exchanges: &[Exchange]) -> Result<MessageBuffers> {
         const WHAT: &str = "the messages of a plan";
         let mut lens = [0; 2];
         let mut starts = Vec::with_capacity(exchanges.len());
