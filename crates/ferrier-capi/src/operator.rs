@@ -7,7 +7,7 @@ use ferrier::spectral::{self, WaveNumbers};
 use ferrier::{Modes, Real, Recipe};
 
 use crate::handle::{Handle, Object};
-use crate::pointer::{In, Out};
+use crate::pointer::Out;
 use crate::status::{Failure, Outcome, Status, guard};
 
 /// A pointwise function of the modes of a spectrum, for ferrier_plan_execute. The problem must have

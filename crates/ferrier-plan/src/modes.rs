@@ -114,8 +114,9 @@ pub(crate) fn modes(keep: Keep, sphere: Option<Radii>, axis: usize, kind: Kind, 
 /// The modes of an axis whose frequency is at most `highest`, in an array that holds `held` modes (`None`: only
 /// these).
 fn within(kind: Kind, n: usize, highest: usize, held: Option<usize>) -> Vec<IndexRun> {
-    if kind != Kind::Complex {
-        return IndexRun::whole((highest + 1).min(kind.modes(n)));
+    // An axis without points is an error of the problem, which is reported when it is planned.
+    if kind != Kind::Complex || n == 0 {
+        return IndexRun::whole(highest.saturating_add(1).min(kind.modes(n)));
     }
     let (positive, negative) = (highest.min((n - 1) / 2) + 1, highest.min(n / 2));
     let held = held.unwrap_or(positive + negative);
