@@ -29,7 +29,7 @@ use ranks::Simulation;
 /// Simulates `forward`, out of place.
 ///
 /// # Errors
-/// [`Error::Job`] for ranks and nodes that do not exist and factors that are not above 0.
+/// [`Error::Job`](crate::Error::Job) for ranks and nodes that do not exist and factors that are not above 0.
 pub fn simulate(job: &Job<'_>, options: &SimOptions) -> Result<Simulated> {
     options.check(job)?;
     let setting = job.setting();
