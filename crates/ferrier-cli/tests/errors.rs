@@ -207,11 +207,11 @@ fn shapes_and_options_of_bench_and_plan() {
     assert_refused(&run(&["bench", "8", "--svg", "x.svg"]), "--exchange-only");
     assert_refused(
         &run(&[]),
-        "commands are: transform, bench, plan, tune, accuracy, spectrum, convolve, solve, wisdom, info",
+        "commands are: transform, bench, plan, model, simulate, tune, accuracy, spectrum, convolve, solve, wisdom, info",
     );
     assert_refused(
         &run(&["dance"]),
-        "commands are: transform, bench, plan, tune, accuracy, spectrum, convolve, solve, wisdom, info",
+        "commands are: transform, bench, plan, model, simulate, tune, accuracy, spectrum, convolve, solve, wisdom, info",
     );
 }
 

@@ -152,7 +152,7 @@ impl Job<'_> {
         let (machine, constants) = (&self.machine, &self.machine.constants);
         let tiles = cuts.count() as f64;
         let bytes = shape.wire_bytes / tiles;
-        let size = machine.efficiency(bytes / shape.wire_messages.max(1.0));
+        let size = machine.efficiency(shape.message_bytes() / tiles);
         let injection = self.cluster.network.injection_bytes_s();
         let wire = match () {
             () if size < 0.7 => SIZES,

@@ -97,7 +97,12 @@ impl ExchangeShape {
     pub fn wire_bytes_s(&self, machine: &Machine) -> f64 {
         let constants = &machine.constants;
         let wire = constants.wire_bytes_s.min(constants.wire_node_bytes_s / self.ranks_on_node.max(1) as f64);
-        wire * machine.efficiency(self.wire_bytes / self.wire_messages.max(1.0))
+        wire * machine.efficiency(self.message_bytes())
+    }
+
+    /// Bytes of a message to another node. Ranks that share one have a part of a message each, and of its bytes.
+    pub fn message_bytes(&self) -> f64 {
+        if self.wire_messages > 0.0 { self.wire_bytes / self.wire_messages } else { 0.0 }
     }
 
     /// Ranks that share a core.
