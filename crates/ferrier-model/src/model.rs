@@ -151,7 +151,6 @@ impl Job<'_> {
     fn exchange_limit(&self, shape: &ExchangeShape, cuts: &Tiles) -> &'static str {
         let (machine, constants) = (&self.machine, &self.machine.constants);
         let tiles = cuts.count() as f64;
-        let bytes = shape.wire_bytes / tiles;
         let size = machine.efficiency(shape.message_bytes() / tiles);
         let injection = self.cluster.network.injection_bytes_s();
         let wire = match () {
