@@ -59,7 +59,8 @@ impl ExchangeShape {
             // Between two nodes goes one message, which the ranks of a node share out among themselves.
             Mechanism::NodeAware => {
                 (shape.node_bytes, shape.node_messages) = (0.0, 0.0);
-                shape.wire_messages /= (ranks_on_node * ranks_on_node) as f64;
+                let nodes = other_nodes(from, to, rank, setting).max(other_nodes(to, from, rank, setting));
+                shape.wire_messages = nodes as f64 / ranks_on_node as f64;
             }
             Mechanism::Messages if setting.remote_buffers => shape.node_bytes = 0.0,
             Mechanism::Messages => {}
@@ -127,4 +128,13 @@ impl ExchangeShape {
     pub fn seconds(&self, machine: &Machine) -> f64 {
         self.start_seconds(machine) + self.transfer_seconds(machine)
     }
+}
+
+/// The number of nodes, besides its own, with which `rank` shares elements in a reshape.
+fn other_nodes(own: &Layout, theirs: &Layout, rank: usize, setting: &Setting<'_>) -> usize {
+    let met = theirs.intersections(&own.boxes()[rank]);
+    let mut nodes: Vec<usize> = met.into_iter().map(|(peer, _)| setting.node(peer)).collect();
+    nodes.sort_unstable();
+    nodes.dedup();
+    nodes.iter().filter(|&&node| node != setting.node(rank)).count()
 }
