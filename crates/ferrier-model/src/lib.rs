@@ -13,6 +13,7 @@ mod error;
 mod exchange;
 pub mod export;
 mod flows;
+mod forward;
 mod job;
 mod measured;
 mod model;

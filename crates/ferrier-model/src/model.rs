@@ -1,11 +1,12 @@
 //! The closed form: predicted steps, rooflines, and what limits.
 
-use ferrier_plan::cost::{CallShapes, ExchangeShape, PassCost, predict_schedule, scheduled};
+use ferrier_plan::cost::{ExchangeShape, PassCost, predict_schedule};
 use ferrier_plan::geometry::width;
-use ferrier_plan::schedule::{Direction, Schedule};
+use ferrier_plan::schedule::Schedule;
 use ferrier_plan::tiles::Tiles;
 use serde::Serialize;
 
+use crate::forward::{FORWARD, ForwardCall};
 use crate::job::Job;
 use crate::papers;
 
@@ -76,18 +77,10 @@ const EXCHANGE_LIMITS: [&str; 6] = [MESSAGES, LATENCY, COPIES, INJECTION, SIZES,
 impl Job<'_> {
     /// Predicts `forward`, out of place.
     pub fn model(&self) -> Modelled {
-        let setting = self.setting();
-        let (schedule, cuts) = scheduled(&self.recipe, Direction::Forward, false, &setting);
-        let kind = (Direction::Forward, false);
-        let found = predict_schedule(&self.recipe, &schedule, &cuts, kind, &setting, &self.machine);
-        let shapes = CallShapes {
-            recipe: &self.recipe,
-            schedule: &schedule,
-            cuts: &cuts,
-            kind,
-            setting: &setting,
-            machine: &self.machine,
-        };
+        let call = ForwardCall::new(self);
+        let ForwardCall { setting, schedule, cuts, .. } = &call;
+        let found = predict_schedule(&self.recipe, schedule, cuts, FORWARD, setting, &self.machine);
+        let shapes = call.shapes();
         let rank = self.ranks() / 2;
         let exchange_limit = |name: &str| {
             let at = schedule.reshapes.iter().position(|reshape| reshape.name == name)?;

@@ -1,11 +1,10 @@
 //! The operations of each rank in a call, for other simulators.
 
-use ferrier_plan::cost::{CallShapes, scheduled};
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::order::{Action, actions};
-use ferrier_plan::schedule::Direction;
 
 use crate::exchange::ExchangeName;
+use crate::forward::ForwardCall;
 use crate::job::Job;
 use crate::sim::Exchanges;
 
@@ -42,17 +41,9 @@ struct TileMessages {
 
 /// The operations of all ranks.
 pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
-    let setting = job.setting();
-    let (schedule, cuts) = scheduled(&job.recipe, Direction::Forward, false, &setting);
-    let shapes = CallShapes {
-        recipe: &job.recipe,
-        schedule: &schedule,
-        cuts: &cuts,
-        kind: (Direction::Forward, false),
-        setting: &setting,
-        machine: &job.machine,
-    };
-    let list = actions(&schedule, &cuts);
+    let call = ForwardCall::new(job);
+    let (shapes, list) = (call.shapes(), actions(&call.schedule, &call.cuts));
+    let cuts = &call.cuts;
     let mut programs = vec![Vec::new(); job.ranks()];
     let mut in_flight = 0;
     let mut known: Vec<((usize, usize), TileMessages)> = Vec::new();

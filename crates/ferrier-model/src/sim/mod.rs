@@ -17,11 +17,10 @@ pub use exchanges::NodeFlow;
 pub use options::SimOptions;
 pub use result::{SimEvent, SimEventKind, SimStep, Simulated};
 
-use ferrier_plan::cost::{CallShapes, scheduled};
 use ferrier_plan::order::actions;
-use ferrier_plan::schedule::Direction;
 
 use crate::error::Result;
+use crate::forward::ForwardCall;
 use crate::job::Job;
 use network::NetworkState;
 use ranks::Simulation;
@@ -32,17 +31,8 @@ use ranks::Simulation;
 /// [`Error::Job`](crate::Error::Job) for ranks and nodes that do not exist and factors that are not above 0.
 pub fn simulate(job: &Job<'_>, options: &SimOptions) -> Result<Simulated> {
     options.check(job)?;
-    let setting = job.setting();
-    let (schedule, cuts) = scheduled(&job.recipe, Direction::Forward, false, &setting);
-    let shapes = CallShapes {
-        recipe: &job.recipe,
-        schedule: &schedule,
-        cuts: &cuts,
-        kind: (Direction::Forward, false),
-        setting: &setting,
-        machine: &job.machine,
-    };
-    let list = actions(&schedule, &cuts);
+    let call = ForwardCall::new(job);
+    let (shapes, list) = (call.shapes(), actions(&call.schedule, &call.cuts));
     let network = NetworkState::new(job, options);
     let mut simulation = Simulation::new(job, &shapes, &list, options, network);
     simulation.run();

@@ -30,8 +30,9 @@ impl ExchangeShape {
         rank: usize,
         setting: &Setting<'_>,
     ) -> ExchangeShape {
+        let node_aware = setting.mechanism == Mechanism::NodeAware;
         let count = |own: &Layout, theirs: &Layout| {
-            let mut shape = ExchangeShape::default();
+            let (mut shape, mut nodes) = (ExchangeShape::default(), Vec::new());
             for (peer, both) in theirs.intersections(&own.boxes()[rank]) {
                 let bytes = (both.volume() * element) as f64;
                 if peer != rank && setting.node(peer) == setting.node(rank) {
@@ -40,7 +41,15 @@ impl ExchangeShape {
                 } else if peer != rank {
                     shape.wire_bytes += bytes;
                     shape.wire_messages += 1.0;
+                    if node_aware {
+                        nodes.push(setting.node(peer));
+                    }
                 }
+            }
+            if node_aware {
+                nodes.sort_unstable();
+                nodes.dedup();
+                shape.wire_messages = nodes.len() as f64;
             }
             shape
         };
@@ -59,8 +68,7 @@ impl ExchangeShape {
             // Between two nodes goes one message, which the ranks of a node share out among themselves.
             Mechanism::NodeAware => {
                 (shape.node_bytes, shape.node_messages) = (0.0, 0.0);
-                let nodes = other_nodes(from, to, rank, setting).max(other_nodes(to, from, rank, setting));
-                shape.wire_messages = nodes as f64 / ranks_on_node as f64;
+                shape.wire_messages /= ranks_on_node as f64;
             }
             Mechanism::Messages if setting.remote_buffers => shape.node_bytes = 0.0,
             Mechanism::Messages => {}
@@ -128,13 +136,4 @@ impl ExchangeShape {
     pub fn seconds(&self, machine: &Machine) -> f64 {
         self.start_seconds(machine) + self.transfer_seconds(machine)
     }
-}
-
-/// The number of nodes, besides its own, with which `rank` shares elements in a reshape.
-fn other_nodes(own: &Layout, theirs: &Layout, rank: usize, setting: &Setting<'_>) -> usize {
-    let met = theirs.intersections(&own.boxes()[rank]);
-    let mut nodes: Vec<usize> = met.into_iter().map(|(peer, _)| setting.node(peer)).collect();
-    nodes.sort_unstable();
-    nodes.dedup();
-    nodes.iter().filter(|&&node| node != setting.node(rank)).count()
 }
