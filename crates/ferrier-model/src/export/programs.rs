@@ -1,5 +1,6 @@
 //! The operations of each rank in a call, for other simulators.
 
+use ferrier_plan::cost::CallShapes;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::order::{Action, actions};
 
