@@ -52,7 +52,7 @@ impl HeffteBox {
 }
 
 /// The boxes of one side on all ranks.
-pub struct Side {
+pub struct GatheredBoxes {
     /// The lengths of the whole, by heFFTe's dimensions.
     pub world: [usize; 3],
     /// How Ferrier is told of them.
@@ -62,7 +62,7 @@ pub struct Side {
 }
 
 /// Gathers the boxes of all ranks. Collective.
-pub fn gather(comm: &Comm, own: [HeffteBox; 2]) -> Outcome<[Side; 2]> {
+pub fn gather(comm: &Comm, own: [HeffteBox; 2]) -> Outcome<[GatheredBoxes; 2]> {
     let mine: Vec<u8> = own.iter().flat_map(|side| side.to_bytes()).collect();
     let all = comm.all_gather(&mine).map_err(|error| error.to_string())?;
     let side = |at: usize, name: &str| {
@@ -70,13 +70,13 @@ pub fn gather(comm: &Comm, own: [HeffteBox; 2]) -> Outcome<[Side; 2]> {
             .iter()
             .map(|bytes| HeffteBox::from_bytes(bytes.get(at * 72..(at + 1) * 72).unwrap_or_default()))
             .collect();
-        Side::new(&boxes, comm.rank()).map_err(|error| format!("{name}boxes: {error}"))
+        GatheredBoxes::new(&boxes, comm.rank()).map_err(|error| format!("{name}boxes: {error}"))
     };
     Ok([side(0, "in")?, side(1, "out")?])
 }
 
-impl Side {
-    fn new(boxes: &[HeffteBox], rank: usize) -> Outcome<Side> {
+impl GatheredBoxes {
+    fn new(boxes: &[HeffteBox], rank: usize) -> Outcome<GatheredBoxes> {
         let first = boxes.first().ok_or("there are no ranks")?;
         if let Some(at) = boxes.iter().position(|other| other.order != first.order) {
             return Err(format!(
@@ -105,7 +105,7 @@ impl Side {
         })?;
         let parts: Vec<Box3> = boxes.iter().map(|part| part.to_ferrier()).collect();
         let own = parts.get(rank).map_or(0, Box3::volume);
-        Ok(Side {
+        Ok(GatheredBoxes {
             world: high.map(|high| high as usize + 1),
             layout: LayoutSpec::boxes(parts).order(order),
             own,

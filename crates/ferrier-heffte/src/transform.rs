@@ -8,7 +8,7 @@ use ferrier::{Choice, Comm, Kind, Problem, Scale};
 
 use crate::choice::{Options, choice};
 use crate::engine::{self, Engine, Request};
-use crate::geometry::{HeffteBox, Outcome, Side, gather, reversed};
+use crate::geometry::{GatheredBoxes, HeffteBox, Outcome, gather, reversed};
 
 /// What is transformed.
 #[derive(Clone, Copy, Debug)]
@@ -38,11 +38,11 @@ pub struct Transform {
     gpu: Option<usize>,
     world: [usize; 3],
     sizes: [usize; 2],
-    held: Mutex<Held>,
+    held: Mutex<MadePlans>,
 }
 
 #[derive(Default)]
-struct Held {
+struct MadePlans {
     plans: HashMap<Variant, Box<dyn Engine>>,
     notes: Vec<String>,
 }
@@ -73,9 +73,9 @@ impl Transform {
             ));
         }
         let sizes = [input.own, output.own];
-        let Side { world, layout, .. } = input;
+        let GatheredBoxes { world, layout, .. } = input;
         let problem = problem(world, numbers, axes).input(layout).output(output.layout);
-        let held = Mutex::new(Held { notes, ..Held::default() });
+        let held = Mutex::new(MadePlans { notes, ..MadePlans::default() });
         Ok(Transform { comm, problem, choice, gpu, world, sizes, held })
     }
 
@@ -108,7 +108,7 @@ impl Transform {
     /// As [`Engine::run`], `variant.batch` times.
     pub unsafe fn run(&self, variant: Variant, request: &Request) -> Outcome<()> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let Held { plans, notes } = &mut *held;
+        let MadePlans { plans, notes } = &mut *held;
         let plan = match plans.get_mut(&variant) {
             Some(plan) => plan,
             None => {

@@ -86,56 +86,56 @@ template <typename tag>
 void complex_transforms() {
   shape const size = {{6, 5, 8}};
   double const points = 6 * 5 * 8;
-  for (auto algorithm : {heffte::reshape_algorithm::alltoallv, heffte::reshape_algorithm::p2p_plined}) {
-    for (bool pencils : {true, false}) {
-      auto const in = box_of(size, 0, {{0, 1, 2}}), out = box_of(size, 1, {{2, 0, 1}});
-      heffte::plan_options options = heffte::default_options<tag>();
-      options.algorithm = algorithm;
-      options.use_pencils = pencils;
-      heffte::fft3d<tag> made(in, out, MPI_COMM_WORLD, options);
-      // Plans are moved, and used where they are constant.
-      heffte::fft3d<tag> const fft = std::move(made);
-      auto const input = fill<complex>(in, [](int i, int j, int k) { return value(i, j, k); });
-      auto const expected = part<complex>(out, size, spectrum(size, false));
-      std::vector<complex> output(fft.size_outbox()), back(fft.size_inbox()), work(fft.size_workspace());
-      fft.forward(input.data(), output.data(), work.data());
-      expect(distance(output, expected) < 1e-12 * points, "forward");
-      fft.backward(output.data(), back.data(), work.data(), heffte::scale::full);
-      expect(distance(back, input) < 1e-13, "backward");
+  using heffte::reshape_algorithm;
+  for (auto algorithm : {reshape_algorithm::alltoallv, reshape_algorithm::alltoall, reshape_algorithm::p2p_plined,
+                         reshape_algorithm::p2p}) {
+    auto const in = box_of(size, 0, {{0, 1, 2}}), out = box_of(size, 1, {{2, 0, 1}});
+    heffte::plan_options options = heffte::default_options<tag>();
+    options.algorithm = algorithm;
+    options.use_pencils = algorithm != reshape_algorithm::p2p;
+    heffte::fft3d<tag> made(in, out, MPI_COMM_WORLD, options);
+    // Plans are moved, and used where they are constant.
+    heffte::fft3d<tag> const fft = std::move(made);
+    auto const input = fill<complex>(in, [](int i, int j, int k) { return value(i, j, k); });
+    auto const expected = part<complex>(out, size, spectrum(size, false));
+    std::vector<complex> output(fft.size_outbox()), back(fft.size_inbox()), work(fft.size_workspace());
+    fft.forward(input.data(), output.data(), work.data());
+    expect(distance(output, expected) < 1e-12 * points, "forward");
+    fft.backward(output.data(), back.data(), work.data(), heffte::scale::full);
+    expect(distance(back, input) < 1e-13, "backward");
 
-      // The other precision, in place, of the same plan.
-      std::vector<std::complex<float>> same(std::max(fft.size_inbox(), fft.size_outbox()));
-      std::copy(input.begin(), input.end(), same.begin());
-      fft.forward(same.data(), same.data(), heffte::scale::symmetric);
-      std::vector<std::complex<float>> scaled(same.begin(), same.begin() + fft.size_outbox());
-      for (auto &one : scaled) one *= std::sqrt(float(points));
-      expect(distance(scaled, expected) < 1e-5 * points, "forward in place, float");
-      fft.backward(same.data(), same.data(), heffte::scale::symmetric);
-      same.resize(fft.size_inbox());
-      expect(distance(same, input) < 1e-5, "backward in place, float");
+    // The other precision, in place, of the same plan.
+    std::vector<std::complex<float>> same(std::max(fft.size_inbox(), fft.size_outbox()));
+    std::copy(input.begin(), input.end(), same.begin());
+    fft.forward(same.data(), same.data(), heffte::scale::symmetric);
+    std::vector<std::complex<float>> scaled(same.begin(), same.begin() + fft.size_outbox());
+    for (auto &one : scaled) one *= std::sqrt(float(points));
+    expect(distance(scaled, expected) < 1e-5 * points, "forward in place, float");
+    fft.backward(same.data(), same.data(), heffte::scale::symmetric);
+    same.resize(fft.size_inbox());
+    expect(distance(same, input) < 1e-5, "backward in place, float");
 
-      // Real input has a whole spectrum; real output is the real part, also where it was read from.
-      auto const real = fill<double>(in, [](int i, int j, int k) { return value(i, j, k).real(); });
-      fft.forward(real.data(), output.data());
-      expect(distance(output, part<complex>(out, size, spectrum(size, true))) < 1e-12 * points, "forward, real");
-      output.resize(std::max(output.size(), back.size()));
-      auto *over = reinterpret_cast<double *>(output.data());
-      fft.backward(output.data(), over, heffte::scale::full);
-      expect(distance(std::vector<double>(over, over + fft.size_inbox()), real) < 1e-13, "backward, real, in place");
+    // Real input has a whole spectrum; real output is the real part, also where it was read from.
+    auto const real = fill<double>(in, [](int i, int j, int k) { return value(i, j, k).real(); });
+    fft.forward(real.data(), output.data());
+    expect(distance(output, part<complex>(out, size, spectrum(size, true))) < 1e-12 * points, "forward, real");
+    output.resize(std::max(output.size(), back.size()));
+    auto *over = reinterpret_cast<double *>(output.data());
+    fft.backward(output.data(), over, heffte::scale::full);
+    expect(distance(std::vector<double>(over, over + fft.size_inbox()), real) < 1e-13, "backward, real, in place");
 
-      // Three arrays.
-      std::vector<complex> batch, batch_expected, batch_output(3 * fft.size_outbox());
-      for (int array = 0; array < 3; array++) {
-        auto const one = fill<complex>(in, [&](int i, int j, int k) { return value(i, j, k, array); });
-        auto const its = part<complex>(out, size, spectrum(size, false, array));
-        batch.insert(batch.end(), one.begin(), one.end());
-        batch_expected.insert(batch_expected.end(), its.begin(), its.end());
-      }
-      fft.forward(3, batch.data(), batch_output.data());
-      expect(distance(batch_output, batch_expected) < 1e-12 * points, "batch");
-      if (ranks > 1 && algorithm != heffte::reshape_algorithm::alltoallv)
-        expect(fft.notes().find("p2p_plined") != std::string::npos, "notes: " + fft.notes());
+    // Three arrays.
+    std::vector<complex> batch, batch_expected, batch_output(3 * fft.size_outbox());
+    for (int array = 0; array < 3; array++) {
+      auto const one = fill<complex>(in, [&](int i, int j, int k) { return value(i, j, k, array); });
+      auto const its = part<complex>(out, size, spectrum(size, false, array));
+      batch.insert(batch.end(), one.begin(), one.end());
+      batch_expected.insert(batch_expected.end(), its.begin(), its.end());
     }
+    fft.forward(3, batch.data(), batch_output.data());
+    expect(distance(batch_output, batch_expected) < 1e-12 * points, "batch");
+    if (ranks > 1 && algorithm == reshape_algorithm::p2p_plined)
+      expect(fft.notes().find("p2p_plined") != std::string::npos, "notes: " + fft.notes());
   }
 }
 
