@@ -7,7 +7,6 @@
 #ifdef Heffte_ENABLE_CUDA
 
 #include <cuComplex.h>
-#include <cuda_runtime_api.h>
 
 #include <iterator>
 
@@ -272,6 +271,14 @@ struct buffer_traits<backend_tag, typename std::enable_if<std::is_same<
 template <typename scalar_type>
 gpu::vector<scalar_type> make_buffer_container(cudaStream_t stream, std::size_t size) {
   return gpu::vector<scalar_type>(backend::device_instance<tag::gpu>(stream), size);
+}
+
+template <typename scalar_type, typename index>
+void data_scaling::apply(cudaStream_t stream, index num_entries, scalar_type *data, double factor) {
+  auto values = gpu::transfer::unload(stream, data, static_cast<std::size_t>(num_entries));
+  apply(num_entries, values.data(), factor);
+  gpu::transfer::load(stream, values, data);
+  cuda::check_error(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
 namespace detail {

@@ -9,6 +9,9 @@
 #ifdef Heffte_ENABLE_FFTW
 #include <fftw3.h>
 #endif
+#ifdef Heffte_ENABLE_CUDA
+#include <cuda_runtime_api.h>
+#endif
 
 namespace heffte {
 
@@ -254,6 +257,11 @@ struct data_scaling {
   static void apply(void *, index num_entries, scalar_type *data, double factor) {
     apply(num_entries, data, factor);
   }
+#ifdef Heffte_ENABLE_CUDA
+  // By way of main memory: a call's own scale costs nothing, this one is for programs that do without.
+  template <typename scalar_type, typename index>
+  static void apply(cudaStream_t stream, index num_entries, scalar_type *data, double factor);
+#endif
 };
 
 enum class direction { forward, backward };
