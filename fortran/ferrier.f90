@@ -35,6 +35,16 @@ module ferrier
     integer(int64) :: lo(3) = 1, hi(3) = 0
   end type
 
+  integer, parameter, public :: ferrier_sum_real32 = 0, ferrier_sum_real64 = 1, ferrier_sum_complex32 = 2
+  integer, parameter, public :: ferrier_sum_complex64 = 3, ferrier_sum_int32 = 4, ferrier_sum_int64 = 5
+
+  ! Ghost cells around a box.
+  type, public :: ferrier_ghosts
+    integer :: low(3) = 0, high(3) = 0
+    logical :: periodic(3) = .false., faces_only = .false.
+    integer :: fields = 1
+  end type
+
   ! How far the last result may be from the exact one.
   type, bind(c), public :: ferrier_certificate
     real(c_double) :: loss, rounding_worst, rounding_typical, tolerance, bound
@@ -52,6 +62,13 @@ module ferrier
     integer(c_int64_t) :: lo(3), hi(3)
   end type
 
+  type, bind(c) :: c_ghosts
+    integer(c_int64_t) :: size, low(3), high(3)
+    integer(c_int32_t) :: periodic(3), faces_only
+    integer(c_int64_t) :: fields
+    type(c_ptr) :: exchange
+  end type
+
   type, bind(c) :: c_call
     integer(c_int64_t) :: size
     real(c_double) :: scale
@@ -67,6 +84,8 @@ module ferrier
     procedure :: rank => comm_rank
     procedure :: size => comm_size
     procedure :: set_threads => comm_set_threads
+    procedure :: sum => comm_sum
+    procedure :: max => comm_max
     procedure :: destroy => comm_destroy
   end type
 
@@ -76,19 +95,29 @@ module ferrier
     procedure :: c2c => problem_c2c
     procedure :: r2c => problem_r2c
     procedure :: mixed => problem_mixed
+    procedure :: redistribute => problem_redistribute
+    procedure :: c2c_1d => problem_c2c_1d
     procedure :: from_json => problem_from_json
     procedure :: slabs => problem_slabs
     procedure :: pencils => problem_pencils
     procedure :: bricks => problem_bricks
     procedure :: unconstrained => problem_unconstrained
     procedure :: local_box => problem_local_box
+    procedure :: boxes => problem_boxes
     procedure :: grid => problem_grid
+    procedure :: order => problem_order
+    procedure :: pencil_family => problem_pencil_family
     procedure :: strides => problem_strides
+    procedure :: inside => problem_inside
     procedure :: axes => problem_axes
     procedure :: halved => problem_halved
     procedure :: batch => problem_batch
+    procedure :: sign => problem_sign
+    procedure :: real_input => problem_real_input
+    procedure :: complex_values => problem_complex_values
     procedure :: scale => problem_scale
     procedure :: keep_lowest => problem_keep_lowest
+    procedure :: keep_range => problem_keep_range
     procedure :: keep_ellipsoid => problem_keep_ellipsoid
     procedure :: support => problem_support
     procedure :: tolerance => problem_tolerance
@@ -126,6 +155,12 @@ module ferrier
     procedure :: output_size => plan_output_size
     procedure :: in_place_bytes => plan_in_place_bytes
     procedure :: memory_bytes => plan_memory_bytes
+    procedure :: wire_bytes => plan_wire_bytes
+    procedure :: field_bytes => plan_field_bytes
+    procedure :: forward_list => plan_forward_list
+    procedure :: backward_list => plan_backward_list
+    procedure :: set_stream => plan_set_stream
+    procedure :: synchronize => plan_synchronize
     procedure :: certificate => plan_certificate
     procedure :: notes => plan_notes
     procedure :: json => plan_json
@@ -146,7 +181,68 @@ module ferrier
     generic :: backward_in_place => backward_in_place_c4, backward_in_place_c8, backward_in_place_r4, backward_in_place_r8
   end type
 
-  public :: ferrier_error_text, ferrier_version
+  ! A plan of which everything is decided, and nothing allocated.
+  type, public :: ferrier_draft
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: create => draft_create
+    procedure :: memory_bytes => draft_memory_bytes
+    procedure :: largest_memory_bytes => draft_largest_memory_bytes
+    procedure :: seconds => draft_seconds
+    procedure :: json => draft_json
+    procedure :: build => draft_build
+    procedure :: destroy => draft_destroy
+  end type
+
+  ! Takes arrays of any type from one layout to another.
+  type, public :: ferrier_redistribution
+    type(c_ptr) :: handle = c_null_ptr
+    integer(c_int64_t) :: element_bytes = 0
+  contains
+    procedure :: create => redistribution_create
+    procedure :: box => redistribution_box
+    procedure :: size => redistribution_size
+    procedure :: run => redistribution_run
+    procedure :: run_in_place => redistribution_run_in_place
+    procedure :: notes => redistribution_notes
+    procedure :: destroy => redistribution_destroy
+  end type
+
+  ! Fills ghost cells of arrays of any type with the cells of their owners.
+  type, public :: ferrier_halo
+    type(c_ptr) :: handle = c_null_ptr
+    integer(c_int64_t) :: element_bytes = 0
+    integer :: fields = 1
+  contains
+    procedure :: create => halo_create
+    procedure :: box => halo_box
+    procedure :: shape => halo_shape
+    procedure :: size => halo_size
+    procedure :: exchange => halo_exchange
+    procedure :: exchange_list => halo_exchange_list
+    procedure :: start => halo_start
+    procedure :: start_list => halo_start_list
+    procedure :: finish => halo_finish
+    procedure :: notes => halo_notes
+    procedure :: destroy => halo_destroy
+  end type
+
+  ! Adds ghost cells to the cells of their owners.
+  type, public :: ferrier_ghost_sum
+    type(c_ptr) :: handle = c_null_ptr
+    integer(c_int64_t) :: element_bytes = 0
+    integer :: fields = 1
+  contains
+    procedure :: create => ghost_sum_create
+    procedure :: box => ghost_sum_box
+    procedure :: shape => ghost_sum_shape
+    procedure :: size => ghost_sum_size
+    procedure :: run => ghost_sum_run
+    procedure :: run_list => ghost_sum_run_list
+    procedure :: destroy => ghost_sum_destroy
+  end type
+
+  public :: ferrier_error_text, ferrier_version, ferrier_predict
 
   interface
     integer(c_int) function c_ferrier_comm_one(comm) &
@@ -491,6 +587,336 @@ module ferrier
       integer(c_int64_t), value :: from_bytes
       type(c_ptr), value :: to
       integer(c_int64_t), value :: to_bytes
+    end function
+    integer(c_int) function c_ferrier_comm_sum(comm, values, count) &
+      bind(c, name="ferrier_comm_sum")
+      import
+      type(c_ptr), value :: comm
+      real(c_double), intent(inout) :: values(*)
+      integer(c_int64_t), value :: count
+    end function
+    integer(c_int) function c_ferrier_comm_max(comm, values, count) &
+      bind(c, name="ferrier_comm_max")
+      import
+      type(c_ptr), value :: comm
+      real(c_double), intent(inout) :: values(*)
+      integer(c_int64_t), value :: count
+    end function
+    integer(c_int) function c_ferrier_problem_redistribute(shape, problem) &
+      bind(c, name="ferrier_problem_redistribute")
+      import
+      integer(c_int64_t), intent(in) :: shape(3)
+      type(c_ptr), intent(out) :: problem
+    end function
+    integer(c_int) function c_ferrier_problem_c2c_1d(n, problem) &
+      bind(c, name="ferrier_problem_c2c_1d")
+      import
+      integer(c_int64_t), value :: n
+      type(c_ptr), intent(out) :: problem
+    end function
+    integer(c_int) function c_ferrier_problem_boxes(problem, side, parts, count) &
+      bind(c, name="ferrier_problem_boxes")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      type(c_box), intent(in) :: parts(*)
+      integer(c_int64_t), value :: count
+    end function
+    integer(c_int) function c_ferrier_problem_order(problem, side, axes) &
+      bind(c, name="ferrier_problem_order")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), intent(in) :: axes(3)
+    end function
+    integer(c_int) function c_ferrier_problem_inside(problem, side, outer, margin) &
+      bind(c, name="ferrier_problem_inside")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), intent(in) :: outer(3)
+      integer(c_int64_t), intent(in) :: margin(3)
+    end function
+    integer(c_int) function c_ferrier_problem_pencil_family(problem, side, axis, ranks, rows, columns, contiguous_axis) &
+      bind(c, name="ferrier_problem_pencil_family")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), value :: axis
+      integer(c_int64_t), value :: ranks
+      integer(c_int64_t), value :: rows
+      integer(c_int64_t), value :: columns
+      integer(c_int32_t), value :: contiguous_axis
+    end function
+    integer(c_int) function c_ferrier_problem_sign(problem, sign) &
+      bind(c, name="ferrier_problem_sign")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: sign
+    end function
+    integer(c_int) function c_ferrier_problem_real_input(problem, yes) &
+      bind(c, name="ferrier_problem_real_input")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: yes
+    end function
+    integer(c_int) function c_ferrier_problem_complex_values(problem) &
+      bind(c, name="ferrier_problem_complex_values")
+      import
+      type(c_ptr), value :: problem
+    end function
+    integer(c_int) function c_ferrier_problem_keep_range(problem, axis, first, last) &
+      bind(c, name="ferrier_problem_keep_range")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int64_t), value :: axis
+      integer(c_int64_t), value :: first
+      integer(c_int64_t), value :: last
+    end function
+    integer(c_int) function c_ferrier_plan_wire_bytes(plan, bytes) &
+      bind(c, name="ferrier_plan_wire_bytes")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_plan_field_bytes(plan, side, bytes) &
+      bind(c, name="ferrier_plan_field_bytes")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_plan_execute_fields(plan, action, call, count, from, from_bytes, to, to_bytes) &
+      bind(c, name="ferrier_plan_execute_fields")
+      import
+      type(c_ptr), value :: plan
+      integer(c_int32_t), value :: action
+      type(c_call), intent(in) :: call
+      integer(c_int64_t), value :: count
+      type(c_ptr), intent(in) :: from(*)
+      integer(c_int64_t), value :: from_bytes
+      type(c_ptr), intent(in) :: to(*)
+      integer(c_int64_t), value :: to_bytes
+    end function
+    integer(c_int) function c_ferrier_plan_set_stream(plan, stream) &
+      bind(c, name="ferrier_plan_set_stream")
+      import
+      type(c_ptr), value :: plan
+      type(c_ptr), value :: stream
+    end function
+    integer(c_int) function c_ferrier_plan_synchronize(plan) &
+      bind(c, name="ferrier_plan_synchronize")
+      import
+      type(c_ptr), value :: plan
+    end function
+    integer(c_int) function c_ferrier_draft_create(comm, problem, precision, options, draft) &
+      bind(c, name="ferrier_draft_create")
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: precision
+      type(c_ptr), value :: options
+      type(c_ptr), intent(out) :: draft
+    end function
+    integer(c_int) function c_ferrier_draft_memory_bytes(draft, bytes) &
+      bind(c, name="ferrier_draft_memory_bytes")
+      import
+      type(c_ptr), value :: draft
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_draft_largest_memory_bytes(draft, bytes) &
+      bind(c, name="ferrier_draft_largest_memory_bytes")
+      import
+      type(c_ptr), value :: draft
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_draft_seconds(draft, in_place, seconds) &
+      bind(c, name="ferrier_draft_seconds")
+      import
+      type(c_ptr), value :: draft
+      integer(c_int32_t), value :: in_place
+      real(c_double), intent(out) :: seconds
+    end function
+    integer(c_int) function c_ferrier_draft_json(draft, what, text) &
+      bind(c, name="ferrier_draft_json")
+      import
+      type(c_ptr), value :: draft
+      character(kind=c_char), intent(in) :: what(*)
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_draft_build(draft, workspace, plan) &
+      bind(c, name="ferrier_draft_build")
+      import
+      type(c_ptr), value :: draft
+      integer(c_int32_t), value :: workspace
+      type(c_ptr), intent(out) :: plan
+    end function
+    integer(c_int) function c_ferrier_draft_free(draft) &
+      bind(c, name="ferrier_draft_free")
+      import
+      type(c_ptr), value :: draft
+    end function
+    integer(c_int) function c_ferrier_predict(problem, precision, options, ranks, nodes, threads, text) &
+      bind(c, name="ferrier_predict")
+      import
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: precision
+      type(c_ptr), value :: options
+      integer(c_int64_t), value :: ranks
+      integer(c_int64_t), value :: nodes
+      integer(c_int64_t), value :: threads
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_redistribution_create(comm, problem, element_bytes, options, redistribution) &
+      bind(c, name="ferrier_redistribution_create")
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: problem
+      integer(c_int64_t), value :: element_bytes
+      type(c_ptr), value :: options
+      type(c_ptr), intent(out) :: redistribution
+    end function
+    integer(c_int) function c_ferrier_redistribution_free(redistribution) &
+      bind(c, name="ferrier_redistribution_free")
+      import
+      type(c_ptr), value :: redistribution
+    end function
+    integer(c_int) function c_ferrier_redistribution_box(redistribution, side, part) &
+      bind(c, name="ferrier_redistribution_box")
+      import
+      type(c_ptr), value :: redistribution
+      integer(c_int32_t), value :: side
+      type(c_box), intent(out) :: part
+    end function
+    integer(c_int) function c_ferrier_redistribution_bytes(redistribution, side, bytes) &
+      bind(c, name="ferrier_redistribution_bytes")
+      import
+      type(c_ptr), value :: redistribution
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_redistribution_run(redistribution, from, from_bytes, to, to_bytes) &
+      bind(c, name="ferrier_redistribution_run")
+      import
+      type(c_ptr), value :: redistribution
+      type(c_ptr), value :: from
+      integer(c_int64_t), value :: from_bytes
+      type(c_ptr), value :: to
+      integer(c_int64_t), value :: to_bytes
+    end function
+    integer(c_int) function c_ferrier_redistribution_run_in_place(redistribution, array, bytes) &
+      bind(c, name="ferrier_redistribution_run_in_place")
+      import
+      type(c_ptr), value :: redistribution
+      type(c_ptr), value :: array
+      integer(c_int64_t), value :: bytes
+    end function
+    integer(c_int) function c_ferrier_redistribution_notes(redistribution, text) &
+      bind(c, name="ferrier_redistribution_notes")
+      import
+      type(c_ptr), value :: redistribution
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_halo_create(comm, problem, side, element_bytes, ghosts, made) &
+      bind(c, name="ferrier_halo_create")
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), value :: element_bytes
+      type(c_ghosts), intent(in) :: ghosts
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_halo_free(handle) &
+      bind(c, name="ferrier_halo_free")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_halo_box(handle, part) &
+      bind(c, name="ferrier_halo_box")
+      import
+      type(c_ptr), value :: handle
+      type(c_box), intent(out) :: part
+    end function
+    integer(c_int) function c_ferrier_halo_shape(handle, shape) &
+      bind(c, name="ferrier_halo_shape")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: shape(3)
+    end function
+    integer(c_int) function c_ferrier_halo_bytes(handle, bytes) &
+      bind(c, name="ferrier_halo_bytes")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_halo_exchange(handle, fields, count, bytes) &
+      bind(c, name="ferrier_halo_exchange")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(in) :: fields(*)
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), value :: bytes
+    end function
+    integer(c_int) function c_ferrier_halo_start(handle, fields, count, bytes) &
+      bind(c, name="ferrier_halo_start")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(in) :: fields(*)
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), value :: bytes
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_create(comm, problem, side, element, ghosts, made) &
+      bind(c, name="ferrier_ghost_sum_create")
+      import
+      type(c_ptr), value :: comm
+      type(c_ptr), value :: problem
+      integer(c_int32_t), value :: side
+      integer(c_int32_t), value :: element
+      type(c_ghosts), intent(in) :: ghosts
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_free(handle) &
+      bind(c, name="ferrier_ghost_sum_free")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_box(handle, part) &
+      bind(c, name="ferrier_ghost_sum_box")
+      import
+      type(c_ptr), value :: handle
+      type(c_box), intent(out) :: part
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_shape(handle, shape) &
+      bind(c, name="ferrier_ghost_sum_shape")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: shape(3)
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_bytes(handle, bytes) &
+      bind(c, name="ferrier_ghost_sum_bytes")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: bytes
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_run(handle, fields, count, bytes) &
+      bind(c, name="ferrier_ghost_sum_run")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(in) :: fields(*)
+      integer(c_int64_t), value :: count
+      integer(c_int64_t), value :: bytes
+    end function
+    integer(c_int) function c_ferrier_halo_finish(handle) &
+      bind(c, name="ferrier_halo_finish")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_halo_notes(handle, text) &
+      bind(c, name="ferrier_halo_notes")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: text
     end function
     type(c_ptr) function c_ferrier_last_error() bind(c, name="ferrier_last_error")
       import
@@ -1255,5 +1681,530 @@ contains
     real(c_double), intent(in), optional :: scale
     integer, intent(out), optional :: stat
     call run(self, 4, c_null_ptr, 0_c_int64_t, c_loc(array), 8 * size(array, kind=c_int64_t), scale, stat=stat)
+  end subroutine
+
+  ! Sums over ranks, in the place of the values. Collective.
+  subroutine comm_sum(self, values, stat)
+    class(ferrier_comm), intent(in) :: self
+    real(c_double), intent(inout), contiguous :: values(:)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_comm_sum(self%handle, values, size(values, kind=c_int64_t)), stat)
+  end subroutine
+
+  ! Maxima over ranks, in the place of the values. Collective.
+  subroutine comm_max(self, values, stat)
+    class(ferrier_comm), intent(in) :: self
+    real(c_double), intent(inout), contiguous :: values(:)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_comm_max(self%handle, values, size(values, kind=c_int64_t)), stat)
+  end subroutine
+
+  ! No transform: for ferrier_redistribution.
+  subroutine problem_redistribute(self, shape, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: shape(3)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_redistribute(reversed(shape), self%handle), stat)
+  end subroutine
+
+  ! A complex transform of one long axis; see ferrier.h.
+  subroutine problem_c2c_1d(self, n, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer(int64), intent(in) :: n
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_c2c_1d(n, self%handle), stat)
+  end subroutine
+
+  ! The boxes of all ranks.
+  subroutine problem_boxes(self, side, boxes, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side
+    type(ferrier_box), intent(in) :: boxes(:)
+    integer, intent(out), optional :: stat
+    type(c_box) :: parts(size(boxes))
+    integer :: i
+    do i = 1, size(boxes)
+      parts(i)%lo = boxes(i)%lo(3:1:-1) - 1
+      parts(i)%hi = boxes(i)%hi(3:1:-1)
+    end do
+    call done(c_ferrier_problem_boxes(self%handle, int(side, c_int32_t), parts, size(boxes, kind=c_int64_t)), stat)
+  end subroutine
+
+  ! The memory order: axes from the fastest to the slowest; [1, 2, 3] is the default.
+  subroutine problem_order(self, side, axes, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side, axes(3)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_order(self%handle, int(side, c_int32_t), axis_of(axes(3:1:-1))), stat)
+  end subroutine
+
+  ! Pencils of a family over one grid of ranks, as in 2DECOMP&FFT: x-pencils split y over p_row and z over p_col, y-pencils
+  ! x and z, z-pencils x and y. Both 0: chosen.
+  subroutine problem_pencil_family(self, side, axis, comm, p_row, p_col, contiguous_axis, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side, axis
+    type(ferrier_comm), intent(in) :: comm
+    integer, intent(in) :: p_row, p_col
+    logical, intent(in), optional :: contiguous_axis
+    integer, intent(out), optional :: stat
+    integer(c_int32_t) :: first
+    first = 0
+    if (present(contiguous_axis)) first = merge(1_c_int32_t, 0_c_int32_t, contiguous_axis)
+    call done(c_ferrier_problem_pencil_family(self%handle, int(side, c_int32_t), axis_of(axis), &
+      int(comm%size(), c_int64_t), int(p_col, c_int64_t), int(p_row, c_int64_t), first), stat)
+  end subroutine
+
+  ! This rank's box lies inside an array of shape outer; margin are the elements of each axis before it.
+  subroutine problem_inside(self, side, outer, margin, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: side, outer(3), margin(3)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_inside(self%handle, int(side, c_int32_t), reversed(outer), reversed(margin)), stat)
+  end subroutine
+
+  ! The sign of the exponent of forward: -1 (the default) or 1.
+  subroutine problem_sign(self, sign, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: sign
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_sign(self%handle, int(sign, c_int32_t)), stat)
+  end subroutine
+
+  ! A real input of a complex transform.
+  subroutine problem_real_input(self, yes, stat)
+    class(ferrier_problem), intent(inout) :: self
+    logical, intent(in) :: yes
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_real_input(self%handle, merge(1_c_int32_t, 0_c_int32_t, yes)), stat)
+  end subroutine
+
+  ! Complex values although all kinds are cosine and sine transforms.
+  subroutine problem_complex_values(self, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_complex_values(self%handle), stat)
+  end subroutine
+
+  ! Keeps modes first to last of an axis, counted from 1, inclusive.
+  subroutine problem_keep_range(self, axis, first, last, stat)
+    class(ferrier_problem), intent(inout) :: self
+    integer, intent(in) :: axis, first, last
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_keep_range(self%handle, axis_of(axis), int(first - 1, c_int64_t), &
+      int(last, c_int64_t)), stat)
+  end subroutine
+
+  ! What this rank sent in the last call, in bytes.
+  function plan_wire_bytes(self) result(bytes)
+    class(ferrier_plan), intent(in) :: self
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_plan_wire_bytes(self%handle, bytes))
+  end function
+
+  ! Bytes of each array of a batch where each has memory of its own (ferrier_input or ferrier_output).
+  function plan_field_bytes(self, side) result(bytes)
+    class(ferrier_plan), intent(in) :: self
+    integer, intent(in) :: side
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_plan_field_bytes(self%handle, int(side, c_int32_t), bytes))
+  end function
+
+  ! Forward of a batch of arrays that were allocated one by one: from and to hold c_loc of each, which has field_bytes.
+  ! Collective.
+  subroutine plan_forward_list(self, from, to, stat)
+    class(ferrier_plan), intent(in) :: self
+    type(c_ptr), intent(in) :: from(:), to(:)
+    integer, intent(out), optional :: stat
+    call run_list(self, 0, from, self%field_bytes(ferrier_input), to, self%field_bytes(ferrier_output), stat)
+  end subroutine
+
+  ! Backward of a batch of arrays that were allocated one by one. Collective.
+  subroutine plan_backward_list(self, from, to, stat)
+    class(ferrier_plan), intent(in) :: self
+    type(c_ptr), intent(in) :: from(:), to(:)
+    integer, intent(out), optional :: stat
+    call run_list(self, 1, from, self%field_bytes(ferrier_output), to, self%field_bytes(ferrier_input), stat)
+  end subroutine
+
+  subroutine run_list(self, action, from, from_bytes, to, to_bytes, stat)
+    class(ferrier_plan), intent(in) :: self
+    integer, intent(in) :: action
+    type(c_ptr), intent(in) :: from(:), to(:)
+    integer(c_int64_t), intent(in) :: from_bytes, to_bytes
+    integer, intent(out), optional :: stat
+    type(c_call) :: given
+    given%size = c_sizeof(given)
+    given%scale = 1
+    given%op = c_null_ptr
+    given%workspace = c_null_ptr
+    call done(c_ferrier_plan_execute_fields(self%handle, int(action, c_int32_t), given, &
+      int(min(size(from), size(to)), c_int64_t), from, from_bytes, to, to_bytes), stat)
+  end subroutine
+
+  ! A CUDA stream on which a plan on a GPU enqueues its work.
+  subroutine plan_set_stream(self, stream, stat)
+    class(ferrier_plan), intent(inout) :: self
+    type(c_ptr), intent(in) :: stream
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_plan_set_stream(self%handle, stream), stat)
+  end subroutine
+
+  ! Waits for the work of a plan on a GPU.
+  subroutine plan_synchronize(self, stat)
+    class(ferrier_plan), intent(in) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_plan_synchronize(self%handle), stat)
+  end subroutine
+
+  ! Decides everything about a plan of ferrier_real32 or ferrier_real64. Collective.
+  subroutine draft_create(self, comm, problem, precision, options, stat)
+    class(ferrier_draft), intent(inout) :: self
+    type(ferrier_comm), intent(in) :: comm
+    type(ferrier_problem), intent(in) :: problem
+    integer, intent(in) :: precision
+    type(ferrier_options), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_draft_create(comm%handle, problem%handle, int(precision, c_int32_t), &
+      options_handle(options), self%handle), stat)
+  end subroutine
+
+  function options_handle(options) result(handle)
+    type(ferrier_options), intent(in), optional :: options
+    type(c_ptr) :: handle
+    handle = c_null_ptr
+    if (present(options)) handle = options%handle
+  end function
+
+  ! The memory that the plan will take on this rank.
+  function draft_memory_bytes(self) result(bytes)
+    class(ferrier_draft), intent(in) :: self
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_draft_memory_bytes(self%handle, bytes))
+  end function
+
+  ! The most that it will take on any rank. Collective.
+  function draft_largest_memory_bytes(self) result(bytes)
+    class(ferrier_draft), intent(in) :: self
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_draft_largest_memory_bytes(self%handle, bytes))
+  end function
+
+  ! Predicted for forward, out of place.
+  function draft_seconds(self) result(seconds)
+    class(ferrier_draft), intent(in) :: self
+    real(c_double) :: seconds
+    call done(c_ferrier_draft_seconds(self%handle, 0_c_int32_t, seconds))
+  end function
+
+  ! A part of the draft, as ferrier_draft_json names them.
+  function draft_json(self, what) result(text)
+    class(ferrier_draft), intent(in) :: self
+    character(*), intent(in) :: what
+    character(:), allocatable :: text
+    type(c_ptr) :: pointer
+    pointer = c_null_ptr
+    call done(c_ferrier_draft_json(self%handle, what // c_null_char, pointer))
+    text = taken(pointer)
+  end function
+
+  ! Makes the plan; the draft is used up. Collective.
+  subroutine draft_build(self, plan, stat)
+    class(ferrier_draft), intent(inout) :: self
+    type(ferrier_plan), intent(inout) :: plan
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_draft_build(self%handle, 1_c_int32_t, plan%handle), stat)
+  end subroutine
+
+  subroutine draft_destroy(self, stat)
+    class(ferrier_draft), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_draft_free(handle), stat)
+  end subroutine
+
+  ! The plan that so many ranks on so many nodes would make, and the predicted times, as JSON.
+  function ferrier_predict(problem, precision, ranks, nodes, threads, options) result(text)
+    type(ferrier_problem), intent(in) :: problem
+    integer, intent(in) :: precision, ranks, nodes, threads
+    type(ferrier_options), intent(in), optional :: options
+    character(:), allocatable :: text
+    type(c_ptr) :: pointer
+    pointer = c_null_ptr
+    call done(c_ferrier_predict(problem%handle, int(precision, c_int32_t), options_handle(options), &
+      int(ranks, c_int64_t), int(nodes, c_int64_t), int(threads, c_int64_t), pointer))
+    text = taken(pointer)
+  end function
+
+  ! From the input layout of a problem to its output layout, for elements of so many bytes. Collective.
+  subroutine redistribution_create(self, comm, problem, element_bytes, options, stat)
+    class(ferrier_redistribution), intent(inout) :: self
+    type(ferrier_comm), intent(in) :: comm
+    type(ferrier_problem), intent(in) :: problem
+    integer, intent(in) :: element_bytes
+    type(ferrier_options), intent(in), optional :: options
+    integer, intent(out), optional :: stat
+    self%element_bytes = element_bytes
+    call done(c_ferrier_redistribution_create(comm%handle, problem%handle, self%element_bytes, &
+      options_handle(options), self%handle), stat)
+  end subroutine
+
+  function redistribution_box(self, side) result(box)
+    class(ferrier_redistribution), intent(in) :: self
+    integer, intent(in) :: side
+    type(ferrier_box) :: box
+    type(c_box) :: part
+    call done(c_ferrier_redistribution_box(self%handle, int(side, c_int32_t), part))
+    box = from_c(part)
+  end function
+
+  ! Elements on this rank, all arrays of a batch together.
+  function redistribution_size(self, side) result(elements)
+    class(ferrier_redistribution), intent(in) :: self
+    integer, intent(in) :: side
+    integer(int64) :: elements
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_redistribution_bytes(self%handle, int(side, c_int32_t), bytes))
+    elements = bytes / self%element_bytes
+  end function
+
+  ! Elements of both arrays have the size of the redistribution. Collective.
+  subroutine redistribution_run(self, from, to, stat)
+    class(ferrier_redistribution), intent(in) :: self
+    type(*), intent(in), contiguous, target :: from(..)
+    type(*), intent(inout), contiguous, target :: to(..)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_redistribution_run(self%handle, c_loc(from), &
+      self%element_bytes * size(from, kind=c_int64_t), c_loc(to), self%element_bytes * size(to, kind=c_int64_t)), stat)
+  end subroutine
+
+  subroutine redistribution_run_in_place(self, array, stat)
+    class(ferrier_redistribution), intent(in) :: self
+    type(*), intent(inout), contiguous, target :: array(..)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_redistribution_run_in_place(self%handle, c_loc(array), &
+      self%element_bytes * size(array, kind=c_int64_t)), stat)
+  end subroutine
+
+  function redistribution_notes(self) result(text)
+    class(ferrier_redistribution), intent(in) :: self
+    character(:), allocatable :: text
+    type(c_ptr) :: pointer
+    pointer = c_null_ptr
+    call done(c_ferrier_redistribution_notes(self%handle, pointer))
+    text = taken(pointer)
+  end function
+
+  subroutine redistribution_destroy(self, stat)
+    class(ferrier_redistribution), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_redistribution_free(handle), stat)
+  end subroutine
+
+  function to_ghosts(ghosts) result(given)
+    type(ferrier_ghosts), intent(in) :: ghosts
+    type(c_ghosts) :: given
+    given%size = c_sizeof(given)
+    given%low = reversed(ghosts%low)
+    given%high = reversed(ghosts%high)
+    given%periodic = merge(1_c_int32_t, 0_c_int32_t, ghosts%periodic(3:1:-1))
+    given%faces_only = merge(1_c_int32_t, 0_c_int32_t, ghosts%faces_only)
+    given%fields = ghosts%fields
+    given%exchange = c_null_ptr
+  end function
+
+  ! The addresses of fields that follow each other, the last dimension of one array.
+  function fields_of(start, bytes, count) result(places)
+    type(c_ptr), intent(in) :: start
+    integer(c_int64_t), intent(in) :: bytes
+    integer, intent(in) :: count
+    type(c_ptr) :: places(count)
+    integer :: i
+    do i = 1, count
+      places(i) = transfer(transfer(start, 0_c_intptr_t) + (i - 1) * (bytes / count), start)
+    end do
+  end function
+
+  ! Ghost cells around the boxes of the input or output of a problem, for elements of so many bytes. Collective.
+  subroutine halo_create(self, comm, problem, side, element_bytes, ghosts, stat)
+    class(ferrier_halo), intent(inout) :: self
+    type(ferrier_comm), intent(in) :: comm
+    type(ferrier_problem), intent(in) :: problem
+    integer, intent(in) :: side, element_bytes
+    type(ferrier_ghosts), intent(in) :: ghosts
+    integer, intent(out), optional :: stat
+    self%element_bytes = element_bytes
+    self%fields = ghosts%fields
+    call done(c_ferrier_halo_create(comm%handle, problem%handle, int(side, c_int32_t), &
+      int(element_bytes, c_int64_t), to_ghosts(ghosts), self%handle), stat)
+  end subroutine
+
+  ! The box of this rank, without ghost cells.
+  function halo_box(self) result(box)
+    class(ferrier_halo), intent(in) :: self
+    type(ferrier_box) :: box
+    type(c_box) :: part
+    call done(c_ferrier_halo_box(self%handle, part))
+    box = from_c(part)
+  end function
+
+  ! The shape of an array, ghost cells included.
+  function halo_shape(self) result(extents)
+    class(ferrier_halo), intent(in) :: self
+    integer(int64) :: extents(3)
+    integer(c_int64_t) :: values(3)
+    call done(c_ferrier_halo_shape(self%handle, values))
+    extents = values(3:1:-1)
+  end function
+
+  ! Elements of an array, ghost cells included.
+  function halo_size(self) result(elements)
+    class(ferrier_halo), intent(in) :: self
+    integer(int64) :: elements
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_halo_bytes(self%handle, bytes))
+    elements = bytes / self%element_bytes
+  end function
+
+  ! Fills the ghost cells of an array, or of several that are the last dimension of one. Collective.
+  subroutine halo_exchange(self, field, stat)
+    class(ferrier_halo), intent(in) :: self
+    type(*), intent(inout), contiguous, target :: field(..)
+    integer, intent(out), optional :: stat
+    integer(c_int64_t) :: bytes
+    bytes = self%element_bytes * size(field, kind=c_int64_t)
+    call done(c_ferrier_halo_exchange(self%handle, fields_of(c_loc(field), bytes, self%fields), &
+      int(self%fields, c_int64_t), bytes / self%fields), stat)
+  end subroutine
+
+  ! The same for arrays that were allocated one by one: c_loc of each, which has the size of an array. Collective.
+  subroutine halo_exchange_list(self, fields, stat)
+    class(ferrier_halo), intent(in) :: self
+    type(c_ptr), intent(in) :: fields(:)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_halo_exchange(self%handle, fields, size(fields, kind=c_int64_t), &
+      self%element_bytes * self%size()), stat)
+  end subroutine
+
+  ! Begins to fill the ghost cells of an array, or of several that are the last dimension of one. finish fills them; until then the array
+  ! stays and can be read, not changed. Collective.
+  subroutine halo_start(self, field, stat)
+    class(ferrier_halo), intent(in) :: self
+    type(*), intent(inout), contiguous, target :: field(..)
+    integer, intent(out), optional :: stat
+    integer(c_int64_t) :: bytes
+    bytes = self%element_bytes * size(field, kind=c_int64_t)
+    call done(c_ferrier_halo_start(self%handle, fields_of(c_loc(field), bytes, self%fields), &
+      int(self%fields, c_int64_t), bytes / self%fields), stat)
+  end subroutine
+
+  ! The same for arrays that were allocated one by one: c_loc of each, which has the size of an array. Collective.
+  subroutine halo_start_list(self, fields, stat)
+    class(ferrier_halo), intent(in) :: self
+    type(c_ptr), intent(in) :: fields(:)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_halo_start(self%handle, fields, size(fields, kind=c_int64_t), &
+      self%element_bytes * self%size()), stat)
+  end subroutine
+
+  ! Waits for the neighbours and fills the ghost cells of the arrays of start. Collective.
+  subroutine halo_finish(self, stat)
+    class(ferrier_halo), intent(in) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_halo_finish(self%handle), stat)
+  end subroutine
+
+  function halo_notes(self) result(text)
+    class(ferrier_halo), intent(in) :: self
+    character(:), allocatable :: text
+    type(c_ptr) :: pointer
+    pointer = c_null_ptr
+    call done(c_ferrier_halo_notes(self%handle, pointer))
+    text = taken(pointer)
+  end function
+
+  subroutine halo_destroy(self, stat)
+    class(ferrier_halo), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_halo_free(handle), stat)
+  end subroutine
+
+  ! Sums of ghost cells of elements of a type: ferrier_sum_real64, ... Collective.
+  subroutine ghost_sum_create(self, comm, problem, side, element, ghosts, stat)
+    class(ferrier_ghost_sum), intent(inout) :: self
+    type(ferrier_comm), intent(in) :: comm
+    type(ferrier_problem), intent(in) :: problem
+    integer, intent(in) :: side, element
+    type(ferrier_ghosts), intent(in) :: ghosts
+    integer, intent(out), optional :: stat
+    self%element_bytes = 8
+    if (element == ferrier_sum_real32 .or. element == ferrier_sum_int32) self%element_bytes = 4
+    if (element == ferrier_sum_complex64) self%element_bytes = 16
+    self%fields = ghosts%fields
+    call done(c_ferrier_ghost_sum_create(comm%handle, problem%handle, int(side, c_int32_t), &
+      int(element, c_int32_t), to_ghosts(ghosts), self%handle), stat)
+  end subroutine
+
+  ! The box of this rank, without ghost cells.
+  function ghost_sum_box(self) result(box)
+    class(ferrier_ghost_sum), intent(in) :: self
+    type(ferrier_box) :: box
+    type(c_box) :: part
+    call done(c_ferrier_ghost_sum_box(self%handle, part))
+    box = from_c(part)
+  end function
+
+  ! The shape of an array, ghost cells included.
+  function ghost_sum_shape(self) result(extents)
+    class(ferrier_ghost_sum), intent(in) :: self
+    integer(int64) :: extents(3)
+    integer(c_int64_t) :: values(3)
+    call done(c_ferrier_ghost_sum_shape(self%handle, values))
+    extents = values(3:1:-1)
+  end function
+
+  ! Elements of an array, ghost cells included.
+  function ghost_sum_size(self) result(elements)
+    class(ferrier_ghost_sum), intent(in) :: self
+    integer(int64) :: elements
+    integer(c_int64_t) :: bytes
+    call done(c_ferrier_ghost_sum_bytes(self%handle, bytes))
+    elements = bytes / self%element_bytes
+  end function
+
+  ! Adds the ghost cells to the cells of their owners of an array, or of several that are the last dimension of one. Collective.
+  subroutine ghost_sum_run(self, field, stat)
+    class(ferrier_ghost_sum), intent(in) :: self
+    type(*), intent(inout), contiguous, target :: field(..)
+    integer, intent(out), optional :: stat
+    integer(c_int64_t) :: bytes
+    bytes = self%element_bytes * size(field, kind=c_int64_t)
+    call done(c_ferrier_ghost_sum_run(self%handle, fields_of(c_loc(field), bytes, self%fields), &
+      int(self%fields, c_int64_t), bytes / self%fields), stat)
+  end subroutine
+
+  ! The same for arrays that were allocated one by one: c_loc of each, which has the size of an array. Collective.
+  subroutine ghost_sum_run_list(self, fields, stat)
+    class(ferrier_ghost_sum), intent(in) :: self
+    type(c_ptr), intent(in) :: fields(:)
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_ghost_sum_run(self%handle, fields, size(fields, kind=c_int64_t), &
+      self%element_bytes * self%size()), stat)
+  end subroutine
+
+  subroutine ghost_sum_destroy(self, stat)
+    class(ferrier_ghost_sum), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_ghost_sum_free(handle), stat)
   end subroutine
 end module

@@ -105,6 +105,22 @@ typedef enum {
   FERRIER_EFFORT_ONLINE = 3,
 } ferrier_effort;
 
+// The elements of a ghost sum.
+typedef enum {
+  // float.
+  FERRIER_ELEMENT_F32 = 0,
+  // double.
+  FERRIER_ELEMENT_F64 = 1,
+  // float complex.
+  FERRIER_ELEMENT_C32 = 2,
+  // double complex.
+  FERRIER_ELEMENT_C64 = 3,
+  // int32_t; sums wrap around.
+  FERRIER_ELEMENT_I32 = 4,
+  // int64_t; sums wrap around.
+  FERRIER_ELEMENT_I64 = 5,
+} ferrier_element;
+
 // The precision of a plan.
 typedef enum {
   // float.
@@ -160,6 +176,10 @@ typedef struct ferrier_comm ferrier_comm;
 // A plan of which everything is decided, and nothing allocated: for its memory, notes and predictions.
 typedef struct ferrier_draft ferrier_draft;
 
+// Adds what is in the ghost cells to the cells of their owners: the reverse of a halo, for particles on a mesh. A cell gets
+// its terms in order of rank. Made once, run often.
+typedef struct ferrier_ghost_sum ferrier_ghost_sum;
+
 // Fills the ghost cells around the boxes of a layout with the cells of their owners. Made once, run often.
 typedef struct ferrier_halo ferrier_halo;
 
@@ -188,6 +208,9 @@ typedef struct ferrier_redistribution ferrier_redistribution;
 
 // Memory that several plans can use in turn for their work.
 typedef struct ferrier_workspace ferrier_workspace;
+
+// A function of the caller's that runs on a rank. 0 is success. It must not throw or jump out.
+typedef int32_t (*ferrier_rank_function)(void *data, ferrier_comm *comm);
 
 // A box of global indices: lo[a] <= index < hi[a] on each axis. Empty where hi[a] <= lo[a] on any axis.
 typedef struct {
@@ -260,6 +283,8 @@ typedef struct {
   int32_t faces_only;
   // The number of arrays that are exchanged together, with one message per neighbour.
   uint64_t fields;
+  // The name of the exchange between nodes, or NULL.
+  const char *exchange;
 } ferrier_ghosts;
 
 #ifdef __cplusplus
@@ -290,6 +315,13 @@ ferrier_status ferrier_wisdom_file(char **text);
 // Adds the entries of a wisdom file to another one, which is created where it does not exist; of two entries for one
 // problem the newer one stays.
 ferrier_status ferrier_wisdom_merge(const char *from, const char *to);
+
+// Measures the machine under these ranks (some seconds) for better estimates of plans, and keeps the result in a wisdom
+// file (NULL: the user's), which rank 0 writes. The speeds as JSON; free it with ferrier_string_free. Collective.
+ferrier_status ferrier_measure_machine(ferrier_comm *comm, const char *wisdom, char **text);
+
+// The number of CUDA devices of this machine; 0 where there is no driver.
+ferrier_status ferrier_cuda_count(uint64_t *count);
 
 // This process alone, with a thread for each of its cores.
 ferrier_status ferrier_comm_one(ferrier_comm **comm);
@@ -332,6 +364,26 @@ ferrier_status ferrier_comm_set_threads(ferrier_comm *comm, uint64_t threads);
 // Returns when every rank has called it. Collective.
 ferrier_status ferrier_comm_barrier(ferrier_comm *comm);
 
+// Adds values[count] over ranks, entry by entry, in order of rank; every rank gets the sums in their place. Collective.
+ferrier_status ferrier_comm_sum(ferrier_comm *comm, double *values, uint64_t count);
+
+// Takes the maxima of values[count] over ranks, entry by entry, in their place. Collective.
+ferrier_status ferrier_comm_max(ferrier_comm *comm, double *values, uint64_t count);
+
+// The communicator as JSON: "rank", "size", "threads" of a rank, "nodes" (that of each rank), "transport" ("mpi", ...).
+// Free it with ferrier_string_free.
+ferrier_status ferrier_comm_json(ferrier_comm *comm, char **text);
+
+// Runs a function on so many ranks inside this process, one thread each, without MPI; returns when it has returned on all
+// of them. Each gets its own communicator, which is destroyed afterwards; what was made on it is destroyed by the function.
+// `nodes` simulates nodes whose ranks share memory (1 for none), `threads` are those of each rank (0: its share of the
+// cores). Where the function fails on a rank, collective calls of the others return FERRIER_STATUS_RANK.
+ferrier_status ferrier_run_ranks(uint64_t ranks,
+                                 uint64_t nodes,
+                                 uint64_t threads,
+                                 ferrier_rank_function function,
+                                 void *data);
+
 // A complex transform of an array of shape[3].
 ferrier_status ferrier_problem_c2c(const uint64_t *shape, ferrier_problem **problem);
 
@@ -371,6 +423,13 @@ ferrier_status ferrier_problem_halved(ferrier_problem *problem, uint64_t axis);
 // Values are complex although all kinds are cosine and sine transforms, which act on real and imaginary parts.
 ferrier_status ferrier_problem_complex_values(ferrier_problem *problem);
 
+// Sets the sign of the exponent of forward: -1 (the default) or 1. Backward has the other one.
+ferrier_status ferrier_problem_sign(ferrier_problem *problem, int32_t sign);
+
+// With 1 the input of forward is real although a complex axis is transformed, and its spectrum is whole; backward gives
+// the real parts.
+ferrier_status ferrier_problem_real_input(ferrier_problem *problem, int32_t yes);
+
 // Sets the number of arrays that are transformed together; on each rank they are consecutive in memory.
 ferrier_status ferrier_problem_batch(ferrier_problem *problem, uint64_t arrays);
 
@@ -405,6 +464,28 @@ ferrier_status ferrier_problem_operators(ferrier_problem *problem, int32_t yes);
 
 // The shape[3] of the spectrum.
 ferrier_status ferrier_problem_spectrum_shape(ferrier_problem *problem, uint64_t *shape);
+
+// The modes of the whole axis that the spectrum holds, one for each of its indices along `axis`: as many as there is
+// `room` for in modes[room], and their number.
+ferrier_status ferrier_problem_kept_modes(ferrier_problem *problem,
+                                          uint64_t axis,
+                                          uint64_t *modes,
+                                          uint64_t room,
+                                          uint64_t *count);
+
+// The columns of the ellipsoid of ferrier_problem_keep_ellipsoid, one for each index of the spectrum along axis 1: pairs
+// of indices in the kept modes of axes 1 and 2. As many as there is `room` for in pairs[2 * room], and their number, which
+// is 0 without an ellipsoid.
+ferrier_status ferrier_problem_columns(ferrier_problem *problem,
+                                       uint64_t *pairs,
+                                       uint64_t room,
+                                       uint64_t *count);
+
+// Where mode `k` of a problem of ferrier_problem_c2c_1d lies: its index[3] in the spectrum.
+ferrier_status ferrier_problem_mode(ferrier_problem *problem, uint64_t k, uint64_t *index);
+
+// Checks everything but the layouts, as ferrier_plan_create does.
+ferrier_status ferrier_problem_check(ferrier_problem *problem);
 
 // Slabs: only `axis` is split over ranks. `side` is a ferrier_side. The order stays as it is, for all layouts.
 ferrier_status ferrier_problem_slabs(ferrier_problem *problem, int32_t side, uint64_t axis);
@@ -442,6 +523,26 @@ ferrier_status ferrier_problem_strides(ferrier_problem *problem,
                                        const uint64_t *strides,
                                        uint64_t offset,
                                        uint64_t batch);
+
+// The elements of the calling rank's input or output lie inside a larger array, such as a box inside its ghost cells, in
+// the order of the layout (set it before): outer[3] is the shape of that array, margin[3] the elements of each axis before
+// the box. Arrays of a batch follow each other. Ranks may differ.
+ferrier_status ferrier_problem_inside(ferrier_problem *problem,
+                                      int32_t side,
+                                      const uint64_t *outer,
+                                      const uint64_t *margin);
+
+// Pencils of a family over one grid of rows times columns ranks (both 0: chosen), as in 2DECOMP&FFT: those along axis 0
+// split axes 1 and 2, those along axis 1 split axes 0 and 2, those along axis 2 split axes 0 and 1, over rows and columns. A
+// redistribution between neighbours of the family stays among the ranks of a row or column. With `contiguous` 1 the axis
+// of the pencils is the fastest in memory, else the order stays as it is. `ranks` is the size of the communicator.
+ferrier_status ferrier_problem_pencil_family(ferrier_problem *problem,
+                                             int32_t side,
+                                             uint64_t axis,
+                                             uint64_t ranks,
+                                             uint64_t rows,
+                                             uint64_t columns,
+                                             int32_t contiguous);
 
 // Options with all defaults.
 ferrier_status ferrier_options_create(ferrier_options **options);
@@ -502,6 +603,12 @@ ferrier_status ferrier_plan_output_bytes(ferrier_plan *plan, uint64_t *bytes);
 // Bytes that an array for transforms in place has at least on this rank.
 ferrier_status ferrier_plan_in_place_bytes(ferrier_plan *plan, uint64_t *bytes);
 
+// Bytes of each array of a batch on this rank where each has memory of its own: of the inputs or outputs (a ferrier_side) of
+// forward, or (-1) of arrays for transforms in place.
+ferrier_status ferrier_plan_field_bytes(ferrier_plan *plan,
+                                        int32_t side,
+                                        uint64_t *bytes);
+
 // The memory that the plan takes on this rank, in bytes.
 ferrier_status ferrier_plan_memory_bytes(ferrier_plan *plan, uint64_t *bytes);
 
@@ -554,6 +661,18 @@ ferrier_status ferrier_plan_execute(ferrier_plan *plan,
                                     void *output,
                                     uint64_t output_bytes);
 
+// ferrier_plan_execute for the arrays of a batch that were allocated one by one: `count` of them, the batch of the plan, with
+// the messages of a batch. inputs[count] and outputs[count] are their addresses; each has at least the bytes of
+// ferrier_plan_field_bytes. In place the inputs are ignored. Main memory only.
+ferrier_status ferrier_plan_execute_fields(ferrier_plan *plan,
+                                           int32_t action,
+                                           const ferrier_call *call,
+                                           uint64_t count,
+                                           const void *const *inputs,
+                                           uint64_t input_bytes,
+                                           void *const *outputs,
+                                           uint64_t output_bytes);
+
 // An operator that calls a function of the caller's, for plans in main memory. `data` is handed to it.
 ferrier_status ferrier_operator_callback(ferrier_mode_function function, void *data, ferrier_operator **op);
 
@@ -590,6 +709,13 @@ ferrier_status ferrier_array_data(ferrier_array *array, void **data);
 
 // The length in bytes.
 ferrier_status ferrier_array_bytes(ferrier_array *array, uint64_t *bytes);
+
+// Copies from main memory to the whole array, which may be on a GPU: `bytes` bytes, at least the array's.
+ferrier_status ferrier_array_upload(ferrier_array *array, const void *data, uint64_t bytes);
+
+// Copies the whole array, which may be on a GPU, to main memory, after all work that was enqueued on that GPU: `bytes`
+// bytes, at least the array's.
+ferrier_status ferrier_array_download(ferrier_array *array, void *data, uint64_t bytes);
 
 // Frees an array; plans must not use its memory any more. NULL is allowed.
 ferrier_status ferrier_array_free(ferrier_array *array);
@@ -628,8 +754,16 @@ ferrier_status ferrier_draft_memory_bytes(ferrier_draft *draft, uint64_t *bytes)
 // The most memory that the plan will take on any rank, in bytes. Collective.
 ferrier_status ferrier_draft_largest_memory_bytes(ferrier_draft *draft, uint64_t *bytes);
 
+// The seconds that the model of the machine predicts for forward, out of place or (1) in place. FERRIER_STATUS_OTHER where
+// there is no prediction (GPUs).
+ferrier_status ferrier_draft_seconds(ferrier_draft *draft,
+                                     int32_t in_place,
+                                     double *seconds);
+
 // A part of the draft as JSON, by name: "recipe" (the steps), "memory", "notes", "prediction" (seconds of each step
-// of forward, out of place and in place), "wisdom" (the entry that was used, or null). Free it with ferrier_string_free.
+// of forward, out of place and in place), "wisdom" (the entry that was used, or null), "rejected" (recipes that were
+// predicted to be slower, with their seconds), "machine" (the model behind predictions, or null), "speeds" (measured ones
+// that were used, or null), "messages_between_nodes" (of each reshape). Free it with ferrier_string_free.
 ferrier_status ferrier_draft_json(ferrier_draft *draft,
                                   const char *what,
                                   char **text);
@@ -682,6 +816,12 @@ ferrier_status ferrier_redistribution_run_in_place(ferrier_redistribution *redis
                                                    void *array,
                                                    uint64_t bytes);
 
+// The memory that the redistribution takes on this rank, in bytes.
+ferrier_status ferrier_redistribution_memory_bytes(ferrier_redistribution *redistribution, uint64_t *bytes);
+
+// The substitutions that Ferrier made for this redistribution, one per line. Free the text with ferrier_string_free.
+ferrier_status ferrier_redistribution_notes(ferrier_redistribution *redistribution, char **text);
+
 // Ghost cells around the boxes of the input or output (a ferrier_side) of a problem, for elements of `element_bytes`
 // bytes: 1, 2, 4, 8, 12, 16, 24, 32, 48 or 64. The array of a rank holds its box and the ghost cells around it, in the
 // order of the layout. Collective.
@@ -692,7 +832,7 @@ ferrier_status ferrier_halo_create(ferrier_comm *comm,
                                    const ferrier_ghosts *ghosts,
                                    ferrier_halo **halo);
 
-// Destroys a halo. NULL is allowed.
+// Destroys a halo; an exchange in flight leaves the ghost cells as they were. NULL is allowed.
 ferrier_status ferrier_halo_free(ferrier_halo *halo);
 
 // The box of this rank, without ghost cells.
@@ -708,11 +848,56 @@ ferrier_status ferrier_halo_strides(ferrier_halo *halo, uint64_t *strides);
 // Bytes of an array of this rank, ghost cells included.
 ferrier_status ferrier_halo_bytes(ferrier_halo *halo, uint64_t *bytes);
 
+// The memory that the halo takes on this rank, in bytes; arrays are not counted.
+ferrier_status ferrier_halo_memory_bytes(ferrier_halo *halo, uint64_t *bytes);
+
+// The substitutions that Ferrier made for this halo, one per line. Free the text with ferrier_string_free.
+ferrier_status ferrier_halo_notes(ferrier_halo *halo, char **text);
+
 // An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. Collective.
 ferrier_status ferrier_halo_make(ferrier_halo *halo, ferrier_array **array);
 
 // Fills the ghost cells of `count` arrays, as many as the ghosts have fields, each of `bytes` bytes. Collective.
 ferrier_status ferrier_halo_exchange(ferrier_halo *halo, void *const *fields, uint64_t count, uint64_t bytes);
+
+// Begins to fill the ghost cells of `count` arrays, without a wait for other ranks; ferrier_halo_finish fills them.
+// Until then the arrays stay where they are and can be read, not changed; the list itself is not needed any more.
+// Collective.
+ferrier_status ferrier_halo_start(ferrier_halo *halo, void *const *fields, uint64_t count, uint64_t bytes);
+
+// Waits for the neighbours and fills the ghost cells of the arrays of ferrier_halo_start. Collective.
+ferrier_status ferrier_halo_finish(ferrier_halo *halo);
+
+// The sum of the ghost cells around the boxes of the input or output (a ferrier_side) of a problem, for elements of a
+// type (a ferrier_element). Arrays are those of a halo with the same arguments. Collective.
+ferrier_status ferrier_ghost_sum_create(ferrier_comm *comm,
+                                        ferrier_problem *problem,
+                                        int32_t side,
+                                        int32_t element,
+                                        const ferrier_ghosts *ghosts,
+                                        ferrier_ghost_sum **sum);
+
+// Destroys a ghost sum. NULL is allowed.
+ferrier_status ferrier_ghost_sum_free(ferrier_ghost_sum *sum);
+
+// The box of this rank, without ghost cells.
+ferrier_status ferrier_ghost_sum_box(ferrier_ghost_sum *sum, ferrier_box *local);
+
+// The shape[3] of the arrays of this rank, ghost cells included; see ferrier_halo_shape.
+ferrier_status ferrier_ghost_sum_shape(ferrier_ghost_sum *sum, uint64_t *shape);
+
+// The strides[3] of the arrays of this rank, in elements.
+ferrier_status ferrier_ghost_sum_strides(ferrier_ghost_sum *sum, uint64_t *strides);
+
+// Bytes of an array of this rank, ghost cells included.
+ferrier_status ferrier_ghost_sum_bytes(ferrier_ghost_sum *sum, uint64_t *bytes);
+
+// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. Collective.
+ferrier_status ferrier_ghost_sum_make(ferrier_ghost_sum *sum, ferrier_array **array);
+
+// Adds the ghost cells of `count` arrays, as many as the ghosts have fields, each of `bytes` bytes, to the cells of
+// their owners. Ghost cells are not changed. Collective.
+ferrier_status ferrier_ghost_sum_run(ferrier_ghost_sum *sum, void *const *fields, uint64_t count, uint64_t bytes);
 
 #ifdef __cplusplus
 }  // extern "C"
@@ -722,7 +907,7 @@ ferrier_status ferrier_halo_exchange(ferrier_halo *halo, void *const *fields, ui
 #define FERRIER_CALL_DEFAULT {sizeof(ferrier_call), 1.0, NULL, NULL}
 
 // No ghost cells, one field: ferrier_ghosts ghosts = FERRIER_GHOSTS_DEFAULT;
-#define FERRIER_GHOSTS_DEFAULT {sizeof(ferrier_ghosts), {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 1}
+#define FERRIER_GHOSTS_DEFAULT {sizeof(ferrier_ghosts), {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 1, NULL}
 
 /*
  * Where mpi.h was included before this header: communicators as C has them. The library itself needs no MPI: it finds the

@@ -15,6 +15,7 @@
 #include <array>
 #include <complex>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <stdexcept>
@@ -147,10 +148,25 @@ class Comm {
   void set_threads(std::uint64_t threads) { check(ferrier_comm_set_threads(raw(), threads)); }
   // Collective.
   void barrier() const { check(ferrier_comm_barrier(raw())); }
+  // Sums and maxima over ranks, in the place of the values. Collective.
+  void sum(Span<double> values) const { check(ferrier_comm_sum(raw(), values.data(), values.size())); }
+  void max(Span<double> values) const { check(ferrier_comm_max(raw(), values.data(), values.size())); }
+  double sum(double value) const {
+    sum(Span<double>(&value, 1));
+    return value;
+  }
+  double max(double value) const {
+    max(Span<double>(&value, 1));
+    return value;
+  }
+  std::string json() const {
+    return detail::text([&](char **text) { return ferrier_comm_json(raw(), text); });
+  }
   ferrier_comm *raw() const noexcept { return raw_.get(); }
+  // Takes over a handle.
+  explicit Comm(ferrier_comm *raw) : raw_(raw) {}
 
  private:
-  explicit Comm(ferrier_comm *raw) : raw_(raw) {}
   template <class F>
   static Comm make(F &&make) {
     ferrier_comm *raw = nullptr;
@@ -166,6 +182,44 @@ class Comm {
   detail::Owner<ferrier_comm, ferrier_comm_free> raw_;
 };
 
+// Runs a function on so many ranks inside this process, one thread each, without MPI. An exception of the function on any
+// rank ends the others' collective calls, and is thrown here (that of the lowest such rank).
+inline void run_ranks(std::uint64_t ranks, const std::function<void(Comm &)> &function, std::uint64_t threads = 0,
+                      std::uint64_t nodes = 1) {
+  struct Work {
+    const std::function<void(Comm &)> &function;
+    std::vector<std::exception_ptr> thrown;
+    static std::int32_t run(void *data, ferrier_comm *raw) noexcept {
+      Work &work = *static_cast<Work *>(data);
+      std::uint64_t rank = 0;
+      Comm comm(raw);
+      if (ferrier_comm_rank(raw, &rank) != FERRIER_STATUS_OK) return 1;
+      try {
+        work.function(comm);
+        return 0;
+      } catch (...) {
+        work.thrown[rank] = std::current_exception();
+        return 1;
+      }
+    }
+  };
+  Work work{function, std::vector<std::exception_ptr>(ranks)};
+  const Status status = ferrier_run_ranks(ranks, nodes, threads, &Work::run, &work);
+  // Errors of ranks that only say that another one failed come last.
+  std::exception_ptr echo;
+  for (const std::exception_ptr &thrown : work.thrown) {
+    if (!thrown) continue;
+    try {
+      std::rethrow_exception(thrown);
+    } catch (const Error &error) {
+      if (error.status() != FERRIER_STATUS_RANK) throw;
+      if (!echo) echo = thrown;
+    }
+  }
+  if (echo) std::rethrow_exception(echo);
+  check(status);
+}
+
 // A transform and the layouts of its arrays. Setters can be chained.
 class Problem {
  public:
@@ -178,6 +232,10 @@ class Problem {
   static Problem mixed(const Shape &shape, const std::array<ferrier_kind, 3> &kinds) {
     std::int32_t list[3] = {kinds[0], kinds[1], kinds[2]};
     return make([&](ferrier_problem **problem) { return ferrier_problem_mixed(shape.data(), list, problem); });
+  }
+  // No transform: for Redistribution.
+  static Problem redistribute(const Shape &shape) {
+    return make([&](ferrier_problem **problem) { return ferrier_problem_redistribute(shape.data(), problem); });
   }
   static Problem c2c_1d(std::uint64_t n) {
     return make([&](ferrier_problem **problem) { return ferrier_problem_c2c_1d(n, problem); });
@@ -204,11 +262,24 @@ class Problem {
   Problem &strides(Side side, const Shape &strides, std::uint64_t offset = 0, std::uint64_t batch = 0) {
     return did(ferrier_problem_strides(raw(), number(side), strides.data(), offset, batch));
   }
+  // Inside a larger array, such as ghost cells; set the order before.
+  Problem &inside(Side side, const Shape &outer, const Shape &margin) {
+    return did(ferrier_problem_inside(raw(), number(side), outer.data(), margin.data()));
+  }
+  // Pencils of a family over one grid of ranks, as in 2DECOMP&FFT; a grid of 0 times 0 is chosen.
+  Problem &pencil_family(Side side, std::uint64_t axis, const Comm &comm, std::uint64_t rows = 0,
+                         std::uint64_t columns = 0, bool contiguous = false) {
+    return did(
+        ferrier_problem_pencil_family(raw(), number(side), axis, comm.size(), rows, columns, contiguous));
+  }
   Problem &axes(const std::vector<std::uint64_t> &axes) {
     return did(ferrier_problem_axes(raw(), axes.data(), axes.size()));
   }
   Problem &halved(std::uint64_t axis) { return did(ferrier_problem_halved(raw(), axis)); }
   Problem &complex_values() { return did(ferrier_problem_complex_values(raw())); }
+  // The sign of the exponent of forward: -1 or 1.
+  Problem &sign(std::int32_t sign) { return did(ferrier_problem_sign(raw(), sign)); }
+  Problem &real_input(bool yes = true) { return did(ferrier_problem_real_input(raw(), yes)); }
   Problem &batch(std::uint64_t arrays) { return did(ferrier_problem_batch(raw(), arrays)); }
   Problem &scale(Scale forward, Scale backward) {
     return did(ferrier_problem_scale(raw(), static_cast<std::int32_t>(forward), static_cast<std::int32_t>(backward)));
@@ -231,9 +302,29 @@ class Problem {
 
   Shape spectrum_shape() const {
     Shape shape{};
-    check(ferrier_problem_spectrum_shape(raw(), shape.data()));
+    ferrier::check(ferrier_problem_spectrum_shape(raw(), shape.data()));
     return shape;
   }
+  // The modes of the whole axis that the spectrum holds.
+  std::vector<std::uint64_t> kept_modes(std::uint64_t axis) const {
+    return list(1, [&](std::uint64_t *modes, std::uint64_t room, std::uint64_t *count) {
+      return ferrier_problem_kept_modes(raw(), axis, modes, room, count);
+    });
+  }
+  // Of an ellipsoid: pairs of indices in the kept modes of axes 1 and 2.
+  std::vector<std::uint64_t> columns() const {
+    return list(2, [&](std::uint64_t *pairs, std::uint64_t room, std::uint64_t *count) {
+      return ferrier_problem_columns(raw(), pairs, room, count);
+    });
+  }
+  // Where mode k of a long transform lies.
+  Shape mode(std::uint64_t k) const {
+    Shape index{};
+    ferrier::check(ferrier_problem_mode(raw(), k, index.data()));
+    return index;
+  }
+  // Throws where no plan can be made, whatever the ranks.
+  void check() const { ferrier::check(ferrier_problem_check(raw())); }
   std::string json() const {
     return detail::text([&](char **text) { return ferrier_problem_json(raw(), text); });
   }
@@ -244,12 +335,20 @@ class Problem {
   template <class F>
   static Problem make(F &&make) {
     ferrier_problem *raw = nullptr;
-    check(make(&raw));
+    ferrier::check(make(&raw));
     return Problem(raw);
+  }
+  template <class F>
+  static std::vector<std::uint64_t> list(std::size_t width, F &&get) {
+    std::uint64_t count = 0;
+    ferrier::check(get(nullptr, 0, &count));
+    std::vector<std::uint64_t> values(width * count);
+    ferrier::check(get(values.data(), count, &count));
+    return values;
   }
   static std::int32_t number(Side side) { return static_cast<std::int32_t>(side); }
   Problem &did(Status status) {
-    check(status);
+    ferrier::check(status);
     return *this;
   }
   detail::Owner<ferrier_problem, ferrier_problem_free> raw_;
@@ -299,6 +398,9 @@ class Array {
   E &operator[](std::size_t at) const noexcept { return view_[at]; }
   E *begin() const noexcept { return view_.begin(); }
   E *end() const noexcept { return view_.end(); }
+  // From and to main memory; the array may be on a GPU (then only its address can be used here).
+  void upload(Span<const E> from) { check(ferrier_array_upload(raw_.get(), from.data(), from.bytes())); }
+  void download(Span<E> to) const { check(ferrier_array_download(raw_.get(), to.data(), to.bytes())); }
 
  private:
   detail::Owner<ferrier_array, ferrier_array_free> raw_;
@@ -341,6 +443,47 @@ struct Call {
   double scale = 1.0;
   const Operator *op = nullptr;
   const Workspace *workspace = nullptr;
+};
+
+template <class T>
+class Plan;
+
+// A plan of which everything is decided, and nothing allocated.
+template <class T>
+class Draft {
+ public:
+  // Collective.
+  Draft(const Comm &comm, const Problem &problem) : Draft(comm, problem, nullptr) {}
+  Draft(const Comm &comm, const Problem &problem, const Options &options) : Draft(comm, problem, options.raw()) {}
+  std::uint64_t memory_bytes() const { return number<std::uint64_t>(ferrier_draft_memory_bytes); }
+  // On any rank. Collective.
+  std::uint64_t largest_memory_bytes() const { return number<std::uint64_t>(ferrier_draft_largest_memory_bytes); }
+  // Predicted for forward.
+  double seconds(bool in_place = false) const {
+    return number<double>(
+        [&](ferrier_draft *raw, double *value) { return ferrier_draft_seconds(raw, in_place, value); });
+  }
+  // A part, as ferrier_draft_json names them.
+  std::string json(const std::string &what) const {
+    return detail::text([&](char **text) { return ferrier_draft_json(raw(), what.c_str(), text); });
+  }
+  // Uses the draft up. Without a workspace every call needs one. Collective.
+  Plan<T> build(bool workspace = true) &&;
+  ferrier_draft *raw() const noexcept { return raw_.get(); }
+
+ private:
+  Draft(const Comm &comm, const Problem &problem, ferrier_options *options) {
+    ferrier_draft *raw = nullptr;
+    check(ferrier_draft_create(comm.raw(), problem.raw(), detail::precision<T>(), options, &raw));
+    raw_.reset(raw);
+  }
+  template <class V, class F>
+  V number(F &&get) const {
+    V value = 0;
+    check(get(raw(), &value));
+    return value;
+  }
+  detail::Owner<ferrier_draft, ferrier_draft_free> raw_;
 };
 
 // An executable transform of precision T.
@@ -405,11 +548,41 @@ class Plan {
   [[nodiscard]] Status try_execute(ferrier_action action, const Call &call, const In &input, Out &&output) noexcept {
     auto from = span(input);
     auto to = span(output);
-    ferrier_call given = FERRIER_CALL_DEFAULT;
-    given.scale = call.scale;
-    given.op = call.op ? call.op->raw() : nullptr;
-    given.workspace = call.workspace ? call.workspace->raw() : nullptr;
+    const ferrier_call given = raw_call(call);
     return ferrier_plan_execute(raw(), action, &given, from.data(), from.bytes(), to.data(), to.bytes());
+  }
+
+  // The arrays of a batch, each with memory of its own; In and Out are T or std::complex<T>, as the plan's are. In place the
+  // inputs are ignored.
+  template <class In, class Out>
+  void execute_fields(ferrier_action action, const Call &call, const std::vector<Span<In>> &inputs,
+                      const std::vector<Span<Out>> &outputs) {
+    element_of<In>();
+    element_of<Out>();
+    const bool in_place = action >= FERRIER_ACTION_FORWARD_IN_PLACE;
+    if (!in_place && inputs.size() != outputs.size())
+      throw Error(FERRIER_STATUS_ARRAY, "there must be as many inputs as outputs");
+    std::vector<const void *> from;
+    std::vector<void *> to;
+    for (const Span<In> &field : inputs) from.push_back(field.data());
+    for (const Span<Out> &field : outputs) to.push_back(field.data());
+    const ferrier_call given = raw_call(call);
+    check(ferrier_plan_execute_fields(raw(), action, &given, to.size(), from.data(), shortest(inputs), to.data(),
+                                      shortest(outputs)));
+  }
+  template <class In, class Out>
+  void forward_fields(const std::vector<Span<In>> &inputs, const std::vector<Span<Out>> &outputs) {
+    execute_fields(FERRIER_ACTION_FORWARD, Call(), inputs, outputs);
+  }
+  template <class In, class Out>
+  void backward_fields(const std::vector<Span<In>> &inputs, const std::vector<Span<Out>> &outputs) {
+    execute_fields(FERRIER_ACTION_BACKWARD, Call(), inputs, outputs);
+  }
+  // Elements of each array of a batch, where each has memory of its own.
+  std::size_t field_size(Side side) const {
+    std::uint64_t bytes = 0;
+    check(ferrier_plan_field_bytes(raw(), static_cast<std::int32_t>(side), &bytes));
+    return bytes / element(side);
   }
 
   Box box(Side side) const {
@@ -483,18 +656,36 @@ class Plan {
   ferrier_plan *raw() const noexcept { return raw_.get(); }
 
  private:
+  friend class Draft<T>;
   explicit Plan(ferrier_plan *raw) : raw_(raw) {}
   Plan(const Comm &comm, const Problem &problem, ferrier_options *options) {
     ferrier_plan *raw = nullptr;
     check(ferrier_plan_create(comm.raw(), problem.raw(), detail::precision<T>(), options, &raw));
     raw_.reset(raw);
   }
+  template <class E>
+  static constexpr void element_of() noexcept {
+    static_assert(std::is_same_v<std::remove_const_t<E>, T> || std::is_same_v<std::remove_const_t<E>, std::complex<T>>,
+                  "elements are those of the plan's precision, real or complex");
+  }
   template <class C>
   static auto span(C &container) noexcept {
     using E = std::remove_pointer_t<decltype(container.data())>;
-    static_assert(std::is_same_v<std::remove_const_t<E>, T> || std::is_same_v<std::remove_const_t<E>, std::complex<T>>,
-                  "elements are those of the plan's precision, real or complex");
+    element_of<E>();
     return Span<E>(container.data(), container.size());
+  }
+  static ferrier_call raw_call(const Call &call) noexcept {
+    ferrier_call given = FERRIER_CALL_DEFAULT;
+    given.scale = call.scale;
+    given.op = call.op ? call.op->raw() : nullptr;
+    given.workspace = call.workspace ? call.workspace->raw() : nullptr;
+    return given;
+  }
+  template <class E>
+  static std::uint64_t shortest(const std::vector<Span<E>> &fields) noexcept {
+    std::uint64_t bytes = fields.empty() ? 0 : fields.front().bytes();
+    for (const Span<E> &field : fields) bytes = field.bytes() < bytes ? field.bytes() : bytes;
+    return bytes;
   }
   template <class F>
   std::uint64_t bytes(F &&get) const {
@@ -510,6 +701,206 @@ class Plan {
     return Array<E>(made);
   }
   detail::Owner<ferrier_plan, ferrier_plan_free> raw_;
+};
+
+template <class T>
+Plan<T> Draft<T>::build(bool workspace) && {
+  ferrier_plan *plan = nullptr;
+  check(ferrier_draft_build(raw(), workspace, &plan));
+  return Plan<T>(plan);
+}
+
+// Takes arrays of elements E (anything that can be copied byte by byte, of the sizes of ferrier_redistribution_create) from
+// one layout to another.
+template <class E>
+class Redistribution {
+  static_assert(std::is_trivially_copyable_v<E>, "elements are copied byte by byte");
+
+ public:
+  // Collective.
+  Redistribution(const Comm &comm, const Problem &problem) : Redistribution(comm, problem, nullptr) {}
+  Redistribution(const Comm &comm, const Problem &problem, const Options &options)
+      : Redistribution(comm, problem, options.raw()) {}
+  // Collective.
+  void run(Span<const E> input, Span<E> output) {
+    check(ferrier_redistribution_run(raw(), input.data(), input.bytes(), output.data(), output.bytes()));
+  }
+  void run_in_place(Span<E> array) {
+    check(ferrier_redistribution_run_in_place(raw(), array.data(), array.bytes()));
+  }
+  Box box(Side side) const {
+    Box box;
+    check(ferrier_redistribution_box(raw(), static_cast<std::int32_t>(side), &box));
+    return box;
+  }
+  // Elements on this rank, all arrays of a batch together.
+  std::size_t size(Side side) const {
+    std::uint64_t bytes = 0;
+    check(ferrier_redistribution_bytes(raw(), static_cast<std::int32_t>(side), &bytes));
+    return bytes / sizeof(E);
+  }
+  // Memory that the ranks of a node share. Collective.
+  Array<E> make(Side side) const {
+    ferrier_array *made = nullptr;
+    check(ferrier_redistribution_make(raw(), static_cast<std::int32_t>(side), &made));
+    return Array<E>(made);
+  }
+  std::string notes() const {
+    return detail::text([&](char **text) { return ferrier_redistribution_notes(raw(), text); });
+  }
+  ferrier_redistribution *raw() const noexcept { return raw_.get(); }
+
+ private:
+  Redistribution(const Comm &comm, const Problem &problem, ferrier_options *options) {
+    ferrier_redistribution *raw = nullptr;
+    check(ferrier_redistribution_create(comm.raw(), problem.raw(), sizeof(E), options, &raw));
+    raw_.reset(raw);
+  }
+  detail::Owner<ferrier_redistribution, ferrier_redistribution_free> raw_;
+};
+
+// Ghost cells around a box.
+struct Ghosts {
+  Shape low{}, high{};
+  std::array<bool, 3> periodic{};
+  bool faces_only = false;
+  // Arrays that are exchanged together.
+  std::uint64_t fields = 1;
+  // Of messages between nodes; empty: chosen.
+  std::string exchange;
+
+  Ghosts() = default;
+  explicit Ghosts(std::uint64_t width) : low{width, width, width}, high{width, width, width} {}
+  // Valid as long as this object.
+  ferrier_ghosts raw() const noexcept {
+    ferrier_ghosts raw = FERRIER_GHOSTS_DEFAULT;
+    for (int axis = 0; axis < 3; axis++) {
+      raw.low[axis] = low[axis];
+      raw.high[axis] = high[axis];
+      raw.periodic[axis] = periodic[axis];
+    }
+    raw.faces_only = faces_only;
+    raw.fields = fields;
+    raw.exchange = exchange.empty() ? nullptr : exchange.c_str();
+    return raw;
+  }
+};
+
+namespace detail {
+// What halos and ghost sums have in common: arrays of elements E with ghost cells.
+template <class E, class Raw, ferrier_status (*Free)(Raw *), ferrier_status (*GetBox)(Raw *, ferrier_box *),
+          ferrier_status (*GetShape)(Raw *, std::uint64_t *), ferrier_status (*GetStrides)(Raw *, std::uint64_t *),
+          ferrier_status (*GetBytes)(Raw *, std::uint64_t *), ferrier_status (*Make)(Raw *, ferrier_array **)>
+class Ghosted {
+ public:
+  // Of this rank, without ghost cells.
+  Box box() const {
+    Box box;
+    check(GetBox(raw(), &box));
+    return box;
+  }
+  // Of an array, ghost cells included.
+  Shape shape() const { return three(GetShape); }
+  Shape strides() const { return three(GetStrides); }
+  // Elements of an array, ghost cells included.
+  std::size_t size() const {
+    std::uint64_t bytes = 0;
+    check(GetBytes(raw(), &bytes));
+    return bytes / sizeof(E);
+  }
+  // An array with ghost cells in memory that the ranks of a node share. Collective.
+  Array<E> make() const {
+    ferrier_array *made = nullptr;
+    check(Make(raw(), &made));
+    return Array<E>(made);
+  }
+  Raw *raw() const noexcept { return raw_.get(); }
+
+ protected:
+  template <class F>
+  explicit Ghosted(F &&create) {
+    Raw *raw = nullptr;
+    check(create(&raw));
+    raw_.reset(raw);
+  }
+  // Calls a function with the addresses of the fields and their length.
+  template <class F>
+  void with(const std::vector<Span<E>> &fields, F &&call) {
+    std::vector<void *> places;
+    std::uint64_t bytes = fields.empty() ? 0 : fields.front().bytes();
+    for (const Span<E> &field : fields) {
+      places.push_back(field.data());
+      bytes = field.bytes() < bytes ? field.bytes() : bytes;
+    }
+    check(call(raw(), places.data(), places.size(), bytes));
+  }
+
+ private:
+  template <class F>
+  Shape three(F &&get) const {
+    Shape values{};
+    check(get(raw(), values.data()));
+    return values;
+  }
+  Owner<Raw, Free> raw_;
+};
+
+template <class E>
+using GhostedHalo = Ghosted<E, ferrier_halo, ferrier_halo_free, ferrier_halo_box, ferrier_halo_shape,
+                            ferrier_halo_strides, ferrier_halo_bytes, ferrier_halo_make>;
+template <class E>
+using GhostedSum = Ghosted<E, ferrier_ghost_sum, ferrier_ghost_sum_free, ferrier_ghost_sum_box, ferrier_ghost_sum_shape,
+                           ferrier_ghost_sum_strides, ferrier_ghost_sum_bytes, ferrier_ghost_sum_make>;
+
+template <class E>
+constexpr std::int32_t element() {
+  if constexpr (std::is_same_v<E, float>) return FERRIER_ELEMENT_F32;
+  if constexpr (std::is_same_v<E, double>) return FERRIER_ELEMENT_F64;
+  if constexpr (std::is_same_v<E, std::complex<float>>) return FERRIER_ELEMENT_C32;
+  if constexpr (std::is_same_v<E, std::complex<double>>) return FERRIER_ELEMENT_C64;
+  if constexpr (std::is_same_v<E, std::int32_t>) return FERRIER_ELEMENT_I32;
+  if constexpr (std::is_same_v<E, std::int64_t>) return FERRIER_ELEMENT_I64;
+  return -1;
+}
+}  // namespace detail
+
+// Fills the ghost cells around the boxes of one side of a problem. Fields are as many as the ghosts have.
+template <class E>
+class Halo : public detail::GhostedHalo<E> {
+  static_assert(std::is_trivially_copyable_v<E>, "elements are copied byte by byte");
+
+ public:
+  // Collective.
+  Halo(const Comm &comm, const Problem &problem, Side side, const Ghosts &ghosts)
+      : detail::GhostedHalo<E>([&](ferrier_halo **halo) {
+          const ferrier_ghosts raw = ghosts.raw();
+          return ferrier_halo_create(comm.raw(), problem.raw(), static_cast<std::int32_t>(side), sizeof(E), &raw, halo);
+        }) {}
+  // Collective.
+  void exchange(const std::vector<Span<E>> &fields) { this->with(fields, ferrier_halo_exchange); }
+  // In two halves, between which the fields stay and can be read. Collective.
+  void start(const std::vector<Span<E>> &fields) { this->with(fields, ferrier_halo_start); }
+  void finish() { check(ferrier_halo_finish(this->raw())); }
+  std::string notes() const {
+    return detail::text([&](char **text) { return ferrier_halo_notes(this->raw(), text); });
+  }
+};
+
+// Adds ghost cells to the cells of their owners: float, double, complex of them, std::int32_t, std::int64_t.
+template <class E>
+class GhostSum : public detail::GhostedSum<E> {
+  static_assert(detail::element<E>() >= 0, "elements are float, double, complex of them, int32_t or int64_t");
+
+ public:
+  // Collective.
+  GhostSum(const Comm &comm, const Problem &problem, Side side, const Ghosts &ghosts)
+      : detail::GhostedSum<E>([&](ferrier_ghost_sum **sum) {
+          const ferrier_ghosts raw = ghosts.raw();
+          return ferrier_ghost_sum_create(comm.raw(), problem.raw(), static_cast<std::int32_t>(side),
+                                          detail::element<E>(), &raw, sum);
+        }) {}
+  // Collective.
+  void run(const std::vector<Span<E>> &fields) { this->with(fields, ferrier_ghost_sum_run); }
 };
 
 // The plan that so many ranks would make, and the predicted times, as JSON.

@@ -3,7 +3,7 @@
 use std::ffi::c_void;
 
 use crate::array::{Workspace, workspace_of};
-use crate::engine::{Action, Request};
+use crate::engine::{Action, Arrays, Request};
 use crate::handle::{Handle, locked};
 use crate::operator::Operator;
 use crate::plan::Plan;
@@ -57,16 +57,7 @@ unsafe impl Plain for Call {}
 const DEFAULT: Call =
     Call { size: size_of::<Call>() as u64, scale: 1.0, op: Handle::NULL, workspace: Handle::NULL };
 
-fn run(
-    plan: Handle<Plan>,
-    (action, in_place): (Action, bool),
-    call: Call,
-    (input, input_bytes): (&In<c_void>, u64),
-    (output, output_bytes): (&mut Out<c_void>, u64),
-) -> Outcome {
-    if !in_place {
-        apart((input, input_bytes), (output, output_bytes))?;
-    }
+fn run(plan: Handle<Plan>, action: Action, call: Call, arrays: Arrays<'_>) -> Outcome {
     let operator = if call.op.is_null() { None } else { Some(call.op.get("op")?) };
     let workspace = workspace_of(call.workspace)?;
     let mut workspace = workspace.as_ref().map(|held| locked(&held.0, "workspace")).transpose()?;
@@ -74,12 +65,20 @@ fn run(
     let mut plan = plan.lock()?;
     plan.run(Request {
         action,
-        source: (!in_place).then_some(Source(input, input_bytes)),
-        target: Target(output, output_bytes),
+        arrays,
         scale: call.scale,
         operator: operator.as_deref(),
         workspace: workspace.as_mut().map(|held| &mut ***held),
     })
+}
+
+/// The arrays of a call out of place.
+fn two<'a>(
+    (input, input_bytes): (&'a In<c_void>, u64),
+    (output, output_bytes): (&'a mut Out<c_void>, u64),
+) -> Outcome<Arrays<'a>> {
+    apart((input, input_bytes), (output, output_bytes))?;
+    Ok(Arrays::Apart(Source(input, input_bytes), Target(output, output_bytes)))
 }
 
 /// Transforms the input to the output; the input is unchanged. Lengths are in bytes, at least those of
@@ -96,7 +95,7 @@ pub extern "C" fn ferrier_plan_forward(
     mut output: Out<c_void>,
     output_bytes: u64,
 ) -> Status {
-    guard(|| run(plan, (Action::Forward, false), DEFAULT, (&input, input_bytes), (&mut output, output_bytes)))
+    guard(|| run(plan, Action::Forward, DEFAULT, two((&input, input_bytes), (&mut output, output_bytes))?))
 }
 
 /// Transforms an input that is laid out as the output of forward back, to an output that is laid out as the input of
@@ -109,9 +108,7 @@ pub extern "C" fn ferrier_plan_backward(
     mut output: Out<c_void>,
     output_bytes: u64,
 ) -> Status {
-    guard(|| {
-        run(plan, (Action::Backward, false), DEFAULT, (&input, input_bytes), (&mut output, output_bytes))
-    })
+    guard(|| run(plan, Action::Backward, DEFAULT, two((&input, input_bytes), (&mut output, output_bytes))?))
 }
 
 /// Transforms in place: at least ferrier_plan_in_place_bytes; ferrier_plan_make_in_place tells how elements lie.
@@ -121,8 +118,7 @@ pub extern "C" fn ferrier_plan_forward_in_place(
     mut array: Out<c_void>,
     bytes: u64,
 ) -> Status {
-    let none = In::null();
-    guard(|| run(plan, (Action::Forward, true), DEFAULT, (&none, 0), (&mut array, bytes)))
+    guard(|| run(plan, Action::Forward, DEFAULT, Arrays::InPlace(Target(&mut array, bytes))))
 }
 
 /// Transforms back in place.
@@ -132,8 +128,7 @@ pub extern "C" fn ferrier_plan_backward_in_place(
     mut array: Out<c_void>,
     bytes: u64,
 ) -> Status {
-    let none = In::null();
-    guard(|| run(plan, (Action::Backward, true), DEFAULT, (&none, 0), (&mut array, bytes)))
+    guard(|| run(plan, Action::Backward, DEFAULT, Arrays::InPlace(Target(&mut array, bytes))))
 }
 
 /// A call of any kind (`action`, a ferrier_action), with a scale, an operator or a workspace (`call`; NULL for none). In place
@@ -149,8 +144,43 @@ pub extern "C" fn ferrier_plan_execute(
     output_bytes: u64,
 ) -> Status {
     guard(|| {
-        let kind = one_of("action", action, &KINDS)?;
+        let (action, in_place) = one_of("action", action, &KINDS)?;
+        let arrays = match in_place {
+            true => Arrays::InPlace(Target(&mut output, output_bytes)),
+            false => two((&input, input_bytes), (&mut output, output_bytes))?,
+        };
+        run(plan, action, call.sized("call", DEFAULT)?, arrays)
+    })
+}
+
+/// ferrier_plan_execute for the arrays of a batch that were allocated one by one: `count` of them, the batch of the plan, with
+/// the messages of a batch. inputs[count] and outputs[count] are their addresses; each has at least the bytes of
+/// ferrier_plan_field_bytes. In place the inputs are ignored. Main memory only.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_plan_execute_fields(
+    plan: Handle<Plan>,
+    action: i32,
+    call: In<Call>,
+    count: u64,
+    inputs: In<*const c_void>,
+    input_bytes: u64,
+    outputs: In<*mut c_void>,
+    output_bytes: u64,
+) -> Status {
+    guard(|| {
+        let (action, in_place) = one_of("action", action, &KINDS)?;
         let call = call.sized("call", DEFAULT)?;
-        run(plan, kind, call, (&input, input_bytes), (&mut output, output_bytes))
+        let mut outputs = outputs.places("outputs", count, output_bytes)?;
+        if in_place {
+            let targets = outputs.iter_mut().map(|output| Target(output, output_bytes)).collect();
+            return run(plan, action, call, Arrays::FieldsInPlace(targets));
+        }
+        let inputs = inputs.sources("inputs", count)?;
+        for input in &inputs {
+            outputs.iter().try_for_each(|output| apart((input, input_bytes), (output, output_bytes)))?;
+        }
+        let sources = inputs.iter().map(|input| Source(input, input_bytes)).collect();
+        let targets = outputs.iter_mut().map(|output| Target(output, output_bytes)).collect();
+        run(plan, action, call, Arrays::FieldsApart(sources, targets))
     })
 }

@@ -1,11 +1,12 @@
 //! Communicators.
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, PoisonError};
 
 use crate::handle::{Handle, Object};
 use crate::pointer::{In, Out};
 use crate::status::{Failure, Outcome, Status, guard};
+use crate::text::give;
 
 /// A group of ranks that make plans together, and how many threads each may use.
 pub struct Comm(Mutex<ferrier::Comm>);
@@ -111,4 +112,104 @@ pub extern "C" fn ferrier_comm_set_threads(comm: Handle<Comm>, threads: u64) -> 
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_comm_barrier(comm: Handle<Comm>) -> Status {
     guard(|| Ok(comm.get("comm")?.get().barrier()?))
+}
+
+/// Adds values[count] over ranks, entry by entry, in order of rank; every rank gets the sums in their place. Collective.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_comm_sum(comm: Handle<Comm>, values: Out<f64>, count: u64) -> Status {
+    reduce(comm, values, count, ferrier::Comm::sum)
+}
+
+/// Takes the maxima of values[count] over ranks, entry by entry, in their place. Collective.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_comm_max(comm: Handle<Comm>, values: Out<f64>, count: u64) -> Status {
+    reduce(comm, values, count, ferrier::Comm::max)
+}
+
+fn reduce(
+    comm: Handle<Comm>,
+    mut values: Out<f64>,
+    count: u64,
+    reduce: fn(&ferrier::Comm, &[f64]) -> ferrier::Result<Vec<f64>>,
+) -> Status {
+    guard(|| {
+        let comm = comm.get("comm")?.get();
+        let values = values.list_mut("values", count)?;
+        values.copy_from_slice(&reduce(&comm, values)?);
+        Ok(())
+    })
+}
+
+/// The communicator as JSON: "rank", "size", "threads" of a rank, "nodes" (that of each rank), "transport" ("mpi", ...).
+/// Free it with ferrier_string_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_comm_json(comm: Handle<Comm>, text: Out<*mut c_char>) -> Status {
+    guard(|| {
+        let comm = comm.get("comm")?.get();
+        let value = serde_json::json!({
+            "rank": comm.rank(),
+            "size": comm.size(),
+            "threads": comm.threads(),
+            "nodes": comm.nodes(),
+            "transport": comm.transport_name(),
+        });
+        give(text, "text", value.to_string())
+    })
+}
+
+/// A function of the caller's that runs on a rank. 0 is success. It must not throw or jump out.
+pub type RankFunction = Option<unsafe extern "C" fn(data: *mut c_void, comm: Handle<Comm>) -> i32>;
+
+/// What a function of the caller's gets.
+struct RankWork {
+    function: unsafe extern "C" fn(*mut c_void, Handle<Comm>) -> i32,
+    data: *mut c_void,
+}
+
+// SAFETY: the header asks for a function that several threads may call at once with its data.
+unsafe impl Sync for RankWork {}
+
+impl RankWork {
+    fn run(&self, comm: ferrier::Comm) -> ferrier::Result<()> {
+        let rank = comm.rank();
+        let handle = Handle::new(Comm(Mutex::new(comm)));
+        // SAFETY: a function of the caller's, called as the header says.
+        let status = unsafe { (self.function)(self.data, handle) };
+        // The caller may have destroyed it.
+        let _ = handle.destroy("comm");
+        match status {
+            0 => Ok(()),
+            _ => Err(ferrier::Error::other(format!("the function returned {status} on rank {rank}"))),
+        }
+    }
+}
+
+/// Runs a function on so many ranks inside this process, one thread each, without MPI; returns when it has returned on all
+/// of them. Each gets its own communicator, which is destroyed afterwards; what was made on it is destroyed by the function.
+/// `nodes` simulates nodes whose ranks share memory (1 for none), `threads` are those of each rank (0: its share of the
+/// cores). Where the function fails on a rank, collective calls of the others return FERRIER_STATUS_RANK.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_run_ranks(
+    ranks: u64,
+    nodes: u64,
+    threads: u64,
+    function: RankFunction,
+    data: Out<c_void>,
+) -> Status {
+    guard(|| {
+        let function = function.ok_or_else(|| Failure::argument("function", "is NULL"))?;
+        for (name, value, least) in [("ranks", ranks, 1), ("nodes", nodes, 1), ("threads", threads, 0)] {
+            if !(least..=4096).contains(&value) {
+                let message = format_args!("must be from {least} to 4096, got {value}");
+                return Err(Failure::argument(name, message));
+            }
+        }
+        let mut group = ferrier::ranks(ranks as usize).nodes(nodes as usize);
+        if threads > 0 {
+            group = group.threads(threads as usize);
+        }
+        let work = RankWork { function, data: data.address() };
+        group.run(|comm| work.run(comm))?;
+        Ok(())
+    })
 }

@@ -7,6 +7,7 @@ use crate::comm::Comm;
 use crate::engine::{DraftEngine, Engine, decide};
 use crate::handle::{Handle, Object, locked};
 use crate::json;
+use crate::layout::MOST_RANKS;
 use crate::options::{Options, Settings};
 use crate::plan::{Plan, precision};
 use crate::pointer::{In, Out};
@@ -65,8 +66,24 @@ pub extern "C" fn ferrier_draft_largest_memory_bytes(draft: Handle<Draft>, bytes
     guard(|| bytes.set("bytes", using(draft, |draft| draft.largest_memory())?))
 }
 
+const PARTS: &str =
+    "recipe, memory, notes, prediction, wisdom, rejected, machine, speeds, messages_between_nodes";
+
+/// The seconds that the model of the machine predicts for forward, out of place or (1) in place. FERRIER_STATUS_OTHER where
+/// there is no prediction (GPUs).
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_draft_seconds(draft: Handle<Draft>, in_place: i32, seconds: Out<f64>) -> Status {
+    guard(|| {
+        let none = || Failure::new(Status::Other, "there is no prediction for plans on GPUs");
+        let predicted = using(draft, |draft| draft.seconds(in_place != 0).ok_or_else(none))?;
+        seconds.set("seconds", predicted)
+    })
+}
+
 /// A part of the draft as JSON, by name: "recipe" (the steps), "memory", "notes", "prediction" (seconds of each step
-/// of forward, out of place and in place), "wisdom" (the entry that was used, or null). Free it with ferrier_string_free.
+/// of forward, out of place and in place), "wisdom" (the entry that was used, or null), "rejected" (recipes that were
+/// predicted to be slower, with their seconds), "machine" (the model behind predictions, or null), "speeds" (measured ones
+/// that were used, or null), "messages_between_nodes" (of each reshape). Free it with ferrier_string_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_draft_json(
     draft: Handle<Draft>,
@@ -81,8 +98,10 @@ pub extern "C" fn ferrier_draft_json(
                 "memory" => json::memory(draft.memory())?,
                 "notes" => json::value(draft.notes())?,
                 "prediction" => draft.prediction()?,
-                "wisdom" => draft.wisdom()?,
-                _ => return Err(json::unknown(what, "recipe, memory, notes, prediction, wisdom")),
+                _ => match draft.part(what)? {
+                    Some(part) => part,
+                    None => return Err(json::unknown(what, PARTS)),
+                },
             })
         })?;
         give(text, "text", value.to_string())
@@ -128,8 +147,8 @@ pub extern "C" fn ferrier_predict(
             return Err(Failure::argument("options", "name a GPU; predictions are for plans in main memory"));
         }
         let small = |name: &str, value: u64| match usize::try_from(value) {
-            Ok(value @ 1..=16_777_216) => Ok(value),
-            _ => Err(Failure::argument(name, format_args!("must be from 1 to 16777216, got {value}"))),
+            Ok(number) if (1..=MOST_RANKS).contains(&value) => Ok(number),
+            _ => Err(Failure::argument(name, format_args!("must be from 1 to {MOST_RANKS}, got {value}"))),
         };
         let ranks = ferrier::ranks(small("ranks", ranks)?).nodes(small("nodes", nodes)?);
         let comm = ranks.threads(small("threads", threads)?).for_planning()?;

@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use ferrier::{
-    ArrayOf, Box3, Certificate, Cpu, Data, DataMut, Draft, Layout, Memory, Plan, Precision, Real, Recipe,
-    Target,
+    ArrayOf, Box3, Call, Certificate, Cpu, Data, DataMut, Draft, Fields, FieldsMut, Input, Layout, Memory,
+    Output, Plan, Precision, Real, Recipe, Target,
 };
 use serde_json::Value;
 
@@ -23,12 +23,19 @@ pub(crate) enum Action {
     Apply,
 }
 
+/// The arrays of a call.
+pub(crate) enum Arrays<'a> {
+    Apart(pointer::Source<'a>, pointer::Target<'a>),
+    InPlace(pointer::Target<'a>),
+    /// Those of a batch, each with memory of its own.
+    FieldsApart(Vec<pointer::Source<'a>>, Vec<pointer::Target<'a>>),
+    FieldsInPlace(Vec<pointer::Target<'a>>),
+}
+
 /// A call of a plan.
 pub(crate) struct Request<'a> {
     pub action: Action,
-    /// `None`: in place.
-    pub source: Option<pointer::Source<'a>>,
-    pub target: pointer::Target<'a>,
+    pub arrays: Arrays<'a>,
     pub scale: f64,
     pub operator: Option<&'a Operator>,
     pub workspace: Option<&'a mut (dyn Any + Send)>,
@@ -75,6 +82,8 @@ pub(crate) trait Engine: Send {
     fn boxes(&self) -> [Box3; 2];
     /// Scalars of the arrays on this rank.
     fn scalars(&self, kind: ArrayKind) -> usize;
+    /// Scalars of each array of a batch, where each has memory of its own.
+    fn field_scalars(&self, kind: ArrayKind) -> usize;
     fn scalar_bytes(&self) -> usize;
     fn certificate(&self) -> Option<Certificate>;
     fn wire_bytes(&self) -> u64;
@@ -129,11 +138,18 @@ where
         [self.input_box(), self.output_box()]
     }
     fn scalars(&self, kind: ArrayKind) -> usize {
-        let width = |real: bool| if real { 1 } else { 2 };
         match kind {
             ArrayKind::Input => self.input_len() * width(self.recipe().is_real()),
             ArrayKind::Output => self.output_len() * width(self.recipe().has_real_output()),
             ArrayKind::InPlace => self.in_place_scalars(),
+        }
+    }
+    fn field_scalars(&self, kind: ArrayKind) -> usize {
+        let [input, output] = self.field_lens();
+        match kind {
+            ArrayKind::Input => input * width(self.recipe().is_real()),
+            ArrayKind::Output => output * width(self.recipe().has_real_output()),
+            ArrayKind::InPlace => self.field_scalars_in_place(),
         }
     }
     fn scalar_bytes(&self) -> usize {
@@ -192,7 +208,9 @@ pub(crate) trait DraftEngine: Send {
     fn largest_memory(&self) -> Outcome<u64>;
     /// Of forward, out of place and in place.
     fn prediction(&self) -> Outcome<Value>;
-    fn wisdom(&self) -> Outcome<Value>;
+    fn seconds(&self, in_place: bool) -> Option<f64>;
+    /// A part that only some ask for, by name.
+    fn part(&self, what: &str) -> Outcome<Option<Value>>;
     fn build(self: Box<Self>, workspace: bool) -> Outcome<Box<dyn Engine>>;
 }
 
@@ -222,8 +240,18 @@ where
         };
         Ok(serde_json::json!({ "forward": of(false)?, "forward_in_place": of(true)? }))
     }
-    fn wisdom(&self) -> Outcome<Value> {
-        json::value(&self.wisdom())
+    fn seconds(&self, in_place: bool) -> Option<f64> {
+        self.prediction(in_place).map(|prediction| prediction.seconds())
+    }
+    fn part(&self, what: &str) -> Outcome<Option<Value>> {
+        Ok(Some(match what {
+            "wisdom" => json::value(&self.wisdom())?,
+            "rejected" => json::value(self.rejected())?,
+            "machine" => json::value(&self.machine())?,
+            "speeds" => json::value(&self.speeds())?,
+            "messages_between_nodes" => json::value(&self.messages_between_nodes())?,
+            _ => return Ok(None),
+        }))
     }
     fn build(self: Box<Self>, workspace: bool) -> Outcome<Box<dyn Engine>> {
         Ok(Box::new(if workspace { Draft::build(*self)? } else { B::without_workspace(*self)? }))
@@ -259,18 +287,60 @@ impl<T: Real> DataMut<T> for GivenMut<'_, T> {
     }
 }
 
-/// Scalars that source and target of a call must have.
-fn needed<T: Real, B: Place>(plan: &Plan<T, B>, action: Action, in_place: bool) -> [usize; 2]
-where
-    Plan<T, B>: Send,
-{
-    let of = |kind| Engine::scalars(plan, kind);
-    match (in_place, action) {
-        (true, _) => [0, of(ArrayKind::InPlace)],
-        (_, Action::Forward) => [of(ArrayKind::Input), of(ArrayKind::Output)],
-        (_, Action::Backward) => [of(ArrayKind::Output), of(ArrayKind::Input)],
-        (_, Action::Apply) => [of(ArrayKind::Input); 2],
+/// The arrays of a batch that a call writes to.
+fn given_fields<'a, T: Real>(
+    name: &str,
+    targets: &'a mut [pointer::Target<'_>],
+    (batch, scalars): (usize, usize),
+) -> Outcome<Vec<GivenMut<'a, T>>> {
+    // Found by the plan too, but then the other ranks' calls fail.
+    if targets.len() != batch {
+        let message =
+            format!("the {name} must be {batch} arrays, the batch of the plan, got {}", targets.len());
+        return Err(Failure::new(Status::Array, message));
     }
+    targets.iter_mut().map(|target| target.scalars::<T>(name, scalars).map(GivenMut)).collect()
+}
+
+/// Scalars of an element.
+fn width(real: bool) -> usize {
+    if real { 1 } else { 2 }
+}
+
+/// The arrays that a call out of place reads and writes.
+fn ends(action: Action) -> [ArrayKind; 2] {
+    match action {
+        Action::Forward => [ArrayKind::Input, ArrayKind::Output],
+        Action::Backward => [ArrayKind::Output, ArrayKind::Input],
+        Action::Apply => [ArrayKind::Input; 2],
+    }
+}
+
+/// Runs a call from one array to another.
+fn apart<T: Real, B: Place, I, O>(call: Call<'_, T, B>, action: Action, input: &I, output: &mut O) -> Outcome
+where
+    I: Input<T, B>,
+    O: Output<T, B>,
+{
+    match action {
+        Action::Forward => call.forward(input, output),
+        Action::Backward => call.backward(input, output),
+        Action::Apply => call.apply(input, output),
+    }
+    .map_err(Failure::from)
+}
+
+/// Runs a call in place.
+fn in_place<T: Real, B: Place, A>(call: Call<'_, T, B>, action: Action, array: &mut A) -> Outcome
+where
+    A: Output<T, B>,
+{
+    match action {
+        Action::Forward => call.forward_in_place(array),
+        Action::Backward => call.backward_in_place(array),
+        Action::Apply => call.apply_in_place(array),
+    }
+    .map_err(Failure::from)
 }
 
 fn on_cpus<T>() -> Outcome<T> {
@@ -279,8 +349,10 @@ fn on_cpus<T>() -> Outcome<T> {
 
 impl Place for Cpu {
     fn run<T: Real>(plan: &mut Plan<T>, request: Request<'_>) -> Outcome {
-        let Request { action, source, mut target, scale, operator, workspace } = request;
-        let [from, to] = needed(plan, action, source.is_none());
+        let Request { action, arrays, scale, operator, workspace } = request;
+        let [from, to] = ends(action).map(|kind| (plan.scalars(kind), plan.field_scalars(kind)));
+        let (whole, each) = (plan.scalars(ArrayKind::InPlace), plan.field_scalars(ArrayKind::InPlace));
+        let batch = plan.recipe().batch;
         let operator = operator.map(Operator::typed::<T>).transpose()?;
         let mut call = plan.call().scale(scale);
         if let Some(operator) = &operator {
@@ -290,23 +362,28 @@ impl Place for Cpu {
             let other = || Failure::argument("workspace", "was made for a plan of the other precision");
             call = call.workspace(workspace.downcast_mut::<ferrier::Workspace<T>>().ok_or_else(other)?);
         }
-        let Some(source) = source else {
-            let mut array = GivenMut(target.scalars::<T>("array", to)?);
-            return match action {
-                Action::Forward => call.forward_in_place(&mut array),
-                Action::Backward => call.backward_in_place(&mut array),
-                Action::Apply => call.apply_in_place(&mut array),
+        match arrays {
+            Arrays::Apart(source, mut target) => {
+                let input = Given(source.scalars::<T>("input", from.0)?);
+                apart(call, action, &input, &mut GivenMut(target.scalars::<T>("output", to.0)?))
             }
-            .map_err(Failure::from);
-        };
-        let input = Given(source.scalars::<T>("input", from)?);
-        let mut output = GivenMut(target.scalars::<T>("output", to)?);
-        match action {
-            Action::Forward => call.forward(&input, &mut output),
-            Action::Backward => call.backward(&input, &mut output),
-            Action::Apply => call.apply(&input, &mut output),
+            Arrays::InPlace(mut target) => {
+                in_place(call, action, &mut GivenMut(target.scalars::<T>("array", whole)?))
+            }
+            Arrays::FieldsApart(sources, mut targets) => {
+                let inputs = sources.iter().map(|source| source.scalars::<T>("input", from.1).map(Given));
+                let inputs: Vec<Given<'_, T>> = inputs.collect::<Outcome<_>>()?;
+                let inputs: Vec<&Given<'_, T>> = inputs.iter().collect();
+                let mut outputs = given_fields("output", &mut targets, (batch, to.1))?;
+                let mut outputs: Vec<&mut GivenMut<'_, T>> = outputs.iter_mut().collect();
+                apart(call, action, &Fields(&inputs), &mut FieldsMut(&mut outputs))
+            }
+            Arrays::FieldsInPlace(mut targets) => {
+                let mut fields = given_fields("array", &mut targets, (batch, each))?;
+                let mut fields: Vec<&mut GivenMut<'_, T>> = fields.iter_mut().collect();
+                in_place(call, action, &mut FieldsMut(&mut fields))
+            }
         }
-        .map_err(Failure::from)
     }
 
     fn array<T: Real>(mut array: ferrier::Array<T>) -> Array {
@@ -341,6 +418,7 @@ mod on_gpu {
     use ferrier::cuda::{Cuda, DeviceArray, Plan, RawArray};
 
     use super::*;
+    use crate::array::Memory;
 
     /// An array of the caller's in the memory of a GPU.
     fn device<T: Real>(
@@ -354,10 +432,22 @@ mod on_gpu {
         Ok(unsafe { RawArray::new(start.addr() as u64, needed) })
     }
 
+    impl<T: Real> Memory for DeviceArray<T> {
+        fn upload(&mut self, from: pointer::Source<'_>) -> Outcome {
+            let scalars = self.scalars();
+            Ok(DeviceArray::upload(self, from.scalars::<T>("data", scalars)?)?)
+        }
+        fn download(&self, mut to: pointer::Target<'_>) -> Outcome {
+            let scalars = self.scalars();
+            Ok(DeviceArray::download(self, to.scalars::<T>("data", scalars)?)?)
+        }
+    }
+
     impl Place for Cuda {
         fn run<T: Real>(plan: &mut Plan<T>, request: Request<'_>) -> Outcome {
-            let Request { action, source, target, scale, operator, workspace } = request;
-            let [from, to] = needed(plan, action, source.is_none());
+            let Request { action, arrays, scale, operator, workspace } = request;
+            let [from, to] = ends(action).map(|kind| plan.scalars(kind));
+            let whole = plan.scalars(ArrayKind::InPlace);
             if workspace.is_some() {
                 return Err(Failure::argument("workspace", "is in main memory, the plan is on a GPU"));
             }
@@ -366,23 +456,19 @@ mod on_gpu {
             if let Some(operator) = &operator {
                 call = call.operator(operator);
             }
-            let Some(source) = source else {
-                let mut array = device::<T>("array", target.0.address(), target.1, to)?;
-                return match action {
-                    Action::Forward => call.forward_in_place(&mut array),
-                    Action::Backward => call.backward_in_place(&mut array),
-                    Action::Apply => call.apply_in_place(&mut array),
+            match arrays {
+                Arrays::Apart(source, target) => {
+                    let input = device::<T>("input", source.0.address(), source.1, from)?;
+                    apart(call, action, &input, &mut device::<T>("output", target.0.address(), target.1, to)?)
                 }
-                .map_err(Failure::from);
-            };
-            let input = device::<T>("input", source.0.address(), source.1, from)?;
-            let mut output = device::<T>("output", target.0.address(), target.1, to)?;
-            match action {
-                Action::Forward => call.forward(&input, &mut output),
-                Action::Backward => call.backward(&input, &mut output),
-                Action::Apply => call.apply(&input, &mut output),
+                Arrays::InPlace(target) => {
+                    in_place(call, action, &mut device::<T>("array", target.0.address(), target.1, whole)?)
+                }
+                Arrays::FieldsApart(..) | Arrays::FieldsInPlace(_) => Err(Failure::new(
+                    Status::Unsupported,
+                    "plans on GPUs take the arrays of a batch in one piece of memory",
+                )),
             }
-            .map_err(Failure::from)
         }
 
         fn array<T: Real>(array: DeviceArray<T>) -> Array {

@@ -5,6 +5,8 @@ use std::path::Path;
 
 use ferrier::wisdom::Wisdom;
 
+use crate::comm::Comm;
+use crate::handle::Handle;
 use crate::json;
 use crate::pointer::{In, Out};
 use crate::status::{Failure, Status, guard};
@@ -62,5 +64,33 @@ pub extern "C" fn ferrier_wisdom_merge(from: In<c_char>, to: In<c_char>) -> Stat
             wisdom.merge(other);
         })?;
         Ok(())
+    })
+}
+
+/// Measures the machine under these ranks (some seconds) for better estimates of plans, and keeps the result in a wisdom
+/// file (NULL: the user's), which rank 0 writes. The speeds as JSON; free it with ferrier_string_free. Collective.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_measure_machine(
+    comm: Handle<Comm>,
+    wisdom: In<c_char>,
+    text: Out<*mut c_char>,
+) -> Status {
+    guard(|| {
+        let comm = comm.get("comm")?.get();
+        let file = wisdom.optional_text("wisdom")?.map(Path::new);
+        let (speeds, _) = ferrier::wisdom::measure_machine(&comm, file)?;
+        give(text, "text", json::write(&speeds)?)
+    })
+}
+
+/// The number of CUDA devices of this machine; 0 where there is no driver.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_cuda_count(count: Out<u64>) -> Status {
+    guard(|| {
+        #[cfg(feature = "cuda")]
+        let found = ferrier::cuda::gpu_count();
+        #[cfg(not(feature = "cuda"))]
+        let found = 0;
+        count.set("count", found as u64)
     })
 }

@@ -1,11 +1,14 @@
 //! Layouts of the input and output of a problem.
 
-use ferrier::{ArrayStrides, Box3, LayoutSpec, Order};
+use ferrier::{ArrayStrides, Box3, LayoutSpec, Order, Pencils};
 
 use crate::handle::Handle;
 use crate::pointer::{In, Plain, one_of};
 use crate::problem::{Problem, axis, change};
 use crate::status::{Failure, Outcome, Status};
+
+/// The most ranks that functions without a communicator take.
+pub(crate) const MOST_RANKS: u64 = 1 << 24;
 
 /// A box of global indices: lo[a] <= index < hi[a] on each axis. Empty where hi[a] <= lo[a] on any axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -159,6 +162,82 @@ pub extern "C" fn ferrier_problem_strides(
         Ok(match self::side(side)? {
             ArrayEnd::Input => problem.input_strides(strides),
             ArrayEnd::Output => problem.output_strides(strides),
+        })
+    })
+}
+
+/// The elements of the calling rank's input or output lie inside a larger array, such as a box inside its ghost cells, in
+/// the order of the layout (set it before): outer[3] is the shape of that array, margin[3] the elements of each axis before
+/// the box. Arrays of a batch follow each other. Ranks may differ.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_problem_inside(
+    problem: Handle<Problem>,
+    side: i32,
+    outer: In<u64>,
+    margin: In<u64>,
+) -> Status {
+    change(problem, |problem| {
+        let (outer, margin) = (outer.three("outer")?, margin.three("margin")?);
+        if (0..3).any(|axis| margin[axis] > outer[axis]) {
+            return Err(Failure::argument(
+                "margin",
+                format_args!("{margin:?} exceeds the array of {outer:?}"),
+            ));
+        }
+        let elements = outer.iter().try_fold(1, |all: usize, length| all.checked_mul((*length).max(1)));
+        if elements.is_none_or(|elements| elements > 1 << 56) {
+            return Err(Failure::argument("outer", format_args!("{outer:?} is more than memory can hold")));
+        }
+        let strides = |order| ArrayStrides::inside(outer, margin, order);
+        Ok(match self::side(side)? {
+            ArrayEnd::Input => {
+                let strides = strides(problem.input.order);
+                problem.input_strides(strides)
+            }
+            ArrayEnd::Output => {
+                let strides = strides(problem.output.order);
+                problem.output_strides(strides)
+            }
+        })
+    })
+}
+
+/// Pencils of a family over one grid of rows times columns ranks (both 0: chosen), as in 2DECOMP&FFT: those along axis 0
+/// split axes 1 and 2, those along axis 1 split axes 0 and 2, those along axis 2 split axes 0 and 1, over rows and columns. A
+/// redistribution between neighbours of the family stays among the ranks of a row or column. With `contiguous` 1 the axis
+/// of the pencils is the fastest in memory, else the order stays as it is. `ranks` is the size of the communicator.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_problem_pencil_family(
+    problem: Handle<Problem>,
+    side: i32,
+    axis: u64,
+    ranks: u64,
+    rows: u64,
+    columns: u64,
+    contiguous: i32,
+) -> Status {
+    change(problem, |problem| {
+        let axis = self::axis(axis)?;
+        if !(1..=MOST_RANKS).contains(&ranks) {
+            return Err(Failure::argument(
+                "ranks",
+                format_args!("must be from 1 to {MOST_RANKS}, got {ranks}"),
+            ));
+        }
+        let of = |shape, order| {
+            let family = Pencils::new(shape).grid(rows as usize, columns as usize);
+            let family = if contiguous != 0 { family.contiguous() } else { family.order(order) };
+            Ok::<_, Failure>(family.layout(axis, ranks as usize)?)
+        };
+        Ok(match self::side(side)? {
+            ArrayEnd::Input => {
+                let layout = of(problem.shape, problem.input.order)?;
+                problem.input(layout)
+            }
+            ArrayEnd::Output => {
+                let layout = of(problem.spectrum_shape(), problem.output.order)?;
+                problem.output(layout)
+            }
         })
     })
 }

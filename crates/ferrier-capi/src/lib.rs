@@ -9,6 +9,7 @@
 //! - Every function returns a [`Status`](status::Status); the text of the last error is kept per thread. Nothing
 //!   unwinds out of this library.
 
+mod elements;
 mod engine;
 pub mod handle;
 mod json;
@@ -46,4 +47,8 @@ pub mod certificate;
 
 pub mod draft;
 
-pub mod moves;
+pub mod redistribution;
+
+pub mod halo;
+
+pub mod ghost_sum;

@@ -165,6 +165,24 @@ pub extern "C" fn ferrier_plan_in_place_bytes(plan: Handle<Plan>, bytes: Out<u64
     length(plan, ArrayKind::InPlace, bytes)
 }
 
+/// Bytes of each array of a batch on this rank where each has memory of its own: of the inputs or outputs (a ferrier_side) of
+/// forward, or (-1) of arrays for transforms in place.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_plan_field_bytes(plan: Handle<Plan>, side: i32, bytes: Out<u64>) -> Status {
+    guard(|| {
+        let kind = match side {
+            -1 => ArrayKind::InPlace,
+            _ => match self::side(side)? {
+                ArrayEnd::Input => ArrayKind::Input,
+                ArrayEnd::Output => ArrayKind::Output,
+            },
+        };
+        let plan = plan.get("plan")?;
+        let plan = plan.lock()?;
+        bytes.set("bytes", (plan.field_scalars(kind) * plan.scalar_bytes()) as u64)
+    })
+}
+
 /// The memory that the plan takes on this rank, in bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_plan_memory_bytes(plan: Handle<Plan>, bytes: Out<u64>) -> Status {

@@ -25,6 +25,8 @@ pub unsafe trait Plain: Copy {}
 
 // SAFETY: an address, through which nothing is read before it is checked.
 unsafe impl Plain for *mut c_void {}
+// SAFETY: as above.
+unsafe impl Plain for *const c_void {}
 // SAFETY: numbers.
 unsafe impl Plain for i32 {}
 // SAFETY: numbers.
@@ -52,6 +54,31 @@ impl<T> Out<T> {
     /// Writes a result.
     pub(crate) fn set(mut self, name: &str, value: T) -> Outcome {
         self.slot(name).map(|slot| slot.set(value))
+    }
+}
+
+impl<T: Plain> Out<T> {
+    /// Writes as many of the values as there is room for.
+    pub(crate) fn set_list(self, name: &str, room: u64, values: &[T]) -> Outcome {
+        let length = whole(name, room, size_of::<T>())?.min(values.len());
+        if length == 0 {
+            return Ok(());
+        }
+        check(name, self.0, align_of::<T>())?;
+        // SAFETY: not NULL and aligned; room for so many values by the caller's promise (see the module).
+        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.0, length) };
+        Ok(())
+    }
+
+    /// So many values that a call changes.
+    pub(crate) fn list_mut(&mut self, name: &str, length: u64) -> Outcome<&mut [T]> {
+        if length == 0 {
+            return Ok(&mut []);
+        }
+        check(name, self.0, align_of::<T>())?;
+        let length = whole(name, length, size_of::<T>())?;
+        // SAFETY: not NULL and aligned; so many values that nothing else uses by the caller's promise (see the module).
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.0, length) })
     }
 }
 
@@ -125,7 +152,19 @@ impl In<*mut c_void> {
     }
 }
 
+impl In<*const c_void> {
+    /// Addresses of arrays that a call reads.
+    pub(crate) fn sources(&self, name: &str, count: u64) -> Outcome<Vec<In<c_void>>> {
+        Ok(self.list(name, count)?.into_iter().map(In).collect())
+    }
+}
+
 impl In<c_char> {
+    /// A text in a structure of the caller's.
+    pub(crate) fn of_field(text: *const c_char) -> In<c_char> {
+        In(text)
+    }
+
     /// A text that ends with a zero byte.
     pub(crate) fn text(&self, name: &str) -> Outcome<&str> {
         check(name, self.0, 1)?;
@@ -141,10 +180,6 @@ impl In<c_char> {
 }
 
 impl<T> In<T> {
-    pub(crate) fn null() -> In<T> {
-        In(std::ptr::null())
-    }
-
     pub(crate) fn is_null(&self) -> bool {
         self.0.is_null()
     }
@@ -196,6 +231,33 @@ impl Target<'_> {
         // SAFETY: `scalars` has checked it; nothing else uses the memory during the call by the caller's promise. The
         // input does not overlap it (`crate::call` checks that).
         Ok(unsafe { std::slice::from_raw_parts_mut(start, needed) })
+    }
+}
+
+/// An array of the caller's that functions write to, from the one that it was handed to until one that the header names.
+pub(crate) struct Held<T> {
+    start: *mut T,
+    length: usize,
+}
+
+// SAFETY: an address of the caller's memory, which belongs to no thread.
+unsafe impl<T: Send> Send for Held<T> {}
+
+impl<T> AsMut<[T]> for Held<T> {
+    fn as_mut(&mut self) -> &mut [T] {
+        if self.length == 0 {
+            return &mut [];
+        }
+        // SAFETY: `Target::held` has checked it; by the caller's promise the array stays until the function that ends its
+        // use, and nothing else uses it during a call.
+        unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
+    }
+}
+
+impl Target<'_> {
+    /// Its first `needed` scalars, also after this call.
+    pub fn held<T>(&mut self, name: &str, needed: usize) -> Outcome<Held<T>> {
+        Ok(Held { start: scalars::<T>(name, self.0.0, self.1, needed)?.cast_mut(), length: needed })
     }
 }
 

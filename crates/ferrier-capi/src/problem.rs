@@ -3,7 +3,7 @@
 use std::ffi::c_char;
 use std::sync::{Mutex, MutexGuard};
 
-use ferrier::{Keep, Kind, Scale};
+use ferrier::{Keep, Kind, Scale, Sign};
 
 use crate::handle::{Handle, Object, locked};
 use crate::json;
@@ -209,6 +209,21 @@ pub extern "C" fn ferrier_problem_complex_values(problem: Handle<Problem>) -> St
     change(problem, |problem| Ok(problem.complex_values()))
 }
 
+/// Sets the sign of the exponent of forward: -1 (the default) or 1. Backward has the other one.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_problem_sign(problem: Handle<Problem>, sign: i32) -> Status {
+    change(problem, |problem| {
+        Ok(problem.sign(one_of("sign", sign, &[(-1, Sign::Negative), (1, Sign::Positive)])?))
+    })
+}
+
+/// With 1 the input of forward is real although a complex axis is transformed, and its spectrum is whole; backward gives
+/// the real parts.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_problem_real_input(problem: Handle<Problem>, yes: i32) -> Status {
+    change(problem, |problem| Ok(problem.real_input(yes != 0)))
+}
+
 /// Sets the number of arrays that are transformed together; on each rank they are consecutive in memory.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_problem_batch(problem: Handle<Problem>, arrays: u64) -> Status {
@@ -296,4 +311,69 @@ pub extern "C" fn ferrier_problem_spectrum_shape(problem: Handle<Problem>, shape
         let problem = problem.get("problem")?.get()?.clone();
         shape.set_three("shape", problem.spectrum_shape())
     })
+}
+
+/// The modes of the whole axis that the spectrum holds, one for each of its indices along `axis`: as many as there is
+/// `room` for in modes[room], and their number.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_problem_kept_modes(
+    problem: Handle<Problem>,
+    axis: u64,
+    modes: Out<u64>,
+    room: u64,
+    count: Out<u64>,
+) -> Status {
+    guard(|| {
+        let problem = checked(problem)?;
+        let kept: Vec<u64> =
+            problem.kept_modes(self::axis(axis)?).into_iter().map(|mode| mode as u64).collect();
+        count.set("count", kept.len() as u64)?;
+        modes.set_list("modes", room, &kept)
+    })
+}
+
+/// The columns of the ellipsoid of ferrier_problem_keep_ellipsoid, one for each index of the spectrum along axis 1: pairs
+/// of indices in the kept modes of axes 1 and 2. As many as there is `room` for in pairs[2 * room], and their number, which
+/// is 0 without an ellipsoid.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_problem_columns(
+    problem: Handle<Problem>,
+    pairs: Out<u64>,
+    room: u64,
+    count: Out<u64>,
+) -> Status {
+    guard(|| {
+        let columns: Vec<u64> =
+            checked(problem)?.columns().into_iter().flatten().map(|index| index as u64).collect();
+        count.set("count", columns.len() as u64 / 2)?;
+        pairs.set_list("pairs", room.saturating_mul(2), &columns)
+    })
+}
+
+/// Where mode `k` of a problem of ferrier_problem_c2c_1d lies: its index[3] in the spectrum.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_problem_mode(problem: Handle<Problem>, k: u64, index: Out<u64>) -> Status {
+    guard(|| {
+        let problem = checked(problem)?;
+        let [_, rows, columns] = problem.shape;
+        match usize::try_from(k).ok().filter(|k| *k < rows * columns) {
+            Some(k) => index.set_three("index", problem.mode(k)),
+            None => {
+                Err(Failure::argument("k", format_args!("must be less than {}, got {k}", rows * columns)))
+            }
+        }
+    })
+}
+
+/// Checks everything but the layouts, as ferrier_plan_create does.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_problem_check(problem: Handle<Problem>) -> Status {
+    guard(|| checked(problem).map(drop))
+}
+
+/// A problem that a transform can have.
+fn checked(problem: Handle<Problem>) -> Outcome<ferrier::Problem> {
+    let problem = problem.get("problem")?.get()?.clone();
+    problem.check().map_err(ferrier::Error::from)?;
+    Ok(problem)
 }

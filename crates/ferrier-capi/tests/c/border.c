@@ -86,11 +86,224 @@ static void moves(ferrier_comm *comm) {
         at = a * strides[0] + b * strides[1] + c * strides[2];
         TRUE(u[at] == (double)(100 * i + 10 * j + k) && v[at] == -u[at]);
       }
+
+  // In two halves, between which the fields are read; then the other way: each cell gets what its ghost images hold.
+  BAD(ARGUMENT, "is not in flight", ferrier_halo_finish(halo));
+  for (uint64_t i = 0; i < bytes / 8; i++) v[i] = u[i] = 0;
+  at = strides[0] + strides[1] + strides[2];
+  if (bytes) u[at] = 1;
+  OK(ferrier_halo_start(halo, fields, 2, bytes));
+  BAD(ARGUMENT, "is in flight", ferrier_halo_start(halo, fields, 2, bytes));
+  BAD(ARGUMENT, "is in flight", ferrier_halo_exchange(halo, fields, 2, bytes));
+  if (bytes) TRUE(u[at] == 1 && u[0] == 0);
+  OK(ferrier_halo_finish(halo));
+  double ones = 0;
+  for (uint64_t i = 0; i < bytes / 8; i++) ones += u[i];
+  if (bytes) TRUE(ones >= 1);
+  uint64_t ranks;
+  OK(ferrier_comm_size(comm, &ranks));
+  if (ranks == 1) TRUE(ones == 8);
+  char *text;
+  OK(ferrier_halo_memory_bytes(halo, &out_bytes));
+  OK(ferrier_halo_notes(halo, &text));
+  OK(ferrier_string_free(text));
+
+  ferrier_ghost_sum *sum;
+  BAD(ARGUMENT, "`element` must be one of 0, 1, 2", ferrier_ghost_sum_create(comm, problem, FERRIER_SIDE_INPUT, 6, &ghosts, &sum));
+  OK(ferrier_ghost_sum_create(comm, problem, FERRIER_SIDE_INPUT, FERRIER_ELEMENT_F64, &ghosts, &sum));
+  OK(ferrier_ghost_sum_bytes(sum, &out_bytes));
+  TRUE(out_bytes == bytes);
+  OK(ferrier_ghost_sum_strides(sum, strides));
+  OK(ferrier_ghost_sum_shape(sum, outer));
+  OK(ferrier_ghost_sum_box(sum, &box));
+  for (uint64_t i = 0; i < bytes / 8; i++) u[i] = 1, v[i] = 2;
+  if (bytes) BAD(ARRAY, "the field must have at least", ferrier_ghost_sum_run(sum, fields, 2, bytes - 8));
+  OK(ferrier_ghost_sum_run(sum, fields, 2, bytes));
+  // With ones everywhere the sum over all cells is the number of all elements, ghost cells included.
+  double cells[2] = {0, (double)(bytes / 8)};
+  for (uint64_t i = box.lo[0]; i < box.hi[0]; i++)
+    for (uint64_t j = box.lo[1]; j < box.hi[1]; j++)
+      for (uint64_t k = box.lo[2]; k < box.hi[2]; k++) {
+        at = (i - box.lo[0] + 1) * strides[0] + (j - box.lo[1] + 1) * strides[1] + (k - box.lo[2] + 1) * strides[2];
+        cells[0] += u[at];
+        TRUE(v[at] == 2 * u[at]);
+      }
+  OK(ferrier_comm_sum(comm, cells, 2));
+  TRUE(cells[0] == cells[1]);
+  ferrier_array *array;
+  OK(ferrier_ghost_sum_make(sum, &array));
+  OK(ferrier_array_free(array));
+  OK(ferrier_ghost_sum_free(sum));
+  BAD(HANDLE, "a ghost sum that was destroyed", ferrier_ghost_sum_free(sum));
+
+  // Freed in flight; an exchange that does not exist.
+  OK(ferrier_halo_start(halo, fields, 2, bytes));
+  OK(ferrier_halo_free(halo));
+  BAD(HANDLE, "a halo that was destroyed", ferrier_halo_finish(halo));
+  ghosts.exchange = "pigeon";
+  BAD(UNKNOWN_NAME, "pigeon", ferrier_halo_create(comm, problem, FERRIER_SIDE_INPUT, 8, &ghosts, &halo));
   free(u);
   free(v);
-  OK(ferrier_halo_free(halo));
-  BAD(HANDLE, "a halo that was destroyed", ferrier_halo_free(halo));
+
+  // Pencils of one grid: from those along x to those along y.
+  OK(ferrier_problem_pencil_family(problem, FERRIER_SIDE_INPUT, 0, ranks, 0, 0, 1));
+  OK(ferrier_problem_pencil_family(problem, FERRIER_SIDE_OUTPUT, 1, ranks, 0, 0, 1));
+  BAD(LAYOUT, "", ferrier_problem_pencil_family(problem, FERRIER_SIDE_OUTPUT, 1, ranks, ranks, 2, 1));
+  OK(ferrier_redistribution_create(comm, problem, 1, NULL, &moving));
+  OK(ferrier_redistribution_make(moving, FERRIER_SIDE_INPUT, &array));
+  OK(ferrier_array_bytes(array, &bytes));
+  OK(ferrier_redistribution_box(moving, FERRIER_SIDE_INPUT, &box));
+  TRUE(box.hi[0] - box.lo[0] == 6 || bytes == 0);
+  OK(ferrier_array_free(array));
+  OK(ferrier_redistribution_memory_bytes(moving, &bytes));
+  OK(ferrier_redistribution_notes(moving, &text));
+  OK(ferrier_string_free(text));
+  OK(ferrier_redistribution_free(moving));
   OK(ferrier_problem_free(problem));
+}
+
+// A batch of arrays that were allocated one by one; a positive sign; a real input of a complex transform.
+static void lists(ferrier_comm *comm) {
+  uint64_t shape[3] = {4, 3, 5}, bytes[3], whole;
+  ferrier_problem *problem;
+  ferrier_plan *plan;
+  OK(ferrier_problem_c2c(shape, &problem));
+  OK(ferrier_problem_batch(problem, 2));
+  OK(ferrier_problem_real_input(problem, 1));
+  BAD(ARGUMENT, "`sign` must be one of -1, 1", ferrier_problem_sign(problem, 0));
+  OK(ferrier_problem_sign(problem, 1));
+  OK(ferrier_plan_create(comm, problem, FERRIER_PRECISION_F64, NULL, &plan));
+  for (int side = -1; side < 2; side++) OK(ferrier_plan_field_bytes(plan, side, &bytes[side + 1]));
+  OK(ferrier_plan_input_bytes(plan, &whole));
+  TRUE(2 * bytes[1] == whole && bytes[2] == 2 * bytes[1]);
+  double *a = malloc(bytes[1] + 1), *b = malloc(bytes[1] + 1), *c = malloc(bytes[2] + 1), *d = malloc(bytes[2] + 1);
+  for (uint64_t i = 0; i < bytes[1] / 8; i++) a[i] = 1, b[i] = (double)(i % 5);
+  const void *from[2] = {a, b};
+  void *to[2] = {c, d}, *same[2] = {c, c}, *back[2] = {a, b};
+  BAD(ARRAY, "2 arrays, the batch of the plan", ferrier_plan_execute_fields(plan, FERRIER_ACTION_FORWARD, NULL, 1, from, bytes[1], to, bytes[2]));
+  if (bytes[1]) {
+    BAD(ARRAY, "the input must have at least", ferrier_plan_execute_fields(plan, FERRIER_ACTION_FORWARD, NULL, 2, from, bytes[1] - 8, to, bytes[2]));
+    BAD(ARGUMENT, "overlap each other", ferrier_plan_execute_fields(plan, FERRIER_ACTION_FORWARD, NULL, 2, from, bytes[1], same, bytes[2]));
+    BAD(ARGUMENT, "overlaps the input", ferrier_plan_execute_fields(plan, FERRIER_ACTION_FORWARD, NULL, 2, from, bytes[1], back, bytes[1]));
+    BAD(ARGUMENT, "`inputs` is NULL", ferrier_plan_execute_fields(plan, FERRIER_ACTION_FORWARD, NULL, 2, NULL, bytes[1], to, bytes[2]));
+  }
+  OK(ferrier_plan_execute_fields(plan, FERRIER_ACTION_FORWARD, NULL, 2, from, bytes[1], to, bytes[2]));
+  // Mode 0 of ones; mode 1 of 0, 1, 2, 3, 4 along axis 2 has a negative imaginary part where the sign is positive.
+  ferrier_box box;
+  OK(ferrier_plan_box(plan, FERRIER_SIDE_OUTPUT, &box));
+  if (bytes[2] && box.lo[0] == 0) TRUE(fabs(c[0] - 60) < 1e-12 && fabs(d[2] + 30) < 1e-9 && d[3] < -1);
+  for (uint64_t i = 0; i < bytes[1] / 8; i++) a[i] = b[i] = 0;
+  const void *modes[2] = {c, d};
+  OK(ferrier_plan_execute_fields(plan, FERRIER_ACTION_BACKWARD, NULL, 2, modes, bytes[2], back, bytes[1]));
+  for (uint64_t i = 0; i < bytes[1] / 8; i++) TRUE(fabs(a[i] - 1) < 1e-12 && fabs(b[i] - (double)(i % 5)) < 1e-12);
+  free(a);
+  free(b);
+  free(c);
+  free(d);
+  OK(ferrier_plan_free(plan));
+  OK(ferrier_problem_free(problem));
+}
+
+// Ranks that are threads.
+static int32_t on_a_rank(void *data, ferrier_comm *comm) {
+  uint64_t rank;
+  char *text;
+  double most[1];
+  OK(ferrier_comm_rank(comm, &rank));
+  most[0] = (double)rank;
+  OK(ferrier_comm_max(comm, most, 1));
+  TRUE(most[0] == 2);
+  OK(ferrier_comm_json(comm, &text));
+  TRUE(strstr(text, "\"threads\""));
+  OK(ferrier_string_free(text));
+  moves(comm);
+  lists(comm);
+  return *(int32_t *)data;
+}
+
+// A rank that fails: the others do not wait for it.
+static int32_t fails(void *data, ferrier_comm *comm) {
+  uint64_t rank;
+  OK(ferrier_comm_rank(comm, &rank));
+  if (rank == 1) return *(int32_t *)data;
+  BAD(RANK, "the function returned 7", ferrier_comm_barrier(comm));
+  return 0;
+}
+
+// What problems tell, and arrays inside larger ones.
+static void queries(void) {
+  uint64_t shape[3] = {8, 6, 4}, outer[3] = {10, 8, 6}, margin[3] = {1, 1, 1}, modes[8], count, index[3];
+  double radii[3] = {2, 2, 2}, *memory;
+  ferrier_problem *problem;
+  OK(ferrier_problem_c2c(shape, &problem));
+  OK(ferrier_problem_keep_lowest(problem, 0, 3));
+  OK(ferrier_problem_kept_modes(problem, 0, modes, 8, &count));
+  TRUE(count == 3 && modes[0] == 0 && modes[1] == 1 && modes[2] == 7);
+  OK(ferrier_problem_kept_modes(problem, 0, NULL, 0, &count));
+  BAD(ARGUMENT, "`modes` is NULL", ferrier_problem_kept_modes(problem, 0, NULL, 8, &count));
+  BAD(ARGUMENT, "`axis` must be", ferrier_problem_kept_modes(problem, 3, modes, 8, &count));
+  BAD(ARGUMENT, "`count` is NULL", ferrier_problem_kept_modes(problem, 0, modes, 8, NULL));
+  OK(ferrier_problem_columns(problem, modes, 4, &count));
+  TRUE(count == 0);
+  OK(ferrier_problem_free(problem));
+  OK(ferrier_problem_c2c(shape, &problem));
+  OK(ferrier_problem_keep_ellipsoid(problem, radii));
+  OK(ferrier_problem_columns(problem, modes, 4, &count));
+  TRUE(count > 4);
+  OK(ferrier_problem_batch(problem, 0));
+  BAD(PROBLEM, "batch", ferrier_problem_check(problem));
+  OK(ferrier_problem_free(problem));
+  OK(ferrier_problem_c2c_1d(35, &problem));
+  OK(ferrier_problem_mode(problem, 34, index));
+  TRUE(index[0] == 0 && index[1] == 4 && index[2] == 6);
+  BAD(ARGUMENT, "`k` must be less than 35", ferrier_problem_mode(problem, 35, index));
+  OK(ferrier_problem_free(problem));
+
+  OK(ferrier_problem_c2c(shape, &problem));
+  BAD(ARGUMENT, "`margin` [11, 1, 1] exceeds", ferrier_problem_inside(problem, FERRIER_SIDE_INPUT, outer, (uint64_t[3]){11, 1, 1}));
+  OK(ferrier_problem_inside(problem, FERRIER_SIDE_INPUT, outer, margin));
+  ferrier_comm *comm;
+  ferrier_plan *plan;
+  ferrier_draft *draft;
+  ferrier_array *array;
+  double seconds = 0;
+  char *text;
+  OK(ferrier_comm_one(&comm));
+  OK(ferrier_draft_create(comm, problem, FERRIER_PRECISION_F64, NULL, &draft));
+  OK(ferrier_draft_seconds(draft, 0, &seconds));
+  TRUE(seconds > 0);
+  const char *parts[] = {"recipe", "memory", "notes", "wisdom", "rejected", "machine", "speeds", "messages_between_nodes"};
+  for (size_t i = 0; i < sizeof parts / sizeof *parts; i++) {
+    OK(ferrier_draft_json(draft, parts[i], &text));
+    OK(ferrier_string_free(text));
+  }
+  OK(ferrier_draft_build(draft, 1, &plan));
+  OK(ferrier_draft_free(draft));
+  OK(ferrier_plan_input_bytes(plan, &count));
+  TRUE(count == 16 * (8 * 48 + 6 * 6 + 4 + 1));
+  OK(ferrier_plan_make_output(plan, &array));
+  OK(ferrier_array_bytes(array, &count));
+  memory = calloc(1, count);
+  memory[5] = 3;
+  BAD(ARRAY, "the data must have at least", ferrier_array_upload(array, memory, count - 1));
+  OK(ferrier_array_upload(array, memory, count));
+  memory[5] = 0;
+  OK(ferrier_array_download(array, memory, count));
+  TRUE(memory[5] == 3);
+  free(memory);
+  OK(ferrier_array_free(array));
+  OK(ferrier_plan_free(plan));
+  OK(ferrier_cuda_count(&count));
+  BAD(ARGUMENT, "`count` is NULL", ferrier_cuda_count(NULL));
+  ferrier_options *options;
+  OK(ferrier_options_create(&options));
+  BAD(ARGUMENT, "`device` must be the number of a GPU", ferrier_options_cuda(options, -2));
+  OK(ferrier_options_cuda(options, 0));
+  // Without a GPU the error says what is missing.
+  if (count == 0) BAD(DEVICE, "", ferrier_plan_create(comm, problem, FERRIER_PRECISION_F64, options, &plan));
+  OK(ferrier_options_free(options));
+  OK(ferrier_problem_free(problem));
+  OK(ferrier_comm_free(comm));
 }
 
 // Arguments that are wrong, on one rank.
@@ -242,7 +455,16 @@ static void bad_input(void) {
   OK(ferrier_options_free(options));
   OK(ferrier_problem_free(problem));
   moves(comm);
+  lists(comm);
+  queries();
   OK(ferrier_comm_free(comm));
+  int32_t code = 0;
+  OK(ferrier_run_ranks(3, 1, 1, on_a_rank, &code));
+  OK(ferrier_run_ranks(3, 3, 1, on_a_rank, &code));
+  code = 7;
+  BAD(OTHER, "the function returned 7 on rank 1", ferrier_run_ranks(3, 1, 1, fails, &code));
+  BAD(ARGUMENT, "`function` is NULL", ferrier_run_ranks(3, 1, 1, NULL, NULL));
+  BAD(ARGUMENT, "`ranks` must be from 1", ferrier_run_ranks(0, 1, 1, on_a_rank, NULL));
 }
 
 #ifdef WITH_MPI
@@ -318,6 +540,7 @@ static void communicators(int argc, char **argv) {
   }
 
   moves(comm);
+  lists(comm);
 
   // MPI_Init alone allows one thread: no progress thread, and a note says so.
   OK(ferrier_options_create(&options));

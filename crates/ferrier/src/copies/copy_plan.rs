@@ -399,6 +399,11 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
 }
 
 impl<E> CopyPlan<E> {
+    /// Whether a run was started that is not finished.
+    pub fn is_in_flight(&self) -> bool {
+        self.state.in_flight
+    }
+
     /// Ends a run that was started: what arrives is dropped.
     fn cancel(&mut self) -> Result<()> {
         if !std::mem::take(&mut self.state.in_flight) {

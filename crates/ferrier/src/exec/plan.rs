@@ -190,6 +190,18 @@ impl<T: Real, B: Backend> Plan<T, B> {
         self.scalars_in_place(IN_PLACE + FORWARD, self.recipe.batch)
     }
 
+    /// Elements of each array of a batch where each has memory of its own ([`Fields`](crate::Fields)): of the inputs and
+    /// of the outputs of [`forward`](Self::forward) on this rank.
+    pub fn field_lens(&self) -> [usize; 2] {
+        let Variant { input, output, real, .. } = &self.variants[FORWARD];
+        [input.scalars(1) / width(real[0]), output.scalars(1) / width(real[1])]
+    }
+
+    /// Scalars that each array of a batch must have at least for transforms in place, where each has memory of its own.
+    pub fn field_scalars_in_place(&self) -> usize {
+        self.scalars_in_place(IN_PLACE + FORWARD, 1)
+    }
+
     /// Scalars of so many arrays for one kind of call in place.
     pub(super) fn scalars_in_place(&self, kind: usize, arrays: usize) -> usize {
         let Variant { input, output, .. } = &self.variants[kind];

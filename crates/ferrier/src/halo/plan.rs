@@ -118,6 +118,17 @@ impl<E: Element> Halo<E> {
         Ok(HaloInFlight::new(self, fields))
     }
 
+    /// The exchange that was [started](Self::start) and whose [`HaloInFlight`] was forgotten, on the same fields, for callers
+    /// that cannot keep a borrow, such as other languages. `None` where none is in flight.
+    #[doc(hidden)]
+    pub fn resume<F, G>(&mut self, fields: F) -> Option<HaloInFlight<'_, E, F, G>>
+    where
+        F: AsMut<[G]>,
+        G: AsMut<[E]>,
+    {
+        self.plan.is_in_flight().then(|| HaloInFlight::new(self, fields))
+    }
+
     /// Checks fields and sets them as the arrays of the next run.
     fn take<G: AsMut<[E]>>(&mut self, fields: &mut [G]) -> Result<()> {
         let (rank, volume) = (self.plan.comm().rank(), self.volume());

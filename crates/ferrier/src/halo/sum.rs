@@ -74,6 +74,21 @@ impl<E: Element> GhostSum<E> {
         self.halo.local_box()
     }
 
+    /// See [`Halo::shape`].
+    pub fn shape(&self) -> [usize; 3] {
+        self.halo.shape()
+    }
+
+    /// See [`Halo::strides`].
+    pub fn strides(&self) -> [usize; 3] {
+        self.halo.strides()
+    }
+
+    /// See [`Halo::notes`].
+    pub fn notes(&self) -> &[String] {
+        self.halo.notes()
+    }
+
     /// See [`Halo::volume`].
     pub fn volume(&self) -> usize {
         self.halo.volume()

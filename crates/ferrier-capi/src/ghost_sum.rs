@@ -1,0 +1,206 @@
+//! Sums of ghost cells.
+
+use std::ffi::c_void;
+use std::ops::AddAssign;
+use std::sync::{Mutex, MutexGuard};
+
+use ferrier::{Box3, Complex, Element, Ghosts};
+
+use crate::array::Array;
+use crate::comm::Comm;
+use crate::elements::{Mesh, array_of, held};
+use crate::halo::{GhostSpec, ghosts};
+use crate::handle::{Handle, Object, locked};
+use crate::layout::{IndexBox, side};
+use crate::pointer::{In, Out, one_of};
+use crate::problem::Problem;
+use crate::status::{Outcome, Status, guard};
+
+/// Adds what is in the ghost cells to the cells of their owners: the reverse of a halo, for particles on a mesh. A cell gets
+/// its terms in order of rank. Made once, run often.
+pub struct GhostSum(Mutex<Box<dyn Adder>>);
+
+impl Object for GhostSum {
+    const NAME: &'static str = "ghost sum";
+    const TAG: usize = 11;
+}
+
+impl GhostSum {
+    fn lock(&self) -> Outcome<MutexGuard<'_, Box<dyn Adder>>> {
+        locked(&self.0, "sum")
+    }
+}
+
+/// The elements of a ghost sum.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub enum ElementKind {
+    /// float.
+    F32 = 0,
+    /// double.
+    F64 = 1,
+    /// float complex.
+    C32 = 2,
+    /// double complex.
+    C64 = 3,
+    /// int32_t; sums wrap around.
+    I32 = 4,
+    /// int64_t; sums wrap around.
+    I64 = 5,
+}
+
+/// A sum of elements of any type.
+trait Adder: Send {
+    fn part(&self) -> Box3;
+    fn shape(&self) -> [usize; 3];
+    fn strides(&self) -> [usize; 3];
+    fn bytes(&self) -> u64;
+    fn make(&self) -> Outcome<Array>;
+    fn run(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome;
+}
+
+impl<E: Element + AddAssign> Adder for ferrier::GhostSum<E> {
+    fn part(&self) -> Box3 {
+        self.local_box()
+    }
+    fn shape(&self) -> [usize; 3] {
+        self.shape()
+    }
+    fn strides(&self) -> [usize; 3] {
+        self.strides()
+    }
+    fn bytes(&self) -> u64 {
+        (self.volume() * size_of::<E>()) as u64
+    }
+    fn make(&self) -> Outcome<Array> {
+        Ok(array_of(self.make_field()?))
+    }
+    fn run(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
+        let mut fields = held::<E>(fields, bytes, self.volume())?;
+        Ok(ferrier::GhostSum::run(self, &mut fields)?)
+    }
+}
+
+/// An integer whose sums wrap around.
+macro_rules! wrapping {
+    ($name:ident, $number:ty) => {
+        #[derive(Clone, Copy)]
+        #[repr(transparent)]
+        struct $name($number);
+
+        // SAFETY: a number.
+        unsafe impl Element for $name {}
+
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: $name) {
+                self.0 = self.0.wrapping_add(other.0);
+            }
+        }
+    };
+}
+wrapping!(Wrapping32, i32);
+wrapping!(Wrapping64, i64);
+
+fn make<E: Element + AddAssign>(mesh: &Mesh<'_>, ghosts: &Ghosts) -> Outcome<Box<dyn Adder>> {
+    Ok(Box::new(ferrier::GhostSum::<E>::new(mesh.comm, mesh.shape(), mesh.layout(), ghosts)?))
+}
+
+type Maker = fn(&Mesh<'_>, &Ghosts) -> Outcome<Box<dyn Adder>>;
+
+const MAKERS: [(i32, Maker); 6] = [
+    (ElementKind::F32 as i32, make::<f32>),
+    (ElementKind::F64 as i32, make::<f64>),
+    (ElementKind::C32 as i32, make::<Complex<f32>>),
+    (ElementKind::C64 as i32, make::<Complex<f64>>),
+    (ElementKind::I32 as i32, make::<Wrapping32>),
+    (ElementKind::I64 as i32, make::<Wrapping64>),
+];
+
+/// The sum of the ghost cells around the boxes of the input or output (a ferrier_side) of a problem, for elements of a
+/// type (a ferrier_element). Arrays are those of a halo with the same arguments. Collective.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_create(
+    comm: Handle<Comm>,
+    problem: Handle<Problem>,
+    side: i32,
+    element: i32,
+    ghosts: In<GhostSpec>,
+    mut sum: Out<Handle<GhostSum>>,
+) -> Status {
+    guard(|| {
+        let slot = sum.slot("sum")?;
+        let (comm, problem) = (comm.get("comm")?.get(), problem.get("problem")?.get()?.clone());
+        let mesh = Mesh { comm: &comm, problem: &problem, side: self::side(side)? };
+        let made = one_of("element", element, &MAKERS)?(&mesh, &self::ghosts(&ghosts)?)?;
+        slot.set(Handle::new(GhostSum(Mutex::new(made))));
+        Ok(())
+    })
+}
+
+/// Destroys a ghost sum. NULL is allowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_free(sum: Handle<GhostSum>) -> Status {
+    guard(|| sum.destroy("sum"))
+}
+
+/// The box of this rank, without ghost cells.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_box(sum: Handle<GhostSum>, local: Out<IndexBox>) -> Status {
+    guard(|| {
+        let part = sum.get("sum")?.lock()?.part();
+        local.set("local", part.into())
+    })
+}
+
+/// The shape[3] of the arrays of this rank, ghost cells included; see ferrier_halo_shape.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_shape(sum: Handle<GhostSum>, shape: Out<u64>) -> Status {
+    guard(|| {
+        let values = sum.get("sum")?.lock()?.shape();
+        shape.set_three("shape", values)
+    })
+}
+
+/// The strides[3] of the arrays of this rank, in elements.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_strides(sum: Handle<GhostSum>, strides: Out<u64>) -> Status {
+    guard(|| {
+        let values = sum.get("sum")?.lock()?.strides();
+        strides.set_three("strides", values)
+    })
+}
+
+/// Bytes of an array of this rank, ghost cells included.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_bytes(sum: Handle<GhostSum>, bytes: Out<u64>) -> Status {
+    guard(|| {
+        let length = sum.get("sum")?.lock()?.bytes();
+        bytes.set("bytes", length)
+    })
+}
+
+/// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. Collective.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_make(sum: Handle<GhostSum>, mut array: Out<Handle<Array>>) -> Status {
+    guard(|| {
+        let slot = array.slot("array")?;
+        let made = sum.get("sum")?.lock()?.make()?;
+        slot.set(Handle::new(made));
+        Ok(())
+    })
+}
+
+/// Adds the ghost cells of `count` arrays, as many as the ghosts have fields, each of `bytes` bytes, to the cells of
+/// their owners. Ghost cells are not changed. Collective.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_run(
+    sum: Handle<GhostSum>,
+    fields: In<*mut c_void>,
+    count: u64,
+    bytes: u64,
+) -> Status {
+    guard(|| {
+        let mut fields = fields.places("fields", count, bytes)?;
+        sum.get("sum")?.lock()?.run(&mut fields, bytes)
+    })
+}
