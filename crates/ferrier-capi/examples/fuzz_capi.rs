@@ -9,103 +9,12 @@ use std::time::{Duration, Instant};
 
 use ferrier_capi as _;
 
-type H = *mut c_void;
+#[path = "fuzz_capi/abi.rs"]
+mod abi;
+#[path = "fuzz_capi/moves.rs"]
+mod moves;
 
-macro_rules! functions {
-    ($(fn $name:ident($($argument:ident: $type:ty),*);)*) => {
-        // The header's own types, so that anything at all can be handed over.
-        unsafe extern "C" { $(fn $name($($argument: $type),*) -> i32;)* }
-    };
-}
-
-functions! {
-    fn ferrier_comm_one(out: *mut H);
-    fn ferrier_comm_free(comm: H);
-    fn ferrier_comm_rank(comm: H, out: *mut u64);
-    fn ferrier_comm_set_threads(comm: H, threads: u64);
-    fn ferrier_problem_c2c(shape: *const u64, out: *mut H);
-    fn ferrier_problem_r2c(shape: *const u64, out: *mut H);
-    fn ferrier_problem_mixed(shape: *const u64, kinds: *const i32, out: *mut H);
-    fn ferrier_problem_c2c_1d(n: u64, out: *mut H);
-    fn ferrier_problem_from_json(text: *const c_char, out: *mut H);
-    fn ferrier_problem_json(problem: H, out: *mut *mut c_char);
-    fn ferrier_problem_clone(problem: H, out: *mut H);
-    fn ferrier_problem_free(problem: H);
-    fn ferrier_problem_axes(problem: H, axes: *const u64, count: u64);
-    fn ferrier_problem_halved(problem: H, axis: u64);
-    fn ferrier_problem_complex_values(problem: H);
-    fn ferrier_problem_batch(problem: H, arrays: u64);
-    fn ferrier_problem_scale(problem: H, forward: i32, backward: i32);
-    fn ferrier_problem_keep_lowest(problem: H, axis: u64, modes: u64);
-    fn ferrier_problem_keep_range(problem: H, axis: u64, first: u64, end: u64);
-    fn ferrier_problem_keep_ellipsoid(problem: H, radii: *const f64);
-    fn ferrier_problem_support(problem: H, axis: u64, first: u64, end: u64);
-    fn ferrier_problem_tolerance(problem: H, error: f64);
-    fn ferrier_problem_reproducible(problem: H, yes: i32);
-    fn ferrier_problem_operators(problem: H, yes: i32);
-    fn ferrier_problem_spectrum_shape(problem: H, out: *mut u64);
-    fn ferrier_problem_slabs(problem: H, side: i32, axis: u64);
-    fn ferrier_problem_pencils(problem: H, side: i32, axis: u64);
-    fn ferrier_problem_bricks(problem: H, side: i32);
-    fn ferrier_problem_unconstrained(problem: H, side: i32);
-    fn ferrier_problem_local_box(problem: H, side: i32, local: *const [u64; 6]);
-    fn ferrier_problem_boxes(problem: H, side: i32, boxes: *const [u64; 6], count: u64);
-    fn ferrier_problem_grid(problem: H, side: i32, grid: *const u64);
-    fn ferrier_problem_order(problem: H, side: i32, axes: *const u64);
-    fn ferrier_problem_strides(problem: H, side: i32, strides: *const u64, offset: u64, batch: u64);
-    fn ferrier_options_create(out: *mut H);
-    fn ferrier_options_free(options: H);
-    fn ferrier_options_set(options: H, key: *const c_char, value: *const c_char);
-    fn ferrier_options_set_json(options: H, text: *const c_char);
-    fn ferrier_options_effort(options: H, effort: i32, seconds: f64);
-    fn ferrier_options_wisdom(options: H, path: *const c_char);
-    fn ferrier_plan_create(comm: H, problem: H, precision: i32, options: H, out: *mut H);
-    fn ferrier_plan_free(plan: H);
-    fn ferrier_plan_box(plan: H, side: i32, out: *mut [u64; 6]);
-    fn ferrier_plan_box_of(plan: H, side: i32, rank: u64, out: *mut [u64; 6]);
-    fn ferrier_plan_order(plan: H, side: i32, out: *mut u64);
-    fn ferrier_plan_input_bytes(plan: H, out: *mut u64);
-    fn ferrier_plan_output_bytes(plan: H, out: *mut u64);
-    fn ferrier_plan_in_place_bytes(plan: H, out: *mut u64);
-    fn ferrier_plan_execute(plan: H, action: i32, call: *const Call, input: *const u8, n: u64, output: *mut u8, m: u64);
-    fn ferrier_plan_json(plan: H, what: *const c_char, out: *mut *mut c_char);
-    fn ferrier_plan_certificate(plan: H, out: *mut [f64; 5]);
-    fn ferrier_plan_make_input(plan: H, out: *mut H);
-    fn ferrier_plan_make_in_place(plan: H, out: *mut H);
-    fn ferrier_plan_make_workspace(plan: H, out: *mut H);
-    fn ferrier_array_data(array: H, out: *mut *mut u8);
-    fn ferrier_array_bytes(array: H, out: *mut u64);
-    fn ferrier_array_free(array: H);
-    fn ferrier_workspace_free(workspace: H);
-    fn ferrier_operator_named(plan: H, name: *const c_char, l: *const f64, p: *const f64, count: u64, out: *mut H);
-    fn ferrier_operator_callback(function: Option<extern "C" fn(H, *const c_void)>, data: H, out: *mut H);
-    fn ferrier_operator_free(op: H);
-    fn ferrier_draft_create(comm: H, problem: H, precision: i32, options: H, out: *mut H);
-    fn ferrier_draft_json(draft: H, what: *const c_char, out: *mut *mut c_char);
-    fn ferrier_draft_build(draft: H, workspace: i32, out: *mut H);
-    fn ferrier_draft_free(draft: H);
-    fn ferrier_string_free(text: *const c_char);
-}
-
-unsafe extern "C" {
-    fn ferrier_last_error() -> *const c_char;
-}
-
-/// Calls of the library.
-macro_rules! c {
-    ($($call:tt)*) => {{
-        // SAFETY: arguments keep the promise of the header: pointers are NULL, or to as much as the others say.
-        unsafe { $($call)* }
-    }};
-}
-
-#[repr(C)]
-struct Call {
-    size: u64,
-    scale: f64,
-    op: H,
-    workspace: H,
-}
+use abi::*;
 
 extern "C" fn nothing(_: H, _: *const c_void) {}
 
@@ -117,6 +26,10 @@ struct Fuzz {
 }
 
 impl Fuzz {
+    fn new(seed: u64) -> Fuzz {
+        Fuzz { state: seed.max(1), handles: Vec::new(), outcomes: BTreeMap::new() }
+    }
+
     fn next(&mut self) -> u64 {
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
@@ -262,7 +175,19 @@ impl Fuzz {
         let radii = [float * 6.0, 3.0, 4.0];
         // SAFETY: arrays of the lengths that the header says.
         let status = unsafe {
-            match self.below(20) {
+            match self.below(24) {
+                20 => ferrier_problem_sign(problem, self.choice() - 1),
+                21 => ferrier_problem_real_input(problem, self.choice()),
+                22 => ferrier_problem_inside(problem, side, three.as_ptr(), [number % 3; 3].as_ptr()),
+                23 => ferrier_problem_pencil_family(
+                    problem,
+                    side,
+                    axis,
+                    1 + number % 2,
+                    other % 3,
+                    number % 3,
+                    1,
+                ),
                 0 => ferrier_problem_axes(problem, three.map(|n| n % 3).as_ptr(), 1 + number % 3),
                 1 => ferrier_problem_halved(problem, axis % 4),
                 2 => ferrier_problem_complex_values(problem),
@@ -289,16 +214,25 @@ impl Fuzz {
             }
         };
         self.did(status);
-        let mut out = [0; 3];
-        // SAFETY: places for results.
-        unsafe {
-            ferrier_problem_spectrum_shape(problem, out.as_mut_ptr());
-            ferrier_problem_grid(
-                if number == 3 { problem } else { ptr::null_mut() },
-                side,
-                [1, 1, 1].as_ptr(),
-            );
+        if number == 3 {
+            self.did(c!(ferrier_problem_grid(problem, side, [1, 1, 1].as_ptr())));
         }
+        self.questions(problem, axis % 4);
+    }
+
+    /// What problems tell.
+    fn questions(&mut self, problem: H, axis: u64) {
+        let (room, k, mut count) = (self.below(5), self.number(), 0);
+        let (mut out, mut list) = ([0; 3], vec![0_u64; 2 * room]);
+        let status = c!(ferrier_problem_spectrum_shape(problem, out.as_mut_ptr()));
+        self.did(status);
+        let status = match self.below(4) {
+            0 => c!(ferrier_problem_kept_modes(problem, axis, list.as_mut_ptr(), room as u64, &mut count)),
+            1 => c!(ferrier_problem_columns(problem, list.as_mut_ptr(), room as u64, &mut count)),
+            2 => c!(ferrier_problem_mode(problem, k, out.as_mut_ptr())),
+            _ => c!(ferrier_problem_check(problem)),
+        };
+        self.did(status);
     }
 
     fn options(&mut self) {
@@ -394,6 +328,10 @@ impl Fuzz {
         self.given(|out| c!(ferrier_plan_json(any, what.as_ptr(), out)));
         self.given(|out| c!(ferrier_draft_json(any, what.as_ptr(), out)));
         self.given(|out| c!(ferrier_problem_json(any, out)));
+        self.given(|out| c!(ferrier_comm_json(any, out)));
+        let mut seconds = 0.0;
+        let asked = [c!(ferrier_draft_seconds(any, side, &mut seconds)), c!(ferrier_plan_synchronize(any))];
+        asked.map(|status| self.did(status));
         let (mut six, mut five, mut one, mut data) = ([0; 6], [0.0; 5], 0, ptr::null_mut());
         // SAFETY: places for results; the memory of an array is as long as it says.
         unsafe {
@@ -404,6 +342,10 @@ impl Fuzz {
             ferrier_comm_rank(any, &mut one);
             if ferrier_array_data(any, &mut data) == 0 && ferrier_array_bytes(any, &mut one) == 0 && one > 0 {
                 data.write_bytes(1, one as usize);
+                let mut copy = vec![0_u64; (one as usize).div_ceil(8)];
+                let place = copy.as_mut_ptr().cast();
+                self.did(ferrier_array_download(any, place, one));
+                self.did(ferrier_array_upload(any, place, one));
             }
         }
     }
@@ -419,6 +361,9 @@ impl Fuzz {
                     ferrier_workspace_free,
                     ferrier_operator_free,
                     ferrier_draft_free,
+                    ferrier_halo_free,
+                    ferrier_ghost_sum_free,
+                    ferrier_redistribution_free,
                 ])
             {
                 free(any);
@@ -440,6 +385,7 @@ impl Fuzz {
             let _ = (ferrier_plan_free(any), ferrier_array_free(any), ferrier_draft_free(any));
             let _ = (ferrier_workspace_free(any), ferrier_operator_free(any), ferrier_problem_free(any));
             let _ = (ferrier_comm_free(any), ferrier_options_free(any));
+            let _ = (ferrier_halo_free(any), ferrier_ghost_sum_free(any), ferrier_redistribution_free(any));
         }
     }
 }
@@ -447,10 +393,14 @@ impl Fuzz {
 fn main() {
     let mut words = std::env::args().skip(1).map(|word| word.parse::<u64>().expect("a number"));
     let (seconds, seed) = (words.next().unwrap_or(1), words.next().unwrap_or(20_261_116));
-    let mut fuzz = Fuzz { state: seed.max(1), handles: Vec::new(), outcomes: BTreeMap::new() };
+    let mut fuzz = Fuzz::new(seed);
     let (start, mut calls) = (Instant::now(), 0_usize);
     while start.elapsed() < Duration::from_secs(seconds) {
-        match fuzz.below(16) {
+        match fuzz.below(22) {
+            16 | 17 => fuzz.make_move(),
+            18 | 19 => fuzz.move_arrays(),
+            20 => fuzz.execute_fields(),
+            21 if calls % 8 == 0 => fuzz.on_ranks(),
             0 => fuzz.plan(),
             1..=3 => fuzz.make(),
             4..=6 => fuzz.problem(),

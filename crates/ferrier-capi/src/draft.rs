@@ -11,7 +11,7 @@ use crate::layout::MOST_RANKS;
 use crate::options::{Options, Settings};
 use crate::plan::{Plan, precision};
 use crate::pointer::{In, Out};
-use crate::problem::Problem;
+use crate::problem::{Problem, problem_of};
 use crate::status::{Failure, Outcome, Status, guard};
 use crate::text::give;
 
@@ -41,7 +41,7 @@ pub extern "C" fn ferrier_draft_create(
 ) -> Status {
     guard(|| {
         let slot = draft.slot("draft")?;
-        let (comm, problem) = (comm.get("comm")?.get(), problem.get("problem")?.get()?.clone());
+        let (comm, problem) = (comm.get("comm")?.get(), problem_of(problem)?);
         let made = decide(&comm, &problem, self::precision(precision)?, &Settings::of(options)?)?;
         slot.set(Handle::new(Draft(Mutex::new(Some(made)))));
         Ok(())
@@ -141,7 +141,7 @@ pub extern "C" fn ferrier_predict(
     text: Out<*mut c_char>,
 ) -> Status {
     guard(|| {
-        let problem = problem.get("problem")?.get()?.clone();
+        let problem = problem_of(problem)?;
         let (precision, settings) = (self::precision(precision)?, Settings::of(options)?);
         if settings.gpu.is_some() {
             return Err(Failure::argument("options", "name a GPU; predictions are for plans in main memory"));

@@ -1,10 +1,10 @@
 //! Elements of redistributions and ghost cells: bytes that are copied, numbers that are added.
 
-use ferrier::{Comm, Element, Field, Problem};
+use ferrier::{Comm, Element, Field, LayoutSpec, Problem};
 
 use crate::array::{Array, Memory, copy_in, copy_out};
 use crate::layout::ArrayEnd;
-use crate::pointer::{Held, Out, Source, Target};
+use crate::pointer::{KeptArray, Out, Source, Target};
 use crate::status::Outcome;
 use std::ffi::c_void;
 
@@ -50,29 +50,27 @@ pub(crate) fn array_of<E: Element>(mut field: Field<E>) -> Array {
 }
 
 /// The caller's fields, each of `volume` elements.
-pub(crate) fn held<E>(fields: &mut [Out<c_void>], bytes: u64, volume: usize) -> Outcome<Vec<Held<E>>> {
-    fields.iter_mut().map(|field| Target(field, bytes).held("field", volume)).collect()
+pub(crate) fn kept_arrays<E>(
+    fields: &mut [Out<c_void>],
+    bytes: u64,
+    volume: usize,
+) -> Outcome<Vec<KeptArray<E>>> {
+    fields.iter_mut().map(|field| Target(field, bytes).kept("field", volume)).collect()
 }
 
 /// A communicator, and the shape and layout of one side of a problem: where ghost cells are.
 pub(crate) struct Mesh<'a> {
     pub comm: &'a Comm,
-    pub problem: &'a Problem,
-    pub side: ArrayEnd,
+    pub shape: [usize; 3],
+    pub layout: &'a LayoutSpec,
 }
 
-impl Mesh<'_> {
-    pub fn shape(&self) -> [usize; 3] {
-        match self.side {
-            ArrayEnd::Input => self.problem.shape,
-            ArrayEnd::Output => self.problem.spectrum_shape(),
-        }
-    }
-
-    pub fn layout(&self) -> &ferrier::LayoutSpec {
-        match self.side {
-            ArrayEnd::Input => &self.problem.input,
-            ArrayEnd::Output => &self.problem.output,
-        }
+impl<'a> Mesh<'a> {
+    pub fn new(comm: &'a Comm, problem: &'a Problem, side: ArrayEnd) -> Outcome<Self> {
+        problem.check().map_err(ferrier::Error::from)?;
+        Ok(match side {
+            ArrayEnd::Input => Mesh { comm, shape: problem.shape, layout: &problem.input },
+            ArrayEnd::Output => Mesh { comm, shape: problem.spectrum_shape(), layout: &problem.output },
+        })
     }
 }

@@ -8,12 +8,12 @@ use ferrier::{Box3, Complex, Element, Ghosts};
 
 use crate::array::Array;
 use crate::comm::Comm;
-use crate::elements::{Mesh, array_of, held};
+use crate::elements::{Mesh, array_of, kept_arrays};
 use crate::halo::{GhostSpec, ghosts};
 use crate::handle::{Handle, Object, locked};
 use crate::layout::{IndexBox, side};
 use crate::pointer::{In, Out, one_of};
-use crate::problem::Problem;
+use crate::problem::{Problem, problem_of};
 use crate::status::{Outcome, Status, guard};
 
 /// Adds what is in the ghost cells to the cells of their owners: the reverse of a halo, for particles on a mesh. A cell gets
@@ -76,7 +76,7 @@ impl<E: Element + AddAssign> Adder for ferrier::GhostSum<E> {
         Ok(array_of(self.make_field()?))
     }
     fn run(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
-        let mut fields = held::<E>(fields, bytes, self.volume())?;
+        let mut fields = kept_arrays::<E>(fields, bytes, self.volume())?;
         Ok(ferrier::GhostSum::run(self, &mut fields)?)
     }
 }
@@ -102,7 +102,7 @@ wrapping!(Wrapping32, i32);
 wrapping!(Wrapping64, i64);
 
 fn make<E: Element + AddAssign>(mesh: &Mesh<'_>, ghosts: &Ghosts) -> Outcome<Box<dyn Adder>> {
-    Ok(Box::new(ferrier::GhostSum::<E>::new(mesh.comm, mesh.shape(), mesh.layout(), ghosts)?))
+    Ok(Box::new(ferrier::GhostSum::<E>::new(mesh.comm, mesh.shape, mesh.layout, ghosts)?))
 }
 
 type Maker = fn(&Mesh<'_>, &Ghosts) -> Outcome<Box<dyn Adder>>;
@@ -129,8 +129,8 @@ pub extern "C" fn ferrier_ghost_sum_create(
 ) -> Status {
     guard(|| {
         let slot = sum.slot("sum")?;
-        let (comm, problem) = (comm.get("comm")?.get(), problem.get("problem")?.get()?.clone());
-        let mesh = Mesh { comm: &comm, problem: &problem, side: self::side(side)? };
+        let (comm, problem) = (comm.get("comm")?.get(), problem_of(problem)?);
+        let mesh = Mesh::new(&comm, &problem, self::side(side)?)?;
         let made = one_of("element", element, &MAKERS)?(&mesh, &self::ghosts(&ghosts)?)?;
         slot.set(Handle::new(GhostSum(Mutex::new(made))));
         Ok(())

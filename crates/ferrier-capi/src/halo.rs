@@ -7,11 +7,11 @@ use ferrier::{Box3, Ghosts};
 
 use crate::array::Array;
 use crate::comm::Comm;
-use crate::elements::{Bytes, Mesh, array_of, for_size, held};
+use crate::elements::{Bytes, Mesh, array_of, for_size, kept_arrays};
 use crate::handle::{Handle, Object, locked};
 use crate::layout::{IndexBox, side};
-use crate::pointer::{Held, In, Out, Plain};
-use crate::problem::Problem;
+use crate::pointer::{In, KeptArray, Out, Plain};
+use crate::problem::{Problem, problem_of};
 use crate::status::{Failure, Outcome, Status, guard};
 use crate::text::give;
 
@@ -95,13 +95,13 @@ trait Exchanger: Send {
 struct Sized<const N: usize> {
     inner: ferrier::Halo<Bytes<N>>,
     /// The fields of the exchange in flight.
-    in_flight: Option<Vec<Held<Bytes<N>>>>,
+    in_flight: Option<Vec<KeptArray<Bytes<N>>>>,
 }
 
 impl<const N: usize> Sized<N> {
-    fn fields(&self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome<Vec<Held<Bytes<N>>>> {
+    fn fields(&self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome<Vec<KeptArray<Bytes<N>>>> {
         match self.in_flight {
-            None => held(fields, bytes, self.inner.volume()),
+            None => kept_arrays(fields, bytes, self.inner.volume()),
             Some(_) => Err(Failure::argument("halo", "is in flight: ferrier_halo_finish comes first")),
         }
     }
@@ -149,7 +149,7 @@ impl<const N: usize> Exchanger for Sized<N> {
 }
 
 fn make_halo<const N: usize>(mesh: &Mesh<'_>, ghosts: &Ghosts) -> Outcome<Box<dyn Exchanger>> {
-    let inner = ferrier::Halo::<Bytes<N>>::new(mesh.comm, mesh.shape(), mesh.layout(), ghosts)?;
+    let inner = ferrier::Halo::<Bytes<N>>::new(mesh.comm, mesh.shape, mesh.layout, ghosts)?;
     Ok(Box::new(Sized { inner, in_flight: None }))
 }
 
@@ -167,8 +167,8 @@ pub extern "C" fn ferrier_halo_create(
 ) -> Status {
     guard(|| {
         let slot = halo.slot("halo")?;
-        let (comm, problem) = (comm.get("comm")?.get(), problem.get("problem")?.get()?.clone());
-        let mesh = Mesh { comm: &comm, problem: &problem, side: self::side(side)? };
+        let (comm, problem) = (comm.get("comm")?.get(), problem_of(problem)?);
+        let mesh = Mesh::new(&comm, &problem, self::side(side)?)?;
         let made = for_size!(element_bytes, make_halo(&mesh, &self::ghosts(&ghosts)?))?;
         slot.set(Handle::new(Halo(Mutex::new(made))));
         Ok(())

@@ -235,6 +235,7 @@ pub extern "C" fn ferrier_problem_pencil_family(
                 problem.input(layout)
             }
             ArrayEnd::Output => {
+                problem.check().map_err(ferrier::Error::from)?;
                 let layout = of(problem.spectrum_shape(), problem.output.order)?;
                 problem.output(layout)
             }

@@ -11,6 +11,8 @@
 
 mod elements;
 mod engine;
+#[cfg(feature = "cuda")]
+mod engine_cuda;
 pub mod handle;
 mod json;
 pub mod pointer;

@@ -11,7 +11,7 @@ use crate::handle::{Handle, Object, locked};
 use crate::layout::{ArrayEnd, IndexBox, side};
 use crate::options::{Options, Settings};
 use crate::pointer::{Out, one_of};
-use crate::problem::Problem;
+use crate::problem::{Problem, problem_of};
 use crate::status::{Failure, Outcome, Status, guard};
 
 /// An executable transform that owns its buffers: made once, run often. One thread at a time may use it.
@@ -60,7 +60,7 @@ pub extern "C" fn ferrier_plan_create(
 ) -> Status {
     guard(|| {
         let slot = plan.slot("plan")?;
-        let (comm, problem) = (comm.get("comm")?.get(), problem.get("problem")?.get()?.clone());
+        let (comm, problem) = (comm.get("comm")?.get(), problem_of(problem)?);
         let draft = decide(&comm, &problem, self::precision(precision)?, &Settings::of(options)?)?;
         slot.set(Handle::new(Plan::new(draft.build(true)?)));
         Ok(())

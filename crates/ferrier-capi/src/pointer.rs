@@ -59,14 +59,10 @@ impl<T> Out<T> {
 
 impl<T: Plain> Out<T> {
     /// Writes as many of the values as there is room for.
-    pub(crate) fn set_list(self, name: &str, room: u64, values: &[T]) -> Outcome {
-        let length = whole(name, room, size_of::<T>())?.min(values.len());
-        if length == 0 {
-            return Ok(());
-        }
-        check(name, self.0, align_of::<T>())?;
-        // SAFETY: not NULL and aligned; room for so many values by the caller's promise (see the module).
-        unsafe { std::ptr::copy_nonoverlapping(values.as_ptr(), self.0, length) };
+    pub(crate) fn set_list(mut self, name: &str, room: u64, values: impl Iterator<Item = T>) -> Outcome {
+        let mut values = values.peekable();
+        let room = if values.peek().is_some() { room } else { 0 };
+        self.list_mut(name, room)?.iter_mut().zip(values).for_each(|(place, value)| *place = value);
         Ok(())
     }
 
@@ -235,20 +231,20 @@ impl Target<'_> {
 }
 
 /// An array of the caller's that functions write to, from the one that it was handed to until one that the header names.
-pub(crate) struct Held<T> {
+pub(crate) struct KeptArray<T> {
     start: *mut T,
     length: usize,
 }
 
 // SAFETY: an address of the caller's memory, which belongs to no thread.
-unsafe impl<T: Send> Send for Held<T> {}
+unsafe impl<T: Send> Send for KeptArray<T> {}
 
-impl<T> AsMut<[T]> for Held<T> {
+impl<T> AsMut<[T]> for KeptArray<T> {
     fn as_mut(&mut self) -> &mut [T] {
         if self.length == 0 {
             return &mut [];
         }
-        // SAFETY: `Target::held` has checked it; by the caller's promise the array stays until the function that ends its
+        // SAFETY: `Target::kept` has checked it; by the caller's promise the array stays until the function that ends its
         // use, and nothing else uses it during a call.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.length) }
     }
@@ -256,8 +252,8 @@ impl<T> AsMut<[T]> for Held<T> {
 
 impl Target<'_> {
     /// Its first `needed` scalars, also after this call.
-    pub fn held<T>(&mut self, name: &str, needed: usize) -> Outcome<Held<T>> {
-        Ok(Held { start: scalars::<T>(name, self.0.0, self.1, needed)?.cast_mut(), length: needed })
+    pub fn kept<T>(&mut self, name: &str, needed: usize) -> Outcome<KeptArray<T>> {
+        Ok(KeptArray { start: scalars::<T>(name, self.0.0, self.1, needed)?.cast_mut(), length: needed })
     }
 }
 

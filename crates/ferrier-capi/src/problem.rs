@@ -307,10 +307,7 @@ pub extern "C" fn ferrier_problem_operators(problem: Handle<Problem>, yes: i32) 
 /// The shape[3] of the spectrum.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_problem_spectrum_shape(problem: Handle<Problem>, shape: Out<u64>) -> Status {
-    guard(|| {
-        let problem = problem.get("problem")?.get()?.clone();
-        shape.set_three("shape", problem.spectrum_shape())
-    })
+    guard(|| shape.set_three("shape", checked(problem)?.spectrum_shape()))
 }
 
 /// The modes of the whole axis that the spectrum holds, one for each of its indices along `axis`: as many as there is
@@ -324,11 +321,10 @@ pub extern "C" fn ferrier_problem_kept_modes(
     count: Out<u64>,
 ) -> Status {
     guard(|| {
-        let problem = checked(problem)?;
-        let kept: Vec<u64> =
-            problem.kept_modes(self::axis(axis)?).into_iter().map(|mode| mode as u64).collect();
-        count.set("count", kept.len() as u64)?;
-        modes.set_list("modes", room, &kept)
+        let runs = checked(problem)?.modes(self::axis(axis)?);
+        count.set("count", runs.iter().map(|run| run.len as u64).sum())?;
+        let kept = runs.iter().flat_map(|run| run.line..run.line + run.len).map(|mode| mode as u64);
+        modes.set_list("modes", room, kept)
     })
 }
 
@@ -343,10 +339,10 @@ pub extern "C" fn ferrier_problem_columns(
     count: Out<u64>,
 ) -> Status {
     guard(|| {
-        let columns: Vec<u64> =
-            checked(problem)?.columns().into_iter().flatten().map(|index| index as u64).collect();
-        count.set("count", columns.len() as u64 / 2)?;
-        pairs.set_list("pairs", room.saturating_mul(2), &columns)
+        let columns = checked(problem)?.columns();
+        count.set("count", columns.len() as u64)?;
+        let indices = columns.into_iter().flatten().map(|index| index as u64);
+        pairs.set_list("pairs", room.saturating_mul(2), indices)
     })
 }
 
@@ -371,9 +367,25 @@ pub extern "C" fn ferrier_problem_check(problem: Handle<Problem>) -> Status {
     guard(|| checked(problem).map(drop))
 }
 
-/// A problem that a transform can have.
-fn checked(problem: Handle<Problem>) -> Outcome<ferrier::Problem> {
-    let problem = problem.get("problem")?.get()?.clone();
+/// A problem that a transform can have, whatever its layouts.
+pub(crate) fn checked(problem: Handle<Problem>) -> Outcome<ferrier::Problem> {
+    let problem = problem_of(problem)?;
     problem.check().map_err(ferrier::Error::from)?;
+    Ok(problem)
+}
+
+/// The columns of an ellipsoid that can be listed in reasonable time and memory.
+const MOST_COLUMNS: f64 = 1e8;
+
+/// A problem of the caller's.
+pub(crate) fn problem_of(problem: Handle<Problem>) -> Outcome<ferrier::Problem> {
+    let problem = problem.get("problem")?.get()?.clone();
+    if let Some(radii) = problem.sphere {
+        let modes = |axis: usize| (2.0 * radii.get()[axis].abs() + 1.0).min(problem.shape[axis] as f64);
+        if modes(1) * modes(2) > MOST_COLUMNS {
+            let message = format!("the ellipsoid of radii {radii:?} has more than {MOST_COLUMNS} columns");
+            return Err(Failure::new(Status::Problem, message));
+        }
+    }
     Ok(problem)
 }

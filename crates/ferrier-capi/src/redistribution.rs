@@ -12,7 +12,7 @@ use crate::handle::{Handle, Object, locked};
 use crate::layout::{ArrayEnd, IndexBox, side};
 use crate::options::{Options, Settings};
 use crate::pointer::{In, Out, Source, Target, apart};
-use crate::problem::Problem;
+use crate::problem::{Problem, problem_of};
 use crate::status::{Failure, Outcome, Status, guard};
 use crate::text::give;
 
@@ -98,7 +98,7 @@ pub extern "C" fn ferrier_redistribution_create(
 ) -> Status {
     guard(|| {
         let slot = redistribution.slot("redistribution")?;
-        let (comm, problem) = (comm.get("comm")?.get(), problem.get("problem")?.get()?.clone());
+        let (comm, problem) = (comm.get("comm")?.get(), problem_of(problem)?);
         let settings = Settings::of(options)?;
         let made = for_size!(element_bytes, make_redistribution(&comm, &problem, settings.choice()))?;
         slot.set(Handle::new(Redistribution(Mutex::new(made))));

@@ -3,6 +3,12 @@
 use crate::planner::{compare_texts, gather_boxes};
 use crate::{Box3, Comm, Error, Layout, LayoutSpec, Order, Result};
 
+/// Fields that can be exchanged together.
+const MOST_FIELDS: usize = 1 << 16;
+
+/// How often ghost cells can repeat a periodic axis.
+const MOST_IMAGES: usize = 64;
+
 /// The ghost cells around the boxes of a layout.
 ///
 /// A rank's array holds its box and, on each side of each axis, so many cells of the neighbours: it is dense, in the
@@ -66,8 +72,10 @@ impl Ghosts {
         let mut layout = layout.clone();
         gather_boxes(comm, &mut layout)?;
         compare_texts(comm, &format!("{element_bytes} bytes per element {shape:?} {layout:?} {self:?}"))?;
-        if self.fields == 0 {
-            return Err(Error::problem("fields", "at least one field is exchanged, got 0"));
+        if !(1..=MOST_FIELDS).contains(&self.fields) {
+            let message =
+                format!("at least one field is exchanged, and {MOST_FIELDS} at most, got {}", self.fields);
+            return Err(Error::problem("fields", message));
         }
         let most = usize::MAX / 16;
         if let Some(axis) = (0..3).find(|&axis| self.widths[axis].iter().any(|&width| width > most)) {
@@ -76,6 +84,17 @@ impl Ghosts {
                 "widths",
                 format!("axis {axis} has {widths:?} ghost cells: too many"),
             ));
+        }
+        let wrapped = |axis: usize| {
+            let most = shape[axis].saturating_mul(MOST_IMAGES);
+            self.periodic[axis] && self.widths[axis].iter().any(|&width| width > most)
+        };
+        if let Some(axis) = (0..3).find(|&axis| wrapped(axis)) {
+            let (widths, points) = (self.widths[axis], shape[axis]);
+            let message = format!(
+                "axis {axis} has {widths:?} ghost cells: more than {MOST_IMAGES} times its {points} points"
+            );
+            return Err(Error::problem("widths", message));
         }
         let layout = layout.layout(shape, comm.size())?;
         let Ghosts { widths, periodic, faces_only, .. } = *self;

@@ -24,6 +24,8 @@ fn wrong_arguments_are_named() {
         move |comm: &ferrier::Comm| Halo::<f64>::new(comm, [8; 3], &LayoutSpec::slabs(0), &ghosts).map(drop)
     };
     all_say(&outcomes(2, 1, halo(Ghosts::width(1).fields(0))), &["at least one field", "0"]);
+    all_say(&outcomes(2, 1, halo(Ghosts::width(1).fields(usize::MAX))), &["65536 at most"]);
+    all_say(&outcomes(2, 1, halo(Ghosts::width(1000).periodic([true; 3]))), &["axis 0", "1000", "64 times"]);
     all_say(&outcomes(2, 1, halo(Ghosts::width(usize::MAX / 2))), &["axis 0", "too many"]);
     all_say(
         &outcomes(2, 1, halo(Ghosts::width(1).exchange("pigeon"))),
