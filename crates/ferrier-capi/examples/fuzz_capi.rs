@@ -331,7 +331,9 @@ impl Fuzz {
         self.given(|out| c!(ferrier_comm_json(any, out)));
         let mut seconds = 0.0;
         let asked = [c!(ferrier_draft_seconds(any, side, &mut seconds)), c!(ferrier_plan_synchronize(any))];
-        asked.map(|status| self.did(status));
+        for status in asked {
+            self.did(status);
+        }
         let (mut six, mut five, mut one, mut data) = ([0; 6], [0.0; 5], 0, ptr::null_mut());
         // SAFETY: places for results; the memory of an array is as long as it says.
         unsafe {

@@ -58,7 +58,9 @@ impl Fuzz {
             0 => c!(ferrier_problem_redistribute(three.as_ptr(), &mut made[1])),
             _ => c!(ferrier_problem_r2c(three.as_ptr(), &mut made[1])),
         };
-        statuses.map(|status| self.did(status));
+        for status in statuses {
+            self.did(status);
+        }
         self.handles.extend(made);
         for _ in 0..self.below(3) {
             self.problem();
@@ -92,7 +94,9 @@ impl Fuzz {
             c!(ferrier_ghost_sum_bytes(any, &mut sizes[3])),
             c!(ferrier_halo_shape(any, three.as_mut_ptr())),
         ];
-        asked.map(|status| self.did(status));
+        for status in asked {
+            self.did(status);
+        }
         if sizes.iter().any(|bytes| *bytes > MOST_BYTES) {
             return;
         }
@@ -117,7 +121,9 @@ impl Fuzz {
                 true => c!(ferrier_halo_free(any)),
                 false => c!(ferrier_halo_finish(any)),
             };
-            statuses.map(|status| self.did(status));
+            for status in statuses {
+                self.did(status);
+            }
         }
         self.made(|out| c!(ferrier_halo_make(any, out)));
         self.made(|out| c!(ferrier_redistribution_make(any, side, out)));
@@ -204,8 +210,8 @@ impl Fuzz {
             };
             self.did(status);
         }
-        if self.did(c!(ferrier_plan_create(comm, problem, self.below(2) as i32, ptr::null_mut(), &mut plan)))
-        {
+        let precision = self.below(2) as i32;
+        if self.did(c!(ferrier_plan_create(comm, problem, precision, ptr::null_mut(), &mut plan))) {
             self.round_trip(plan, batch);
             self.did(c!(ferrier_plan_free(plan)));
         }
@@ -236,7 +242,9 @@ impl Fuzz {
             c!(ferrier_plan_input_bytes(plan, &mut whole[0])),
             c!(ferrier_plan_output_bytes(plan, &mut whole[1])),
         ];
-        asked.map(|status| self.did(status));
+        for status in asked {
+            self.did(status);
+        }
         for action in 0..2 {
             let (from, to) = (action as usize, 1 - action as usize);
             let status = match self.one_in(2) {
