@@ -42,7 +42,12 @@ pub fn make<T: Real>(
         let planner = Planner::new(problem).choice(choice);
         match gpu {
             None => Ok(Box::new(planner.draft::<T>(comm)?.build()?)),
+            #[cfg(feature = "cuda")]
             Some(gpu) => on_gpu::make::<T>(planner, comm, gpu),
+            #[cfg(not(feature = "cuda"))]
+            Some(_) => {
+                Err(Error::Device { message: "this library was built without CUDA".into(), source: None })
+            }
         }
     };
     match with(choice.clone()) {
@@ -170,15 +175,6 @@ impl<T: Real> Engine for Plan<T> {
             }
         };
         done.map_err(|error| error.to_string())
-    }
-}
-
-#[cfg(not(feature = "cuda"))]
-mod on_gpu {
-    use super::*;
-
-    pub fn make<T: Real>(_: Planner, _: &Comm, _: usize) -> ferrier::Result<Box<dyn Engine>> {
-        Err(Error::Device { message: "this library was built without CUDA".into(), source: None })
     }
 }
 
