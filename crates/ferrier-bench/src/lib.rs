@@ -1,6 +1,8 @@
 //! Benchmarks of Ferrier, as the command `ferrier` runs them.
 //!
 //! - [`contest`]: transforms, in turn with other libraries ([`peers`]) or with other tiles.
+//! - [`block_bench`]: a transform block by block, as papers time them.
+//! - [`study`]: lists of options as one table with speed-up and efficiency.
 //! - [`exchange_bench`]: exchanges alone. [`operator_bench`]: operators on the spectrum. [`halo_bench`]: ghost
 //!   cells.
 //! - [`codec_speed`], [`accuracy`]: codecs alone, and errors of transforms with codecs.
@@ -12,6 +14,7 @@
 
 pub mod accuracy;
 pub mod agree;
+pub mod block_bench;
 pub mod charts;
 pub mod codec_speed;
 pub mod contest;
@@ -25,6 +28,7 @@ pub mod operator_bench;
 pub mod peers;
 pub mod reference;
 pub mod scalars;
+pub mod study;
 pub mod table;
 pub mod test_function;
 pub mod tiling;

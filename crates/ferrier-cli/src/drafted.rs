@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ferrier::cost::{Machine, StepCost};
 use ferrier::wisdom::EntryRef;
-use ferrier::{Comm, Draft, MachineSpeeds, Real, Recipe, Target};
+use ferrier::{Comm, Draft, MachineSpeeds, Pipeline, Real, Recipe, Target};
 use serde::Serialize;
 
 use crate::failure::Outcome;
@@ -48,6 +48,8 @@ pub struct Drafted {
     pub rejected: Vec<Rejected>,
     /// Where the constants of the cost model come from.
     pub constants: Option<String>,
+    /// Pipeline depth, and bytes of each exchange, for every reshape in both directions; of the first rank.
+    pub pipelines: Vec<Pipeline>,
     /// Time of planning without allocation.
     pub planning_ms: f64,
 }
@@ -75,6 +77,7 @@ impl Drafted {
             notes: draft.notes().to_vec(),
             wisdom: draft.wisdom().cloned(),
             speeds: draft.speeds(),
+            pipelines: draft.pipelines(),
             planning_ms,
         })
     }

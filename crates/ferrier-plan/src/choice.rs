@@ -66,10 +66,22 @@ pub struct Tiling {
     pub cut: Option<usize>,
     /// Indices of the cut axis in a tile; 0: a single tile.
     pub tile: usize,
-    /// The largest number of tiles in flight, at least 1.
+    /// The largest number of tiles in flight. 0: every tile is waited for as soon as it is started, so that nothing
+    /// overlaps.
     pub window: usize,
     /// How many times a pass over a tile polls the transfers in flight.
     pub polls: usize,
+    /// The same for the pass after the reshape; `None`: as often as the pass before it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub polls_after: Option<usize>,
+    /// Sub-tiles of the pass before the reshape: lines side by side (0: as many as suit the kernel), and planes, that
+    /// are loaded, transformed and stored together. Passes that transform two axes at once go by planes instead.
+    /// `None`: what suits the kernel.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_before: Option<[usize; 2]>,
+    /// The same for the pass after the reshape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sub_after: Option<[usize; 2]>,
     /// Whether the pass after the reshape may go tile by tile too. Otherwise only the pass before it does,
     /// as in most published schemes.
     #[serde(default = "yes")]
@@ -83,7 +95,16 @@ fn yes() -> bool {
 impl Tiling {
     /// Tiles of `tile` indices (0: a single tile), 2 of them in flight, 8 polls in a pass.
     pub const fn new(tile: usize) -> Self {
-        Tiling { cut: None, tile, window: 2, polls: 8, after: true }
+        Tiling {
+            cut: None,
+            tile,
+            window: 2,
+            polls: 8,
+            polls_after: None,
+            sub_before: None,
+            sub_after: None,
+            after: true,
+        }
     }
 
     setters! {
@@ -91,10 +112,16 @@ impl Tiling {
         cut(axis: impl Into<Option<usize>>) = axis.into();
         /// Sets the number of indices in a tile; 0: a single tile.
         tile(indices: usize) = indices;
-        /// Sets the largest number of tiles in flight.
+        /// Sets the largest number of tiles in flight; 0: each is waited for at once.
         window(tiles: usize) = tiles;
         /// Sets how many times a pass over a tile polls the transfers in flight.
         polls(polls: usize) = polls;
+        /// Sets how many times the pass after the reshape polls.
+        polls_after(polls: impl Into<Option<usize>>) = polls.into();
+        /// Sets the sub-tiles of the pass before the reshape: lines side by side, and planes.
+        sub_before(block: impl Into<Option<[usize; 2]>>) = block.into();
+        /// Sets the sub-tiles of the pass after the reshape.
+        sub_after(block: impl Into<Option<[usize; 2]>>) = block.into();
         /// Sets whether the pass after the reshape may go tile by tile.
         after(yes: bool) = yes;
     }

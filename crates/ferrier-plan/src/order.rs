@@ -162,11 +162,17 @@ impl List<'_> {
         }
     }
 
-    /// Starts the transfer of a stored tile, after waiting for another one if the window is full.
+    /// Starts the transfer of a stored tile, after waiting for another one if the window is full. A window of 0
+    /// waits for this tile.
     fn start(&mut self, reshape: usize, tile: usize) {
-        let waited = (self.in_flight(reshape) == self.cuts[reshape].window).then(|| self.wait(reshape));
+        let window = self.cuts[reshape].window;
+        let full = window > 0 && self.in_flight(reshape) == window;
+        let mut waited = full.then(|| self.wait(reshape));
         self.actions.push(Action::Start { reshape, tile });
         self.tiles[reshape][0] += 1;
+        if window == 0 {
+            waited = Some(self.wait(reshape));
+        }
         if let Some(waited) = waited {
             self.received(reshape, waited);
         }
@@ -327,13 +333,14 @@ mod tests {
                     Action::Wait { reshape: at, .. } if *at == reshape => in_flight -= 1,
                     _ => {}
                 }
-                assert!(in_flight <= cut.window, "{case}: {in_flight} tiles in flight");
+                assert!(in_flight <= cut.window.max(1), "{case}: {in_flight} tiles in flight");
             }
             for tile in 0..cut.count() {
                 let (start, wait) =
                     (place(Action::Start { reshape, tile }), place(Action::Wait { reshape, tile }));
                 let (Some(start), Some(wait)) = (start, wait) else { panic!("{case}: {reshape}, {tile}") };
                 assert!(start < wait, "{case}");
+                assert!(cut.window > 0 || wait == start + 1, "{case}: not waited for at once");
                 for (at, action) in actions.iter().enumerate() {
                     let Action::Run { pass, part } = *action else { continue };
                     let accesses = |end: &End, own: Option<usize>| {
@@ -392,7 +399,9 @@ mod tests {
                     for (tile, cut) in
                         [(0, None), (1, None), (3, Some(2)), (2, Some(1)), (4, Some(0)), (99, None)]
                     {
-                        for (window, after) in [(1, true), (2, true), (50, true), (2, false)] {
+                        for (window, after) in
+                            [(0, true), (1, true), (2, true), (50, true), (2, false), (0, false)]
+                        {
                             // A second reshape in tiles of another size.
                             let one = Tiling::new(tile).cut(cut).window(window).after(after);
                             let tilings = [one, one.tile(tile + tile / 2)];

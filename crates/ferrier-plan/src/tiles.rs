@@ -35,10 +35,12 @@ pub struct Tiles {
     batch: usize,
     /// Arrays of a batch chunk; the last one may have fewer.
     arrays: usize,
-    /// The largest index of tiles in flight.
+    /// The largest number of tiles in flight; 0: each is waited for at once.
     pub window: usize,
-    /// How many times a pass polls the transfers in flight.
-    pub polls: usize,
+    /// How many times the passes before and after the reshape poll the transfers in flight.
+    pub polls: [usize; 2],
+    /// Lines side by side, and planes, in a block of the passes before and after; `None`: what suits the kernel.
+    pub sub_tiles: [Option<[usize; 2]>; 2],
     /// Whether the pass after the reshape must wait for all tiles.
     only_before: bool,
     /// Whether the pass before the reshape goes tile by tile.
@@ -61,7 +63,8 @@ impl Tiles {
             batch,
             arrays: batch.div_ceil(batch_chunks.max(1)).max(1),
             window: 1,
-            polls: 0,
+            polls: [0; 2],
+            sub_tiles: [None; 2],
             only_before: false,
             before: false,
             after: false,
@@ -154,7 +157,9 @@ pub fn cut(schedule: &Schedule, tilings: &[Tiling], batch: usize, batch_chunks: 
     for index in 0..schedule.reshapes.len() {
         let tiling = tilings.get(index).or(tilings.last()).copied().unwrap_or_default();
         let mut whole = Tiles::whole(batch, batch_chunks);
-        (whole.window, whole.polls) = (tiling.window.clamp(1, whole.count()), tiling.polls);
+        whole.window = tiling.window.min(whole.count());
+        whole.polls = [tiling.polls, tiling.polls_after.unwrap_or(tiling.polls)];
+        whole.sub_tiles = [tiling.sub_before, tiling.sub_after];
         let mut best = pipeline.flags(index, whole);
         let reshape = &schedule.reshapes[index];
         let quality = |tiles: &Tiles| {
@@ -195,7 +200,7 @@ fn candidates(reshape: &Reshape, tiling: &Tiling, whole: &Tiles) -> Vec<Tiles> {
         let longest = boxes.iter().map(|part| part.shape()[axis]).max().unwrap_or(0);
         let along = longest.div_ceil(tiling.tile).max(1);
         let tiles = Tiles { axis, tiled, size: tiling.tile, along, only_before: !tiling.after, ..*whole };
-        Tiles { window: tiling.window.clamp(1, tiles.count()), ..tiles }
+        Tiles { window: tiling.window.min(tiles.count()), ..tiles }
     };
     axes.flat_map(|axis| [cut(axis, TiledBox::Source), cut(axis, TiledBox::Target)]).collect()
 }

@@ -40,6 +40,12 @@ pub static METHODS: &[Method] = &[
         refines: true,
     },
     Method {
+        name: "simplex",
+        summary: "a simplex alone, from the start and one neighbour for each number",
+        make: |_| Box::new(crate::nelder_mead::Simplex),
+        refines: false,
+    },
+    Method {
         name: "random",
         summary: "points at random, to compare with",
         make: |seed| Box::new(crate::random::Random { seed }),

@@ -65,6 +65,16 @@ impl Search for NelderMead {
     }
 }
 
+/// The plain method, as the literature describes it for transforms: the start and one neighbour of it for each
+/// number are the first simplex, and the search ends when it has shrunk to a point.
+pub(crate) struct Simplex;
+
+impl Search for Simplex {
+    fn explore(&self, input: &SearchInput<'_>, objective: &mut Objective<'_>) -> Option<()> {
+        SearchState::new(input.space, objective).simplex(&input.space.start(), 0.0).map(drop)
+    }
+}
+
 /// Coordinate descent by single steps from the start point: for many ordered parameters of little influence.
 #[derive(Clone, Copy, Debug)]
 pub struct CoordinateDescent;

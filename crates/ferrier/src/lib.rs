@@ -58,8 +58,6 @@ pub(crate) use design::design_on;
 pub use design::{design, design_with};
 pub use device::{Device, DeviceSpec};
 pub use error::{Cause, Error, Result};
-#[doc(hidden)]
-pub use exec::Fault;
 #[cfg(feature = "cuda")]
 pub use exec::cuda;
 pub use exec::{
@@ -67,6 +65,8 @@ pub use exec::{
     FieldsMut, Formula, Input, Memory, ModeRun, Modes, Operator, Output, Plan, Span, StepTime, Tables,
     Workspace, pointwise,
 };
+#[doc(hidden)]
+pub use exec::{Fault, Meanwhile};
 pub use ferrier_kernel::{Precision, Real};
 pub use ferrier_plan::cost;
 pub use ferrier_plan::{
@@ -78,7 +78,7 @@ pub use halo::{GhostSum, Ghosts, Halo, HaloInFlight};
 pub use num_complex::Complex;
 pub use pencils::{PencilFamily, Pencils};
 pub use planner::tune::Effort;
-pub use planner::{Draft, Planner, Target, measure_speeds, tune, wisdom};
+pub use planner::{Draft, Pipeline, Planner, Target, measure_speeds, tune, wisdom};
 pub use redistribute::Redistribution;
 pub use simple::{fft3, ifft3, irfft3, rfft3};
 pub use transport::{Comm, Ranks, Wire, ranks};

@@ -3,6 +3,7 @@
 use ferrier::tune::Outcome;
 use serde::Serialize;
 
+use super::chart::Chart;
 use crate::table::{digits, pairs};
 use crate::timing::median;
 
@@ -17,16 +18,40 @@ pub struct Spread {
     default_ms: f64,
     /// Number of choices that could not run.
     infeasible: usize,
+    /// The result of a search of the same parameters, if there was one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tuned: Option<TunedPlace>,
+}
+
+/// Where the result of a search lies among random choices; the keys are part of the contract.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct TunedPlace {
+    /// Its time, relative to the default as the random choices are.
+    tuned_ms: f64,
+    /// The part of the random choices that are faster, in percent.
+    percentile: f64,
+    /// Choices that the search ran.
+    trials: usize,
+    /// Its duration.
+    seconds: f64,
 }
 
 impl Spread {
-    /// The spread of the trials of a search.
-    pub fn new(outcome: &Outcome) -> Self {
+    /// The spread of the trials of a random search, and the place of the result of another one.
+    pub fn new(outcome: &Outcome, tuned: Option<&Outcome>) -> Self {
         let times = outcome.trials.iter().skip(1).map(|trial| trial.seconds * 1e3);
         let (mut times_ms, other): (Vec<f64>, Vec<f64>) = times.partition(|time| time.is_finite());
         times_ms.sort_by(f64::total_cmp);
         let default_ms = outcome.trials.first().map_or(f64::NAN, |trial| trial.seconds * 1e3);
-        Spread { times_ms, default_ms, infeasible: other.len() }
+        let place = |tuned: &Outcome| {
+            // Both searches start from the same choice: what the machine's speed did between them cancels.
+            let tuned_ms = tuned.best_ms / tuned.default_ms * default_ms;
+            let faster = times_ms.iter().filter(|&&time| time < tuned_ms).count();
+            let percentile = 100.0 * faster as f64 / times_ms.len().max(1) as f64;
+            TunedPlace { tuned_ms, percentile, trials: tuned.measured, seconds: tuned.seconds }
+        };
+        let tuned = tuned.map(place);
+        Spread { times_ms, default_ms, infeasible: other.len(), tuned }
     }
 
     /// Lower edge, upper edge and count of each bar; the range includes the default.
@@ -66,11 +91,41 @@ impl Spread {
             ("median", format!("{} ms", digits(median(&self.times_ms)))),
             ("slowest", format!("{} ms", digits(self.times_ms[self.times_ms.len() - 1]))),
             ("default", format!("{} ms, {faster} were faster", digits(self.default_ms))),
-        ])
+        ]) + &self.tuned_text()
     }
 
-    /// The histogram as SVG.
+    /// The place of the tuned choice.
+    fn tuned_text(&self) -> String {
+        self.tuned.map_or(String::new(), |TunedPlace { tuned_ms, percentile, trials, seconds }| {
+            let place = format!("{} ms, percentile {percentile:.1}", digits(tuned_ms));
+            pairs(&[("tuned", format!("{place} ({trials} trials in {} s)", digits(seconds)))])
+        })
+    }
+
+    /// The cumulative distribution as SVG.
+    fn cumulative(&self, title: &str) -> String {
+        let mut chart = Chart::new(
+            format!("{title}: {} random choices", self.times_ms.len()),
+            "ms",
+            "part of the choices that are as fast",
+        );
+        let count = self.times_ms.len() as f64;
+        let part = |(number, time): (usize, &f64)| (*time, (number + 1) as f64 / count);
+        chart.line("random choices", self.times_ms.iter().enumerate().map(part).collect());
+        let mark = |ms: f64| vec![(ms, 1.0 / count.max(1.0)), (ms, 1.0)];
+        chart.line("default", mark(self.default_ms));
+        if let Some(tuned) = self.tuned {
+            chart.line(&format!("tuned, percentile {:.1}", tuned.percentile), mark(tuned.tuned_ms));
+        }
+        let ends = [self.times_ms.first(), self.times_ms.last()].map(|time| time.copied().unwrap_or(0.0));
+        chart.svg(|ms| if ends.contains(&ms) || ms == self.default_ms { digits(ms) } else { String::new() })
+    }
+
+    /// The histogram as SVG; with a tuned choice, the cumulative distribution.
     pub fn svg(&self, title: &str) -> String {
+        if self.tuned.is_some() {
+            return self.cumulative(title);
+        }
         let bars = self.bars();
         let most = bars.iter().map(|bar| bar.2).max().unwrap_or(1).max(1) as f64;
         let (low, high) = (bars[0].0, bars[bars.len() - 1].1);

@@ -21,6 +21,30 @@ pub struct BreakdownRow {
     pub max_ms: f64,
 }
 
+/// The events of all ranks in one transform, and how long it took on each.
+#[derive(Debug, Default)]
+pub struct RankEvents {
+    /// The events of each rank.
+    pub events: Vec<Vec<Event>>,
+    /// Milliseconds of each rank.
+    pub total_ms: Vec<f64>,
+}
+
+/// Time outside passes, by its kind; means over ranks. The keys are part of the contract.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct WaitSplit {
+    /// Starting exchanges.
+    pub post_ms: f64,
+    /// Polling exchanges in flight.
+    pub test_ms: f64,
+    /// Waiting for exchanges and for slower ranks.
+    pub wait_ms: f64,
+    /// What is not measured: between events, and at both ends of a call.
+    pub rest_ms: f64,
+    /// The largest share of it in the time of a rank.
+    pub rest_share: f64,
+}
+
 /// Time of computation and time of waiting.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ComputeSplit {
@@ -45,8 +69,31 @@ fn name(event: &Event) -> &str {
     if event.kind == EventKind::Transform { &event.name } else { "" }
 }
 
-/// The breakdown of a transform that took `total_ms` on the slowest rank.
-pub fn breakdown(ranks: &[Vec<Event>], total_ms: f64) -> Vec<BreakdownRow> {
+/// Time outside passes, by its kind.
+pub fn waits(ranks: &RankEvents) -> WaitSplit {
+    let mean = |of: &dyn Fn(&Event) -> f64| {
+        ranks.events.iter().flatten().map(of).sum::<f64>() / ranks.events.len().max(1) as f64
+    };
+    let rest = ranks.events.iter().zip(&ranks.total_ms).map(|(events, total)| (rest(events, *total), total));
+    WaitSplit {
+        post_ms: mean(&|event| if event.kind == EventKind::Post { event.ms() - event.test_ms } else { 0.0 }),
+        test_ms: mean(&|event| event.test_ms),
+        wait_ms: mean(&|event| match event.kind {
+            EventKind::Wait | EventKind::Barrier => event.ms() - event.test_ms,
+            _ => 0.0,
+        }),
+        rest_ms: rest.clone().map(|(rest, _)| rest).sum::<f64>() / ranks.events.len().max(1) as f64,
+        rest_share: rest.map(|(rest, total)| rest / total).fold(0.0, f64::max),
+    }
+}
+
+/// The time of a rank outside its events.
+fn rest(events: &[Event], total_ms: f64) -> f64 {
+    total_ms - events.iter().map(Event::ms).sum::<f64>()
+}
+
+/// The breakdown of a transform.
+pub fn breakdown(RankEvents { events: ranks, total_ms }: &RankEvents) -> Vec<BreakdownRow> {
     let mut keys: Vec<(&'static str, &str)> = Vec::new();
     for event in ranks.iter().flatten() {
         if !keys.contains(&(kind(event), name(event))) {
@@ -57,14 +104,7 @@ pub fn breakdown(ranks: &[Vec<Event>], total_ms: f64) -> Vec<BreakdownRow> {
     let order = ["fft", "copy", "encode", "decode", "post", "wait", "barrier"];
     keys.sort_by_key(|(kind, _)| order.iter().position(|known| known == kind));
     let row = |kind: &'static str, name: &str, own: &dyn Fn(&Vec<Event>) -> f64| {
-        let each: Vec<f64> = ranks.iter().map(own).collect();
-        BreakdownRow {
-            kind,
-            name: name.into(),
-            min_ms: each.iter().copied().fold(f64::INFINITY, f64::min),
-            mean_ms: each.iter().sum::<f64>() / each.len() as f64,
-            max_ms: each.iter().copied().fold(0.0, f64::max),
-        }
+        spread(kind, name, &ranks.iter().map(own).collect::<Vec<f64>>())
     };
     let mut list: Vec<BreakdownRow> = keys
         .iter()
@@ -80,8 +120,20 @@ pub fn breakdown(ranks: &[Vec<Event>], total_ms: f64) -> Vec<BreakdownRow> {
         let at = list.iter().position(|row| row.kind == "wait").unwrap_or(list.len());
         list.insert(at, tests);
     }
-    list.push(row("rest", "", &|events| total_ms - events.iter().map(Event::ms).sum::<f64>()));
+    let each: Vec<f64> = ranks.iter().zip(total_ms).map(|(events, total)| rest(events, *total)).collect();
+    list.push(spread("rest", "", &each));
     list
+}
+
+/// A row of the times of all ranks.
+fn spread(kind: &'static str, name: &str, each: &[f64]) -> BreakdownRow {
+    BreakdownRow {
+        kind,
+        name: name.into(),
+        min_ms: each.iter().copied().fold(f64::INFINITY, f64::min),
+        mean_ms: each.iter().sum::<f64>() / each.len() as f64,
+        max_ms: each.iter().copied().fold(0.0, f64::max),
+    }
 }
 
 /// Computation and waiting, as means over ranks; their sum is `total_ms`.
@@ -128,13 +180,17 @@ mod tests {
                 event(EventKind::Transform, "x", 5.0, 8.0, true),
             ],
         ];
-        let list = breakdown(&ranks, 9.0);
+        let ranks = RankEvents { events: ranks.to_vec(), total_ms: vec![7.5, 9.0] };
+        let list = breakdown(&ranks);
         let names: Vec<_> = list.iter().map(|row| format!("{} {}", row.kind, row.name)).collect();
         assert_eq!(names, ["fft z", "fft x", "test ", "wait ", "rest "]);
         assert_eq!((list[0].min_ms, list[0].mean_ms, list[0].max_ms), (2.0, 3.0, 4.0));
         assert_eq!((list[1].min_ms, list[1].max_ms), (2.5, 3.0));
-        assert_eq!(list.iter().map(|row| row.mean_ms).sum::<f64>(), 9.0);
-        let split = split(&ranks, 9.0);
+        assert_eq!(list.iter().map(|row| row.mean_ms).sum::<f64>(), 8.25);
+        let waits = waits(&ranks);
+        assert_eq!((waits.post_ms, waits.test_ms, waits.wait_ms), (0.0, 0.25, 1.5));
+        assert_eq!((waits.rest_ms, waits.rest_share), (0.75, 1.0 / 9.0));
+        let split = split(&ranks.events, 9.0);
         assert_eq!((split.compute_ms, split.overlappable_ms, split.wait_ms), (5.75, 2.75, 3.25));
         assert!(text(&list).contains(" z "));
     }

@@ -3,6 +3,7 @@
 use ferrier::cost::Machine;
 use ferrier::{ArrayOf, Backend, Comm, Cpu, Draft, Event, Input, Output, Plan, Real, StepTime};
 
+use super::breakdown::RankEvents;
 use super::options::ContestOptions;
 use super::results::{CandidateResult, join_steps, worse};
 use crate::agree::agree_result;
@@ -84,8 +85,8 @@ pub struct Candidate<T: Real> {
     batch: usize,
     /// Round trips restore the input.
     whole: bool,
-    /// Steps and events of every repetition.
-    profiles: Vec<(Vec<StepTime>, Vec<Event>)>,
+    /// Steps of every repetition; events and time of both directions.
+    profiles: Vec<(Vec<StepTime>, [(Vec<Event>, f64); 2])>,
     result: CandidateResult,
 }
 
@@ -167,8 +168,9 @@ impl<T: Real> Candidate<T> {
             arrays.refill(noise);
         }
         own.forward.push(timed(comm, || arrays.forward(plan))?);
-        self.profiles.push((plan.profile(), plan.events()));
+        let (steps, there) = (plan.profile(), (plan.events(), plan.elapsed_ms()));
         own.backward.push(timed(comm, || arrays.backward(plan))?);
+        self.profiles.push((steps, [there, (plan.events(), plan.elapsed_ms())]));
         if !self.whole {
             return Ok(());
         }
@@ -189,16 +191,28 @@ impl<T: Real> Candidate<T> {
         let distance = |at: &usize| (seconds[*at] - typical).abs();
         let nearest = (0..seconds.len()).min_by(|a, b| distance(a).total_cmp(&distance(b)));
         let Some(nearest) = nearest else { return Ok(self.result) };
-        let (steps, events) = &self.profiles[nearest];
+        let (steps, traced) = &self.profiles[nearest];
         self.result.typical_ms = seconds[nearest] * 1e3;
         self.result.steps = join_steps(comm, steps)?;
         self.result.add_prediction();
-        let own = serde_json::to_vec(events).map_err(Failure::new)?;
-        let all = comm.all_gather(&own)?;
-        if comm.rank() == 0 {
-            let read = |bytes: &Vec<u8>| serde_json::from_slice(bytes).map_err(Failure::new);
-            self.result.events = all.iter().map(read).collect::<Outcome<_>>()?;
+        for (own, into) in traced.iter().zip(&mut self.result.traced) {
+            *into = gather_events(comm, own)?;
         }
         Ok(self.result)
     }
+}
+
+/// The events and the time of all ranks, on rank 0. Collective.
+///
+/// # Errors
+/// A rank failed or left.
+pub fn gather_events(comm: &Comm, own: &(Vec<Event>, f64)) -> Outcome<RankEvents> {
+    let all = comm.all_gather(&serde_json::to_vec(own).map_err(Failure::new)?)?;
+    if comm.rank() != 0 {
+        return Ok(RankEvents::default());
+    }
+    let read = |bytes: &Vec<u8>| serde_json::from_slice(bytes).map_err(Failure::new);
+    let (events, total_ms) =
+        all.iter().map(read).collect::<Outcome<Vec<(Vec<Event>, f64)>>>()?.into_iter().unzip();
+    Ok(RankEvents { events, total_ms })
 }

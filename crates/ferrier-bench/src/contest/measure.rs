@@ -7,7 +7,7 @@ use ferrier::{Array, Choice, Comm, Overlap, Real, Tiling};
 use super::candidate::Candidate;
 use super::options::ContestOptions;
 use super::peer_timer::PeerTimer;
-use super::results::ContestResult;
+use super::results::{ContestResult, VariantTuning};
 use super::timed_blocks::{blocks, wait_until_idle};
 use super::variants::{self, VariantEntry};
 use crate::agree::{RankGroup, agree, check_memory, draft, local_volumes};
@@ -16,7 +16,7 @@ use crate::in_precision;
 use crate::noise::Noise;
 use crate::reference::{Reference, ReferenceProblem, References, relative_error};
 use crate::scalars::rounded;
-use crate::tiling::with_messages;
+use crate::tiling::{tuned_tiles, with_messages};
 use crate::view::View;
 
 /// A transform that takes less is run once untimed before each timing, so that caches and
@@ -29,6 +29,10 @@ const WANTED_SECONDS: f64 = 1.0;
 pub enum Comparison {
     /// One plan.
     One(Choice),
+    /// One plan whose tiles are tuned in the first runs.
+    Tuned(Choice),
+    /// Several plans in turn; those that cannot run are left out, with a note.
+    Several(Vec<Choice>),
     /// Several tilings, one after the other.
     Sweep(Choice, Vec<Tiling>, Vec<Overlap>),
     /// Variants of overlap in turn, tuned within a time.
@@ -47,9 +51,21 @@ impl Comparison {
     fn run_as<T: Real>(&self, comm: &Comm, options: &ContestOptions<'_>) -> Outcome<ContestResult> {
         match self {
             Comparison::One(choice) => measure::<T>(comm, options, std::slice::from_ref(choice)),
+            Comparison::Tuned(given) => {
+                options.say(comm, "tuning tiles".into());
+                let (choice, seconds) = tuned_tiles::<T>(comm, &options.problem, given)?;
+                let tunings = vec![VariantTuning { seconds, trials: 0 }];
+                Ok(ContestResult { tunings, ..measure::<T>(comm, options, &[choice])? })
+            }
+            Comparison::Several(choices) => {
+                let reasons = infeasible::<T>(comm, options, choices)?;
+                let able = choices.iter().zip(&reasons).filter(|(_, reason)| reason.is_none());
+                let able: Vec<Choice> = able.map(|(choice, _)| choice.clone()).collect();
+                Ok(ContestResult { infeasible: reasons, ..measure::<T>(comm, options, &able)? })
+            }
             Comparison::Variants(given, entries, budget) => {
-                let choices = variants::choices::<T>(comm, options, given, entries, *budget)?;
-                measure::<T>(comm, options, &choices)
+                let (choices, tunings) = variants::choices::<T>(comm, options, given, entries, *budget)?;
+                Ok(ContestResult { tunings, ..measure::<T>(comm, options, &choices)? })
             }
             Comparison::Sweep(given, _, overlaps) => {
                 let mut all = ContestResult::default();
@@ -86,14 +102,17 @@ fn measure<T: Real>(comm: &Comm, options: &ContestOptions<'_>, choices: &[Choice
         let line = Noise::new(peer_problem.shape, 1);
         let launch = options.launch.as_ref();
         let plan = || entry.load::<T>(peer_problem, launch, |b, index| rounded(line.at(b, index)));
+        let start = Instant::now();
         // Other peers run on rank 0 alone.
         let planned = match entry.is_distributed() {
             true => Some((agree(comm, plan())?, Some(comm))),
             false if comm.rank() == 0 => Some((plan()?, None)),
             false => None,
         };
-        let timer = planned
-            .map(|(peer, ranks)| PeerTimer::new::<T>(entry.name, peer, ranks, peer_problem, &references));
+        let planning_ms = start.elapsed().as_secs_f64() * 1e3;
+        let timer = planned.map(|(peer, ranks)| {
+            PeerTimer::new::<T>(entry.name, (peer, planning_ms), ranks, peer_problem, &references)
+        });
         peers.push(timer.transpose()?);
     }
     comm.barrier()?;
@@ -119,11 +138,31 @@ fn measure<T: Real>(comm: &Comm, options: &ContestOptions<'_>, choices: &[Choice
     }
     Ok(ContestResult {
         candidates: candidates.into_iter().map(|candidate| candidate.finish(comm)).collect::<Outcome<_>>()?,
+        infeasible: Vec::new(),
+        tunings: Vec::new(),
         group: RankGroup::new(comm),
         peers: peers.into_iter().flatten().map(PeerTimer::faster).collect(),
         copy_ms: None,
         gpu: None,
     })
+}
+
+/// For each choice the reason why there is no plan of it. The same on every rank. Collective.
+fn infeasible<T: Real>(
+    comm: &Comm,
+    options: &ContestOptions<'_>,
+    choices: &[Choice],
+) -> Outcome<Vec<Option<String>>> {
+    let reason = |choice: &Choice| {
+        let drafted =
+            with_messages(comm, choice).and_then(|choice| draft::<T>(comm, &options.problem, choice));
+        match drafted {
+            Ok(_) => Ok(None),
+            Err(failure) if failure.is_communication() => Err(failure),
+            Err(failure) => Ok(Some(failure.message)),
+        }
+    };
+    choices.iter().map(reason).collect()
 }
 
 /// Plans and arrays for all choices. Collective.

@@ -11,7 +11,8 @@ mod sweep;
 mod timed_blocks;
 mod variants;
 
-pub use candidate::Arrays;
+pub use breakdown::{BreakdownRow, ComputeSplit, RankEvents, WaitSplit};
+pub use candidate::{Arrays, gather_events};
 pub use measure::{Comparison, references};
 pub use options::{ContestOptions, Labels};
 pub use report::{BenchReport, title};

@@ -17,6 +17,7 @@ pub struct PeerTimer<'a> {
     peer: Peer,
     /// The ranks of a distributed peer.
     comm: Option<&'a Comm>,
+    planning_ms: f64,
     seconds: Vec<Vec<f64>>,
     errors: Vec<f64>,
 }
@@ -28,7 +29,7 @@ impl<'a> PeerTimer<'a> {
     /// A rank failed or left.
     pub fn new<T: Real>(
         name: &'static str,
-        mut peer: Peer,
+        (mut peer, planning_ms): (Peer, f64),
         comm: Option<&'a Comm>,
         problem: &PeerProblem,
         references: &References,
@@ -42,7 +43,7 @@ impl<'a> PeerTimer<'a> {
                 peer.result::<T>(plan, b, index).map(widened)
             })?);
         }
-        Ok(PeerTimer { name, peer, comm, seconds: vec![Vec::new(); plans], errors })
+        Ok(PeerTimer { name, peer, comm, planning_ms, seconds: vec![Vec::new(); plans], errors })
     }
 
     /// Times each plan `repetitions` times, one plan after the other. `warm`: each repetition runs once untimed before.
@@ -91,6 +92,7 @@ impl<'a> PeerTimer<'a> {
             seconds: self.seconds[best].clone(),
             error_forward: self.errors.iter().copied().fold(0.0, worse),
             version: self.peer.version,
+            planning_ms: self.planning_ms,
         }
     }
 }

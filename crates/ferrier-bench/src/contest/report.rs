@@ -57,13 +57,16 @@ pub struct BenchReport<'a> {
     /// The time by kinds of work, if asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     breakdown: Vec<BreakdownRow>,
+    /// The same for the backward transform.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    breakdown_backward: Vec<BreakdownRow>,
     /// The points of a sweep.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     sweep: Vec<SweepPoint>,
     /// The variants.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     variants: Vec<VariantReport<'a>>,
-    /// (blocking - new) over the time that could be overlapped.
+    /// The wait that `new` saves over that which could be saved: see [`variants::hidden_fraction`].
     #[serde(skip_serializing_if = "Option::is_none")]
     hidden_fraction: Option<f64>,
     /// The peers.
@@ -88,19 +91,19 @@ impl<'a> BenchReport<'a> {
         let forward = Times::new(&fastest.forward);
         let (mut sweep, mut variants) = (Vec::new(), Vec::new());
         match comparison {
-            Comparison::One(_) => {}
+            Comparison::One(_) | Comparison::Tuned(_) | Comparison::Several(_) => {}
             Comparison::Sweep(_, tilings, _) => {
                 sweep = sweep::points(tilings, &result.candidates, problem.ndim);
             }
-            Comparison::Variants(_, entries, _) => variants = variants::reports(entries, &result.candidates),
+            Comparison::Variants(_, entries, _) => {
+                variants = variants::reports(entries, &result.candidates, &result.tunings);
+            }
         }
-        let breakdown = match with_breakdown {
-            true => breakdown(&fastest.events, fastest.typical_ms),
+        let [there, back] = fastest.traced.each_ref().map(|traced| match with_breakdown {
+            true => breakdown(traced),
             false => Vec::new(),
-        };
-        let elements = problem.shape.iter().product::<usize>() as f64 * problem.batch as f64;
-        let array_bytes = problem.input_bytes() as f64;
-        let flops = 2.5 * elements * problem.transformed_points().log2() * problem.width() as f64;
+        });
+        let (array_bytes, flops) = (problem.input_bytes() as f64, problem.flops());
         let seconds = forward.median_ms / 1e3;
         let peers = result.peers.iter().map(|peer| {
             let times = Times::new(&peer.seconds);
@@ -119,12 +122,20 @@ impl<'a> BenchReport<'a> {
             fastest,
             copy_gb_s,
             limit_fraction: 3.0 * 2.0 * array_bytes / (copy_gb_s * 1e9) / seconds,
-            breakdown,
+            breakdown: there,
+            breakdown_backward: back,
             sweep,
             hidden_fraction: variants::hidden_fraction(&variants),
             variants,
             peers: peers.collect(),
         })
+    }
+
+    /// Variants and peers: name, times, milliseconds of planning, seconds of tuning.
+    pub fn others(&self) -> Vec<(String, Times, Option<f64>, Option<f64>)> {
+        let peers = self.peers.iter();
+        let peers = peers.map(|peer| (peer.peer.name.into(), peer.times, Some(peer.peer.planning_ms), None));
+        self.variants.iter().map(VariantReport::summary).chain(peers).collect()
     }
 
     /// A chart of the sweep, as SVG; `None` if there is no sweep.
@@ -161,6 +172,9 @@ impl<'a> BenchReport<'a> {
         if is_tiled(&fastest.overlap) {
             rows.push(("tiles", overlap_text(&fastest.overlap, ndim)));
         }
+        if let ([tuning], true) = (&self.result.tunings[..], self.variants.is_empty()) {
+            rows.push(("tuning of tiles", format!("{} s", digits(tuning.seconds))));
+        }
         rows.push(("planning", format!("{} ms", digits(fastest.planning_ms))));
         out += &pairs(&rows);
         out += &wisdom_line(fastest.wisdom.as_ref());
@@ -172,7 +186,8 @@ impl<'a> BenchReport<'a> {
             out += &format!("\n{}", self.profile_table());
         }
         if !self.breakdown.is_empty() {
-            out += &format!("\n{}", breakdown::text(&self.breakdown));
+            out += &format!("\nforward\n{}", breakdown::text(&self.breakdown));
+            out += &format!("\nbackward\n{}", breakdown::text(&self.breakdown_backward));
         }
         out
     }
@@ -210,9 +225,14 @@ impl<'a> BenchReport<'a> {
             vec![row("forward".into(), self.forward, base), row("backward".into(), self.backward, None)];
         for PeerReport { peer, times, ratio } in &self.peers {
             let name = format!("{} ({}, {})", peer.name, peer.version, peer.placement);
-            rows.push(row(name, *times, Some(*ratio)));
+            let mut row = row(name, *times, Some(*ratio));
+            row.push(digits(peer.planning_ms / 1e3));
+            rows.push(row);
         }
-        let heads = ["", "best ms", "median ms", "ratio"];
+        if base.is_some() {
+            rows[0].push(digits(self.fastest.planning_ms / 1e3));
+        }
+        let heads = ["", "best ms", "median ms", "ratio", "planning s"];
         columns(if base.is_none() { &heads[..3] } else { &heads }, rows)
     }
 

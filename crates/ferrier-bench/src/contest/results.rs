@@ -1,9 +1,10 @@
 //! What a contest measures.
 
 use ferrier::cost::Prediction;
-use ferrier::{Comm, Event, Overlap, StepTime};
+use ferrier::{Comm, Overlap, StepTime};
 use serde::Serialize;
 
+use super::breakdown::RankEvents;
 use crate::agree::RankGroup;
 use crate::failure::Failure;
 use crate::peers::PeerProblem;
@@ -22,7 +23,7 @@ pub struct StepReport {
 }
 
 /// The measurements of one plan; the keys are part of the contract. The same on every rank, except
-/// `events`.
+/// `traced`.
 #[derive(Debug, Default, Serialize)]
 pub struct CandidateResult {
     /// Seconds of each forward transform, on the slowest rank.
@@ -40,9 +41,9 @@ pub struct CandidateResult {
     /// The prediction, and where its constants come from.
     #[serde(skip)]
     pub prediction: Option<(Prediction, String)>,
-    /// The events of each rank in that transform (on rank 0).
+    /// The events of each rank in that transform, and in the backward one after it (on rank 0).
     #[serde(skip)]
-    pub events: Vec<Vec<Event>>,
+    pub traced: [RankEvents; 2],
     /// The time of that transform in milliseconds.
     #[serde(skip)]
     pub typical_ms: f64,
@@ -96,6 +97,19 @@ pub struct PeerResult {
     pub seconds: Vec<f64>,
     /// Relative error of its spectrum, measured as Ferrier's.
     pub error_forward: f64,
+    /// Time of planning both placements, in milliseconds.
+    pub planning_ms: f64,
+}
+
+/// The search that a variant of overlap comes from; zeros if there was none. The keys are part of the contract.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct VariantTuning {
+    /// Seconds of the search.
+    #[serde(rename = "tuning_seconds")]
+    pub seconds: f64,
+    /// Choices that were run.
+    #[serde(rename = "tuning_trials")]
+    pub trials: usize,
 }
 
 /// The measurements of a contest. The same on every rank, except `peers` (rank 0 only).
@@ -104,6 +118,12 @@ pub struct ContestResult {
     /// One for each choice.
     #[serde(skip)]
     pub candidates: Vec<CandidateResult>,
+    /// For each choice of a study the reason why it has no candidate.
+    #[serde(skip)]
+    pub infeasible: Vec<Option<String>>,
+    /// How each candidate was tuned, if candidates are variants of overlap.
+    #[serde(skip)]
+    pub tunings: Vec<VariantTuning>,
     /// The ranks.
     #[serde(flatten)]
     pub group: RankGroup,

@@ -33,7 +33,7 @@ pub fn points(tilings: &[Tiling], candidates: &[CandidateResult], ndim: usize) -
         cut: tiling.cut.map(|axis| axis + ndim - 3),
         times: Times::new(&candidate.forward),
         backward: Times::new(&candidate.backward),
-        split: split(&candidate.events, candidate.typical_ms),
+        split: split(&candidate.traced[0].events, candidate.typical_ms),
     };
     tilings.iter().zip(candidates).map(point).collect()
 }

@@ -216,6 +216,7 @@ impl<T: Real + cudarc::driver::DeviceRepr + cudarc::driver::ValidAsZeroBits> Cuf
             placement: best.name,
             seconds: best.seconds.clone(),
             error_forward: self.plans.iter().map(|plan| plan.error).fold(0.0, worse),
+            planning_ms: 0.0,
         }
     }
 }

@@ -1,5 +1,7 @@
 //! The timed part of a contest on a GPU, by events of the GPU.
 
+use std::time::Instant;
+
 use cudarc::driver::{DeviceRepr, ValidAsZeroBits};
 use ferrier::cuda::{Cuda, Event, Plan};
 use ferrier::{Array, Choice, Comm, DeviceSpec, Order, Planner, Precision, Real};
@@ -9,7 +11,7 @@ use super::cufft::{CufftInput, CufftPeer};
 use super::device::{of_rank, timed};
 use crate::agree::{RankGroup, agree_result};
 use crate::contest::{
-    Arrays, CandidateResult, ContestOptions, ContestResult, StepReport, join_steps, references,
+    Arrays, CandidateResult, ContestOptions, ContestResult, PeerResult, gather_events, join_steps, references,
 };
 use crate::failure::Outcome;
 use crate::in_precision;
@@ -97,6 +99,7 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
     candidate.arrays.input.upload(&host)?;
     let references = references(comm, options, &host)?;
     let mut result = warm_up(comm, &mut candidate, &references)?;
+    let planning = Instant::now();
     let mut peer = match comm.rank() {
         0 if !options.peers.is_empty() => {
             options.say(comm, "planning cufft".into());
@@ -111,6 +114,7 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
         }
         _ => None,
     };
+    let planning_ms = planning.elapsed().as_secs_f64() * 1e3;
     comm.barrier()?;
     let once = candidate.timed(comm, 1, Arrays::forward)?;
     let pair = once + candidate.timed(comm, 1, Arrays::backward)?;
@@ -136,11 +140,16 @@ fn measure<T: Real + DeviceRepr + ValidAsZeroBits>(
     let (distance, norm) = View::of_input(&host, problem.batch).distance(&noise, comm.threads());
     let sums = comm.sum(&[distance, norm])?;
     result.error_l2 = if options.whole { (sums[0] / sums[1]).sqrt() } else { f64::NAN };
-    result.steps = steps(comm, &mut candidate)?;
+    let own = traced(&mut candidate)?;
+    result.steps = join_steps(comm, &candidate.plan.profile()?)?;
+    result.typical_ms = comm.max(&[own[0].1])?[0];
+    result.traced = [gather_events(comm, &own[0])?, gather_events(comm, &own[1])?];
     Ok(ContestResult {
         candidates: vec![result],
+        infeasible: Vec::new(),
+        tunings: Vec::new(),
         group: RankGroup::new(comm),
-        peers: peer.iter().map(CufftPeer::faster).collect(),
+        peers: peer.iter().map(|peer| PeerResult { planning_ms, ..peer.faster() }).collect(),
         copy_ms: None,
         gpu: Some(gpu.name().into()),
     })
@@ -187,15 +196,20 @@ fn warm_up<T: Real>(
     })
 }
 
-/// Each step of a forward transform: the slowest rank's time, all ranks' bytes. Collective.
-fn steps<T: Real>(comm: &Comm, candidate: &mut GpuCandidate<T>) -> Outcome<Vec<StepReport>> {
+/// Events and time of a transform in each direction, the forward one last, on this rank's stream. Collective.
+fn traced<T: Real>(candidate: &mut GpuCandidate<T>) -> Outcome<[(Vec<ferrier::Event>, f64); 2]> {
     candidate.plan.time_steps()?;
-    let mut own = Vec::new();
+    let mut own = [(Vec::new(), 0.0), (Vec::new(), 0.0)];
     for _ in 0..3 {
-        candidate.arrays.forward(&mut candidate.plan)?;
-        own = candidate.plan.profile()?;
+        let directions: [(usize, Direction<T>); 2] = [(1, Arrays::backward), (0, Arrays::forward)];
+        for (at, direction) in directions {
+            direction(&mut candidate.arrays, &mut candidate.plan)?;
+            let events = candidate.plan.stream_events()?;
+            let total = events.last().map_or(0.0, |event| event.end_ms);
+            own[at] = (events, total);
+        }
     }
-    Ok(join_steps(comm, &own)?)
+    Ok(own)
 }
 
 /// Fills an array, by all threads if its planes are contiguous.

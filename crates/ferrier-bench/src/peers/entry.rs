@@ -4,12 +4,12 @@ use ferrier::Real;
 use num_complex::Complex;
 
 use super::arena::Arena;
-#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
-use super::fftw_mpi;
 use super::launch::MpiLaunch;
 use super::peer::Peer;
 use super::problem::PeerProblem;
 use super::{fftw, mkl};
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+use super::{fftw_mpi, heffte};
 use crate::failure::{self, Outcome, fail};
 
 /// A peer: a line of [`PEERS`].
@@ -81,7 +81,19 @@ pub static PEERS: &[PeerEntry] = &[
     PeerEntry {
         name: "fftw-mpi",
         summary: "FFTW 3's distributed transform, FFTW_MEASURE, under mpiexec only",
-        make: Make::Distributed(fftw_mpi::make),
+        make: Make::Distributed(fftw_mpi::measure),
+    },
+    #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+    PeerEntry {
+        name: "fftw-mpi-patient",
+        summary: "the same, FFTW_PATIENT, at most a minute each",
+        make: Make::Distributed(fftw_mpi::patient),
+    },
+    #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+    PeerEntry {
+        name: "heffte",
+        summary: "heFFTe 2 (libheffte.so.2) in slabs, with its default options, under mpiexec only",
+        make: Make::Distributed(heffte::make),
     },
     PeerEntry {
         name: "cufft",
@@ -148,6 +160,7 @@ mod tests {
             Err(failure) => {
                 let known = [
                     "was not found",
+                    "only transforms of three axes",
                     "only transforms of all",
                     "start ferrier with mpiexec",
                     "needs --device",

@@ -13,7 +13,7 @@ use super::problem::PeerProblem;
 use crate::failure::{Failure, Outcome, fail};
 
 pub(super) const MEASURE: c_uint = 0;
-const PATIENT: c_uint = 1 << 5;
+pub(super) const PATIENT: c_uint = 1 << 5;
 pub(super) const FORWARD: c_int = -1;
 /// Seconds that FFTW may take to plan one variant.
 const TIME_LIMIT: c_double = 60.0;

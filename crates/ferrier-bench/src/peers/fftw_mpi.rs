@@ -1,31 +1,22 @@
 //! FFTW's distributed transforms, from `libfftw3_mpi`, found at run time and run on the
 //! communicator of Ferrier's own transform.
-//!
-//! That library is linked to one MPI. In a process that uses another one, its calls would
-//! go to the wrong library, so its dependencies are read before it is opened.
 
 use std::ffi::{c_int, c_uint};
-use std::path::{Path, PathBuf};
-use std::{env, fs};
 
 use ferrier::Precision;
 use libloading::os::unix::Library;
 
 use super::arena::{Arena, Pages};
-use super::fftw::{Data, FORWARD, Fftw, MEASURE, Plan};
+use super::fftw::{Data, FORWARD, Fftw, MEASURE, PATIENT, Plan};
 use super::launch::MpiLaunch;
 use super::library::open;
+use super::linked_to_mpi::{RawComm, find};
 use super::peer::Peer;
 use super::problem::{LocalPart, PeerProblem};
 use crate::failure::{Failure, Outcome, fail};
 
 const TRANSPOSED_OUT: c_uint = 1 << 30;
 
-/// File names of MPI libraries in the list of needed libraries.
-const MPI_NAMES: [&str; 4] = ["libmpi.so.40", "libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.1"];
-
-/// A communicator: a pointer, or an integer in the low half of a register.
-type RawComm = usize;
 type Lengths = *const isize;
 type Out = *mut isize;
 type LocalSize =
@@ -43,51 +34,10 @@ struct FftwMpi {
     comm: RawComm,
 }
 
-/// Folders that may contain the library.
-fn folders(mpi: &Path) -> Vec<PathBuf> {
-    let listed = env::var_os("LD_LIBRARY_PATH");
-    let mut folders: Vec<PathBuf> =
-        listed.iter().flat_map(env::split_paths).filter(|folder| folder.is_absolute()).collect();
-    folders.extend(mpi.parent().map(Path::to_path_buf));
-    let arch = format!("/usr/lib/{}-linux-gnu", env::consts::ARCH);
-    folders.extend([arch.as_str(), "/usr/local/lib", "/usr/lib64", "/usr/lib"].map(PathBuf::from));
-    folders
-}
-
-/// The file of the library that is linked to the MPI in use.
-fn find(name: &str, launch: &MpiLaunch<'_>) -> Outcome<PathBuf> {
-    let in_use = launch.library;
-    let folders = folders(in_use);
-    let Some(path) = folders.iter().map(|folder| folder.join(name)).find(|path| path.is_file()) else {
-        let list: Vec<_> = folders.iter().map(|folder| folder.display().to_string()).collect();
-        return fail(format!(
-            "peer fftw-mpi was not found (Debian: libfftw3-mpi3): no {name} in {}",
-            list.join(", ")
-        ));
-    };
-    let bytes = fs::read(&path)
-        .map_err(|error| Failure::new(format!("peer fftw-mpi: cannot read {}: {error}", path.display())))?;
-    let holds = |name: &str| {
-        let wanted = [name.as_bytes(), b"\0"].concat();
-        bytes.windows(wanted.len()).any(|window| window == wanted)
-    };
-    let linked: Vec<_> = MPI_NAMES.into_iter().filter(|name| holds(name)).collect();
-    let own = in_use.file_name().unwrap_or_default().to_string_lossy();
-    if linked.iter().any(|&name| name == own) {
-        return Ok(path);
-    }
-    fail(format!(
-        "peer fftw-mpi: {} is linked to {}, but the MPI in use is {}: launch with the MPI it was built for",
-        path.display(),
-        if linked.is_empty() { "no known MPI".into() } else { linked.join(", ") },
-        in_use.display()
-    ))
-}
-
 impl FftwMpi {
     fn load(problem: &PeerProblem, launch: &MpiLaunch<'_>) -> Outcome<FftwMpi> {
         let letter = if problem.precision == Precision::F32 { "f" } else { "" };
-        let path = find(&format!("libfftw3{letter}_mpi.so.3"), launch)?;
+        let path = find("fftw-mpi", &format!("libfftw3{letter}_mpi.so.3"), "Debian: libfftw3-mpi3", launch)?;
         let missing = |why: String| Failure::new(format!("peer fftw-mpi: {why}"));
         let core = Fftw::load(problem.precision, missing)?;
         let library = open(&path, false).map_err(missing)?;
@@ -167,8 +117,18 @@ fn line_shares(fftw: &FftwMpi, problem: &PeerProblem) -> Outcome<(LocalPart, Loc
     Ok((part(start_in, n_in), part(start_out, n_out), complex as usize))
 }
 
+/// FFTW_MEASURE. Collective.
+pub fn measure(problem: &PeerProblem, launch: &MpiLaunch<'_>) -> Outcome<Peer> {
+    make(problem, launch, MEASURE)
+}
+
+/// FFTW_PATIENT, at most a minute each. Collective.
+pub fn patient(problem: &PeerProblem, launch: &MpiLaunch<'_>) -> Outcome<Peer> {
+    make(problem, launch, PATIENT)
+}
+
 /// Plans in and out of place. Collective.
-pub fn make(problem: &PeerProblem, launch: &MpiLaunch<'_>) -> Outcome<Peer> {
+fn make(problem: &PeerProblem, launch: &MpiLaunch<'_>, effort: c_uint) -> Outcome<Peer> {
     let first = (0..3).find(|&axis| problem.shape[axis] > 1).unwrap_or(2);
     let line = problem.ndim == 1;
     if line && (problem.real || problem.transposed) {
@@ -189,7 +149,7 @@ pub fn make(problem: &PeerProblem, launch: &MpiLaunch<'_>) -> Outcome<Peer> {
     let arena = Arena { input: pages()?, output: pages()?, in_place: Some(pages()?) };
     let lengths: Vec<isize> = problem.shape[first..].iter().map(|&n| n as isize).collect();
     let (rank, n, comm) = (lengths.len() as c_int, lengths.as_ptr(), fftw.comm);
-    let flags = MEASURE | if problem.transposed { TRANSPOSED_OUT } else { 0 };
+    let flags = effort | if problem.transposed { TRANSPOSED_OUT } else { 0 };
     // SAFETY: the types are those of fftw3-mpi.h. The arrays are as long as FFTW asked for and outlive
     // the plans (see the order of fields of `Peer`); the communicator is alive. The plans are new.
     let plans = unsafe {

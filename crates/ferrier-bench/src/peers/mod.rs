@@ -7,8 +7,12 @@ mod entry;
 mod fftw;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 mod fftw_mpi;
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+mod heffte;
 mod launch;
 mod library;
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+mod linked_to_mpi;
 mod mkl;
 mod peer;
 mod problem;

@@ -33,6 +33,12 @@ impl PeerProblem {
         shape
     }
 
+    /// Floating-point operations of one transform, by the usual count of 5 n log2 n (half of it if real).
+    pub fn flops(&self) -> f64 {
+        let elements = self.shape.iter().product::<usize>() as f64 * self.batch as f64;
+        2.5 * elements * self.transformed_points().log2() * self.width() as f64
+    }
+
     /// Bytes of all input arrays.
     pub fn input_bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * self.batch * self.precision.bytes() * self.width()

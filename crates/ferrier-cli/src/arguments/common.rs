@@ -5,6 +5,7 @@ use ferrier::{Compress, DeviceSpec, Precision, device::DEVICES};
 
 use super::modes::ModesArgs;
 use super::shape::{AxisList, Grid, LayoutName, UserShape};
+use super::switches::{OrderArgs, SwitchArgs};
 use super::tiling::TilingArgs;
 use super::words::{self, COMPRESS, KindName, PRECISIONS, words};
 
@@ -70,6 +71,8 @@ pub struct CommonArgs {
     pub modes: ModesArgs,
     #[command(flatten)]
     pub tiling: TilingArgs,
+    #[command(flatten)]
+    pub switches: SwitchArgs,
 }
 
 /// The problem of `bench`, `plan` and `tune`.
@@ -92,6 +95,8 @@ pub struct ProblemArgs {
     /// Number of arrays that one plan transforms
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub batch: usize,
+    #[command(flatten)]
+    pub orders: OrderArgs,
     #[command(flatten)]
     pub common: CommonArgs,
 }

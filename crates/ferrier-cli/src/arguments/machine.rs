@@ -11,6 +11,7 @@ use ferrier_model::{
 use super::common::{CommonArgs, ProblemArgs};
 use super::setup;
 use super::shape::{LayoutName, UserShape};
+use super::switches::OrderArgs;
 use super::tiling::TilingArgs;
 use super::words::{self, KindName, PRECISIONS, words};
 use crate::failure::{Failure, Outcome, fail, io_failure};
@@ -109,6 +110,7 @@ impl JobArgs {
             in_layout: self.in_layout,
             out_layout: self.out_layout,
             batch: self.batch,
+            orders: OrderArgs::default(),
             common,
         };
         Ok(setup::problem(&args, ranks)?.0)

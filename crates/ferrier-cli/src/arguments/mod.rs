@@ -6,6 +6,7 @@ mod machine;
 pub mod modes;
 pub mod setup;
 mod shape;
+mod switches;
 mod tiling;
 mod words;
 
@@ -13,4 +14,5 @@ pub use common::{CommonArgs, ExecutionArgs, ProblemArgs};
 pub use files::{InputArgs, OutputArgs};
 pub use machine::{JobArgs, codec_of};
 pub use shape::{Grid, LayoutName, UserShape, real_length};
+pub use tiling::TileWord;
 pub use words::{Direction, KindName, ScaleName, Words, duration, table, words};

@@ -70,14 +70,14 @@ pub fn cpu_only(common: &CommonArgs, what: &str) -> Outcome {
 /// # Errors
 /// Unknown names; lists of tiles, and tiles that do not fit the array.
 pub fn choice(common: &CommonArgs, shape: &UserShape) -> Outcome<Choice> {
-    Ok(named(common)?.overlap(common.tiling.overlap(shape)?))
+    Ok(named(common, shape)?.overlap(common.tiling.overlap(shape)?))
 }
 
 /// As [`choice`], without tiles.
 ///
 /// # Errors
-/// Unknown names.
-pub fn named(common: &CommonArgs) -> Outcome<Choice> {
+/// Unknown names; axes that the array does not have.
+pub fn named(common: &CommonArgs, shape: &UserShape) -> Outcome<Choice> {
     let ExecutionArgs { exchange, kernel, compress, .. } = &common.execution;
     if let Some(name) = exchange {
         ferrier::exchange::find(name)?;
@@ -92,7 +92,7 @@ pub fn named(common: &CommonArgs) -> Outcome<Choice> {
     let tiling = &common.tiling;
     let mut choice = Choice::new().compress(*compress).progress(tiling.progress).block(tiling.block);
     (choice.exchange, choice.kernel, choice.codec) = (exchange.clone(), kernel.clone(), common.codec.clone());
-    Ok(choice)
+    common.switches.apply(choice, shape)
 }
 
 /// The problem with the tolerance of the options, if there is one.
@@ -199,6 +199,7 @@ pub fn problem(args: &ProblemArgs, ranks: usize) -> Outcome<(Problem, Vec<usize>
     let real = args.kind == KindName::R2c;
     let axes = axes(shape, &args.common, real)?;
     let (inward, outward) = layouts(shape, args.in_layout, args.out_layout, &args.common, ranks)?;
+    let [inward, outward] = args.orders.orders(shape, [inward, outward])?;
     if args.batch == 0 {
         return fail("--batch 0: at least 1 array is needed");
     }

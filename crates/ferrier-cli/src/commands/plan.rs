@@ -170,7 +170,37 @@ fn text(args: &ProblemArgs, drafted: &Drafted) -> String {
     if is_tiled(&recipe.overlap) {
         rows.push(("tiles", overlap_text(&recipe.overlap, args.shape.ndim())));
     }
-    out + &pairs(&rows) + &predicted(drafted)
+    out + &pairs(&rows) + &pipelines(drafted, &traffic) + &predicted(drafted)
+}
+
+/// Pipeline depth, message size and count, as the literature on non-blocking transforms defines them.
+fn pipelines(drafted: &Drafted, traffic: &[StepTraffic]) -> String {
+    if drafted.pipelines.is_empty() {
+        return String::new();
+    }
+    let moving: Vec<&StepTraffic> = traffic.iter().filter(|step| !step.local).collect();
+    let moving = &moving[..];
+    let of = |backward: bool| {
+        let own = drafted.pipelines.iter().filter(move |pipeline| pipeline.backward == backward);
+        let messages = move |number: usize| match backward {
+            false => moving.get(number),
+            true => moving.len().checked_sub(number + 1).and_then(|at| moving.get(at)),
+        };
+        own.enumerate().map(move |(number, pipeline)| {
+            let messages = messages(number).map_or(0, |step| step.messages_max);
+            let direction = if backward { "backward" } else { "forward" };
+            vec![
+                format!("{direction}, {}", pipeline.name),
+                pipeline.depth.to_string(),
+                bytes(pipeline.bytes),
+                messages.to_string(),
+                (messages * pipeline.depth as u64).to_string(),
+            ]
+        })
+    };
+    let rows: Vec<Vec<String>> = of(false).chain(of(true)).collect();
+    let heads = ["pipeline", "depth", "bytes of an exchange", "messages of it", "messages in all"];
+    format!("\n{}", columns(&heads, rows))
 }
 
 /// The predicted times of the steps.

@@ -7,12 +7,12 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use ferrier::tune::{self, Limits, METHODS, Options, Progress, Trial, TrialStatus};
 use ferrier::wisdom::{Entry, Wisdom};
-use ferrier::{Choice, Comm, LayoutSpec, Planner, Problem, Real};
+use ferrier::{Choice, Comm, LayoutSpec, Overlap, Planner, Problem, Real, Tiling};
 use ferrier_bench::agree::{check_memory, local_volumes};
 use ferrier_bench::charts::spread::Spread;
 use ferrier_bench::in_precision;
 use ferrier_bench::table::{columns, digits, left_columns, pairs};
-use ferrier_bench::tiling::with_messages;
+use ferrier_bench::tiling::{is_tiled, paper_start, paper_text, with_messages};
 use indicatif::ProgressBar;
 use serde::Serialize;
 
@@ -31,6 +31,18 @@ pub enum EffortName {
     /// A minute, or the time of --budget.
     Patient,
 }
+
+/// Where a search starts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum StartName {
+    /// The planner's choice
+    Planner,
+    /// The default point of Song and Hollingsworth (2014)
+    Paper,
+}
+
+/// The ten parameters of that paper.
+const PAPER: [&str; 10] = ["T", "W", "Px", "Pz", "Uy", "Uz", "Fy", "Fp", "Fu", "Fx"];
 
 /// `ferrier tune`.
 #[derive(Args, Debug)]
@@ -54,18 +66,27 @@ pub struct TuneArgs {
     /// The most choices to run [default: 60; patient: no limit]
     #[arg(long, value_name = "N")]
     pub trials: Option<usize>,
-    #[arg(long, value_name = "NAME", default_value = METHODS[0].name, help = table("How to search", METHODS.iter().map(|m| (m.name, m.summary))))]
-    pub method: String,
+    #[arg(long, value_name = "NAME", help = table("How to search", METHODS.iter().map(|m| (m.name, m.summary))) + " [default: nelder-mead; simplex with --start paper]")]
+    pub method: Option<String>,
+    /// Search only these parameters, such as T,W or tile,window,polls: of the literature on overlap T, W, Px, Pz, Uy, Uz,
+    /// Fy, Fp, Fu, Fx (here FFTy and Pack are one pass, and Unpack and FFTx), or Ferrier's own
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
+    pub tune_only: Vec<String>,
+    /// Where the search starts: the planner's choice, or the default point of the literature (T = Nz/16, W = 2, sub-tiles
+    /// of 8192 elements, F = p/2), whose ten parameters are searched then
+    #[arg(long, value_enum, default_value_t = StartName::Planner)]
+    pub start: StartName,
     /// Wisdom file to store the result in [default: FERRIER_WISDOM, else the user's file]
     #[arg(long, value_name = "FILE")]
     pub wisdom: Option<PathBuf>,
     /// List all tried choices and their verdicts
     #[arg(long)]
     pub explain: bool,
-    /// Instead of searching, run N random choices and print a histogram of their times
+    /// Instead of searching, run N random choices and print a histogram of their times; with --tune-only, search after
+    /// that, and print and draw the cumulative distribution and the percentile of the result
     #[arg(long, value_name = "N", conflicts_with_all = ["method", "trials", "cross"])]
     pub random: Option<usize>,
-    /// Draw the histogram of --random
+    /// Draw the histogram, or the cumulative distribution, of --random
     #[arg(long, value_name = "FILE", requires = "random")]
     pub svg: Option<PathBuf>,
     /// Compare with the entries of this wisdom file for the problem, from any machine
@@ -119,6 +140,8 @@ struct TuneTask {
 /// The result, on rank 0.
 struct Done {
     outcome: tune::Outcome,
+    /// The search after random choices.
+    tuned: Option<tune::Outcome>,
     /// The wisdom file that was written, or the error.
     written: Result<Option<PathBuf>, ferrier::Error>,
     foreign: Vec<Entry>,
@@ -141,8 +164,23 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
             problem.check()?;
         }
         let foreign = args.cross.as_deref().map(read_foreign).transpose()?;
-        let choice = setup::choice(common, &args.problem.shape)?;
-        Ok(TuneTask { problem, choice, options: options(args)?, foreign })
+        let options = options(args)?;
+        let mut choice = setup::choice(common, &args.problem.shape)?;
+        let ranks = session.size(common)?;
+        let tiling = match args.start {
+            StartName::Paper => paper_start(problem.lengths(), ranks),
+            StartName::Planner => Tiling::new((problem.lengths().into_iter().max().unwrap_or(1) / 16).max(1)),
+        };
+        let tiles = options.only.iter().any(|name| TILES.contains(name));
+        if tiles && ranks < 2 {
+            return fail(
+                "tiles can be tuned on at least 2 ranks (--ranks 2, or mpiexec -n 2): one rank sends nothing",
+            );
+        }
+        if tiles && choice.overlap.is_none() {
+            choice.overlap = Some(Overlap::uniform(tiling));
+        }
+        Ok(TuneTask { problem, choice, options, foreign })
     };
     let task = session.agree(prepare())?;
     session.first(|| print::check([&args.json, &args.svg]))?;
@@ -157,8 +195,34 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
     session.first(|| done.map_or(Ok(()), |done| print_result(args, done)))
 }
 
+/// Parameters that tiles have.
+const TILES: [&str; 10] = [
+    "tile",
+    "window",
+    "polls",
+    "polls after",
+    "planes before",
+    "lines before",
+    "planes after",
+    "lines after",
+    "cut",
+    "arrays",
+];
+
 fn options(args: &TuneArgs) -> Outcome<Options> {
-    tune::find(&args.method)?;
+    let method = match (&args.method, args.start) {
+        (Some(name), _) => name.as_str(),
+        (None, StartName::Planner) => METHODS[0].name,
+        (None, StartName::Paper) => "simplex",
+    };
+    tune::find(method)?;
+    let names: Vec<&str> = match (&args.tune_only[..], args.start) {
+        ([], StartName::Paper) => PAPER.to_vec(),
+        (names, _) => names.iter().map(String::as_str).collect(),
+    };
+    let mut only = names.into_iter().map(tune::tunable).collect::<Result<Vec<_>, _>>()?;
+    only.sort_unstable();
+    only.dedup();
     let patient = args.effort == EffortName::Patient;
     let seconds = args.budget.map_or(if patient { 60.0 } else { 10.0 }, |time| time.as_secs_f64());
     let trials = args.trials.unwrap_or(if patient { usize::MAX } else { 60 });
@@ -166,7 +230,9 @@ fn options(args: &TuneArgs) -> Outcome<Options> {
         return fail("at least 1 choice must be tried, got 0");
     }
     let limits = Limits { seconds, trials, ..Limits::default() };
-    let mut options = Options::default().method(&args.method).limits(limits).seed(args.seed);
+    let refine = only.is_empty();
+    let mut options =
+        Options::default().method(method).limits(limits).seed(args.seed).only(only).refine(refine);
     if let Some(count) = args.random {
         options.method = "random".into();
         // All choices are timed completely; the default is not one of the N.
@@ -210,17 +276,34 @@ fn work<T: Real>(comm: &Comm, args: &TuneArgs, task: &TuneTask, bar: &ProgressBa
         bar.set_message(format!("{trials} tried in {seconds:.0} s, best {ms} ms ({})", best.text));
     };
     let outcome = tune::tune::<T>(comm, problem, &choice, &options, &mut watch)?;
+    let tuned = match args.random.filter(|_| !task.options.only.is_empty()) {
+        Some(_) => {
+            let limits = Limits {
+                seconds: args.budget.map_or(10.0, |time| time.as_secs_f64()),
+                trials: 60,
+                ..Limits::default()
+            };
+            let method = args.method.as_deref().unwrap_or(METHODS[0].name);
+            let search = Options::default()
+                .method(method)
+                .limits(limits)
+                .only(task.options.only.clone())
+                .refine(false);
+            Some(tune::tune::<T>(comm, problem, &choice, &search, &mut |_| ())?)
+        }
+        None => None,
+    };
     let written = match args.random {
         None => ferrier::wisdom::learn::<T>(comm, problem, &choice, &outcome, args.wisdom.as_deref()),
         Some(_) => Ok(None),
     };
-    Ok((comm.rank() == 0).then_some(Done { outcome, written, foreign }))
+    Ok((comm.rank() == 0).then_some(Done { outcome, tuned, written, foreign }))
 }
 
 /// Prints and writes the result.
 fn print_result(args: &TuneArgs, done: Done) -> Outcome {
-    let Done { outcome, written, foreign } = done;
-    let spread = args.random.map(|_| Spread::new(&outcome));
+    let Done { outcome, tuned, written, foreign } = done;
+    let spread = args.random.map(|_| Spread::new(&outcome, tuned.as_ref()));
     let written = written.unwrap_or_else(|error| {
         print::complain(&Failure::new(format!("warning: {error}; the result is not stored")));
         None
@@ -281,6 +364,9 @@ fn text(
         ("seconds", digits(outcome.seconds)),
         ("choice", choice_text(&outcome.choice)),
     ];
+    if let Some(overlap) = outcome.choice.overlap.as_ref().filter(|overlap| is_tiled(overlap)) {
+        rows.push(("in the literature's names", paper_text(overlap)));
+    }
     if let Some(path) = written {
         rows.push(("stored in", path.display().to_string()));
     }

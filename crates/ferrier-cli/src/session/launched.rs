@@ -62,6 +62,20 @@ impl Launched {
         Ok(Some(Launched { comm, world, mpi }))
     }
 
+    /// The first processes of the launch, so many; `None` on the others. Collective.
+    ///
+    /// # Errors
+    /// Those of MPI.
+    pub fn first_ranks(&self, count: usize) -> Outcome<Option<Launched>> {
+        let wrapped = |error| Failure::new(one_line(&error));
+        let rank = self.comm.rank();
+        let Some(world) = self.world.split((rank < count).then_some(0), rank).map_err(wrapped)? else {
+            return Ok(None);
+        };
+        let comm = ferrier::mpi::adopt(world.clone())?;
+        Ok(Some(Launched { comm, world, mpi: self.mpi.clone() }))
+    }
+
     /// All processes of the launch.
     pub fn comm(&self) -> &Comm {
         &self.comm

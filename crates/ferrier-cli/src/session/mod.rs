@@ -43,6 +43,37 @@ impl Session {
         self.launched.as_ref()
     }
 
+    /// Runs `work` on so many ranks, for a list of numbers of ranks: under MPI on the first processes of the launch,
+    /// as a session of their own in which `--ranks` is not given, while the others wait. `None` on processes that have
+    /// no part in it. Collective over processes.
+    ///
+    /// # Errors
+    /// Those of `work`; more ranks than the launch has.
+    pub fn on_ranks<R>(
+        &self,
+        common: &CommonArgs,
+        work: impl FnOnce(&Session, &CommonArgs) -> Outcome<R>,
+    ) -> Outcome<Option<R>> {
+        let (Some(launched), Some(ranks)) = (&self.launched, common.ranks) else {
+            return work(self, common).map(Some);
+        };
+        let size = launched.comm().size();
+        if ranks == 0 || ranks > size {
+            return fail(format!("--ranks {ranks}: the launch has {size} processes"));
+        }
+        let group = Session { launched: self.agree(launched.first_ranks(ranks))? };
+        let common = CommonArgs { ranks: None, ..common.clone() };
+        let outcome = match group.launched {
+            Some(_) => work(&group, &common).map(Some),
+            None => Ok(None),
+        };
+        match outcome {
+            // The ranks of the group do not know: the job is aborted.
+            Err(failure) if !failure.agreed => Err(failure),
+            outcome => agree_on(launched.comm(), outcome, false),
+        }
+    }
+
     fn comm(&self) -> Option<&Comm> {
         self.launched.as_ref().map(Launched::comm)
     }
@@ -69,6 +100,9 @@ impl Session {
         setup::check_counts(common)?;
         if let (Some(_), Some(wire)) = (self.comm(), common.execution.wire) {
             return fail(format!("--wire {wire} is for in-process ranks, not for MPI"));
+        }
+        if let (Some(_), Some(nodes)) = (self.comm(), common.switches.nodes) {
+            return fail(format!("--nodes {nodes} is for in-process ranks, not for MPI"));
         }
         match (self.comm(), common.ranks) {
             (None, ranks) => Ok(ranks.unwrap_or(1)),
@@ -194,10 +228,13 @@ impl Session {
 
 /// The ranks of a run without MPI.
 fn group(common: &CommonArgs) -> Ranks {
-    let CommonArgs { ranks, execution, .. } = common;
+    let CommonArgs { ranks, execution, switches, .. } = common;
     let mut group = ferrier::ranks(ranks.unwrap_or(1));
     if let Some(threads) = execution.threads {
         group = group.threads(threads);
+    }
+    if let Some(nodes) = switches.nodes {
+        group = group.nodes(nodes);
     }
     if let Some(wire) = execution.wire {
         group = group.wire(wire);

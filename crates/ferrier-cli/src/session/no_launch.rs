@@ -17,6 +17,14 @@ impl Launched {
         Ok(None)
     }
 
+    /// The first processes of the launch.
+    ///
+    /// # Errors
+    /// None.
+    pub fn first_ranks(&self, _count: usize) -> Outcome<Option<Launched>> {
+        match *self {}
+    }
+
     /// All processes of the launch.
     pub fn comm(&self) -> &Comm {
         match *self {}

@@ -52,6 +52,8 @@ pub struct PassEnds<'a> {
     pub arrays: Range<usize>,
     pub from: Vec<Piece>,
     pub to: Vec<Piece>,
+    /// Lines side by side, and planes, in a block, if the user gave them.
+    pub sub_tile: Option<[usize; 2]>,
 }
 
 /// A tile whose segments are to be encoded and decoded.

@@ -150,7 +150,7 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
         (variant.layout.arrays, variant.layout.total) = (0, 0);
         return Ok(variant);
     }
-    let most_polls = cuts.iter().map(|cut| cut.polls).max().unwrap_or(0);
+    let most_polls = cuts.iter().flat_map(|cut| cut.polls).max().unwrap_or(0);
     for action in actions {
         match action {
             Action::Barrier => variant.steps.push(BoundStep::Barrier),
@@ -161,10 +161,16 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
                     End::Message(number) => Some(*number),
                     _ => None,
                 });
-                let polls = reshapes.iter().flatten().map(|&number| cuts[number].polls).max();
+                // It loads from the first reshape, which it follows, and stores to the second one.
+                let [after, before] = reshapes.map(|reshape| reshape.map(|number| &cuts[number]));
+                let polls = after.map(|cut| cut.polls[1]).max(before.map(|cut| cut.polls[0]));
                 let polls = polls.unwrap_or(most_polls);
+                let sub_tile = before.and_then(|cut| cut.sub_tiles[0]);
+                let sub_tile = sub_tile.or(after.and_then(|cut| cut.sub_tiles[1]));
                 let place = (context, schedule, &variant.layout);
+                let part = (part, sub_tile);
                 variant.passes.push(bind_pass::<T, E>(place, &schedule.passes[pass], part, binder)?);
+                let part = part.0;
                 variant.steps.push(BoundStep::Run { bound, pass, part, reshapes, polls });
             }
             Action::Start { reshape, tile: number } | Action::Wait { reshape, tile: number } => {
@@ -218,7 +224,7 @@ fn last_pass(schedule: &Schedule) -> Option<usize> {
 fn bind_pass<T: Real, E: Executor<T>>(
     (context, schedule, layout): (&RankContext<'_>, &Schedule, &WorkspaceLayout),
     pass: &Pass,
-    part: PassPart,
+    (part, sub_tile): (PassPart, Option<[usize; 2]>),
     binder: &mut E::Binder,
 ) -> Result<BoundPass<E::Work>> {
     let [arrive, leave] = [&pass.arrive, &pass.leave]
@@ -234,7 +240,7 @@ fn bind_pass<T: Real, E: Executor<T>>(
     let bytes =
         (scalars(&arrive, pass.arrive.real) + scalars(&leave, pass.leave.real)) * context.scalar_bytes;
     let flops = flops(pass.transforms.iter(), arrive) * arrays.len() as f64;
-    let work = E::bind_pass(binder, &PassEnds { context, pass, arrive, leave, arrays, from, to })?;
+    let work = E::bind_pass(binder, &PassEnds { context, pass, arrive, leave, arrays, from, to, sub_tile })?;
     let is_copy = pass.transforms.is_empty();
     let name = if is_copy { COPY.into() } else { name(pass.transforms.iter()) };
     Ok(BoundPass { name, bytes: bytes as u64, flops, is_copy, work })

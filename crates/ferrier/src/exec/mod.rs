@@ -29,6 +29,6 @@ pub use data::{Data, DataMut, FieldSpans, Fields, FieldsMut, Input, Output, Span
 pub use events::{Event, EventKind, StepTime};
 pub use memory::Memory;
 pub use operator::{Formula, ModeRun, Modes, Operator, Tables, pointwise};
-#[doc(hidden)]
-pub use plan::Fault;
 pub use plan::{ArrayOf, Plan};
+#[doc(hidden)]
+pub use plan::{Fault, Meanwhile};

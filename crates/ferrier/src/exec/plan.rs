@@ -69,12 +69,18 @@ pub(crate) struct CallState {
     pub last: usize,
     pub began: Instant,
     pub timings: Vec<StepTiming>,
+    /// When the last call ended.
+    pub ended: Instant,
     pub polls: PollTime,
     /// Of the last call: what was lost in each reshape, what this rank sent.
     pub losses: Vec<Loss>,
     pub sent: u64,
     pub certificate: Option<Certificate>,
     pub fault: Option<Fault>,
+    /// Runs between the start of an exchange and the wait for it.
+    pub meanwhile: Option<Meanwhile>,
+    /// Passes that no reshape touches are not run; results are wrong.
+    pub skips_passes: bool,
     /// The addresses of the input's and of the output's arrays, where each has memory of its own.
     pub fields: [FieldTable; 2],
 }
@@ -90,11 +96,14 @@ impl CallState {
             last: FORWARD,
             began: Instant::now(),
             timings: Vec::with_capacity(most),
+            ended: Instant::now(),
             polls: PollTime::default(),
             losses: vec![Loss::NONE; reshapes],
             sent: 0,
             certificate: None,
             fault: None,
+            meanwhile: None,
+            skips_passes: false,
             fields: [0, 1].map(|_| FieldTable::new(batch)),
         }
     }
@@ -107,6 +116,10 @@ pub(crate) trait CallObserver<T: Real, B: Backend>: Send {
     /// Called after a call of a kind that took so long on this rank.
     fn after(&mut self, plan: &Plan<T, B>, kind: usize, elapsed: Duration) -> Result<()>;
 }
+
+/// Work of a benchmark while an exchange is in flight; it is given what polls the exchange.
+#[doc(hidden)]
+pub type Meanwhile = Box<dyn FnMut(&dyn Fn()) + Send>;
 
 /// A failure for tests: in the first pass that runs while an exchange is in flight.
 #[doc(hidden)]
@@ -252,6 +265,18 @@ impl<T: Real, B: Backend> Plan<T, B> {
     #[doc(hidden)]
     pub fn inject_fault(&mut self, fault: Fault) {
         self.state.fault = Some(fault);
+    }
+
+    /// Work that calls do between the start of each exchange and the wait for it, for benchmarks of overlap.
+    #[doc(hidden)]
+    pub fn set_meanwhile(&mut self, work: Option<Meanwhile>) {
+        self.state.meanwhile = work;
+    }
+
+    /// Whether calls leave out passes that no reshape touches: their results are wrong, and their times those of the
+    /// rest.
+    pub(crate) fn skip_passes(&mut self, yes: bool) {
+        self.state.skips_passes = yes;
     }
 
     /// How many exchanges are in flight; none between calls. For tests of the library itself.

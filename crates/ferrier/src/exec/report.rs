@@ -6,7 +6,7 @@ use super::backend::{Backend, Executor, VariantOf};
 use super::certificate::Certificate;
 use super::cpu::Cpu;
 use super::events::{Event, EventKind, StepTime, StepTiming};
-use super::plan::Plan;
+use super::plan::{CallState, Plan};
 use super::variant::{BoundStep, Coding, TileRef};
 use crate::{Error, Real, Result};
 use ferrier_codec::Loss;
@@ -56,12 +56,42 @@ impl<T: Real, B: Backend> Plan<T, B> {
         steps.into_iter().map(|(_, time)| time).collect()
     }
 
+    /// Milliseconds of the last call on this rank; on a GPU, those in which it was enqueued.
+    pub fn elapsed_ms(&self) -> f64 {
+        self.state.ended.saturating_duration_since(self.state.began).as_secs_f64() * 1e3
+    }
+
     /// What this rank did during the last call, step by step, tile by tile; on a GPU, when steps were enqueued.
-    /// Allocates.
+    /// Where ranks access each other's memory, the first event is the wait until all have begun, the last one the
+    /// wait until all are done. Allocates.
     pub fn events(&self) -> Vec<Event> {
+        let CallState { began, ended, timings, .. } = &self.state;
+        let since = |moment: Instant| moment.saturating_duration_since(*began).as_secs_f64() * 1e3;
+        let times =
+            |timing: &StepTiming| (since(timing.start), since(timing.end), timing.tests.as_secs_f64() * 1e3);
+        let mut events = self.events_of(timings.iter().map(times));
+        if let (true, Some(first), Some(last)) = (self.shared, timings.first(), timings.last()) {
+            let wait = |start_ms: f64, end_ms: f64| Event {
+                kind: EventKind::Barrier,
+                name: "wait".into(),
+                reshape: None,
+                tile: None,
+                wired: false,
+                start_ms,
+                end_ms,
+                test_ms: 0.0,
+                bytes: 0,
+            };
+            events.insert(0, wait(0.0, since(first.start)));
+            events.push(wait(since(last.end), since(*ended)));
+        }
+        events
+    }
+
+    /// The steps of the last call as events, with the start, the end and the time of polling of each.
+    pub(super) fn events_of(&self, times: impl Iterator<Item = (f64, f64, f64)>) -> Vec<Event> {
         let variant = &self.variants[self.state.last];
-        let since = |moment: Instant| moment.duration_since(self.state.began).as_secs_f64() * 1e3;
-        let event = |(step, timing): (&BoundStep, &StepTiming)| {
+        let event = |(step, (start_ms, end_ms, test_ms)): (&BoundStep, (f64, f64, f64))| {
             let of_tile = |kind, tile: TileRef| {
                 let name = &*variant.reshapes[tile.reshape].0;
                 (kind, name, Some((tile.reshape, tile.tile)), variant.received[tile.exchange])
@@ -85,13 +115,13 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 reshape: at.map(|(reshape, _)| reshape),
                 tile: at.map(|(_, tile)| tile),
                 wired: matches!(step, BoundStep::Run { reshapes: [Some(_), _] | [_, Some(_)], .. }),
-                start_ms: since(timing.start),
-                end_ms: since(timing.end),
-                test_ms: timing.tests.as_secs_f64() * 1e3,
+                start_ms,
+                end_ms,
+                test_ms,
                 bytes,
             }
         };
-        variant.steps.iter().zip(&self.state.timings).map(event).collect()
+        variant.steps.iter().zip(times).map(event).collect()
     }
 
     /// How far the result of the last call may be from the exact one. `None` before the first call, after one with

@@ -45,6 +45,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 "a call that neither transforms nor moves anything has no scale",
             ));
         }
+        self.state.began = Instant::now();
         let prepared = self.executor.prepare(&mut self.variants[which], which, operator, scale != 1.0);
         match prepared {
             Err(Error::Device { .. }) => return self.or_fail(prepared),
@@ -52,7 +53,6 @@ impl<T: Real, B: Backend> Plan<T, B> {
             prepared => prepared?,
         }
         self.state.last = which;
-        self.state.began = Instant::now();
         self.state.timings.clear();
         self.state.in_flight.clear();
         // SAFETY: this function's contract.
@@ -72,7 +72,9 @@ impl<T: Real, B: Backend> Plan<T, B> {
             self.or_fail(waits)?;
         }
         // SAFETY: this function's contract; the output is complete.
-        unsafe { self.certify(own[1], operator.is_some(), scale) }
+        let certified = unsafe { self.certify(own[1], operator.is_some(), scale) };
+        self.state.ended = Instant::now();
+        certified
     }
 
     /// After an error or a panic: the other ranks are told, and what is in flight is waited for, because its buffers
@@ -137,7 +139,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
     /// As [`execute`](Self::execute), and `exposed` is that of this call.
     unsafe fn run_steps(&mut self, operator: Option<&dyn Operator<T>>, scale: f64) -> Result<()> {
         let Plan { comm, variants, executor, progress, shared, state, .. } = self;
-        let CallState { in_flight, timings, polls, fault, last, began, .. } = state;
+        let CallState { in_flight, timings, polls, fault, last, began, meanwhile, skips_passes, .. } = state;
         let (transport, variant) = (comm.transport(), &variants[*last]);
         let exchanges = &variant.exchanges;
         let _watched = progress.as_ref().map(|progress| progress.during(*last));
@@ -168,6 +170,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
                     transport.node_barrier()?;
                     executor.wait_for_peers()?;
                 }
+                BoundStep::Run { reshapes: [None, None], .. } if *skips_passes => {}
                 BoundStep::Run { bound, pass, .. } => {
                     let scale = if variant.last_pass == Some(pass) { scale } else { 1.0 };
                     let fault = fault.take_if(|_| !idle);
@@ -193,7 +196,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
                         with_access(&mut || unsafe { executor.decode(coding) })?;
                     }
                 }
-                BoundStep::Start { blocking: true, .. } => {}
+                BoundStep::Start { blocking: true, .. } if meanwhile.is_none() => {}
                 BoundStep::Start { tile, buffers, .. } => {
                     let buffers = message_buffers::<T, B>(variant, tile, buffers);
                     let coder = variant.coder(tile.exchange);
@@ -210,12 +213,15 @@ impl<T: Real, B: Backend> Plan<T, B> {
                     let exchange = &variant.exchanges[tile.exchange];
                     // SAFETY: as for `Start`; what an exchange received is complete after `run` or `wait`.
                     unsafe {
-                        match blocking {
+                        match blocking && meanwhile.is_none() {
                             true => {
                                 let [send, recv] = executor.begin_messages(buffers, policy)?;
                                 exchange.run(send, recv, variant.coder(tile.exchange).as_ref())?;
                             }
                             false => {
+                                if let Some(work) = meanwhile {
+                                    work(&poll);
+                                }
                                 in_flight.retain(|other| *other != tile.exchange);
                                 exchange.wait()?;
                             }

@@ -5,13 +5,14 @@ use std::fmt;
 use super::agree::{Decision, MESSAGES, StartChoice, agree, compare};
 use super::entry_ref::EntryRef;
 use super::forecast::Forecast;
+use super::pipeline::Pipeline;
 use super::target::Target;
 use crate::exec::backend::{Backend, Executor, VariantOf};
 use crate::exec::bind::{bind, exchanges, has_remote_buffers};
 use crate::exec::certificate::Ledger;
 use crate::exec::plan::{CallObserver, CallState, Plan};
 use crate::exec::progress::ProgressThread;
-use crate::exec::variant::{CALL_KINDS, CallKind, DIRECTIONS};
+use crate::exec::variant::{BACKWARD, CALL_KINDS, CallKind, DIRECTIONS, FORWARD};
 use crate::exec::{Cpu, Memory};
 use crate::{Choice, Comm, Error, MachineSpeeds, Problem, Progress, Real, Recipe, Result, codec, exchange};
 use ferrier_plan::cost::{Machine, Prediction};
@@ -340,6 +341,22 @@ impl<T: Real, B: Backend> Draft<T, B> {
     /// What the plan will do.
     pub fn recipe(&self) -> &Recipe {
         &self.recipe
+    }
+
+    /// How the reshapes in which something is sent are pipelined: those of `forward`, then those of `backward`.
+    pub fn pipelines(&self) -> Vec<Pipeline> {
+        let one_way = [(FORWARD, false), (BACKWARD, true)];
+        let of = |(kind, backward): (usize, bool)| {
+            let variant = &self.variants[kind];
+            let reshape = move |(number, (name, _)): (usize, &(String, u64))| {
+                let tiles = variant.reshape_of.iter().zip(&variant.received);
+                let own: Vec<u64> = tiles.filter(|(of, _)| **of == number).map(|(_, bytes)| *bytes).collect();
+                let (depth, bytes) = (own.len(), own.into_iter().max().unwrap_or(0));
+                Pipeline { name: name.clone(), backward, depth, bytes }
+            };
+            variant.reshapes.iter().enumerate().map(reshape).filter(|pipeline| pipeline.depth > 0)
+        };
+        one_way.into_iter().flat_map(of).collect()
     }
 
     /// Recipes that were rejected, the fastest first, with the times that the cost model predicts for them relative to

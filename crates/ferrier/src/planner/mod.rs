@@ -10,6 +10,7 @@ mod forecast;
 
 mod online_tuner;
 #[expect(clippy::module_inception, reason = "the planner itself")]
+mod pipeline;
 mod planner;
 mod speeds;
 mod target;
@@ -22,6 +23,7 @@ pub(crate) use agree::{
 };
 pub use draft::Draft;
 pub(crate) use forecast::{Forecast, mechanism};
+pub use pipeline::Pipeline;
 pub use planner::Planner;
 pub use speeds::measure_speeds;
 pub(crate) use speeds::measure_within;

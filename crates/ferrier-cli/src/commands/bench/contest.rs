@@ -87,11 +87,12 @@ fn write_charts(
 ) -> Outcome {
     let Some(fastest) = result.fastest() else { return Ok(()) };
     let title = title(options, fastest, args.trace.is_some());
+    let events = &fastest.traced[usize::from(args.trace_backward)].events;
     match args.trace.as_deref() {
         Some(path) if extension(path) == Some("svg") => {
-            print::write(path, &timeline::svg(&title, &fastest.events))?;
+            print::write(path, &timeline::svg(&title, events))?;
         }
-        Some(path) => print::json(path, &trace::chrome(&title, &fastest.events))?,
+        Some(path) => print::json(path, &trace::chrome(&title, events))?,
         None => {}
     }
     match (&args.svg, report.sweep_svg(title)) {
@@ -101,15 +102,12 @@ fn write_charts(
 }
 
 /// The options of the contest.
-fn prepare<'a>(
+pub(super) fn prepare<'a>(
     args: &BenchArgs,
     session: &'a Session,
     progress: &'a (dyn Fn(String) + Sync),
 ) -> Outcome<ContestOptions<'a>> {
     let common = &args.problem.common;
-    if args.trace.is_some() || args.breakdown {
-        setup::cpu_only(common, "the timeline of --trace and --breakdown")?;
-    }
     if args.predict {
         setup::cpu_only(common, "the cost model of --predict")?;
     }
@@ -163,9 +161,15 @@ fn prepare<'a>(
 }
 
 /// The plans to compare.
-fn comparison(args: &BenchArgs) -> Outcome<Comparison> {
+pub(super) fn comparison(args: &BenchArgs) -> Outcome<Comparison> {
     let common = &args.problem.common;
-    let choice = setup::named(common)?;
+    let choice = setup::named(common, &args.problem.shape)?;
+    if common.tiling.is_auto()? {
+        if !args.variants.is_empty() || args.svg.is_some() {
+            return fail("--tiles auto excludes --variants and --svg");
+        }
+        return Ok(Comparison::Tuned(choice));
+    }
     let tilings = common.tiling.tilings(&args.problem.shape)?;
     let variants = args.variants.iter().map(|name| find_variant(name)).collect::<Outcome<Vec<_>>>()?;
     if !variants.is_empty() {
@@ -238,7 +242,7 @@ fn copy_speed(options: &ContestOptions<'_>, session: &Session) -> Outcome<f64> {
 }
 
 /// The kind of transform, and the modes to keep.
-fn kind_text(problem: &ProblemArgs) -> String {
+pub(super) fn kind_text(problem: &ProblemArgs) -> String {
     let modes = &problem.common.modes;
     let kinds = modes.kinds.as_ref().map(|kinds| kinds.iter().map(|kind| kind.name()).collect::<Vec<_>>());
     let kind = match (kinds, problem.kind) {

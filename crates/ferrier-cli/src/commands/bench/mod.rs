@@ -2,8 +2,10 @@
 
 pub mod args;
 mod contest;
+pub mod study;
 
 use ferrier::{DeviceSpec, LayoutSpec};
+use ferrier_bench::block_bench::BlockBench;
 use ferrier_bench::codec_speed;
 use ferrier_bench::exchange_bench::ExchangeBench;
 use ferrier_bench::halo_bench::HaloBench;
@@ -24,7 +26,9 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
         _ if args.codec_speed => codecs(args, session),
         _ if args.halo.is_some() => ghost_cells(args, session),
         Some(name) => operator(args, name, session),
+        None if args.blocks => blocks(args, session),
         None if args.exchange_only => exchanges(args, session),
+        None if args.csv.is_some() || args.weak => study::run(vec![study::alone(args)], session),
         None => contest::run(args, session),
     }
 }
@@ -64,14 +68,45 @@ fn prepare_exchanges(args: &BenchArgs, session: &Session) -> Outcome<ExchangeBen
     if args.problem.kind != KindName::C2c || !args.against.is_empty() || args.profile || args.in_place {
         return fail("--exchange-only needs --kind c2c, and excludes --against, --profile, --in-place");
     }
-    let tiled = !common.tiling.tiles.is_empty() || !args.variants.is_empty();
+    let tiled = common.tiling.has_tiles() || !args.variants.is_empty();
     if tiled || args.breakdown || args.trace.is_some() {
         return fail("--exchange-only excludes --tiles, --variants, --breakdown, --trace");
     }
     args.check_repeat()?;
     let (problem, _) = setup::problem(&args.problem, ranks)?;
-    let choice = setup::named(common)?;
-    Ok(ExchangeBench { problem, precision: args.problem.precision, choice, repeat: args.repeat })
+    let choice = setup::named(common, &args.problem.shape)?;
+    Ok(ExchangeBench {
+        problem,
+        precision: args.problem.precision,
+        choice,
+        repeat: args.repeat,
+        overlap: args.overlap,
+    })
+}
+
+/// `ferrier bench --blocks`.
+fn blocks(args: &BenchArgs, session: &Session) -> Outcome {
+    let bench = session.agree(prepare_blocks(args, session))?;
+    session.first(|| print::check([&args.json]))?;
+    let report = session.run(&args.problem.common, |comm| bench.run(comm))?;
+    session.first(|| print::report(args.json.as_deref(), &report, &report.text()))
+}
+
+fn prepare_blocks(args: &BenchArgs, session: &Session) -> Outcome<BlockBench> {
+    let common = &args.problem.common;
+    setup::cpu_only(common, "--blocks")?;
+    if !args.against.is_empty() || !args.variants.is_empty() || args.in_place || args.exchange_only {
+        return fail("--blocks excludes --against, --variants, --in-place, --exchange-only");
+    }
+    args.check_repeat()?;
+    let (problem, _) = setup::problem(&args.problem, session.size(common)?)?;
+    Ok(BlockBench {
+        problem,
+        precision: args.problem.precision,
+        choice: setup::choice(common, &args.problem.shape)?,
+        repeat: args.repeat.unwrap_or(5),
+        shape: args.problem.shape.lengths().to_vec(),
+    })
 }
 
 /// `ferrier bench --halo`.
@@ -95,7 +130,7 @@ fn prepare_ghost_cells(args: &BenchArgs, session: &Session) -> Outcome<HaloBench
         precision: args.problem.precision,
         layout: problem.input,
         width: args.halo.unwrap_or(1),
-        exchange: setup::named(common)?.exchange,
+        exchange: setup::named(common, &args.problem.shape)?.exchange,
         wire: common.execution.wire,
         repeat: args.repeat,
     })

@@ -89,6 +89,7 @@ pub fn run(args: &HelmholtzArgs, session: &Session) -> Outcome {
 
 /// Solves all of them. Collective.
 fn sweep(comm: &Comm, args: &HelmholtzArgs, choice: &Choice) -> Outcome<HelmholtzReport> {
+    let choice = &args.run.tuned(comm, &problem(args.n, None), choice)?;
     // Unattainable tolerances fail before long work.
     for &tolerance in &args.tolerance {
         draft::<f64>(comm, &problem(args.n, Some(tolerance)), choice.clone())?;

@@ -122,14 +122,14 @@ fn prepare(args: &PoissonArgs, session: &Session) -> Outcome<Prepared> {
 /// Solves all of them. Collective.
 fn table(comm: &Comm, args: &PoissonArgs, prepared: &Prepared) -> Outcome<PoissonReport> {
     let walls = prepared.0;
-    let rows = args.n.iter().map(|&n| solve(comm, prepared, n, args.run.repeat)).collect::<Outcome<_>>()?;
+    let rows = args.n.iter().map(|&n| solve(comm, prepared, n, &args.run)).collect::<Outcome<_>>()?;
     Ok(PoissonReport { walls, kinds: kinds(walls).map(Kind::name), group: RankGroup::new(comm), rows })
 }
 
 /// Solves on a grid, first untimed. Collective.
-fn solve(comm: &Comm, (walls, choice): &Prepared, n: usize, repeat: usize) -> Outcome<PoissonRow> {
+fn solve(comm: &Comm, (walls, choice): &Prepared, n: usize, run: &RunArgs) -> Outcome<PoissonRow> {
     let problem = Problem::mixed([n; 3], kinds(*walls)).output(LayoutSpec::unconstrained()).operators(true);
-    let draft = draft::<f64>(comm, &problem, choice.clone())?;
+    let draft = draft::<f64>(comm, &problem, run.tuned(comm, &problem, choice)?)?;
     check_memory(comm, draft.memory().total() + 3 * 8 * (n * n * n / comm.size() + 1))?;
     let mut plan = draft.build()?;
     let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?, plan.make_input()?)));
@@ -145,8 +145,8 @@ fn solve(comm: &Comm, (walls, choice): &Prepared, n: usize, repeat: usize) -> Ou
     let inverse = inverse_laplacian(&waves);
     plan.call().operator(&inverse).apply(&f, &mut u)?;
     let wire_bytes = comm.sum(&[plan.wire_bytes() as f64])?[0] as u64;
-    let mut seconds = Vec::with_capacity(repeat);
-    for _ in 0..repeat {
+    let mut seconds = Vec::with_capacity(run.repeat);
+    for _ in 0..run.repeat {
         seconds.push(timed(comm, || plan.call().operator(&inverse).apply(&f, &mut u))?);
     }
     // Without a Dirichlet condition, the solution is the one with mean zero.

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use crate::arguments::{CommonArgs, ExecutionArgs};
+use ferrier::{Choice, Comm, Problem};
+use ferrier_bench::tiling::{tuned_tiles, with_messages};
+
+use crate::arguments::{CommonArgs, ExecutionArgs, TileWord};
 use crate::failure::{Outcome, fail};
 
 /// Options of all equations.
@@ -13,6 +16,9 @@ pub struct RunArgs {
     /// Number of ranks, as threads of this process; under mpiexec the processes are the ranks [default: 1]
     #[arg(long, value_name = "R")]
     pub ranks: Option<usize>,
+    /// Cut reshapes into tiles of T indices; auto: tiles are tuned in the first runs
+    #[arg(long, value_name = "T")]
+    pub tiles: Option<TileWord>,
     /// Timed repetitions
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub repeat: usize,
@@ -26,7 +32,20 @@ pub struct RunArgs {
 impl RunArgs {
     /// As options of a command that makes a plan.
     pub fn common(&self) -> CommonArgs {
-        self.execution.common(self.ranks)
+        let mut common = self.execution.common(self.ranks);
+        common.tiling.tiles.extend(self.tiles.filter(|word| *word != TileWord::Auto));
+        common
+    }
+
+    /// The choice, with tuned tiles if they are asked for, else with an exchange that tiles need. Collective.
+    ///
+    /// # Errors
+    /// Those of the library.
+    pub fn tuned(&self, comm: &Comm, problem: &Problem, choice: &Choice) -> Outcome<Choice> {
+        match self.tiles {
+            Some(TileWord::Auto) => Ok(tuned_tiles::<f64>(comm, problem, choice)?.0),
+            _ => with_messages(comm, choice),
+        }
     }
 
     /// Checks `--repeat`.

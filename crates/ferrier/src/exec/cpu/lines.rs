@@ -65,6 +65,8 @@ pub(crate) struct LineGrid<T> {
     /// Lines of a block that takes those of several planes, because few are neighbours: vectors are full, and all of
     /// a cache line or page is used at once. One: blocks stay in their plane.
     gathered: usize,
+    /// Planes that a block takes lines of, if the user wants more than one.
+    sub_planes: usize,
     /// Neighbouring lines that fill cache lines, and the fewest that form a block if they do: kernels load and store
     /// such rows directly.
     whole: (usize, usize),
@@ -161,6 +163,8 @@ impl<'a> Side<'a> {
 pub(crate) enum BlockLen {
     /// As many as suit the kernel; where lines are strided, the user's wish.
     Best(Option<usize>),
+    /// So many side by side (0: as many as suit the kernel), in so many planes.
+    SubTile([usize; 2]),
     /// So many.
     Exactly(usize),
 }
@@ -232,6 +236,7 @@ impl<T: Real> LineGrid<T> {
         line_op: LineOp<T>,
         (arrays, block): (&Range<usize>, BlockLen),
     ) -> Self {
+        let sub_planes = if let BlockLen::SubTile([_, planes]) = block { planes.max(1) } else { 1 };
         let both = || from.smooth().iter().chain(to.smooth());
         let lane_cuts = cuts(domain, axes.lanes, both());
         let plane_cuts = cuts(domain, axes.planes, both());
@@ -241,6 +246,8 @@ impl<T: Real> LineGrid<T> {
         let best = line_op.block(strided || scattered).max(1);
         let (block, gathered) = match block {
             BlockLen::Best(wish) => [wish.filter(|_| strided).unwrap_or(best).max(1); 2].into(),
+            BlockLen::SubTile([0, _]) => (best, best),
+            BlockLen::SubTile([lines, _]) => (lines, lines),
             BlockLen::Exactly(lines) => (lines, best.max(lines)),
         };
         // Operators need the indices of a line.
@@ -255,6 +262,7 @@ impl<T: Real> LineGrid<T> {
             block,
             widest: 0,
             gathered: if gathers { gathered } else { 1 },
+            sub_planes: if gathers { sub_planes } else { 1 },
             whole: ((64 / element).max(1), BLOCK_POINTS.div_ceil(points.max(1))),
             batch,
             interleaved: batch > 1 && [from, to].iter().any(Side::is_interleaved),
@@ -279,7 +287,7 @@ impl<T: Real> LineGrid<T> {
                 let shape = grid.shape(count, planes.1 - planes.0);
                 let gathered = grid.gathered.min(count * (planes.1 - planes.0));
                 let widest = (count - (shape.blocks - 1) * block).max(block.min(count));
-                grid.widest = grid.widest.max(widest).max(gathered);
+                grid.widest = grid.widest.max(widest * grid.sub_planes.min(shape.rows)).max(gathered);
                 let first = grid.blocks;
                 grid.blocks += shape.blocks * (planes.1 - planes.0).div_ceil(shape.rows) * batch;
                 grid.cells.push(Cell { lanes, planes, from, to, shape, first });
@@ -388,7 +396,7 @@ impl<T: Real> LineGrid<T> {
             1 if !count.is_multiple_of(line) || count < least => self.gathered / count,
             _ => 1,
         };
-        BlockShape { blocks, rows: rows.clamp(1, planes.max(1)) }
+        BlockShape { blocks, rows: rows.max(self.sub_planes).clamp(1, planes.max(1)) }
     }
 
     /// The blocks of some lanes of some planes of one array.

@@ -78,7 +78,8 @@ impl<T: Real> PassWork<T> {
                 let axes = transform.axes().unwrap_or_else(|| Axes::choose(transform.axis, from, to));
                 let [from, to] = Side::of(transform, from, to);
                 let domain = transform.lines_in(arrive);
-                let arrays = (arrays, BlockLen::Best(context.memory_policy.block));
+                let block = BlockLen::Best(context.memory_policy.block);
+                let arrays = (arrays, ends.sub_tile.map_or(block, BlockLen::SubTile));
                 let line_op = tables.line_op(transform)?;
                 Work::Lines(Box::new(LineGrid::across(axes, &domain, from, to, line_op, arrays)))
             }

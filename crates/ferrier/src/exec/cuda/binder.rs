@@ -137,7 +137,7 @@ impl<T: Real> CudaBinder<T> {
     }
 
     pub(super) fn pass(&mut self, ends: &PassEnds<'_>) -> Result<CudaWork> {
-        let PassEnds { context, pass, arrive, leave, arrays, from, to } = ends;
+        let PassEnds { context, pass, arrive, leave, arrays, from, to, .. } = ends;
         (self.arrays, self.in_place) = (arrays.len(), context.in_place);
         let launch = match &pass.transforms[..] {
             _ if arrive.is_empty() => Launch::Nothing,

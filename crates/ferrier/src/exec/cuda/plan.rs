@@ -133,11 +133,29 @@ impl<T: Real> crate::Plan<T, Cuda> {
     /// # Errors
     /// Where the GPU failed.
     pub fn profile(&self) -> Result<Vec<StepTime>> {
+        Ok(self.profile_of(self.step_ms()?.into_iter()))
+    }
+
+    /// The steps of the last call as they ran on this rank's stream, tile by tile, where
+    /// [`time_steps`](Self::time_steps) was called before. Waits for the GPU; allocates.
+    ///
+    /// # Errors
+    /// Where the GPU failed.
+    pub fn stream_events(&self) -> Result<Vec<crate::Event>> {
+        let mut end = 0.0;
+        let times = self.step_ms()?.into_iter().map(|ms| {
+            let start = end;
+            end += ms;
+            (start, end, 0.0)
+        });
+        Ok(self.events_of(times))
+    }
+
+    /// Milliseconds of each step of the last call.
+    fn step_ms(&self) -> Result<Vec<f64>> {
         self.synchronize()?;
         let Some(clock) = &self.executor.clock else { return Ok(Vec::new()) };
         let steps = self.variants[self.state.last].steps.len();
-        let ms = |step: usize| clock[step + 1].ms_since(&clock[step]);
-        let all = (0..steps).map(ms).collect::<Result<Vec<f64>>>()?;
-        Ok(self.profile_of(all.into_iter()))
+        (0..steps).map(|step| clock[step + 1].ms_since(&clock[step])).collect()
     }
 }

@@ -7,6 +7,7 @@
 
 mod context;
 mod cost_model;
+mod names;
 mod online;
 mod options;
 mod per_reshape;
@@ -18,6 +19,7 @@ pub use ferrier_search::{
     Comparison, Evaluator, Limits, METHODS, Method, Objective, Parameter, Point, Progress, Search,
     SearchInput, SearchResult, Session, Space, Trial, TrialStatus, Value,
 };
+pub use names::tunable;
 pub(crate) use online::{OnlineSearch, SearchStep};
 pub use options::{Options, Outcome, find};
 pub use trials::tune;

@@ -35,12 +35,21 @@ pub struct Options {
     /// Names of the parameters to search, from the values of the given choice;
     /// if empty, all parameters that the given choice leaves open.
     pub only: Vec<&'static str>,
+    /// Whether a search over tiles ends with one over the tiles of single reshapes.
+    pub refine: bool,
 }
 
 impl Default for Options {
     fn default() -> Self {
         let limits = Limits { seconds: MEASURE_SECONDS, trials: MEASURE_TRIALS, ..Limits::default() };
-        Options { method: METHODS[0].name.into(), limits, seed: 1, rivals: Vec::new(), only: Vec::new() }
+        Options {
+            method: METHODS[0].name.into(),
+            limits,
+            seed: 1,
+            rivals: Vec::new(),
+            only: Vec::new(),
+            refine: true,
+        }
     }
 }
 
@@ -69,9 +78,15 @@ impl Options {
         self
     }
 
-    /// Searches these parameters only.
+    /// Searches these parameters only: see [`tunable`](super::tunable()).
     pub fn only(mut self, names: Vec<&'static str>) -> Self {
         self.only = names;
+        self
+    }
+
+    /// Sets whether a search over tiles ends with one over the tiles of single reshapes.
+    pub fn refine(mut self, yes: bool) -> Self {
+        self.refine = yes;
         self
     }
 

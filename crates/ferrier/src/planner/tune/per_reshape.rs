@@ -21,6 +21,10 @@ const NAMES: [[[&str; 3]; 4]; 2] = [
     ],
 ];
 
+/// The most tiles in flight, and polls in a pass.
+pub(super) const MOST_WINDOW: usize = 8;
+pub(super) const MOST_POLLS: usize = 4096;
+
 /// Bounds of the lines in a block.
 const BLOCKS: [usize; 2] = [8, 128];
 /// Start of the search for blocks.
@@ -50,8 +54,8 @@ pub(super) fn all(context: &TuneContext<'_>, given: &Choice, reshapes: usize) ->
                 list.push((Box::new(set), parameter));
             };
             add(Parameter::log_scale(tile, 1, longest).from(start), |tiling| &mut tiling.tile);
-            add(Parameter::log_scale(window, 1, 8).from(here.window), |tiling| &mut tiling.window);
-            add(Parameter::log_scale(polls, 0, 128).from(here.polls), |tiling| &mut tiling.polls);
+            add(Parameter::linear(window, 1, MOST_WINDOW).from(here.window), |tiling| &mut tiling.window);
+            add(Parameter::log_scale(polls, 0, MOST_POLLS).from(here.polls), |tiling| &mut tiling.polls);
         }
     }
     let block = Parameter::log_scale("block", BLOCKS[0], BLOCKS[1]).from(given.block.unwrap_or(BLOCK));

@@ -1,5 +1,6 @@
 //! Trials: rank 0 searches, and all ranks run the choices that it names.
 
+use std::collections::BTreeMap;
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
@@ -11,7 +12,7 @@ use super::tunables::ChoiceSpace;
 use crate::exec::{Array, DataMut, Modes, Operator, Workspace};
 use crate::planner::draft::Draft;
 use crate::planner::measure_within;
-use crate::{Call, Choice, Comm, Error, Plan, Problem, Real, Result, Scale, design};
+use crate::{Call, Choice, Comm, Error, EventKind, Plan, Problem, Real, Result, Scale, design};
 use ferrier_search::{
     Comparison, CoordinateDescent, Evaluator, Limits, Method, Point, Progress, SearchResult, Session, median,
 };
@@ -57,7 +58,7 @@ pub fn tune<T: Real>(
         true => None,
         false => Some(measure_within(comm, budget)?),
     };
-    let mut trials = Trials::<T>::new(comm, problem);
+    let mut trials = Trials::<T>::new(comm, problem, skips_passes(problem, given, options));
     if comm.rank() != 0 {
         return trials.run_commands();
     }
@@ -67,6 +68,28 @@ pub fn tune<T: Real>(
     let outcome = Outcome { speeds, ..outcome };
     trials.send(&Command::Done(Box::new(outcome.clone())))?;
     Ok(outcome)
+}
+
+/// Tunables that matter only to passes beside a reshape.
+const OF_RESHAPES: [&str; 9] = [
+    "tile",
+    "window",
+    "polls",
+    "polls after",
+    "planes before",
+    "lines before",
+    "planes after",
+    "lines after",
+    "cut",
+];
+
+/// Are passes that no searched parameter touches left out of trials? Their time, measured once, is added. Data are
+/// zeros then, because what remains is no transform; codecs would notice.
+fn skips_passes(problem: &Problem, given: &Choice, options: &Options) -> bool {
+    let plain =
+        given.codec.as_deref().is_none_or(|name| name == crate::codec::RAW) && problem.tolerance.is_none();
+    let only = !options.only.is_empty() && options.only.iter().all(|name| OF_RESHAPES.contains(name));
+    only && plain && !problem.operators
 }
 
 /// The search of rank 0.
@@ -81,7 +104,7 @@ fn search<T: Real>(
     let choices = ChoiceSpace::new(&model.context, given, &options.only);
     let search = method.searcher(options.seed);
     let tiles = choices.space().parameters().iter().any(|parameter| parameter.name() == "tile");
-    let two_stages = tiles && method.refines && model.default.reshapes() > 0;
+    let two_stages = tiles && method.refines && options.refine && model.default.reshapes() > 0;
     let mut evaluator = TrialEvaluator { trials, choices: &choices, model, two_stages };
     let mut found = Session::new(choices.space(), &mut evaluator, options.limits, watch).run(&*search)?;
     let mut choice = choices.choice(&found.point);
@@ -190,6 +213,10 @@ struct Trials<T: Real> {
     problem: Problem,
     /// `None` for transports that do not expose all memory: plans allocate what they expose.
     shared: Option<SharedMemory<T>>,
+    /// Are passes left out that no reshape touches?
+    skips: bool,
+    /// Seconds of those of a plan, by their names.
+    untouched: BTreeMap<String, f64>,
     /// The plans that ran last. The best choice so far is in every comparison, and is not planned again.
     candidates: Vec<Candidate<T>>,
 }
@@ -211,15 +238,18 @@ struct Candidate<T: Real> {
     first: f64,
     /// Transforms of a run.
     repeats: usize,
+    /// Names of the passes that are left out.
+    untouched: Option<String>,
 }
 
 impl<T: Real> Trials<T> {
-    fn new(comm: &Comm, problem: &Problem) -> Self {
+    fn new(comm: &Comm, problem: &Problem, skips: bool) -> Self {
         // A round trip must not change the scale: repeated, the values would become infinite or denormal.
         let problem = problem.clone().scale_forward(Scale::Unscaled).scale_backward(Scale::Full);
         let work = Workspace::new(0).ok().filter(|_| comm.transport().exposes_all_memory());
         let shared = work.map(|work| SharedMemory { arrays: None, work, bytes: 0 });
-        Trials { comm: comm.clone(), problem, shared, candidates: Vec::new() }
+        let (untouched, candidates) = (BTreeMap::new(), Vec::new());
+        Trials { comm: comm.clone(), problem, shared, skips, untouched, candidates }
     }
 
     fn send(&self, command: &Command) -> Result<()> {
@@ -298,7 +328,7 @@ impl<T: Real> Trials<T> {
         let (plan, arrays) = match &mut self.shared {
             None => {
                 let plan = draft.build()?;
-                let arrays = make_arrays(&plan)?;
+                let arrays = make_arrays(&plan, self.skips)?;
                 (plan, Some(arrays))
             }
             Some(shared) => {
@@ -316,19 +346,44 @@ impl<T: Real> Trials<T> {
                 let plan = draft.build_without_workspace()?;
                 if shared.arrays.is_none() {
                     let fail = |error: &Error| self.comm.transport().fail(&error.to_string());
-                    shared.arrays = Some(make_arrays(&plan).inspect_err(fail)?);
+                    shared.arrays = Some(make_arrays(&plan, self.skips).inspect_err(fail)?);
                 }
                 (plan, None)
             }
         };
         let index = self.candidates.len();
-        self.candidates.push(Candidate { choice: choice.clone(), plan, arrays, first: 0.0, repeats: 1 });
+        let (choice, untouched) = (choice.clone(), None);
+        self.candidates.push(Candidate { choice, plan, arrays, first: 0.0, repeats: 1, untouched });
         let first = self.seconds(index)?;
+        if self.skips {
+            // The first transform is slower than the others.
+            self.seconds(index)?;
+            self.leave_out(index)?;
+        }
         let candidate = &mut self.candidates[index];
         candidate.first = first;
         candidate.repeats = (SHORT / first.max(1e-9)).clamp(1.0, REPEATS).ceil() as usize;
         candidate.plan.park();
         Ok(true)
+    }
+
+    /// Lets a plan leave out the passes that no reshape touches, after a call that had them.
+    fn leave_out(&mut self, index: usize) -> Result<()> {
+        let Candidate { plan, untouched, .. } = &mut self.candidates[index];
+        let passes = plan.events();
+        let passes = || {
+            passes
+                .iter()
+                .filter(|event| matches!(event.kind, EventKind::Transform | EventKind::Copy) && !event.wired)
+        };
+        let names = passes().map(|event| event.name.as_str()).collect::<Vec<_>>().join(", ");
+        let own = passes().map(|event| event.ms() / 1e3).sum::<f64>();
+        let seconds = self.comm.max(&[own])?[0];
+        let least = self.untouched.entry(names.clone()).or_insert(seconds);
+        *least = least.min(seconds);
+        *untouched = Some(names);
+        plan.skip_passes(true);
+        Ok(())
     }
 
     /// Seconds of a transform on the slowest rank: half of a forward and a backward one, or of a round trip if the
@@ -352,7 +407,8 @@ impl<T: Real> Trials<T> {
             }
         }
         let own = start.elapsed().as_secs_f64() / (2 * *repeats) as f64;
-        Ok(self.comm.max(&[own])?[0])
+        let left_out = self.candidates[index].untouched.as_ref().and_then(|names| self.untouched.get(names));
+        Ok(self.comm.max(&[own])?[0] + left_out.copied().unwrap_or(0.0))
     }
 }
 
@@ -370,11 +426,11 @@ impl<T: Real> Operator<T> for Identity {
     fn apply(&self, _: &mut Modes<'_, T>) {}
 }
 
-/// Arrays for the input and the output of a plan; the input has pseudo-random values.
-fn make_arrays<T: Real>(plan: &Plan<T>) -> Result<[Array<T>; 2]> {
+/// Arrays for the input and the output of a plan; the input has pseudo-random values, or zeros.
+fn make_arrays<T: Real>(plan: &Plan<T>, zeros: bool) -> Result<[Array<T>; 2]> {
     let mut input = plan.make_input()?;
     let mut state = 1u32;
-    for scalar in input.scalars_mut() {
+    for scalar in input.scalars_mut().iter_mut().take(if zeros { 0 } else { usize::MAX }) {
         state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
         *scalar = T::rounded(f64::from(state >> 8) / f64::from(1 << 23) - 1.0);
     }

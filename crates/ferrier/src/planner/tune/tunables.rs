@@ -1,7 +1,8 @@
 //! The table of tunables: one line for each field of a [`Choice`] that tuning may set.
 
 use super::context::{TuneContext, longest};
-use super::per_reshape::{self, Setter};
+use super::names::BY_NAME;
+use super::per_reshape::{self, MOST_POLLS, MOST_WINDOW, Setter};
 use crate::kernel::KERNELS;
 use crate::{Choice, Decomposition, MemoryUse, Overlap, Progress, Tiling};
 use ferrier_plan::layout::factor_pairs;
@@ -15,6 +16,10 @@ struct Tunable {
     decided: fn(&Choice) -> bool,
     set: fn(&mut Choice, &Value),
 }
+
+/// The most lines side by side, and planes, of a sub-tile.
+const MOST_LINES: usize = 256;
+const MOST_PLANES: usize = 64;
 
 /// The value that leaves a field to the planner.
 const AUTO: &str = "auto";
@@ -34,6 +39,11 @@ static TUNABLES: &[Tunable] = &[
     Tunable { values: tiles, decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.tile = value.number()) },
     Tunable { values: windows, decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.window = value.number()) },
     Tunable { values: polls, decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.polls = value.number()) },
+    Tunable { values: |context| number(context, "polls after", 0, MOST_POLLS, |tiling| tiling.polls_after.unwrap_or(tiling.polls)), decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.polls_after = Some(value.number())) },
+    Tunable { values: |context| number(context, "planes before", 1, MOST_PLANES, |tiling| sub(tiling.sub_before)[1]), decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.sub_before = Some([sub(tiling.sub_before)[0], value.number()])) },
+    Tunable { values: |context| number(context, "lines before", 0, MOST_LINES, |tiling| sub(tiling.sub_before)[0]), decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.sub_before = Some([value.number(), sub(tiling.sub_before)[1]])) },
+    Tunable { values: |context| number(context, "planes after", 1, MOST_PLANES, |tiling| sub(tiling.sub_after)[1]), decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.sub_after = Some([sub(tiling.sub_after)[0], value.number()])) },
+    Tunable { values: |context| number(context, "lines after", 0, MOST_LINES, |tiling| sub(tiling.sub_after)[0]), decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.sub_after = Some([value.number(), sub(tiling.sub_after)[1]])) },
     Tunable { values: cuts, decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.cut = value.name().parse().ok()) },
     Tunable { values: batch_chunks, decided: |choice| choice.overlap.is_some(), set: |choice, value| choice.overlap.get_or_insert_default().arrays = value.number() },
     Tunable { values: progress, decided: |choice| choice.progress.is_some(), set: |choice, value| choice.progress = Some(if value.name() == THREAD { Progress::Thread } else { Progress::Poll }) },
@@ -96,9 +106,26 @@ fn tiles(context: &TuneContext<'_>) -> Option<Parameter> {
     Some(Parameter::log_scale("tile", 1, longest).from(start))
 }
 
-/// Tiles in flight at once. Each needs buffers, and more than 8 gain nothing.
+/// Tiles in flight at once, on a linear scale: 3 is often the best. Each needs buffers, and more than 8 gain nothing.
 fn windows(context: &TuneContext<'_>) -> Option<Parameter> {
-    Some(Parameter::log_scale("window", 1, 8).from(context.tiling?.window))
+    Some(Parameter::linear("window", 1, MOST_WINDOW).from(context.tiling?.window))
+}
+
+/// A number of a tiling, in log scale.
+fn number(
+    context: &TuneContext<'_>,
+    name: &'static str,
+    low: usize,
+    high: usize,
+    of: fn(&Tiling) -> usize,
+) -> Option<Parameter> {
+    let tiling = context.tiling?;
+    Some(Parameter::log_scale(name, low, high).from(of(&tiling)))
+}
+
+/// A sub-tile, by default as the kernel chooses: lines side by side, and planes.
+fn sub(tile: Option<[usize; 2]>) -> [usize; 2] {
+    tile.unwrap_or([0, 1])
 }
 
 /// Arrays of a batch that are transformed at once.
@@ -119,7 +146,7 @@ fn progress(context: &TuneContext<'_>) -> Option<Parameter> {
 
 /// How often a pass over a tile polls the transfers in flight.
 fn polls(context: &TuneContext<'_>) -> Option<Parameter> {
-    Some(Parameter::log_scale("polls", 0, 128).from(context.tiling?.polls))
+    Some(Parameter::log_scale("polls", 0, MOST_POLLS).from(context.tiling?.polls))
 }
 
 /// The axis that is cut; the user's first, if there is one.
@@ -175,7 +202,7 @@ impl ChoiceSpace {
     /// The tunables that `given` leaves open; those named in `only`, if there are any.
     pub fn new(context: &TuneContext<'_>, given: &Choice, only: &[&str]) -> Self {
         let free = |tunable: &Tunable, name: &str| match only {
-            [] => !(tunable.decided)(given),
+            [] => !(tunable.decided)(given) && !BY_NAME.contains(&name),
             names => names.contains(&name),
         };
         let open = TUNABLES.iter().filter_map(|tunable| {

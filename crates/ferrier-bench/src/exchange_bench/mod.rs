@@ -3,9 +3,17 @@
 //! A plan without transforms is one reshape. So this times the code that a transform runs: the
 //! store to send buffers, the exchange, the load from receive buffers; for `direct`, the load.
 
+mod overlap;
+mod study;
+
 use ferrier::exchange::EXCHANGES;
 use ferrier::{Choice, Comm, Error, LayoutSpec, Planner, Precision, Problem, Real, Recipe, Step};
 use serde::Serialize;
+
+pub use overlap::OverlapTimes;
+pub use study::{ExchangeRow, ExchangeStudy};
+
+use overlap::overlapped;
 
 use crate::agree::{RankGroup, agree, agree_result, check_memory, draft, local_volumes};
 use crate::charts::chart::Chart;
@@ -36,6 +44,9 @@ pub struct ReshapeTimes {
     bytes_leaving_node: u64,
     #[serde(flatten)]
     speed: Option<ExchangeSpeed>,
+    /// The exchange around computation, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    overlap: Option<OverlapTimes>,
     /// The reason why there is no speed; else the notes of the plan.
     note: Option<String>,
 }
@@ -73,6 +84,8 @@ pub struct ExchangeBench {
     pub choice: Choice,
     /// Number of repetitions; `None`: about 0.2 seconds' worth.
     pub repeat: Option<usize>,
+    /// Time exchanges around computation too.
+    pub overlap: bool,
 }
 
 impl ExchangeBench {
@@ -151,6 +164,7 @@ fn reshape_times<T: Real>(
         bytes_total: 0,
         bytes_leaving_node: 0,
         speed: None,
+        overlap: None,
         note: None,
     };
     let draft = match Planner::new(problem).choice(choice).draft::<T>(comm) {
@@ -191,6 +205,9 @@ fn reshape_times<T: Real>(
         alone.push(step.map_or(0.0, |step| step.ms));
     }
     let alone = median(&comm.max(&alone)?);
+    if options.overlap && alone > 0.0 {
+        result.overlap = Some(overlapped(comm, &mut plan, (&input, &mut output), alone, repeat.min(100))?);
+    }
     let (total, typical) = (result.bytes_total as f64 / 1e9, median(&seconds));
     result.speed = Some(ExchangeSpeed {
         times: Times::new(&seconds),
@@ -237,6 +254,7 @@ impl ExchangeReport {
             let heads = ["", "exchange", "per pair", "ms", "exchange ms", "GB/s per rank", "GB/s per node"];
             out += &format!("\n{title}\n{}", columns(&heads, list.iter().map(row)));
         }
+        out += &self.overlap_table();
         let all = self.sizes.iter().chain(&self.reshapes);
         let mut notes: Vec<_> =
             all.filter_map(|result| Some((result.exchange, result.note.as_ref()?))).collect();
@@ -246,8 +264,60 @@ impl ExchangeReport {
         out
     }
 
-    /// Bandwidth of a node against the bytes of a pair, with a line for each exchange, as SVG.
+    /// Blocking time against post, test and wait around computation, if that was asked for.
+    fn overlap_table(&self) -> String {
+        let all = self.reshapes.iter().chain(&self.sizes);
+        let row = |result: &ReshapeTimes| {
+            let times = result.overlap?;
+            let mut row = vec![result.what.clone(), result.exchange.into()];
+            let OverlapTimes { blocking_ms, compute_ms, post_ms, test_ms, wait_ms, overhead_ms, hidden } =
+                times;
+            row.extend([blocking_ms, compute_ms, post_ms, test_ms, wait_ms, overhead_ms].map(digits));
+            row.push(format!("{:.0} %", 100.0 * hidden));
+            Some(row)
+        };
+        let rows: Vec<_> = all.filter_map(row).collect();
+        if rows.is_empty() {
+            return String::new();
+        }
+        let heads = [
+            "",
+            "exchange",
+            "blocking ms",
+            "compute ms",
+            "post ms",
+            "test ms",
+            "wait ms",
+            "overhead ms",
+            "hidden",
+        ];
+        format!("\nexchanges around computation that takes as long\n{}", columns(&heads, rows))
+    }
+
+    /// Overhead against the bytes of a pair: blocking, and around computation.
+    fn overlap_svg(&self) -> String {
+        let RankGroup { ranks, nodes, transport, .. } = self.group;
+        let title = format!("{ranks} ranks on {nodes} nodes ({transport})");
+        let mut chart = Chart::new(title, "bytes from each rank to each other", "ms");
+        for name in distinct(self.sizes.iter().map(|result| result.exchange.to_string())) {
+            let own = || self.sizes.iter().filter(|result| result.exchange == name);
+            let points = |of: fn(&OverlapTimes) -> f64| {
+                own()
+                    .filter_map(|result| Some((result.bytes_per_pair as f64, of(result.overlap.as_ref()?))))
+                    .collect()
+            };
+            chart.line(&format!("{name}, blocking"), points(|times| times.blocking_ms));
+            chart.line(&format!("{name}, overlapped"), points(|times| times.overhead_ms));
+        }
+        chart.svg(|size| bytes(size as u64))
+    }
+
+    /// Bandwidth of a node against the bytes of a pair, with a line for each exchange, as SVG; with computation, the
+    /// overheads.
     pub fn svg(&self) -> String {
+        if self.sizes.iter().any(|result| result.overlap.is_some()) {
+            return self.overlap_svg();
+        }
         let RankGroup { ranks, nodes, transport, .. } = self.group;
         let title = format!("{ranks} ranks on {nodes} nodes ({transport})");
         let mut chart = Chart::new(title, "bytes from each rank to each other", "GB/s per node");
