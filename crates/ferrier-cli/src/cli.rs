@@ -59,7 +59,10 @@ pub enum Command {
   ferrier bench 128 --ranks 4 --codec block:16 --exchange ring
   ferrier bench 128 --ranks 2 --tiles 8 --breakdown --trace overlap.svg
   ferrier bench 256 --kind r2c --ranks 2 --apply laplacian
-  ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,th-0,th,new --budget 30s
+  ferrier bench 128 --ranks 2 --wire 10gbit:5us --variants blocking,new,new-0,th,th-0 --budget 30s
+  ferrier bench 64,128 --ranks 1,2,4 --decomposition slab,pencil --csv study.csv --svg study.svg
+  ferrier bench 128 --ranks 4 --tiles 8 --blocks
+  ferrier bench 32 --ranks 4 --exchange-only --overlap --svg overlap.svg
   ferrier bench 1d:16777216 --ranks 4
   ferrier bench --codec-speed
   mpiexec -n 2 ferrier bench 256 --out-layout best --against fftw-mpi",
@@ -96,6 +99,8 @@ pub enum Command {
   ferrier tune 256 --ranks 4 --effort patient --budget 5m --explain
   ferrier tune 256 --ranks 4 --apply
   ferrier tune 256 --ranks 4 --random 200 --svg spread.svg
+  ferrier tune 128 --ranks 4 --wire 10gbit:5us --random 200 --tune-only T,W,F --svg spread.svg
+  ferrier tune 128 --ranks 4 --wire 10gbit:5us --start paper
   ferrier tune 256 --ranks 4 --cross other-machine.json
   ferrier tune --measure-machine --ranks 4",
         mut_arg("shape", |shape| shape.required(false).required_unless_present("measure_machine").default_value_if("measure_machine", "true", "64")))]

@@ -12,4 +12,5 @@ mod modes;
 mod numpy;
 mod see;
 mod spectral;
+mod study;
 mod tune;

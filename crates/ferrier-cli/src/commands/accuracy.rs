@@ -6,7 +6,7 @@ use clap::Args;
 use ferrier::Problem;
 use ferrier_bench::accuracy::{AccuracyOptions, AccuracyReport, Data, Field};
 
-use crate::arguments::{ExecutionArgs, KindName, LayoutName, UserShape, Words, setup, words};
+use crate::arguments::{CommonArgs, ExecutionArgs, KindName, LayoutName, UserShape, Words, setup, words};
 use crate::failure::{Failure, Outcome, fail};
 use crate::print;
 use crate::session::Session;
@@ -28,7 +28,8 @@ const DATA: &Words<Data> = &[
 pub struct AccuracyArgs {
     /// 128 (a cube), 256x256x128, or 512x512 (two axes)
     pub shape: UserShape,
-    /// Numbers of ranks, as threads of this process [default: 1,2,4,8; under mpiexec the processes]
+    /// Numbers of ranks, as threads of this process; under mpiexec parts of the launch [default: 1,2,4,8; under mpiexec all
+    /// processes]
     #[arg(long, value_name = "R,..", value_delimiter = ',')]
     pub ranks: Vec<usize>,
     /// Codecs of messages with f64 arithmetic, with their parameters
@@ -70,7 +71,8 @@ pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
     session.first(|| print::check([&args.json, &args.csv, &args.svg]))?;
     let mut rows = Vec::new();
     for (ranks, options) in &runs {
-        rows.extend(session.run(&args.execution.common(*ranks), |comm| options.run(comm))?);
+        let work = |session: &Session, common: &CommonArgs| session.run(common, |comm| options.run(comm));
+        rows.extend(session.on_ranks(&args.execution.common(*ranks), work)?.into_iter().flatten());
     }
     session.first(|| {
         let report = AccuracyReport {
@@ -91,7 +93,7 @@ pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
     })
 }
 
-/// The options for each number of ranks; under MPI there is one.
+/// The options for each number of ranks; under MPI parts of the launch.
 fn prepare<'a>(
     args: &'a AccuracyArgs,
     session: &Session,
@@ -112,7 +114,10 @@ fn prepare<'a>(
     let mut runs = Vec::new();
     for ranks in list {
         let common = args.execution.common(ranks);
-        let count = session.size(&common)?;
+        let count = match (ranks, session.launched()) {
+            (Some(ranks), Some(_)) => ranks,
+            _ => session.size(&common)?,
+        };
         let (inward, outward) = setup::layouts(&args.shape, args.in_layout, args.out_layout, &common, count)?;
         let real = args.kind == KindName::R2c;
         let axes = setup::axes(&args.shape, &common, real)?;
