@@ -1,12 +1,14 @@
 //! The command line. Names are part of the contract.
 
+use std::ffi::OsString;
+
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser, Subcommand};
 
 use crate::commands::{
     accuracy, bench, convolve, info, model, plan, simulate, solve, spectrum, transform, tune, wisdom,
 };
-use crate::failure::{Failure, Outcome};
+use crate::failure::{Failure, Outcome, fail};
 use crate::session::Session;
 
 /// Fast Fourier transforms of distributed arrays.
@@ -157,6 +159,18 @@ impl Command {
             Command::Wisdom(args) => session.first(|| wisdom::run(args)),
             Command::Info(args) => info::run(args, session),
         }
+    }
+}
+
+/// The arguments of `bench` in a command line.
+///
+/// # Errors
+/// Those of the command line; another subcommand.
+pub fn bench_args(words: &[OsString]) -> Outcome<bench::args::BenchArgs> {
+    match Cli::try_parse_from(words) {
+        Ok(Cli { command: Command::Bench(args) }) => Ok(args),
+        Ok(_) => fail("lists of options are for bench"),
+        Err(error) => Err(usage_failure(&error)),
     }
 }
 

@@ -58,7 +58,7 @@ pub fn run(arguments: Vec<OsString>) -> u8 {
 
 fn command(session: &Session, arguments: &[OsString]) -> Outcome {
     session.check_arguments(arguments)?;
-    if let Some(points) = commands::bench::study::points(arguments) {
+    if let Some(points) = commands::bench::study::points(arguments, cli::bench_args) {
         return commands::bench::study::run(session.agree(points)?, session);
     }
     let parsed = match Cli::try_parse_from(arguments) {

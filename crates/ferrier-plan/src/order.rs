@@ -162,17 +162,14 @@ impl List<'_> {
         }
     }
 
-    /// Starts the transfer of a stored tile, after waiting for another one if the window is full. A window of 0
-    /// waits for this tile.
+    /// Starts the transfer of a stored tile; waits for another one first if the window is full, for this one if it is 0.
     fn start(&mut self, reshape: usize, tile: usize) {
         let window = self.cuts[reshape].window;
         let full = window > 0 && self.in_flight(reshape) == window;
-        let mut waited = full.then(|| self.wait(reshape));
+        let waited = full.then(|| self.wait(reshape));
         self.actions.push(Action::Start { reshape, tile });
         self.tiles[reshape][0] += 1;
-        if window == 0 {
-            waited = Some(self.wait(reshape));
-        }
+        let waited = waited.or_else(|| (window == 0).then(|| self.wait(reshape)));
         if let Some(waited) = waited {
             self.received(reshape, waited);
         }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{ExchangeReport, ExchangeSpeed, ReshapeTimes};
+use super::measure::{ExchangeReport, ExchangeSpeed, ReshapeTimes};
 use crate::agree::RankGroup;
 use crate::charts::chart::Chart;
 use crate::table::{columns, digits, distinct};

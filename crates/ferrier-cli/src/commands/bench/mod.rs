@@ -2,16 +2,16 @@
 
 pub mod args;
 mod contest;
+mod exchanges;
 pub mod study;
 
 use ferrier::{DeviceSpec, LayoutSpec};
 use ferrier_bench::block_bench::BlockBench;
 use ferrier_bench::codec_speed;
-use ferrier_bench::exchange_bench::ExchangeBench;
 use ferrier_bench::halo_bench::HaloBench;
 use ferrier_bench::operator_bench::{OperatorBench, find_operator};
 
-use crate::arguments::{KindName, setup};
+use crate::arguments::setup;
 use crate::failure::{Outcome, fail};
 use crate::session::Session;
 use crate::{cuda, print};
@@ -27,7 +27,7 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
         _ if args.halo.is_some() => ghost_cells(args, session),
         Some(name) => operator(args, name, session),
         None if args.blocks => blocks(args, session),
-        None if args.exchange_only => exchanges(args, session),
+        None if args.exchange_only => exchanges::run(args, session),
         None if args.csv.is_some() || args.weak => study::run(vec![study::alone(args)], session),
         None => contest::run(args, session),
     }
@@ -44,43 +44,6 @@ fn codecs(args: &BenchArgs, session: &Session) -> Outcome {
         };
         let report = codec_speed::run(args.problem.common.codec.as_deref(), scalars)?;
         print::report(args.json.as_deref(), &report, &report.text())
-    })
-}
-
-/// `ferrier bench --exchange-only`.
-fn exchanges(args: &BenchArgs, session: &Session) -> Outcome {
-    let bench = session.agree(prepare_exchanges(args, session))?;
-    session.first(|| print::check([&args.json, &args.svg]))?;
-    let report = session.run(&args.problem.common, |comm| bench.run(comm))?;
-    session.first(|| {
-        print::optional(args.svg.as_deref(), || report.svg())?;
-        print::report(args.json.as_deref(), &report, &report.text())
-    })
-}
-
-fn prepare_exchanges(args: &BenchArgs, session: &Session) -> Outcome<ExchangeBench> {
-    let common = &args.problem.common;
-    setup::cpu_only(common, "--exchange-only")?;
-    let ranks = session.size(common)?;
-    if ranks < 2 {
-        return fail("--exchange-only needs at least 2 ranks (--ranks 4, or mpiexec -n 4)");
-    }
-    if args.problem.kind != KindName::C2c || !args.against.is_empty() || args.profile || args.in_place {
-        return fail("--exchange-only needs --kind c2c, and excludes --against, --profile, --in-place");
-    }
-    let tiled = common.tiling.has_tiles() || !args.variants.is_empty();
-    if tiled || args.breakdown || args.trace.is_some() {
-        return fail("--exchange-only excludes --tiles, --variants, --breakdown, --trace");
-    }
-    args.check_repeat()?;
-    let (problem, _) = setup::problem(&args.problem, ranks)?;
-    let choice = setup::named(common, &args.problem.shape)?;
-    Ok(ExchangeBench {
-        problem,
-        precision: args.problem.precision,
-        choice,
-        repeat: args.repeat,
-        overlap: args.overlap,
     })
 }
 

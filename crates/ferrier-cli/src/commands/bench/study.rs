@@ -5,7 +5,6 @@
 
 use std::ffi::OsString;
 
-use clap::Parser;
 use ferrier::DeviceSpec;
 use ferrier_bench::contest::{BenchReport, Comparison, ContestResult};
 use ferrier_bench::exchange_bench::{ExchangeRow, ExchangeStudy};
@@ -13,9 +12,8 @@ use ferrier_bench::study::{StudyReport, StudyRow, other_rows};
 use indicatif::ProgressBar;
 
 use super::args::BenchArgs;
-use super::{contest, prepare_exchanges};
+use super::{contest, exchanges};
 use crate::arguments::{CommonArgs, UserShape, setup};
-use crate::cli::{Cli, Command, usage_failure};
 use crate::failure::{Failure, Outcome, fail};
 use crate::session::Session;
 use crate::{cuda, print};
@@ -68,11 +66,15 @@ pub struct StudyPoint {
     run: Vec<OsString>,
 }
 
-/// The combinations of the lists of a command line; `None` if it is not that of `bench`, or has no lists.
+/// The combinations of the lists of a command line, each parsed by `parse`; `None` if it is not that of `bench`, or has
+/// no lists.
 ///
 /// # Errors
 /// Those of the command line of a combination.
-pub fn points(words: &[OsString]) -> Option<Outcome<Vec<StudyPoint>>> {
+pub fn points(
+    words: &[OsString],
+    parse: impl Fn(&[OsString]) -> Outcome<BenchArgs>,
+) -> Option<Outcome<Vec<StudyPoint>>> {
     let text: Vec<&str> = words.iter().map(|word| word.to_str()).collect::<Option<_>>()?;
     if text.get(1) != Some(&"bench") {
         return None;
@@ -86,7 +88,7 @@ pub fn points(words: &[OsString]) -> Option<Outcome<Vec<StudyPoint>>> {
     let mut lists: Vec<&Listed<'_>> = listed.iter().filter(|list| is_list(list)).collect();
     // Those of runs first, so that the points of a run follow each other.
     lists.sort_by_key(|list| list.of_plan());
-    Some(combinations(&lists).map(|values| point(words, &lists, &values)).collect())
+    Some(combinations(&lists).map(|values| point(words, &lists, &values, &parse)).collect())
 }
 
 /// A word of the command line that may be a list.
@@ -142,7 +144,12 @@ fn combinations<'a>(lists: &'a [&Listed<'_>]) -> impl Iterator<Item = Vec<usize>
     })
 }
 
-fn point(words: &[OsString], lists: &[&Listed<'_>], values: &[usize]) -> Outcome<StudyPoint> {
+fn point(
+    words: &[OsString],
+    lists: &[&Listed<'_>],
+    values: &[usize],
+    parse: impl Fn(&[OsString]) -> Outcome<BenchArgs>,
+) -> Outcome<StudyPoint> {
     let (mut own, mut run) = (words.to_vec(), words.to_vec());
     let mut varied = Vec::new();
     for (list, &value) in lists.iter().zip(values) {
@@ -151,11 +158,7 @@ fn point(words: &[OsString], lists: &[&Listed<'_>], values: &[usize]) -> Outcome
         run[list.at] = if list.of_plan() { OsString::new() } else { own[list.at].clone() };
         varied.push((list.name.trim_start_matches('-').to_lowercase(), value.to_string()));
     }
-    match Cli::try_parse_from(&own) {
-        Ok(Cli { command: Command::Bench(args) }) => Ok(StudyPoint { args, varied, run }),
-        Ok(_) => fail("lists are for bench"),
-        Err(error) => Err(usage_failure(&error)),
-    }
+    Ok(StudyPoint { args: parse(&own)?, varied, run })
 }
 
 /// A study of one combination, for a file of values.
@@ -174,7 +177,7 @@ pub fn run(mut points: Vec<StudyPoint>, session: &Session) -> Outcome {
     session.first(|| print::check([&args.json, &args.csv, &args.svg]))?;
     let title = title(&args, &points);
     if args.exchange_only {
-        return exchanges(&points, &args, title, session);
+        return of_exchanges(&points, &args, title, session);
     }
     let mut rows = Vec::new();
     let mut wrong = None;
@@ -332,13 +335,13 @@ fn measure(
 }
 
 /// `ferrier bench --exchange-only` with lists.
-fn exchanges(points: &[StudyPoint], args: &BenchArgs, title: String, session: &Session) -> Outcome {
+fn of_exchanges(points: &[StudyPoint], args: &BenchArgs, title: String, session: &Session) -> Outcome {
     let mut rows = Vec::new();
     for point in points {
         let work = |session: &Session, common: &CommonArgs| {
             let mut args = point.args.clone();
             args.problem.common = with_group(&args.problem.common, common);
-            let bench = session.agree(prepare_exchanges(&args, session))?;
+            let bench = session.agree(exchanges::prepare(&args, session))?;
             session.run(&args.problem.common, |comm| bench.run(comm))
         };
         let Some(report) = session.on_ranks(&point.args.problem.common, work)? else { continue };
@@ -358,10 +361,19 @@ fn exchanges(points: &[StudyPoint], args: &BenchArgs, title: String, session: &S
 #[cfg(test)]
 mod tests {
     use super::*;
+    use clap::Parser;
 
     fn study(words: &str) -> Option<Outcome<Vec<StudyPoint>>> {
+        #[derive(clap::Parser)]
+        struct Alone {
+            #[command(flatten)]
+            args: BenchArgs,
+        }
         let words: Vec<OsString> = words.split(' ').map(OsString::from).collect();
-        points(&words)
+        points(&words, |words| {
+            let parsed = Alone::try_parse_from(&words[1..]);
+            parsed.map(|alone| alone.args).map_err(|error| Failure::new(error.to_string()))
+        })
     }
 
     #[test]
