@@ -9,6 +9,8 @@ use crate::messages::Mechanism;
 pub struct Setting<'a> {
     /// The node of each rank; empty: all ranks are on one node.
     pub nodes: &'a [usize],
+    /// The socket of each rank on its node, where ranks are bound to one; empty: unknown.
+    pub sockets: &'a [usize],
     /// Ranks that share the cores and the memory of a node; 0: those that `nodes` says. They differ if several
     /// nodes are simulated on one.
     pub ranks_per_host: usize,
@@ -34,6 +36,7 @@ impl<'a> Setting<'a> {
     pub fn new(mechanism: Mechanism) -> Self {
         Setting {
             nodes: &[],
+            sockets: &[],
             ranks_per_host: 0,
             threads: 1,
             mechanism,
@@ -52,6 +55,13 @@ impl<'a> Setting<'a> {
         self
     }
 
+    /// Sets the socket of each rank.
+    #[must_use]
+    pub fn sockets(mut self, sockets: &'a [usize]) -> Self {
+        self.sockets = sockets;
+        self
+    }
+
     crate::setters::setters! {
         /// Sets the ranks that share the cores and the memory of a node.
         ranks_per_host(ranks: usize) = ranks;
@@ -67,6 +77,15 @@ impl<'a> Setting<'a> {
         remote_buffers(yes: bool) = yes;
         /// Sets whether messages are encoded.
         coded(yes: bool) = yes;
+    }
+
+    /// The first `ranks` ranks in groups that are near to each other: by their nodes, those of a node by their sockets,
+    /// those of a socket in order. `None` if that is the order of the ranks.
+    pub fn grouped(&self, ranks: usize) -> Option<Vec<usize>> {
+        let socket = |rank: usize| self.sockets.get(rank).copied().unwrap_or(0);
+        let mut order: Vec<usize> = (0..ranks).collect();
+        order.sort_by_key(|&rank| (self.node(rank), socket(rank)));
+        (!order.is_sorted()).then_some(order)
     }
 
     /// The node of a rank.

@@ -5,11 +5,13 @@
 //! exchange, the nodes, the threads, the batch or the machine. Then the layouts between the passes, their memory
 //! orders, and which axes share a pass: by the [cost model](crate::cost) of the machine at hand.
 
+mod grids;
 mod price;
 mod search;
 #[cfg(test)]
 mod tests;
 
+use grids::GridLayouts;
 use price::{Placed, Prices};
 use search::{Grids, PartialRecipe, RecipeSearch, TIE, by_cost};
 
@@ -82,17 +84,26 @@ pub fn design_on(
     let order = output.as_ref().map_or(problem.output.order, Layout::order);
     let parts: Vec<usize> =
         [Some(&input), output.as_ref()].into_iter().flatten().flat_map(Layout::parts).collect();
-    let search = |prices, choice, any_order, output: Option<&Layout>| RecipeSearch {
+    let layouts = GridLayouts {
+        choice,
+        inner,
+        order,
+        parts,
+        groups: setting.grouped(inner),
+        known: Default::default(),
+    };
+    let search = |prices, choice, [any_order, groups]: [bool; 2], output: Option<&Layout>| RecipeSearch {
         problem,
         choice,
         inner,
         order,
         any_order,
+        groups,
         prices,
         input: Placed::new(input.clone(), problem.is_real()),
         output: output.map(|output| Placed::new(output.clone(), problem.has_real_spectrum())),
         columns: problem.sphere_columns(),
-        parts: parts.clone(),
+        layouts: &layouts,
         grids: Grids::default(),
     };
     let recipe = |partial: PartialRecipe, fuses: bool| {
@@ -113,7 +124,7 @@ pub fn design_on(
     let sent = Setting::new(Mechanism::Messages).nodes(&nodes).ranks_per_host(1);
     let [near, far] = [&shared, &sent].map(|setting| {
         let prices = Prices { machine: &assumed, setting, precision, batch: 1 };
-        search(prices, &layouts_only, false, output.as_ref())
+        search(prices, &layouts_only, [false; 2], output.as_ref())
     });
     let listed = |axes: Vec<usize>| {
         let transforms = transforms(problem, choice, precision, &input, &axes);
@@ -127,7 +138,7 @@ pub fn design_on(
     let output = output.or_else(|| ending.as_ref().map(|partial| partial.placed.array.layout.clone()));
     // The layouts, by the machine at hand.
     let prices = Prices { machine, setting, precision, batch: problem.batch };
-    let search = search(prices, choice, prices.shares(), output.as_ref());
+    let search = search(prices, choice, [prices.shares(), true], output.as_ref());
     // Tiles are chosen for a recipe, not the other way round.
     let seconds = |recipe: &Recipe| {
         let whole = Recipe { overlap: Overlap::default(), ..recipe.clone() };

@@ -27,6 +27,10 @@ pub(super) struct Placed {
 impl Placed {
     pub fn new(layout: Layout, real: bool) -> Placed {
         let busiest = busiest(&layout);
+        Placed::with_busiest(layout, real, busiest)
+    }
+
+    pub fn with_busiest(layout: Layout, real: bool, busiest: usize) -> Placed {
         Placed { array: Distribution { layout, real }, busiest }
     }
 }
@@ -120,7 +124,7 @@ fn same_boxes(one: &Distribution, other: &Distribution) -> bool {
 }
 
 /// A rank with the largest box; of equal ones one in the middle, which has most neighbours.
-fn busiest(layout: &Layout) -> usize {
+pub(super) fn busiest(layout: &Layout) -> usize {
     let (boxes, ranks) = (layout.boxes(), layout.ranks());
     let middle = (0..ranks).map(|rank| (rank + ranks / 2) % ranks);
     middle

@@ -8,12 +8,13 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
+use super::grids::GridLayouts;
 use super::price::{CandidatePass, Placed, Prices};
-use crate::choice::{Choice, Decomposition, MemoryUse};
+use crate::choice::{Choice, MemoryUse};
 use crate::error::{Error, Invalid, Result};
 use crate::geometry::width;
 use crate::kind::Kind;
-use crate::layout::{Box3, Layout, Order, factor_pairs, grid_boxes};
+use crate::layout::{Box3, Layout, Order};
 use crate::modes::{Columns, transformed};
 use crate::problem::Problem;
 use crate::recipe::Step;
@@ -21,9 +22,6 @@ use crate::schedule::AxisTransform;
 
 /// Bytes of the largest plane that is transformed along two axes in one pass, unless the setting has less.
 const LARGEST_PLANE: usize = 4 << 20;
-
-/// Ranks of which not all grids are tried.
-const MANY: usize = 64;
 
 pub(super) struct RecipeSearch<'a> {
     pub problem: &'a Problem,
@@ -39,8 +37,10 @@ pub(super) struct RecipeSearch<'a> {
     /// `None`: left to the planner.
     pub output: Option<Placed>,
     pub columns: Option<Columns>,
-    /// In how many parts the axes of input and output are split.
-    pub parts: Vec<usize>,
+    /// Whether ranks of a grid may be in the order of their nodes and sockets.
+    pub groups: bool,
+    /// Layouts of rank grids.
+    pub layouts: &'a GridLayouts<'a>,
     /// Candidates by the shape of the array, whether it is real, and the axes to transform next: many partial recipes
     /// share them.
     pub grids: Grids,
@@ -230,11 +230,10 @@ impl RecipeSearch<'_> {
         let key = (array.layout.shape(), array.real, axes.to_vec());
         let known = self.grids.borrow().get(&key).cloned();
         let grids = known.unwrap_or_else(|| {
-            let layouts = self.grids_for(array.layout.shape(), array.layout.ranks(), axes[0]);
-            let grids: Rc<[Candidate]> = layouts
-                .into_iter()
-                .map(|layout| self.candidate(Placed::new(layout, array.real), axes))
-                .collect();
+            let layout = &array.layout;
+            let placed = self.grids_for(layout.shape(), array.real, layout.ranks(), axes[0]);
+            let grids: Rc<[Candidate]> =
+                placed.into_iter().map(|placed| self.candidate(placed, axes)).collect();
             self.grids.borrow_mut().insert(key, grids.clone());
             grids
         });
@@ -252,7 +251,11 @@ impl RecipeSearch<'_> {
     fn after(&self, placed: &Placed, axis: usize) -> Placed {
         let (array, modes) = (&placed.array, self.problem.modes(axis));
         let layout = transformed(&array.layout, axis, &modes, self.columns.as_ref());
-        Placed::new(layout, array.real && !self.problem.kinds()[axis].is_fourier())
+        let real = array.real && !self.problem.kinds()[axis].is_fourier();
+        match layout.has_boxes_of(&array.layout) {
+            true => Placed::with_busiest(layout, real, placed.busiest),
+            false => Placed::new(layout, real),
+        }
     }
 
     /// Whether the schedule can transform both axes in one pass; `between` is the array after the first.
@@ -276,33 +279,19 @@ impl RecipeSearch<'_> {
     }
 
     /// Grids of ranks in which `axis` is whole, and the output layout if it is.
-    fn grids_for(&self, shape: [usize; 3], ranks: usize, axis: usize) -> Vec<Layout> {
-        let others: Vec<usize> = (0..3).filter(|&a| a != axis).collect();
-        let mut found = Vec::new();
-        for (p, q) in factor_pairs(self.inner) {
-            let is_slab = p == 1 || q == 1;
-            let allowed = match self.choice.decomposition {
-                None => true,
-                Some(Decomposition::Slab) => is_slab,
-                Some(Decomposition::Pencil) => !is_slab || factor_pairs(self.inner).count() <= 2,
-            };
-            if allowed && self.choice.grid.map_or(self.is_even([p, q]), |grid| grid == [p, q]) {
-                let mut grid = [1; 3];
-                (grid[others[0]], grid[others[1]]) = (p, q);
-                let boxes = grid_boxes(shape, grid, ranks);
-                if !is_slab && !self.prices.shares() {
-                    // The grid in column-major order of ranks: more data may stay on its rank.
-                    let mut transposed = boxes.clone();
-                    (0..p * q).for_each(|rank| transposed[rank] = boxes[rank % p * q + rank / p]);
-                    found.push(Layout::trusted(shape, transposed, self.order));
-                }
-                found.push(Layout::trusted(shape, boxes, self.order));
-            }
-        }
-        let smallest = found.iter().map(Layout::largest).min().unwrap_or(0);
-        found.retain(|layout| layout.largest() <= 2 * smallest);
+    fn grids_for(&self, shape: [usize; 3], real: bool, ranks: usize, axis: usize) -> Vec<Placed> {
+        let made = self.layouts.of(shape, ranks, axis);
+        let mut found: Vec<Placed> = made
+            .iter()
+            .filter(|grid| !(grid.transposed && self.prices.shares()) && (self.groups || !grid.grouped))
+            .map(|grid| Placed::with_busiest(grid.layout.clone(), real, grid.busiest))
+            .collect();
         if self.any_order {
-            let reordered: Vec<Layout> = found.iter().filter_map(with_long_runs).collect();
+            let reordered = |placed: &Placed| {
+                let layout = with_long_runs(&placed.array.layout)?;
+                Some(Placed::with_busiest(layout, real, placed.busiest))
+            };
+            let reordered: Vec<Placed> = found.iter().filter_map(reordered).collect();
             found.extend(reordered);
         }
         // The output layout itself, if this axis is the last one whose length changes.
@@ -310,20 +299,10 @@ impl RecipeSearch<'_> {
         if let Some(output) = output.filter(|output| output.is_whole(axis) && self.inner_fits(output)) {
             let before = output.with_axis(axis, shape[axis]);
             if before.shape() == shape {
-                found.push(before);
+                found.push(Placed::new(before, real));
             }
         }
         found
-    }
-
-    /// Whether a grid of many ranks is worth a look: it is about as square as one can be, a slab, or has as many rows
-    /// or columns as the input or the output.
-    fn is_even(&self, [p, q]: [usize; 2]) -> bool {
-        let ratio = |(p, q): (usize, usize)| p.max(q) / p.min(q);
-        let pencils = factor_pairs(self.inner).filter(|&(p, q)| p > 1 && q > 1);
-        self.inner <= MANY
-            || [p, q].iter().any(|count| *count == 1 || self.parts.contains(count))
-            || ratio((p, q)) <= 16 * pencils.map(ratio).min().unwrap_or(1)
     }
 
     /// Whether only inner ranks hold data; other layouts are for input and output only.

@@ -71,6 +71,41 @@ fn bricks_are_nearly_as_fast_as_slabs_on_one_node() {
     }
 }
 
+/// Ranks that a launcher has dealt out to nodes, or to sockets, in turn take the places of a grid in groups.
+#[test]
+fn rows_of_a_grid_are_inside_nodes_and_sockets() {
+    let dealt: Vec<usize> = (0..16).map(|rank| rank % 2).collect();
+    let (one_node, none) = (vec![0; 16], Vec::new());
+    for (nodes, sockets) in [(&dealt, &none), (&one_node, &dealt)] {
+        let setting = Setting::new(Mechanism::Messages).nodes(nodes).sockets(sockets);
+        let groups = setting.grouped(16).unwrap();
+        assert_eq!(groups[..5], [0, 2, 4, 6, 8]);
+        let of = |setting: &Setting<'_>, choice: &Choice| {
+            let problem =
+                Problem::c2c([64; 3]).input(LayoutSpec::slabs(0)).output(LayoutSpec::unconstrained());
+            design_on(&problem, choice, Precision::F64, setting, (16, &Machine::default())).unwrap()
+        };
+        let choice = Choice::default().grid([4, 4]);
+        let (grouped, plain) = (of(&setting, &choice), of(&Setting { sockets: &[], ..setting }, &choice));
+        // What users see is the same.
+        assert_eq!(
+            (axes(&grouped.recipe), &grouped.recipe.output),
+            (axes(&plain.recipe), &plain.recipe.output)
+        );
+        // Ranks of the first group are neighbours in a grid between.
+        let near = |layout: &Layout| {
+            let lows: Vec<_> = groups[..4].iter().map(|&rank| layout.boxes()[rank].lo).collect();
+            (0..3).any(|axis| lows.iter().all(|low| low[axis] == lows[0][axis]) && layout.parts()[axis] > 1)
+        };
+        let is_grouped = |step: &Step| matches!(step, Step::Reshape { to, .. } if near(to));
+        assert!(grouped.recipe.steps.iter().any(is_grouped), "{}", grouped.recipe.path_text());
+    }
+    // In order: nothing to group.
+    let in_order: Vec<usize> = (0..16).map(|rank| rank / 4).collect();
+    assert_eq!(Setting::new(Mechanism::Messages).nodes(&in_order).sockets(&[0; 16]).grouped(16), None);
+    assert_eq!(Setting::new(Mechanism::Messages).grouped(16), None);
+}
+
 /// Messages between nodes are worth more than passes: pencils to pencils have two reshapes, bricks to bricks four at
 /// most, and no layout is as large as the array.
 #[test]

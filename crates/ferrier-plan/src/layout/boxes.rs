@@ -101,6 +101,15 @@ impl BoxIndex {
         let cells =
             |cuts: &[Vec<usize>; 3]| cuts.iter().fold(1, |all: usize, cuts| all.saturating_mul(cuts.len()));
         let is_grid = cells(&cuts) == count;
+        if is_grid {
+            // No two boxes begin in one cell: each cell has the rank whose box does.
+            let mut index = BoxIndex { starts: (0..=count).collect(), cuts, ranks: vec![0; count], is_grid };
+            for (rank, part) in full() {
+                let cell = index.first_cell(part);
+                index.ranks[cell] = rank;
+            }
+            return index;
+        }
         while cells(&cuts) > 2 * count + 8 {
             let [a, b, c] = cuts.each_ref().map(Vec::len);
             let longest = if a >= b && a >= c { 0 } else { 1 + usize::from(c > b) };
@@ -134,6 +143,14 @@ impl BoxIndex {
             let cuts = &self.cuts[axis];
             let first = cuts.partition_point(|&cut| cut <= part.lo[axis]).saturating_sub(1);
             first..cuts.partition_point(|&cut| cut < part.hi[axis]).max(first)
+        })
+    }
+
+    /// The number of the cell in which a box begins.
+    fn first_cell(&self, part: &Box3) -> usize {
+        (0..3).fold(0, |cell, axis| {
+            let cuts = &self.cuts[axis];
+            cell * cuts.len() + cuts.partition_point(|&cut| cut <= part.lo[axis]).saturating_sub(1)
         })
     }
 

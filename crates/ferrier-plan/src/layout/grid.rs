@@ -10,6 +10,8 @@ fn cut(n: usize, i: usize, parts: usize) -> usize {
 /// The boxes of a grid of ranks, in row-major order of the grid: `ranks` boxes, those beyond the grid empty.
 pub(crate) fn grid_boxes(shape: [usize; 3], grid: [usize; 3], ranks: usize) -> Vec<Box3> {
     let in_grid = grid.iter().product::<usize>();
+    let cuts: [Vec<usize>; 3] =
+        std::array::from_fn(|a| (0..=grid[a]).map(|at| cut(shape[a], at, grid[a])).collect());
     (0..ranks)
         .map(|rank| {
             if rank >= in_grid {
@@ -17,12 +19,17 @@ pub(crate) fn grid_boxes(shape: [usize; 3], grid: [usize; 3], ranks: usize) -> V
             }
             let at = [rank / (grid[1] * grid[2]), rank / grid[2] % grid[1], rank % grid[2]];
             let b = Box3::new(
-                std::array::from_fn(|a| cut(shape[a], at[a], grid[a])),
-                std::array::from_fn(|a| cut(shape[a], at[a] + 1, grid[a])),
+                std::array::from_fn(|a| cuts[a][at[a]]),
+                std::array::from_fn(|a| cuts[a][at[a] + 1]),
             );
             if b.is_empty() { Box3::EMPTY } else { b }
         })
         .collect()
+}
+
+/// Elements of the largest box of a grid.
+pub(crate) fn largest_box(shape: [usize; 3], grid: [usize; 3]) -> usize {
+    (0..3).map(|axis| shape[axis].div_ceil(grid[axis])).product()
 }
 
 /// All `(p, q)` with `p * q == n`, `p` ascending.

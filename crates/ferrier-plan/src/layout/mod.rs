@@ -8,6 +8,6 @@ mod spec;
 
 pub use box3::{Box3, Order};
 pub use grid::factor_pairs;
-pub(crate) use grid::grid_boxes;
+pub(crate) use grid::{grid_boxes, largest_box};
 pub use partition::Layout;
 pub use spec::{LayoutSpec, Split};

@@ -18,5 +18,6 @@ pub(crate) use info::{last_level_bytes, level2};
 pub use memory_limit::memory_left;
 pub use model::model;
 pub(crate) use pages::{advise_huge_pages, huge_page_setting, huge_pages_note};
+pub(crate) use placement::own_socket;
 pub use placement::{PciDevice, Placement, RankPlacement, binding_warnings};
 pub(crate) use send_ptr::SendPtr;

@@ -8,6 +8,13 @@ use serde::{Deserialize, Serialize};
 
 use super::info::listed;
 
+/// The hardware threads that this process may use, as the system lists them.
+fn allowed_cpus() -> String {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    allowed.unwrap_or("").trim().into()
+}
+
 /// A GPU or a network card on the PCI bus.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -98,9 +105,7 @@ impl Placement {
 
     /// The placement of this process.
     pub fn here() -> Placement {
-        let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
-        let allowed = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
-        Placement::read(Path::new("/sys"), allowed.unwrap_or("").trim())
+        Placement::read(Path::new("/sys"), &allowed_cpus())
     }
 
     /// The GPU of the rank with this number on its node: they are taken in turn.
@@ -119,6 +124,22 @@ impl Placement {
     pub fn is_unbound(&self) -> bool {
         self.cores.len() == self.node_cores
     }
+}
+
+/// The socket that this process is bound to, as the files below `sys` describe the node; `None` where it may run on
+/// several, or where the system does not say.
+pub(crate) fn own_socket(sys: &Path) -> Option<usize> {
+    socket_of(sys, &allowed_cpus())
+}
+
+fn socket_of(sys: &Path, cpus: &str) -> Option<usize> {
+    let package = |cpu: usize| {
+        let path = sys.join(format!("devices/system/cpu/cpu{cpu}/topology/physical_package_id"));
+        fs::read_to_string(path).ok()?.trim().parse::<usize>().ok()
+    };
+    let mut sockets = listed(cpus).into_iter().map(package);
+    let first = sockets.next()??;
+    sockets.all(|socket| socket == Some(first)).then_some(first)
 }
 
 /// A rank, where it is and how many threads it has.
@@ -309,6 +330,11 @@ mod tests {
         assert_eq!(found.near_cards()[0].name, "0000:86:00.0 eth0");
         assert_eq!(found.gpu(6), Some(&found.gpus[2]));
         assert!(Placement::read(folder.path(), "0-15").is_unbound());
+        let socket = |cpus: &str| socket_of(folder.path(), cpus);
+        assert_eq!(
+            [socket("4-5,12"), socket("0,8"), socket("3-4"), socket("")],
+            [Some(1), Some(0), None, None]
+        );
         // Nothing is known of an empty folder.
         assert_eq!(Placement::read(&folder.path().join("none"), "0-1").cores, []);
     }

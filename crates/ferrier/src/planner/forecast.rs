@@ -17,6 +17,8 @@ pub(crate) struct Forecast {
     pub memory_policy: MemoryPolicy,
     /// The node of each rank.
     pub nodes: Vec<usize>,
+    /// The socket of each rank, where ranks are bound; empty: unknown.
+    pub sockets: Vec<usize>,
     /// Whether all ranks are threads of this process: they share its cores, also if several nodes are simulated.
     pub one_process: bool,
 }
@@ -31,6 +33,7 @@ impl Forecast {
             plane_bytes: super::agree::plane_bytes(),
             memory_policy: MemoryPolicy::default(),
             nodes: comm.nodes().to_vec(),
+            sockets: comm.transport().sockets().to_vec(),
             one_process: comm.transport().exposes_all_memory(),
         }
     }
@@ -55,6 +58,7 @@ impl Forecast {
     pub fn setting(&self, coded: bool) -> Setting<'_> {
         Setting::new(self.mechanism)
             .nodes(&self.nodes)
+            .sockets(&self.sockets)
             .ranks_per_host(if self.one_process { self.nodes.len() } else { 0 })
             .threads(self.threads)
             .plane_bytes(self.plane_bytes)

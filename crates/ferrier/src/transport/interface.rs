@@ -47,6 +47,10 @@ pub(crate) trait Transport: Send + Sync {
     }
     /// The node of each rank; nodes are numbered in order of their first ranks.
     fn nodes(&self) -> &[usize];
+    /// The socket of each rank on its node, where ranks are bound to one; empty: unknown.
+    fn sockets(&self) -> &[usize] {
+        &[]
+    }
     /// Returns when every rank of this node has called it. Needs
     /// [`enable_sharing`](Transport::enable_sharing).
     fn node_barrier(&self) -> Result<()>;
