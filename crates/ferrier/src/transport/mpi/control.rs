@@ -81,6 +81,9 @@ impl Control {
         let mut backoff = Backoff::new();
         while barrier.generation.0.load(SeqCst) == generation {
             if backoff.pause() {
+                // Ranks of other nodes may wait for messages of this one, and a simulator of MPI runs the other ranks of
+                // this node only in calls.
+                self.node_shared.make_progress();
                 barrier.sleepers.fetch_add(1, SeqCst);
                 sleep(&barrier.generation.0, generation);
                 barrier.sleepers.fetch_sub(1, SeqCst);

@@ -1,6 +1,7 @@
 //! State that a communicator shares with its duplicates: which ranks are on
 //! this node, and the memory that they share.
 
+use std::path::Path;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -9,6 +10,7 @@ use ferrier_mpi::{Comm, Op};
 
 use super::error::mpi_error;
 use super::mapping::{self, HUGE_PAGE, Mapping, PAGE};
+use crate::machine::own_socket;
 use crate::machine::waiting::BusyThreads;
 use crate::transport::interface::number_nodes;
 use crate::{Error, Result};
@@ -18,6 +20,8 @@ pub(super) struct NodeShared {
     node: Comm,
     /// The node of each rank of the communicator.
     pub nodes: Vec<usize>,
+    /// The socket of each rank on its node; 0 for ranks that are not bound to one.
+    pub sockets: Vec<usize>,
     /// The ranks of this node.
     pub ranks: Vec<usize>,
     regions: Mutex<Regions>,
@@ -108,20 +112,29 @@ impl NodeShared {
         let node = comm.split_node().map_err(mpi_error)?;
         let mut first = [comm.rank() as u64];
         node.broadcast(&mut first, 0).map_err(mpi_error)?;
-        let mut names = vec![0; comm.size()];
-        comm.all_gather(&first, &mut names).map_err(mpi_error)?;
-        let nodes = number_nodes(&names);
+        let mut places = vec![0; 2 * comm.size()];
+        let socket = own_socket(Path::new("/sys")).unwrap_or(0);
+        comm.all_gather(&[first[0], socket as u64], &mut places).map_err(mpi_error)?;
+        let of = |which: usize| places.iter().skip(which).step_by(2).copied();
+        let nodes = number_nodes(&of(0).collect::<Vec<_>>());
+        let sockets = of(1).map(|socket| socket as usize).collect();
         let ranks: Vec<usize> = (0..comm.size()).filter(|&rank| nodes[rank] == nodes[comm.rank()]).collect();
         let cores = super::cores::of_node(&node)?;
         let crowded = ranks.len() > cores;
         let _busy = BusyThreads::new(if crowded { crate::machine::cores() } else { 0 });
         let (regions, deferred, has_windows) = (Mutex::default(), Mutex::default(), OnceLock::new());
-        Ok(Arc::new(NodeShared { node, nodes, ranks, regions, deferred, has_windows, cores, _busy }))
+        Ok(Arc::new(NodeShared { node, nodes, sockets, ranks, regions, deferred, has_windows, cores, _busy }))
     }
 
     /// This rank's number on its node.
     pub fn own(&self) -> usize {
         self.node.rank()
+    }
+
+    /// Gives MPI a call in which it can make progress on messages in flight.
+    pub fn make_progress(&self) {
+        // The next call with a result reports what is wrong.
+        let _ = self.node.progress();
     }
 
     /// Memory for this rank and the others of its node. Collective over `comm`,

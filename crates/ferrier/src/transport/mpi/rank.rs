@@ -124,6 +124,10 @@ impl Transport for MpiRank {
         &self.nodes
     }
 
+    fn sockets(&self) -> &[usize] {
+        self.node_shared.as_ref().map_or(&[], |shared| &shared.sockets)
+    }
+
     fn node_barrier(&self) -> Result<()> {
         self.control()?.barrier().map_err(|ExitedRank(rank)| {
             let message = format!("the process of rank {rank} has ended");
@@ -163,8 +167,12 @@ impl Transport for MpiRank {
         Ok(Box::new(Counters::new(self.node_shared()?, &self.comm, counters)?))
     }
 
-    /// Only a call of MPI can tell what has changed: yields, so that the caller tests again.
+    /// Only a call of MPI can tell what has changed: yields, so that the caller tests again. The caller may look at
+    /// shared memory alone, so MPI gets a call here: it may make progress on messages only in calls, and a simulator of
+    /// MPI runs the other ranks only then.
     fn park(&self, _: &mut dyn FnMut() -> WakeHint) {
+        // The next call with a result reports what is wrong.
+        let _ = self.comm.progress();
         std::thread::yield_now();
     }
 
