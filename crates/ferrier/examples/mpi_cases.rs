@@ -119,8 +119,7 @@ fn number(name: &str) -> Option<usize> {
     std::env::var(name).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{name} is `{text}`")))
 }
 
-fn run(comm: &Comm) -> Result<bool> {
-    let asked: Vec<String> = std::env::args().skip(1).collect();
+fn run(comm: &Comm, asked: &[String]) -> Result<bool> {
     let one_node = comm.node_count() == 1;
     let chosen: Vec<&str> = exchanges()
         .into_iter()
@@ -151,7 +150,8 @@ fn run(comm: &Comm) -> Result<bool> {
     Ok(bad == 0)
 }
 
-fn main() -> ExitCode {
+/// Runs the table with the exchanges that are asked for, all if none; whether the bits are right.
+pub fn run_table(asked: &[String]) -> bool {
     let _watchdog = watchdog(number("FERRIER_LIMIT").unwrap_or(600) as u64);
     let outcome = (|| -> Result<bool> {
         let Some(comm) = ferrier::mpi::world()? else {
@@ -161,15 +161,16 @@ fn main() -> ExitCode {
         if let (Some(limit), Ok(Some(mpi))) = (number("FERRIER_COUNT_LIMIT"), Mpi::init(Level::Funneled)) {
             mpi.lower_count_limit(limit);
         }
-        run(&comm)
+        run(&comm, asked)
     })();
-    match outcome {
-        Ok(true) => ExitCode::SUCCESS,
-        Ok(false) => ExitCode::FAILURE,
-        Err(error) => {
-            eprintln!("mpi_cases: FAILED: {error}");
-            // Not `return`: the others may wait for this rank, and so would the end of MPI.
-            std::process::exit(1)
-        }
-    }
+    outcome.unwrap_or_else(|error| {
+        eprintln!("mpi_cases: FAILED: {error}");
+        // Not `return`: the others may wait for this rank, and so would the end of MPI.
+        std::process::exit(1)
+    })
+}
+
+fn main() -> ExitCode {
+    let asked: Vec<String> = std::env::args().skip(1).collect();
+    if run_table(&asked) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
