@@ -54,6 +54,15 @@ pub struct CodecReport {
     codecs: Vec<CodecTimes>,
 }
 
+/// Bytes per second that codec `name` encodes and decodes on one core, of f64 before encoding.
+///
+/// # Errors
+/// An unknown codec; too little memory.
+pub fn speeds(name: &str, scalars: usize) -> Outcome<[f64; 2]> {
+    let times = measure::<f64>(name, scalars.next_multiple_of(CHUNK), &mut Vec::new())?;
+    Ok([times.encode_gb_s, times.decode_gb_s].map(|speed| 1e9 * speed))
+}
+
 /// Times codecs on one core: that of `name`, or else some of each family, in a buffer for at
 /// least `scalars` scalars.
 ///

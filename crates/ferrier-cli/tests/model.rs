@@ -48,7 +48,9 @@ fn scaling_is_drawn_and_variants_are_searched() {
     let found = found.as_array().unwrap();
     assert!(found.len() > 5 && found[0]["change"] == "as given");
     assert!(found[1]["gain"].as_f64().unwrap() >= found[2]["gain"].as_f64().unwrap());
-    assert!(found.iter().any(|one| one["change"].as_str().unwrap().contains("tolerance")));
+    for part in ["tolerance", "grid 8x8", "tiles of 16", "output where"] {
+        assert!(found.iter().any(|one| one["change"].as_str().unwrap().contains(part)), "{part}");
+    }
 }
 
 #[test]
@@ -98,6 +100,13 @@ fn machines_and_jobs_that_do_not_exist_are_refused() {
         (&["model", "64", "--machine", "umd"], "--ranks is needed"),
         (&["model", "64", "--ranks", "4"], "--machine is needed"),
         (&["model"], "<SHAPE>"),
+        (&["model", "64", "--machine", "umd", "--ranks", "0,4", "--weak"], "--ranks 0"),
+        (&["simulate", "64", "--machine", "umd", "--ranks", "0"], "at least 1 rank"),
+        (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--per-node", "0"], "at least 1 on a node"),
+        (
+            &["simulate", "64", "--machine", "umd", "--ranks", "4", "--noise", "nan"],
+            "noise must be at least 0",
+        ),
         (&["model", "64", "--machine", "umd", "--ranks", "4", "--processor", "gpu"], "has no GPUs"),
         (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--exchange", "direct"], "inside a node"),
         (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--slow-node", "9=2"], "slow node 9"),

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::topology::Topology;
 
+/// The most nodes of a machine: a number that computes in memory.
+const MOST_NODES: usize = 1 << 24;
+
 /// A machine of many nodes, as its file describes it. All nodes are alike.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -54,10 +57,13 @@ pub struct Node {
     /// Memory in bytes; 0: unknown.
     #[serde(default)]
     pub memory_bytes: f64,
-    /// Whether all nodes are emulated on one host, whose cores and memory they share, and the ranks of which are
-    /// threads of one process.
+    /// Whether all nodes are emulated on one host, whose cores and memory they share.
     #[serde(default)]
     pub emulated: bool,
+    /// Whether the ranks of emulated nodes are processes; otherwise they are threads of one process, and receivers load
+    /// messages from the memory of senders.
+    #[serde(default)]
+    pub processes: bool,
 }
 
 fn one() -> usize {
@@ -146,6 +152,13 @@ pub struct Codecs {
     pub decode_bytes_s: f64,
 }
 
+impl Codecs {
+    /// Codecs of these speeds.
+    pub fn new(encode_bytes_s: f64, decode_bytes_s: f64) -> Codecs {
+        Codecs { encode_bytes_s, decode_bytes_s }
+    }
+}
+
 /// What transforms lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -184,10 +197,20 @@ impl Cluster {
             ("node.ranks", node.ranks),
             ("node.sockets", node.sockets),
             ("cpu.cores", cpu.cores),
+            ("cpu.vector_bytes", cpu.vector_bytes),
+            ("cpu.level2.bytes", cpu.level2.bytes),
+            ("cpu.level2.ways", cpu.level2.ways),
+            ("cpu.level2.cores", cpu.level2.cores),
+            ("cpu.last_level.bytes", cpu.last_level.bytes),
+            ("cpu.last_level.ways", cpu.last_level.ways),
+            ("cpu.last_level.cores", cpu.last_level.cores),
             ("network.rails", network.rails),
         ];
         if let Some((key, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return wrong(format!("{key} must be at least 1, got 0"));
+        }
+        if self.nodes > MOST_NODES {
+            return wrong(format!("nodes must be at most {MOST_NODES}, got {}", self.nodes));
         }
         let gpu = self.gpu.as_ref();
         let speeds = [
@@ -201,10 +224,23 @@ impl Cluster {
                 return wrong(format!("{key} must be above 0, got {speed}"));
             }
         }
-        for (key, seconds) in [("latency_s", network.latency_s), ("gap_s", network.gap_s)] {
-            if !(seconds >= 0.0 && seconds.is_finite()) {
-                return wrong(format!("network.{key} must be at least 0, got {seconds}"));
+        let others = [
+            ("network.latency_s", network.latency_s),
+            ("network.gap_s", network.gap_s),
+            ("network.rank_bytes_s", network.rank_bytes_s),
+            ("network.copy_overlap", network.copy_overlap),
+            ("node.memory_bytes", node.memory_bytes),
+            ("gpu.launch_s", gpu.map_or(0.0, |gpu| gpu.launch_s)),
+            ("codecs.encode_bytes_s", self.codecs.encode_bytes_s),
+            ("codecs.decode_bytes_s", self.codecs.decode_bytes_s),
+        ];
+        for (key, value) in others {
+            if !(value >= 0.0 && value.is_finite()) {
+                return wrong(format!("{key} must be at least 0, got {value}"));
             }
+        }
+        if network.copy_overlap > 1.0 {
+            return wrong(format!("network.copy_overlap must be at most 1, got {}", network.copy_overlap));
         }
         if node.gpus > 0 && gpu.is_none() {
             return wrong(format!("node.gpus is {}, but there is no table [gpu]", node.gpus));
@@ -229,11 +265,21 @@ impl Cluster {
         }
         let mut constants = Constants::default();
         for (name, value) in &cpu.constants {
-            if !(constants.set(name, *value) && *value >= 0.0 && value.is_finite()) {
-                return wrong(format!("cpu.constants.{name} = {value}: no constant of the cost model"));
+            if !constants.set(name, *value) {
+                let known: Vec<_> = constants.list().into_iter().map(|(name, _)| name).collect();
+                let known = known.join(", ");
+                return wrong(format!(
+                    "cpu.constants.{name}: no constant of the cost model; known are: {known}"
+                ));
+            }
+            // Nothing moves at no speed.
+            let least = if name.ends_with("bytes_s") { f64::MIN_POSITIVE } else { 0.0 };
+            if !(*value >= least && value.is_finite()) {
+                let bound = if least > 0.0 { "above 0" } else { "at least 0" };
+                return wrong(format!("cpu.constants.{name} must be {bound}, got {value}"));
             }
         }
-        self.topology.check().or_else(wrong)
+        self.topology.check(self.nodes).or_else(wrong)
     }
 
     /// Where the number with this key comes from: its own entry, or that of the innermost table around it.

@@ -4,7 +4,7 @@ use ferrier_plan::cost::{Machine, Setting};
 use ferrier_plan::lowering::MemoryPolicy;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::schedule::bundle_bytes;
-use ferrier_plan::{Choice, Precision, Problem, Recipe, design_on};
+use ferrier_plan::{Choice, Overlap, Precision, Problem, Recipe, design_on};
 
 use crate::cluster::{Cluster, Processor};
 use crate::error::{Error, Result};
@@ -173,6 +173,25 @@ impl<'a> Job<'a> {
         self
     }
 
+    /// The job with another exchange, if that moves data in the same way, so that the planner decides alike.
+    #[must_use]
+    pub fn with_exchange(mut self, exchange: ExchangeName) -> Option<Self> {
+        let mechanism = |exchange: ExchangeName| exchange.mechanism(self.node_count());
+        if mechanism(exchange) != mechanism(self.exchange) || self.codec.is_some() {
+            return None;
+        }
+        self.exchange = exchange;
+        self.recipe.exchange = exchange.name().into();
+        Some(self)
+    }
+
+    /// The job with other tiles: the planner decides the layouts without them.
+    #[must_use]
+    pub fn with_overlap(mut self, overlap: Overlap) -> Self {
+        self.recipe.overlap = overlap;
+        self
+    }
+
     /// Number of ranks.
     pub fn ranks(&self) -> usize {
         self.nodes.len()
@@ -254,7 +273,7 @@ impl Placement<'_> {
             .threads(self.threads)
             .plane_bytes(plane_bytes)
             .memory_policy(policy)
-            .remote_buffers(self.cluster.node.emulated)
+            .remote_buffers(self.cluster.node.emulated && !self.cluster.node.processes)
             .coded(coded)
     }
 }

@@ -28,6 +28,8 @@ pub struct MeasuredMachine {
     pub gap_s: f64,
     /// Memory of a node in bytes.
     pub memory_bytes: f64,
+    /// Speeds of codecs, of one rank.
+    pub codecs: Codecs,
     /// Whether ranks are threads of one process.
     pub emulated: bool,
     /// The emulated network.
@@ -53,6 +55,7 @@ impl Cluster {
             ("node", "this machine, as the system reports it"),
             ("cpu", "this machine, as the system reports it"),
             ("cpu.constants", "measured, as `ferrier tune --measure-machine` does"),
+            ("codecs", "measured with codec f32 on one core, times the threads of a rank"),
             (
                 "network",
                 match wired {
@@ -74,6 +77,7 @@ impl Cluster {
                 gpus: 0,
                 memory_bytes: measured.memory_bytes,
                 emulated: measured.emulated,
+                processes: false,
             },
             cpu: Cpu {
                 family: machine.family.clone(),
@@ -95,7 +99,7 @@ impl Cluster {
                 efficiency: Vec::new(),
             },
             topology: Topology::Star,
-            codecs: Codecs::default(),
+            codecs: measured.codecs,
             origin: origin.map(|(key, text)| (key.to_string(), text.to_string())).into(),
         }
     }

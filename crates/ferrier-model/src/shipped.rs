@@ -83,11 +83,24 @@ mod tests {
             ("gap_s", "gapp_s", "unknown field"),
             ("family = \"generic\"", "family = \"z80\"", "cpu.family `z80`"),
             ("kind = \"fat_tree\"", "kind = \"ring\"", "ring"),
+            ("nodes = 4608", "nodes = 99999999999", "nodes must be at most"),
+            ("ways = 8", "ways = 0", "cpu.level2.ways must be at least 1"),
+            ("latency_s = 2e-6", "latency_s = nan", "network.latency_s must be at least 0, got NaN"),
+            ("copy_overlap = 1.0", "copy_overlap = 1.5", "network.copy_overlap must be at most 1"),
+            ("memory_bytes_s = 14e9", "memory_bytes_s = 0.0", "cpu.constants.memory_bytes_s must be above 0"),
+            ("memory_bytes_s = 14e9", "memory_s = 1.0", "cpu.constants.memory_s: no constant"),
+            ("launch_s = ", "launch_s = -", "gpu.launch_s must be at least 0"),
         ] {
             assert!(text.contains(from), "{from}");
             let error = Cluster::parse(&text.replace(from, to)).unwrap_err().to_string();
             assert!(error.contains(says) && !error.contains('\n'), "{error}");
         }
+        let torus = |dims: &str| {
+            let text = shipped("hopper").unwrap().to_toml().unwrap().replace("[17, 8, 24]", dims);
+            Cluster::parse(&text).unwrap_err().to_string()
+        };
+        assert!(torus("[2, 2, 2]").contains("8 routers with room for 16 nodes; the machine has 6384"));
+        assert!(torus("[4294967296, 4294967296]").contains("at most 4194304 routers"));
         assert!(shipped("summmit").unwrap_err().to_string().contains("summit, hopper, umd"));
     }
 }

@@ -60,9 +60,12 @@ fn one() -> usize {
     1
 }
 
+/// The most routers of a torus: a number that computes in memory.
+const MOST_ROUTERS: usize = 1 << 22;
+
 impl Topology {
-    /// Checks the values.
-    pub(crate) fn check(&self) -> Result<(), String> {
+    /// Checks the values for a machine of so many nodes.
+    pub(crate) fn check(&self, nodes: usize) -> Result<(), String> {
         let positive = |value: f64| value > 0.0 && value.is_finite();
         match self {
             Topology::Star => Ok(()),
@@ -81,9 +84,17 @@ impl Topology {
             }
             Topology::Torus { dims, nodes_per_router, link_bytes_s } => {
                 let sizes = !dims.is_empty() && !dims.contains(&0) && *nodes_per_router > 0;
-                match sizes && positive(*link_bytes_s) {
-                    true => Ok(()),
-                    false => Err("topology.dims and topology.link_bytes_s must be above 0".into()),
+                if !(sizes && positive(*link_bytes_s)) {
+                    return Err("topology.dims, nodes_per_router and link_bytes_s must be above 0".into());
+                }
+                let routers = dims.iter().try_fold(1, |all: usize, &dim| all.checked_mul(dim));
+                let room = routers.and_then(|routers| routers.checked_mul(*nodes_per_router));
+                match (routers, room) {
+                    (Some(routers), Some(room)) if room >= nodes && routers <= MOST_ROUTERS => Ok(()),
+                    (Some(routers), Some(room)) if routers <= MOST_ROUTERS => Err(format!(
+                        "topology.dims have {routers} routers with room for {room} nodes; the machine has {nodes}"
+                    )),
+                    _ => Err(format!("topology.dims must have at most {MOST_ROUTERS} routers")),
                 }
             }
         }

@@ -52,7 +52,10 @@ pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
         2 * (cuts[..reshape].iter().map(|cut| cut.count()).sum::<usize>() + tile)
     };
     let constants = &job.machine.constants;
-    let coding = |raw: f64, speed: f64| if job.is_encoded() { raw / speed } else { 0.0 };
+    let coding = |rank: usize, raw: f64, speed: f64| match job.is_encoded() {
+        true => shapes.coding_seconds(rank, raw, speed),
+        false => 0.0,
+    };
     for action in list {
         match action {
             Action::Barrier => programs.iter_mut().for_each(|program| program.push(Operation::Barrier)),
@@ -64,11 +67,11 @@ pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
             }
             Action::Start { reshape, tile } => {
                 let messages = messages(job, &shapes, reshape, tile);
-                let tag = tag(reshape, tile);
+                let (tag, blocking) = (tag(reshape, tile), cuts[reshape].count() == 1);
                 for (rank, program) in programs.iter_mut().enumerate() {
-                    let encoding = coding(messages.raw[rank], constants.encode_bytes_s);
+                    let encoding = coding(rank, messages.raw[rank], constants.encode_bytes_s);
                     program.push(Operation::Compute(encoding + messages.starts[rank]));
-                    start(job, program, rank, &messages, tag);
+                    start(job, program, rank, &messages, (tag, blocking));
                 }
                 known.push(((reshape, tile), messages));
                 in_flight += 1;
@@ -79,7 +82,7 @@ pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
                 let tag = tag(reshape, tile);
                 for (rank, program) in programs.iter_mut().enumerate() {
                     wait(job, program, rank, &messages, (tag, in_flight == 1));
-                    let decoding = coding(messages.raw[rank], constants.decode_bytes_s);
+                    let decoding = coding(rank, messages.raw[rank], constants.decode_bytes_s);
                     program.push(Operation::Compute(decoding));
                 }
                 in_flight -= 1;
@@ -92,12 +95,28 @@ pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
     programs
 }
 
-fn start(job: &Job<'_>, program: &mut Vec<Operation>, rank: usize, messages: &TileMessages, tag: usize) {
+fn start(
+    job: &Job<'_>,
+    program: &mut Vec<Operation>,
+    rank: usize,
+    messages: &TileMessages,
+    (tag, blocking): (usize, bool),
+) {
     let receive = |&(from, bytes): &(usize, u64)| Operation::Receive { from, bytes, tag };
     let send = |&(to, bytes): &(usize, u64)| Operation::Send { to, bytes, tag };
     program.extend(messages.received[rank].iter().map(receive));
     if job.exchange != ExchangeName::Ring {
-        program.extend(messages.sent[rank].iter().map(send));
+        let inside = |&&(peer, _): &&(usize, u64)| job.nodes()[peer] == job.nodes()[rank];
+        let outside = |message: &&(usize, u64)| !inside(message);
+        program.extend(messages.sent[rank].iter().filter(inside).map(send));
+        // As in a simulation of ours: where cores do both, they copy first.
+        if blocking && job.machine.constants.copy_overlap < 0.5 {
+            let copied = |&(from, _): &(usize, u64)| Operation::WaitReceive { from, tag };
+            program.extend(messages.received[rank].iter().filter(inside).map(copied));
+            let copied = |&(to, _): &(usize, u64)| Operation::WaitSend { to, tag };
+            program.extend(messages.sent[rank].iter().filter(inside).map(copied));
+        }
+        program.extend(messages.sent[rank].iter().filter(outside).map(send));
         return;
     }
     // To one node after the other, beginning with the one after its own.

@@ -1,6 +1,7 @@
 //! Input of SimGrid: a platform, hosts of ranks, and traces for `smpirun -replay`.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use ferrier_plan::cost::ExchangeShape;
 
@@ -8,6 +9,9 @@ use super::programs::{Operation, programs};
 use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::topology::Topology;
+
+/// Hosts below a switch of a star, so that not all pairs of hosts are listed.
+const STAR_LEAF: usize = 32;
 
 /// Operations per second of a host in the exported platform.
 const SPEED: f64 = 1e9;
@@ -86,7 +90,7 @@ fn platform(job: &Job<'_>) -> Result<String> {
     let constants = &job.machine.constants;
     let injection = job.cluster.network.injection_bytes_s();
     let (leaf, up) = match &job.cluster.topology {
-        Topology::Star => (nodes, None),
+        Topology::Star => (STAR_LEAF.min(nodes), None),
         Topology::FatTree { levels } if levels.len() == 1 => {
             (levels[0].nodes, Some(injection * levels[0].nodes as f64 / levels[0].taper))
         }
@@ -99,42 +103,88 @@ fn platform(job: &Job<'_>) -> Result<String> {
     let on_node = job.per_node.min(job.ranks());
     let mut shape = ExchangeShape::default();
     shape.ranks_on_node = on_node;
-    let copies = shape.copy_bytes_s(&job.machine) * on_node as f64;
-    let link = injection.min(on_node as f64 * constants.wire_bytes_s);
-    // A message passes the links of two nodes; those between switches have no latency of their own.
-    let latency = constants.wire_latency_s / 2.0;
+    let speeds = HostSpeeds {
+        cores: on_node,
+        copies: shape.copy_bytes_s(&job.machine) * on_node as f64,
+        copy_latency: constants.node_latency_s,
+        link: injection.min(on_node as f64 * constants.wire_bytes_s),
+        // A message passes the links of two nodes; those between switches have no latency of their own.
+        latency: constants.wire_latency_s / 2.0,
+    };
     let leaves = nodes.div_ceil(leaf);
     let mut out = String::from(
         "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n\
          <platform version=\"4.1\">\n<zone id=\"machine\" routing=\"Full\">\n",
     );
     for at in 0..leaves {
-        let (first, last) = (at * leaf, ((at + 1) * leaf).min(nodes) - 1);
+        write_leaf(&mut out, at, at * leaf..((at + 1) * leaf).min(nodes), &speeds);
+    }
+    // Links between switches: of each leaf switch, or one that is never the limit.
+    let links = if up.is_some() { leaves } else { 1 };
+    let (bandwidth, policy) = up.map_or((1e18, "FATPIPE"), |up| (up, "SPLITDUPLEX"));
+    for at in 0..if leaves > 1 { links } else { 0 } {
         let _ = writeln!(
             out,
-            "<cluster id=\"leaf{at}\" prefix=\"node\" suffix=\"\" radical=\"{first}-{last}\" speed=\"{SPEED}f\" \
-             core=\"{on_node}\" bw=\"{link}Bps\" lat=\"{latency}s\" sharing_policy=\"SPLITDUPLEX\" \
-             loopback_bw=\"{copies}Bps\" loopback_lat=\"{}s\" router_id=\"router{at}\"/>",
-            constants.node_latency_s
+            "<link id=\"up{at}\" bandwidth=\"{bandwidth}Bps\" latency=\"0s\" sharing_policy=\"{policy}\"/>"
         );
     }
-    if let Some(up) = up.filter(|_| leaves > 1) {
-        for at in 0..leaves {
+    for (from, to) in (0..leaves).flat_map(|from| (0..leaves).map(move |to| (from, to))) {
+        if from != to {
+            let between = match up {
+                Some(_) => format!(
+                    "<link_ctn id=\"up{from}\" direction=\"UP\"/><link_ctn id=\"up{to}\" direction=\"DOWN\"/>"
+                ),
+                None => "<link_ctn id=\"up0\"/>".into(),
+            };
             let _ = writeln!(
                 out,
-                "<link id=\"up{at}\" bandwidth=\"{up}Bps\" latency=\"0s\" sharing_policy=\"SPLITDUPLEX\"/>"
+                "<zoneRoute src=\"leaf{from}\" dst=\"leaf{to}\" gw_src=\"switch{from}\" gw_dst=\"switch{to}\" \
+                 symmetrical=\"NO\">{between}</zoneRoute>"
             );
-        }
-        for (from, to) in (0..leaves).flat_map(|from| (0..leaves).map(move |to| (from, to))) {
-            if from != to {
-                let _ = writeln!(
-                    out,
-                    "<zoneRoute src=\"leaf{from}\" dst=\"leaf{to}\" gw_src=\"router{from}\" gw_dst=\"router{to}\" \
-                     symmetrical=\"NO\"><link_ctn id=\"up{from}\" direction=\"UP\"/><link_ctn id=\"up{to}\" \
-                     direction=\"DOWN\"/></zoneRoute>"
-                );
-            }
         }
     }
     Ok(out + "</zone>\n</platform>\n")
+}
+
+/// The speeds of a host of the platform.
+struct HostSpeeds {
+    cores: usize,
+    copies: f64,
+    copy_latency: f64,
+    link: f64,
+    latency: f64,
+}
+
+/// Writes the hosts below a switch. Their routes are listed one by one, because SimGrid's own clusters do not share out
+/// the speed of copies inside a host.
+fn write_leaf(out: &mut String, leaf: usize, nodes: Range<usize>, speeds: &HostSpeeds) {
+    let HostSpeeds { cores, copies, copy_latency, link, latency } = speeds;
+    let _ = writeln!(out, "<zone id=\"leaf{leaf}\" routing=\"Full\">");
+    for node in nodes.clone() {
+        let _ = writeln!(out, "<host id=\"node{node}\" speed=\"{SPEED}f\" core=\"{cores}\"/>");
+    }
+    let _ = writeln!(out, "<router id=\"switch{leaf}\"/>");
+    for node in nodes.clone() {
+        let _ = writeln!(
+            out,
+            "<link id=\"copies{node}\" bandwidth=\"{copies}Bps\" latency=\"{copy_latency}s\"/>\n\
+             <link id=\"link{node}\" bandwidth=\"{link}Bps\" latency=\"{latency}s\" \
+             sharing_policy=\"SPLITDUPLEX\"/>"
+        );
+    }
+    let mut route = |from: &str, to: &str, links: &str| {
+        let _ = writeln!(out, "<route src=\"{from}\" dst=\"{to}\" symmetrical=\"NO\">{links}</route>");
+    };
+    let up = |node: usize| format!("<link_ctn id=\"link{node}\" direction=\"UP\"/>");
+    let down = |node: usize| format!("<link_ctn id=\"link{node}\" direction=\"DOWN\"/>");
+    for from in nodes.clone() {
+        let (host, switch) = (format!("node{from}"), format!("switch{leaf}"));
+        route(&host, &host, &format!("<link_ctn id=\"copies{from}\"/>"));
+        route(&host, &switch, &up(from));
+        route(&switch, &host, &down(from));
+        for to in nodes.clone().filter(|&to| to != from) {
+            route(&host, &format!("node{to}"), &(up(from) + &down(to)));
+        }
+    }
+    out.push_str("</zone>\n");
 }

@@ -235,7 +235,8 @@ impl<'a> Simulation<'a> {
         let constants = &self.job.machine.constants;
         let share = self.tiles[&tile].traffic.ranks[rank];
         if self.job.is_encoded() {
-            let end = self.ranks[rank].clock + share.bytes / constants.encode_bytes_s;
+            let coding = self.shapes.coding_seconds(rank, share.bytes, constants.encode_bytes_s);
+            let end = self.ranks[rank].clock + coding;
             self.record(rank, (1, tile.0), SimEventKind::Encode, Some(tile), end, share.bytes);
         }
         let seconds = share.node_messages * constants.node_gap_s + share.wire_messages * constants.wire_gap_s;
@@ -355,7 +356,9 @@ impl<'a> Simulation<'a> {
         let end = self.ranks[rank].clock.max(time) + late;
         self.record(rank, (2, tile.0), SimEventKind::Wait, Some(tile), end, received);
         if self.job.is_encoded() {
-            let end = self.ranks[rank].clock + share.bytes / self.job.machine.constants.decode_bytes_s;
+            let constants = &self.job.machine.constants;
+            let coding = self.shapes.coding_seconds(rank, share.bytes, constants.decode_bytes_s);
+            let end = self.ranks[rank].clock + coding;
             self.record(rank, (3, tile.0), SimEventKind::Decode, Some(tile), end, share.bytes);
         }
         true

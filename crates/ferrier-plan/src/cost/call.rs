@@ -96,6 +96,13 @@ impl CallShapes<'_> {
         ExchangeShape::new(&reshape.from, &reshape.to, element, rank, self.setting)
     }
 
+    /// Seconds in which a rank encodes or decodes so many bytes at this speed, while the ranks that share its cores do the
+    /// same.
+    pub fn coding_seconds(&self, rank: usize, bytes: f64, bytes_s: f64) -> f64 {
+        let threads = self.setting.ranks_on_host(rank, self.recipe.ranks()) * self.setting.threads;
+        bytes / bytes_s * (threads as f64 / self.machine.cores as f64).max(1.0)
+    }
+
     /// The boxes of a rank before and after a part of a pass.
     pub fn boxes(&self, rank: usize, number: usize, part: PassPart) -> [Box3; 2] {
         let dense = EndStrides::default();

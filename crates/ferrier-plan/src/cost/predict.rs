@@ -156,7 +156,7 @@ impl Timeline<'_> {
                     let shape = exchanges[reshape].tile(cuts[reshape].count());
                     let name = &schedule.reshapes[reshape].name;
                     let bytes = shape.wire_bytes + shape.node_bytes;
-                    let coding = |speed: f64| if setting.coded { bytes / speed } else { 0.0 };
+                    let coding = |speed: f64| self.shapes.coding_seconds(self.rank, bytes, speed);
                     let sent = match setting.coded {
                         true => ExchangeShape {
                             wire_bytes: shape.wire_bytes * constants.encoded_part,

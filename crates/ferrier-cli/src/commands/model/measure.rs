@@ -3,13 +3,18 @@
 use std::path::{Path, PathBuf};
 
 use ferrier::{Comm, MachineSpeeds, machine};
+use ferrier_bench::codec_speed;
 use ferrier_bench::table::{digits, pairs};
-use ferrier_model::{Cluster, MeasuredMachine};
+use ferrier_model::{Cluster, Codecs, MeasuredMachine};
 
 use crate::arguments::CommonArgs;
 use crate::failure::{Failure, Outcome};
 use crate::print;
 use crate::session::Session;
+
+/// The codec whose speed is measured, and in how many scalars.
+const CODEC: &str = "f32";
+const CODED: usize = 4 << 20;
 
 /// Measures the constants as `ferrier tune --measure-machine`, and writes the file.
 ///
@@ -20,11 +25,13 @@ pub fn run(common: &CommonArgs, file: &Path, session: &Session) -> Outcome {
     session.first(|| print::check([&path]))?;
     let work = |comm: &Comm| {
         let speeds = ferrier::measure_speeds(comm)?;
-        Ok((speeds, comm.size(), comm.node_count()))
+        Ok((speeds, comm.size(), comm.node_count(), comm.threads()))
     };
-    let (speeds, ranks, nodes) = session.run(common, work)?;
+    let (speeds, ranks, nodes, threads) = session.run(common, work)?;
     session.first(|| {
-        let cluster = cluster(&speeds, common, ranks, nodes, session.launched().is_some());
+        let coding = codec_speed::speeds(CODEC, CODED)?.map(|speed| speed * threads as f64);
+        let run = Run { ranks, nodes, launched: session.launched().is_some() };
+        let cluster = cluster(&speeds, coding, common, &run);
         print::write(file, &cluster.to_toml().map_err(Failure::new)?)?;
         if print::is_stdout(Some(file)) {
             return Ok(());
@@ -52,13 +59,15 @@ pub fn run(common: &CommonArgs, file: &Path, session: &Session) -> Outcome {
     })
 }
 
-fn cluster(
-    speeds: &MachineSpeeds,
-    common: &CommonArgs,
+/// Who measured.
+struct Run {
     ranks: usize,
     nodes: usize,
     launched: bool,
-) -> Cluster {
+}
+
+fn cluster(speeds: &MachineSpeeds, coding: [f64; 2], common: &CommonArgs, run: &Run) -> Cluster {
+    let Run { ranks, nodes, launched } = *run;
     let info = machine::info();
     let here = machine::model().clone().with_speeds(speeds);
     let wire = common.execution.wire;
@@ -78,6 +87,7 @@ fn cluster(
         latency_s: network.1,
         gap_s: constants.wire_gap_s,
         memory_bytes: info.memory_bytes as f64,
+        codecs: Codecs::new(coding[0], coding[1]),
         emulated: !launched,
         wire: wire.map(|wire| wire.to_string()),
     })

@@ -82,6 +82,9 @@ fn predict(args: &ModelArgs) -> Outcome {
     if args.ranks.is_empty() {
         return fail("--ranks is needed, such as --ranks 64,128,256");
     }
+    if args.ranks.contains(&0) {
+        return fail("--ranks 0: at least 1 rank is needed");
+    }
     print::check([&args.json, &args.svg])?;
     if args.search {
         return search::run(

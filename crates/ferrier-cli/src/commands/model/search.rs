@@ -13,6 +13,10 @@ use crate::print;
 
 /// Variants that are listed.
 const LISTED: usize = 16;
+/// Rank grids that are tried, the most square ones.
+const GRIDS: usize = 4;
+/// Parts of the longest axis that tiles are tried for.
+const TILES: [usize; 2] = [4, 16];
 /// Tolerances that are tried if none is given.
 const TOLERANCES: [f64; 3] = [1e-10, 1e-6, 1e-3];
 
@@ -48,11 +52,9 @@ pub fn run(
     for layout in layouts {
         let args = JobArgs { out_layout: layout, ..args.clone() };
         let problem = args.problem(shape, ranks)?;
-        for (decision, options) in decisions(&options, shape) {
-            // What does not fit is no variant.
-            let Ok(job) = Job::new(cluster, &problem, args.precision, ranks, &options) else { continue };
-            let output =
-                if layout == LayoutName::Best { "output where the last transform leaves it" } else { "" };
+        let output =
+            if layout == LayoutName::Best { "output where the last transform leaves it" } else { "" };
+        for (decision, job) in jobs(cluster, &problem, &args, ranks, &options, shape) {
             for (codec, job) in coded(&args, &problem, job)? {
                 let parts: Vec<&str> =
                     [output, &decision, &codec].into_iter().filter(|part| !part.is_empty()).collect();
@@ -67,35 +69,59 @@ pub fn run(
     print::report(json, &found, &text(&found, cluster, shape, ranks))
 }
 
-/// Exchanges, decompositions and tiles.
-fn decisions(given: &JobOptions, shape: &UserShape) -> Vec<(String, JobOptions)> {
-    let mut all = Vec::new();
-    let exchanges: Vec<Option<ExchangeName>> = match given.exchange {
-        Some(name) => vec![Some(name)],
-        None => ExchangeName::ALL.into_iter().map(Some).collect(),
+/// The jobs with each exchange, rank grid and tiles that fit.
+fn jobs<'a>(
+    cluster: &'a Cluster,
+    problem: &ferrier::Problem,
+    args: &JobArgs,
+    ranks: usize,
+    given: &JobOptions,
+    shape: &UserShape,
+) -> Vec<(String, Job<'a>)> {
+    let exchanges: Vec<ExchangeName> = match given.exchange {
+        Some(name) => vec![name],
+        None => ExchangeName::ALL.to_vec(),
     };
     let longest = shape.lengths().iter().copied().max().unwrap_or(1);
-    for exchange in exchanges {
-        for decomposition in [None, Some(Decomposition::Slab), Some(Decomposition::Pencil)] {
-            for parts in [0, 4, 16] {
-                let tiled = given.choice.overlap.is_some();
-                if parts > 0 && tiled {
-                    continue;
-                }
-                let mut choice: Choice = given.choice.clone();
-                choice.decomposition = decomposition;
-                let mut words = vec![exchange.map_or(String::new(), |name| name.name().to_string())];
-                if let Some(decomposition) = decomposition {
-                    words.push(format!("{decomposition:?}").to_lowercase());
-                }
-                if let Some(tile) = longest.checked_div(parts) {
-                    choice = choice.overlap(Overlap::uniform(Tiling::new(tile.max(1))));
-                    words.push(format!("tiles of {}", tile.max(1)));
-                }
-                words.retain(|word| !word.is_empty());
-                all.push((words.join(", "), given.clone().exchange(exchange).choice(choice)));
+    let mut all = Vec::new();
+    for (grid, choice) in rank_grids(&given.choice, ranks) {
+        let mut designed: Vec<Job<'_>> = Vec::new();
+        for &exchange in &exchanges {
+            // Exchanges that move data alike have the same layouts.
+            let alike = designed.iter().find_map(|job| job.clone().with_exchange(exchange));
+            let options = given.clone().exchange(Some(exchange)).choice(choice.clone());
+            let job =
+                match alike.map_or_else(|| Job::new(cluster, problem, args.precision, ranks, &options), Ok) {
+                    Ok(job) => job,
+                    // What does not fit is no variant.
+                    Err(_) => continue,
+                };
+            let mut words = vec![job.exchange.name().to_string()];
+            words.extend(grid.clone());
+            all.push((words.join(", "), job.clone()));
+            let tiles = if given.choice.overlap.is_some() { &[][..] } else { &TILES };
+            for tile in tiles.iter().map(|parts| (longest / parts).max(1)) {
+                let tiled = job.clone().with_overlap(Overlap::uniform(Tiling::new(tile)));
+                all.push((format!("{}, tiles of {tile}", words.join(", ")), tiled));
             }
+            designed.push(job);
         }
+    }
+    all
+}
+
+/// What the planner decides, slabs, pencils, and the rank grids that are about as square as one can be.
+fn rank_grids(given: &Choice, ranks: usize) -> Vec<(Option<String>, Choice)> {
+    let mut all = vec![(None, given.clone())];
+    for decomposition in [Decomposition::Slab, Decomposition::Pencil] {
+        let choice = given.clone().decomposition(decomposition);
+        all.push((Some(format!("{decomposition:?}").to_lowercase()), choice));
+    }
+    let divisors = (2..ranks).filter(|p| ranks.is_multiple_of(*p));
+    let mut grids: Vec<[usize; 2]> = divisors.map(|p| [p, ranks / p]).collect();
+    grids.sort_by_key(|&[p, q]| (p.max(q) / p.min(q), p));
+    for [p, q] in grids.into_iter().take(GRIDS) {
+        all.push((Some(format!("grid {p}x{q}")), given.clone().grid([p, q])));
     }
     all
 }
