@@ -81,12 +81,12 @@ fn rows_of_a_grid_are_inside_nodes_and_sockets() {
         let groups = setting.grouped(16).unwrap();
         assert_eq!(groups[..5], [0, 2, 4, 6, 8]);
         let of = |setting: &Setting<'_>, choice: &Choice| {
-            let problem =
-                Problem::c2c([64; 3]).input(LayoutSpec::slabs(0)).output(LayoutSpec::unconstrained());
+            let [input, output] = [0, 1].map(|_| LayoutSpec::pencils(2));
+            let problem = Problem::c2c([64; 3]).input(input).output(output);
             design_on(&problem, choice, Precision::F64, setting, (16, &Machine::default())).unwrap()
         };
         let choice = Choice::default().grid([4, 4]);
-        let (grouped, plain) = (of(&setting, &choice), of(&Setting { sockets: &[], ..setting }, &choice));
+        let (grouped, plain) = (of(&setting, &choice), of(&setting.sockets(&[]), &choice));
         // What users see is the same.
         assert_eq!(
             (axes(&grouped.recipe), &grouped.recipe.output),
@@ -99,6 +99,7 @@ fn rows_of_a_grid_are_inside_nodes_and_sockets() {
         };
         let is_grouped = |step: &Step| matches!(step, Step::Reshape { to, .. } if near(to));
         assert!(grouped.recipe.steps.iter().any(is_grouped), "{}", grouped.recipe.path_text());
+        assert!(sockets.is_empty() || !plain.recipe.steps.iter().any(is_grouped));
     }
     // In order: nothing to group.
     let in_order: Vec<usize> = (0..16).map(|rank| rank / 4).collect();
