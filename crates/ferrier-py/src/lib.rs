@@ -1,8 +1,12 @@
 //! The native part of the Python package `ferrier`.
 
 mod comm;
+mod dlpack;
+mod engine;
 mod errors;
 mod fft;
+#[cfg(feature = "cuda")]
+mod gpu;
 mod plan;
 mod redistribute;
 
@@ -14,6 +18,9 @@ fn _ferrier(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     errors::register(module)?;
     fft::register(module)?;
+    dlpack::register(module)?;
+    #[cfg(feature = "cuda")]
+    gpu::register(module)?;
     module.add_class::<comm::Comm>()?;
     module.add_class::<plan::Draft>()?;
     module.add_class::<plan::Plan>()?;
@@ -21,6 +28,7 @@ fn _ferrier(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(comm::run_ranks, module)?)?;
     module.add_function(wrap_pyfunction!(redistribute::redistribute, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
+    module.add_function(wrap_pyfunction!(gpu_count, module)?)?;
     module.add_function(wrap_pyfunction!(after_fork, module)?)
 }
 
@@ -29,6 +37,15 @@ fn _ferrier(module: &Bound<'_, PyModule>) -> PyResult<()> {
 fn after_fork() {
     fft::after_fork();
     plan::after_fork();
+}
+
+/// The number of GPUs that can be used.
+#[pyfunction]
+fn gpu_count() -> usize {
+    #[cfg(feature = "cuda")]
+    return ferrier::cuda::gpu_count();
+    #[cfg(not(feature = "cuda"))]
+    0
 }
 
 /// Runs the command `ferrier` with these arguments, of which the first is its own name: the exit code.

@@ -6,8 +6,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::comm::Comm;
+use crate::engine::layout;
 use crate::errors::raise;
-use crate::plan::layout;
 
 /// The bytes of this rank's part in the output layout of a problem without transforms, and that layout as JSON. `bytes` are
 /// those of an element. Collective.

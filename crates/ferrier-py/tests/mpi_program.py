@@ -4,7 +4,7 @@ import numpy as np
 from mpi4py import MPI
 
 import ferrier
-from ferrier.mpi4py_fft import PFFT, newDistArray
+from ferrier.mpi4py_fft import PFFT, DistArray, newDistArray
 
 world = MPI.COMM_WORLD
 whole = np.random.default_rng(7).standard_normal((12, 10, 14))
@@ -33,5 +33,23 @@ u, u_hat = newDistArray(fft, False), newDistArray(fft)
 u[:] = whole[fft.local_slice(False)]
 fft.forward(u, u_hat)
 same(np.asarray(u_hat), exact[fft.local_slice(True)] / whole.size)
+# As in mpi4py-fft's examples.
+z0 = DistArray((16, 14, 12), dtype=float, alignment=0)
+z0[:] = whole[0, 0, 0] + np.arange(z0.size).reshape(z0.shape)
+z1 = z0.redistribute(2).redistribute(1)
+assert np.isclose(world.allreduce(np.sum(z0)), world.allreduce(np.sum(z1)))
+fft = PFFT(world, darray=z1, axes=(0, 2, 1), threads=1)
+modes = fft.forward(z1.copy(), newDistArray(fft))
+same(fft.backward(modes, newDistArray(fft, False)), np.asarray(z1))
+m0 = DistArray((6, 5, 4, 3, 6), dtype=float, alignment=2)
+m0[:] = world.rank
+m1 = m0.redistribute(4)
+assert np.array_equal(m1.redistribute(out=np.zeros_like(m0)), m0) and m1.alignment == 4
+t0 = DistArray((3, 3, 6, 5, 6), dtype=float, val=1, alignment=2, rank=2)
+t0[:] = world.rank
+assert np.array_equal(t0.redistribute(1).redistribute(out=np.zeros_like(t0)), t0)
+part = t0.get((0, 0, 0, slice(None), 0))
+assert part is None if world.rank else part.shape == (5,)
+
 if world.rank == 0:
     print(f"{world.size} ranks agree with numpy ({MPI.Get_library_version().splitlines()[0][:40]})")

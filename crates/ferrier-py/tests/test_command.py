@@ -34,3 +34,14 @@ def test_files_in_one_call(tmp_path):
     assert np.allclose(np.load(tmp_path / "b.npy"), np.fft.rfftn(x, axes=(0, 2)))
     with pytest.raises(ferrier.FerrierError, match="none.npy"):
         ferrier.transform(tmp_path / "none.npy", tmp_path / "b.npy")
+
+
+def test_stores_of_zarr_in_one_call(tmp_path):
+    x = np.random.default_rng(3).standard_normal((6, 7, 8))
+    np.save(tmp_path / "a.npy", x)
+    ferrier.transform(tmp_path / "a.npy", tmp_path / "b.zarr", real=True, ranks=2)
+    ferrier.transform(tmp_path / "b.zarr", tmp_path / "c.npy", real=True, direction="backward", ranks=2)
+    assert (tmp_path / "b.zarr" / "zarr.json").exists()
+    assert np.allclose(np.load(tmp_path / "c.npy"), x)
+    zarr = pytest.importorskip("zarr")
+    assert np.allclose(zarr.open_array(tmp_path / "b.zarr")[...], np.fft.rfftn(x))

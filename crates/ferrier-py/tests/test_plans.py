@@ -1,11 +1,14 @@
 """Plans of distributed arrays, on threads of this process."""
 
+import functools
 import os
 
 import numpy as np
 import pytest
 
 import ferrier
+
+scipy_fft = pytest.importorskip("scipy.fft")
 
 
 def field(shape, dtype=complex, seed=1):
@@ -218,6 +221,38 @@ def test_a_plan_of_the_parent_process_says_so():
     plan.forward(x)
 
 
+def test_strides_signs_and_real_input():
+    whole = field((8, 9, 10))
+
+    def work(comm):
+        part = slice(4 * comm.rank, 4 * comm.rank + 4)
+        ghosts = np.zeros((6, 11, 12), complex)
+        inner = ghosts[1:-1, 1:-1, 1:-1]
+        inner[...] = whole[part]
+        steps = [step // 16 for step in inner.strides]
+        plan = ferrier.Plan(ferrier.Problem(whole.shape, input_strides=steps, sign=1, norm="none"), comm)
+        close(np.asarray(plan.forward(inner)), whole.size * np.fft.ifftn(whole)[plan.output_slice])
+        # Elsewhere than the plan expects them: copied.
+        close(np.asarray(plan.forward(whole[part])), whole.size * np.fft.ifftn(whole)[plan.output_slice])
+        back = np.zeros_like(ghosts)
+        plan.backward(plan.forward(inner), back[1:-1, 1:-1, 1:-1], scale=1 / whole.size)
+        close(back, ghosts, 4)
+        with pytest.raises(ferrier.FerrierError, match="strides"):
+            plan.backward(plan.forward(inner), np.zeros_like(whole[part]))
+        real = ferrier.Plan(ferrier.Problem(whole.shape, real_input=True), comm)
+        close(np.asarray(real.forward(whole[part].real)), np.fft.fftn(whole.real)[real.output_slice])
+        in_place = ferrier.Plan(whole.shape, comm)
+        x = whole[part].copy()
+        assert in_place.forward(x, out=x) is x
+        close(x, np.fft.fftn(whole)[in_place.output_slice])
+
+    ferrier.run(2, work)
+    with pytest.raises(ValueError, match="input_strides: expected 3 strides"):
+        ferrier.Problem((4, 4, 4), input_strides=(1, 2))
+    with pytest.raises(ValueError, match="sign is"):
+        ferrier.Problem((4, 4, 4), sign=2)
+
+
 def test_the_look_alike_of_mpi4py_fft():
     from ferrier.mpi4py_fft import PFFT, newDistArray
 
@@ -238,8 +273,52 @@ def test_the_look_alike_of_mpi4py_fft():
         padded = PFFT(comm, (8, 8, 8), dtype=complex, padding=1.5)
         assert padded.global_shape(False) == (12, 12, 12) and padded.global_shape(True) == (8, 8, 8)
         plane = PFFT(comm, (12, 12), axes=(0, 1), dtype=complex, grid=(-1,))
+        assert fft.shape() == u_hat.shape and fft.local_slice() == u_hat.local_slice() and fft.dimensions == 3
         return u_hat.gather(), plane.shape(False)
 
     for modes, shape in ferrier.run(4, work):
         close(modes, np.fft.rfftn(whole) / whole.size)
         assert shape == (3, 12)
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_kinds_and_more_axes_of_the_look_alike(ranks):
+    """The examples of mpi4py-fft's documentation."""
+    from ferrier.mpi4py_fft import PFFT, newDistArray
+    from ferrier.mpi4py_fft.fftw import dctn, dstn, idctn, idstn, irfftn, rfftn
+    from ferrier.mpi4py_fft.pencil import Subcomm
+
+    kind3 = {"type": 3}
+    dct, idct = functools.partial(dctn, **kind3), functools.partial(idctn, **kind3)
+    dst, idst = functools.partial(dstn, **kind3), functools.partial(idstn, **kind3)
+    three, five = field((6, 7, 8), float), field((5, 6, 7, 8, 3), float)
+    cases = [
+        (three, {"axes": ((0,), (1, 2)), "transforms": {(0,): (rfftn, irfftn), (1, 2): (dct, idct)}}, scipy_fft.rfft(scipy_fft.dctn(three, 3, axes=(1, 2)), axis=0) / (6 * 14 * 16)),
+        (three, {"axes": (2, 0, 1)}, scipy_fft.rfftn(three, axes=(2, 0, 1)) / three.size),
+        (three, {"collapse": True, "grid": (-1,), "transforms": {(1, 2): (dct, idct)}}, scipy_fft.rfft(scipy_fft.dctn(three, 3, axes=(1, 2)), axis=0) / (6 * 14 * 16)),
+        (five, {"axes": ((0,), (1, 2), (3, 4)), "grid": (-1,), "transforms": {(1, 2): (dct, idct), (3, 4): (dst, idst)}}, scipy_fft.rfft(scipy_fft.dctn(scipy_fft.dstn(five, 3, axes=(3, 4)), 3, axes=(1, 2)), axis=0) / (5 * 12 * 14 * 16 * 6)),
+        (five, {}, scipy_fft.rfftn(five) / five.size),
+        (five.astype(complex), {"axes": (0, 1, 2, 3)}, scipy_fft.fftn(five, axes=(0, 1, 2, 3)) / (5 * 6 * 7 * 8)),
+    ]
+
+    if ranks == 1:
+        # All axes are whole then, and collapse to one group, for which there is no entry.
+        del cases[2]
+
+    def work(comm):
+        for whole, options, expected in cases:
+            fft = PFFT(comm, whole.shape, dtype=whole.dtype, **options)
+            u = newDistArray(fft, False)
+            u[:] = whole[fft.local_slice(False)]
+            u_hat = fft.forward(u)
+            assert fft.global_shape(True) == expected.shape
+            close(np.asarray(u_hat), expected[fft.local_slice(True)], 4)
+            close(np.asarray(fft.backward(u_hat, np.zeros_like(u))), np.asarray(u), 8)
+        fft = PFFT(Subcomm(comm, [1, 0, 1]), three.shape, axes=(0, 1, 2), dtype=float)
+        assert fft.local_slice(False)[0] == slice(0, 6)
+        turned = PFFT(comm, darray=u.redistribute(0)) if u.ndim < 4 else None
+        assert turned is None or turned.axes[-1] == (0,)
+
+    ferrier.run(ranks, work)
+    with pytest.raises(ValueError, match="transforms are"):
+        PFFT(None, (4, 4, 4), transforms={(2,): (np.sum, np.sum)})

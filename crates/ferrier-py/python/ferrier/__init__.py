@@ -14,6 +14,7 @@ from ferrier._array import DistributedArray
 from ferrier._backend import backend
 from ferrier._ferrier import Comm, FerrierError, ToleranceError, TransportError, __version__
 from ferrier._files import transform
+from ferrier._gpu import GpuArray
 from ferrier._layout import Layout
 from ferrier._pictures import Picture, timeline
 from ferrier._plan import Plan, Problem, as_comm, run
@@ -22,6 +23,7 @@ __all__ = [
     "Comm",
     "DistributedArray",
     "FerrierError",
+    "GpuArray",
     "Layout",
     "Picture",
     "Plan",

@@ -7,6 +7,13 @@ from typing import Any
 import numpy as np
 
 
+def on_gpu(kind: str, x: Any, *arguments: Any) -> Any:
+    """The transform of an array in the memory of a GPU; None where it is not in one."""
+    from ferrier import _gpu
+
+    return _gpu.transform(kind, x, *arguments) if _gpu.is_on_gpu(x) else None
+
+
 def as_floats(x: Any) -> tuple[np.ndarray, bool] | None:
     """`x` as a native, aligned array of float32, float64, complex64 or complex128, and whether it is a copy; None for a
     longdouble. float16 becomes float32, everything else float64, as in scipy.fft."""

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
-from ferrier import _ferrier
+from ferrier import _ferrier, _gpu
 from ferrier._array import DistributedArray, distributed
 from ferrier._ferrier import Comm
 from ferrier._layout import Layout, Slices
@@ -40,7 +40,10 @@ class Problem:
     "ortho" as in numpy, or "none". batch: arrays that are transformed together, along a first axis of their own. keep:
     for each axis `None`, a number of lowest modes, or a range (first, last). support: for each axis `None` or the range
     of points that may be non-zero. tolerance: the allowed relative error; messages are then encoded. operators: plans
-    can apply operators. reproducible: bits do not depend on the number of ranks.
+    can apply operators. reproducible: bits do not depend on the number of ranks. sign: that of the exponent of `forward`, -1
+    or 1. real_input: a complex transform takes real values. complex_values: cosine and sine transforms act on complex ones. input_strides, output_strides: where the elements of this rank's
+    arrays lie, as `array.strides` in elements of a part of a larger array: ghost cells, padded rows; the batch's stride first
+    if there is one.
     """
 
     def __init__(
@@ -60,6 +63,11 @@ class Problem:
         tolerance: float | None = None,
         operators: bool = False,
         reproducible: bool = False,
+        sign: int = -1,
+        real_input: bool = False,
+        complex_values: bool = False,
+        input_strides: Sequence[int] | None = None,
+        output_strides: Sequence[int] | None = None,
     ) -> None:
         self.shape = (shape,) if isinstance(shape, int) else tuple(int(n) for n in shape)
         if not 1 <= len(self.shape) <= 3:
@@ -87,7 +95,7 @@ class Problem:
             "halved": mixed.index("real") if mixed is not None and real else _axis(halved, ndim) + skip,
             "axes": [axis + skip for axis in transformed],
             "mixed": mixed,
-            "complex_values": False,
+            "complex_values": complex_values,
             "keep": ["all"] * skip + [_keep(part) for part in keep or [None] * ndim],
             "filled": [None] * skip + [None if part is None else list(part) for part in support or [None] * ndim],
             "sphere": None if sphere is None else [float(r) for r in np.broadcast_to(sphere, 3)],
@@ -101,6 +109,16 @@ class Problem:
             "long": False,
             "tolerance": tolerance,
         }
+        if sign not in (-1, 1):
+            raise ValueError(f"sign is -1 or 1, got {sign}")
+        if sign == 1:
+            self._json["sign"] = "positive"
+        if real_input:
+            self._json["real_input"] = True
+        self._strides = [None if strides is None else tuple(map(int, strides)) for strides in (input_strides, output_strides)]
+        for name, strides in zip(("input_strides", "output_strides"), self._strides):
+            if strides is not None:
+                self._json[name] = {"Local": _strides(name, strides, ndim, batch)}
 
     def __repr__(self) -> str:
         kind = self.kind if isinstance(self.kind, str) else ",".join(self.kind)
@@ -112,6 +130,13 @@ def _axis(axis: int, ndim: int) -> int:
     if not -ndim <= axis < ndim:
         raise ValueError(f"axis {axis} is out of bounds for {ndim} axes")
     return axis % ndim
+
+
+def _strides(name: str, strides: Sequence[int], ndim: int, batch: int) -> dict[str, Any]:
+    lead = 0 if batch == 1 else 1
+    if len(strides) != ndim + lead or min(strides) < 0:
+        raise ValueError(f"{name}: expected {ndim + lead} strides that are not negative, got {tuple(strides)}")
+    return {"offset": 0, "axes": [0] * (3 - ndim) + list(strides[lead:]), "batch": strides[0] if lead else None}
 
 
 def _kind(word: str) -> str:
@@ -168,8 +193,9 @@ class Plan:
 
     problem: a `Problem`, or a shape. comm: a `Comm`, a communicator of mpi4py, or `None` for this process. dtype: any type
     of the wanted precision. threads: of each rank. effort: "estimate", "measure", "online", or seconds for a search.
-    wisdom: a file, or False for none. All other words are choices of the planner's, such as exchange="ring" or grid=(2, 2);
-    what is not chosen, the planner decides.
+    wisdom: a file, or False for none. device: "cpu", or a GPU ("cuda", "cuda:1"): arrays are then those of CuPy, PyTorch, JAX or
+    of any library that speaks DLPack, and calls enqueue their work on the stream of the array's library. All other words are
+    choices of the planner's, such as exchange="ring" or grid=(2, 2); what is not chosen, the planner decides.
 
     A context: `with ferrier.Plan(...) as plan` gives its memory and threads back at the end.
     """
@@ -183,6 +209,7 @@ class Plan:
         threads: int | None = None,
         effort: str | float = "estimate",
         wisdom: str | os.PathLike[str] | bool = True,
+        device: str = "cpu",
         **choice: Any,
     ) -> None:
         self.problem = problem if isinstance(problem, Problem) else Problem(problem)
@@ -191,8 +218,9 @@ class Plan:
         if kind.char not in "fdFD":
             raise TypeError(f"dtype is float32, float64, complex64 or complex128, got {kind}")
         double = kind.char in "dD"
+        gpu = self.device = _gpu_number(device, self.comm)
         draft = _ferrier.Draft(
-            self.comm, json.dumps(self.problem._json), _choice(choice), double, _effort(effort), _wisdom(wisdom)
+            self.comm, json.dumps(self.problem._json), _choice(choice), double, _effort(effort), _wisdom(wisdom), gpu
         )
         self._drafted: dict[str, Any] = json.loads(draft.info())
         self._plan = draft.build()
@@ -264,65 +292,153 @@ class Plan:
         lead = () if self.problem.batch == 1 else (self.problem.batch,)
         return lead + tuple(s.stop - s.start for s in layout.boxes[self.comm.rank])
 
-    def _make(self, what: str, output: bool, memory: _ferrier.Memory | None = None) -> DistributedArray:
+    def _make(self, what: str, output: bool, memory: _ferrier.Memory | None = None) -> Any:
         memory = memory or self._plan.make(what)
         layout, dtype = (self.output_layout, self.output_dtype) if output else (self.input_layout, self.input_dtype)
+        if self.device is not None:
+            shape = self._shape(layout)
+            return _gpu.GpuArray(memory, self.device, shape, _gpu.dense(shape, self._order(layout), dtype.itemsize), dtype, 0)
         array = np.asarray(_Memory(memory, dtype, self._shape(layout), self.problem.ndim))
         return distributed(array, self.comm, layout, self.problem.batch)
 
-    def make_input(self) -> DistributedArray:
-        """An array for the input of `forward`, not set, in memory that the ranks of a node share."""
+    def _order(self, layout: Layout) -> list[int]:
+        """The axes of an array in the order of memory, that of the batch first."""
+        lead = 0 if self.problem.batch == 1 else 1
+        return [*range(lead), *(axis + lead for axis in layout.axes_in_memory(self.problem.ndim))]
+
+    def make_input(self) -> Any:
+        """An array for the input of `forward`, not set, in memory that the ranks of a node share; on a GPU a `GpuArray`."""
         return self._make("input", False)
 
-    def make_output(self) -> DistributedArray:
+    def make_output(self) -> Any:
         """An array for the output of `forward`."""
         return self._make("output", True)
 
     def make_in_place(self) -> tuple[DistributedArray, DistributedArray]:
         """One array, seen as input and as output, for `forward_in_place` and `backward_in_place`. Rows of a real transform
         are padded as FFTW pads them."""
+        if self.device is not None:
+            raise _ferrier.FerrierError("on a GPU a transform in place is forward(x, out=x)")
         memory = self._plan.make("in_place")
         return self._make("", False, memory), self._make("", True, memory)
 
-    def _dense(self, array: ArrayLike, output: bool, name: str) -> NDArray[Any]:
-        """An array as a dense one whose axes are in the order of memory, without a copy if it is."""
+    def _checked(self, array: ArrayLike, output: bool, name: str) -> NDArray[Any]:
+        """An array of the right shape and type whose axes are in the order of memory, without a copy if it is."""
         layout, dtype = (self.output_layout, self.output_dtype) if output else (self.input_layout, self.input_dtype)
         given = np.asarray(array)
-        shape, lead = self._shape(layout), () if self.problem.batch == 1 else (self.problem.batch,)
-        if given.shape != shape:
-            self.comm.fail(f"{name} has the wrong shape on rank {self.comm.rank}")
-            raise _ferrier.FerrierError(
-                f"{name}: expected the shape {shape} (this rank's box is {_text(layout.boxes[self.comm.rank])}), got {given.shape}"
-            )
+        self._check_shape(given.shape, layout, name)
         if given.dtype.kind == "c" and dtype.kind == "f":
             raise TypeError(f"{name} is real, got {given.dtype}")
-        axes = [axis + len(lead) for axis in layout.axes_in_memory(self.problem.ndim)]
-        return given.astype(dtype, copy=False).transpose([*range(len(lead)), *axes])
+        return given.astype(dtype, copy=False).transpose(self._order(layout))
+
+    def _check_shape(self, shape: tuple[int, ...], layout: Layout, name: str) -> None:
+        expected = self._shape(layout)
+        if shape != expected:
+            self.comm.fail(f"{name} has the wrong shape on rank {self.comm.rank}")
+            raise _ferrier.FerrierError(
+                f"{name}: expected the shape {expected} (this rank's box is {_text(layout.boxes[self.comm.rank])}), got {shape}"
+            )
+
+    def _fits(self, array: NDArray[Any], output: bool) -> bool:
+        """Do its elements lie as those of the plan's arrays? The axes are in the order of memory."""
+        strides = self.problem._strides[output]
+        if strides is None:
+            return array.flags.c_contiguous
+        expected = [strides[axis] for axis in self._order(self.output_layout if output else self.input_layout)]
+        pairs = zip(array.shape, array.strides, expected)
+        return array.flags.aligned and all(n == 1 or step == want * array.itemsize for n, step, want in pairs)
 
     def _out(self, out: NDArray[Any], output: bool) -> NDArray[Any]:
-        dense = self._dense(out, output, "out")
-        if not dense.flags.c_contiguous or not np.shares_memory(dense, out) and dense.size:
-            layout = self.output_layout if output else self.input_layout
+        array = self._checked(out, output, "out")
+        if not self._fits(array, output) or not np.shares_memory(array, out) and array.size:
+            layout, strides = self.output_layout if output else self.input_layout, self.problem._strides[output]
+            places = f"the axes in the order {layout.axes_in_memory(self.problem.ndim)} in memory, without gaps"
             raise _ferrier.FerrierError(
-                f"out: expected a dense array of {self.output_dtype if output else self.input_dtype} with the axes in the"
-                f" order {layout.axes_in_memory(self.problem.ndim)} in memory"
+                f"out: expected an array of {self.output_dtype if output else self.input_dtype} with"
+                f" {places if strides is None else f'the strides {strides} (in elements)'}"
             )
-        return dense
+        return array
 
-    def _call(self, kind: str, x: ArrayLike, out: Any, outputs: tuple[bool, bool], scale: float, operator: Any = None) -> Any:
-        source = np.ascontiguousarray(self._dense(x, outputs[0], "x"))
+    def _source(self, x: ArrayLike, output: bool) -> NDArray[Any]:
+        """The array that is transformed, copied only where its elements lie elsewhere than the plan expects them."""
+        array = self._checked(x, output, "x")
+        if self._fits(array, output):
+            return array
+        strides = self.problem._strides[output]
+        if strides is None:
+            return np.ascontiguousarray(array)
+        steps = [strides[axis] for axis in self._order(self.output_layout if output else self.input_layout)]
+        room = np.zeros(1 + sum((n - 1) * step for n, step in zip(array.shape, steps)) if array.size else 0, array.dtype)
+        copy = np.lib.stride_tricks.as_strided(room, array.shape, [step * array.itemsize for step in steps])
+        copy[...] = array
+        return copy
+
+    def _call(
+        self, kind: str, x: Any, out: Any, outputs: tuple[bool, bool], scale: float, operator: Any = None, stream: Any = None
+    ) -> Any:
+        if self.device is not None:
+            return self._call_gpu(kind, x, out, outputs, scale, operator, _gpu.as_stream(stream))
+        if stream is not None:
+            raise TypeError("stream: this plan is not on a GPU")
+        source = self._source(x, outputs[0])
         if out is None:
             out = self.make_output() if outputs[1] else self.make_input()
-        self._plan.call(kind, source, self._out(out, outputs[1]), scale, operator)
+        target = self._out(out, outputs[1])
+        same = source.size > 0 and source.ctypes.data == target.ctypes.data
+        self._plan.call(kind, None if same else source, target, scale, operator)
         return out
 
-    def forward(self, x: ArrayLike, out: Any = None, *, scale: float = 1.0) -> Any:
-        """Transforms this rank's part `x` of an array. The result is `out`, or a new `DistributedArray`."""
-        return self._call("forward", x, out, (False, True), scale)
+    def _call_gpu(
+        self, kind: str, x: Any, out: Any, outputs: tuple[bool, bool], scale: float, operator: Any, stream: int | None
+    ) -> Any:
+        view = self._view(x, outputs[0], "x", stream)
+        layout, dtype = (self.output_layout, self.output_dtype) if outputs[1] else (self.input_layout, self.input_dtype)
+        made = out
+        if made is None:
+            made = _gpu.empty(view, self._shape(layout), self._order(layout), dtype)
+        if made is None:
+            made = self.make_output() if outputs[1] else self.make_input()
+            made._stream = view.stream
+        elif view.library == "jax" and out is not None:
+            raise TypeError("arrays of JAX cannot be written to: leave out `out`")
+        target = self._view(made, outputs[1], "out", view.stream)
 
-    def backward(self, x: ArrayLike, out: Any = None, *, scale: float = 1.0) -> Any:
+        def span(view: _gpu.View) -> tuple[int, int]:
+            return view.address, int(np.prod(view.shape)) * (2 if view.dtype.kind == "c" else 1)
+
+        source = None if view.address == target.address else span(view)
+        self._plan.call_gpu(kind, source, span(target), scale, operator, view.stream)
+        return _gpu.handed(view, made) if out is None and isinstance(made, _gpu.GpuArray) else made
+
+    def _view(self, array: Any, output: bool, name: str, stream: int | None) -> _gpu.View:
+        """An array of a GPU, checked: dense, with its axes in the order of the layout."""
+        if not _gpu.is_on_gpu(array):
+            raise TypeError(f"{name}: this plan is on GPU {self.device}, the array is not: {type(array).__name__}")
+        layout, dtype = (self.output_layout, self.output_dtype) if output else (self.input_layout, self.input_dtype)
+        view = _gpu.View(array, stream)
+        self._check_shape(view.shape, layout, name)
+        wanted = _gpu.dense(view.shape, self._order(layout), dtype.itemsize)
+        fits = all(n == 1 or step == want for n, step, want in zip(view.shape, view.strides, wanted))
+        if view.device != self.device or view.dtype != dtype or not fits:
+            raise _ferrier.FerrierError(
+                f"{name}: expected an array of {dtype} on GPU {self.device} with the strides {wanted} (bytes), got {view.dtype} on GPU"
+                f" {view.device} with the strides {view.strides}"
+            )
+        return view
+
+    def forward(self, x: ArrayLike, out: Any = None, *, scale: float = 1.0, stream: Any = None) -> Any:
+        """Transforms this rank's part `x` of an array. The result is `out`, or a new `DistributedArray`; with `out` the same array
+        as `x`, in place. On a GPU it is an array of the library of `x`, and the work is enqueued on `stream`, by default that of
+        the library."""
+        return self._call("forward", x, out, (False, True), scale, None, stream)
+
+    def backward(self, x: ArrayLike, out: Any = None, *, scale: float = 1.0, stream: Any = None) -> Any:
         """Transforms back."""
-        return self._call("backward", x, out, (True, False), scale)
+        return self._call("backward", x, out, (True, False), scale, None, stream)
+
+    def synchronize(self) -> None:
+        """Returns when all work that calls have enqueued on a GPU is done."""
+        self._plan.synchronize()
 
     def apply(
         self,
@@ -332,6 +448,7 @@ class Plan:
         lengths: Sequence[float] | None = None,
         out: Any = None,
         scale: float = 1.0,
+        stream: Any = None,
     ) -> Any:
         """Forward, an operator on every mode, and backward, in as few passes as possible; the problem needs
         `operators=True`. Operators: laplacian, inverse_laplacian, derivative (axis), gaussian (width), low_pass (wave
@@ -346,7 +463,7 @@ class Plan:
         if len(values) != (3 if operator == "shift" else _OPERATORS[operator]):
             raise ValueError(f"{operator} takes {_OPERATORS[operator]} values")
         sizes = [1.0] * self._skip + [float(n) for n in lengths or [2 * np.pi] * self.problem.ndim]
-        return self._call("apply", x, out, (False, False), scale, (operator, sizes, [float(v) for v in values]))
+        return self._call("apply", x, out, (False, False), scale, (operator, sizes, [float(v) for v in values]), stream)
 
     def forward_in_place(self, array: tuple[DistributedArray, DistributedArray], *, scale: float = 1.0) -> DistributedArray:
         """Transforms an array of `make_in_place`; the result is its second view."""
@@ -381,6 +498,19 @@ class Plan:
 
     def __repr__(self) -> str:
         return f"<ferrier.Plan on {self.comm!r}\n{self.recipe}>"
+
+
+def _gpu_number(device: str, comm: Comm) -> int | None:
+    """The number of a GPU. "cuda": the ranks of a node share out all of them."""
+    name, _, number = str(device).partition(":")
+    if name == "cpu" and not number:
+        return None
+    if name != "cuda" or (number and not number.isdecimal()):
+        raise ValueError(f"device is 'cpu', 'cuda' or 'cuda:NUMBER', got {device!r}")
+    if number:
+        return int(number)
+    before = sum(node == comm.nodes[comm.rank] for node in comm.nodes[: comm.rank])
+    return before % max(_ferrier.gpu_count(), 1)
 
 
 _OPERATORS = {

@@ -1,4 +1,4 @@
-//! numpy's arrays as transforms need them: dense, aligned, of one of four types.
+//! numpy's arrays as transforms need them: aligned, of one of four types, with strides that plans take.
 
 use ferrier::Kind;
 use numpy::npyffi::{self, NPY_TYPES, PY_ARRAY_API, npy_intp};
@@ -71,7 +71,7 @@ pub struct Source<'py> {
 }
 
 /// Functions of the Python part that prepare arrays that need it.
-fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
+pub fn helper<'py>(py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
     static MODULE: PyOnceLock<Py<PyModule>> = PyOnceLock::new();
     let module = MODULE.get_or_try_init(py, || py.import("ferrier._arrays").map(Bound::unbind))?;
     module.bind(py).getattr(name)
@@ -123,10 +123,6 @@ impl<'py> Source<'py> {
         }
     }
 
-    pub fn conjugate(self) -> PyResult<Source<'py>> {
-        Source::new(self.array.call_method0("conjugate")?, true)
-    }
-
     /// A copy with the axes in the order of memory `C`, or in the same order (`K`).
     pub fn copy(self, order: &str) -> PyResult<Source<'py>> {
         Source::new(self.array.call_method1("copy", (order,))?, true)
@@ -136,21 +132,57 @@ impl<'py> Source<'py> {
         flags(&self.array) & npyffi::NPY_ARRAY_WRITEABLE != 0
     }
 
-    /// Dense, with the order of its axes in memory, slowest first; copied where it is not dense.
-    pub fn dense(self) -> PyResult<(Source<'py>, Vec<usize>)> {
-        let (shape, strides) = (self.array.shape(), self.array.strides());
-        if self.array.is_c_contiguous() {
-            let order = (0..shape.len()).collect();
-            return Ok((self, order));
+    /// Where its elements lie; `None` where plans cannot take them so.
+    pub fn places(&self) -> Option<Places> {
+        match self.array.is_c_contiguous() {
+            true => Some(Places::dense(self.array.shape(), (0..self.array.ndim()).collect())),
+            false => Places::of(self.array.shape(), self.array.strides(), self.element),
         }
-        match dense_order(shape, strides, self.element.bytes()) {
-            Some(order) => Ok((self, order)),
-            None => {
-                let copy = self.copy("C")?;
-                let order = (0..copy.array.ndim()).collect();
-                Ok((copy, order))
+    }
+}
+
+/// Where the elements of an array lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Places {
+    /// The axes in the order of memory, slowest first.
+    pub order: Vec<usize>,
+    /// Elements from one index to the next along each axis.
+    pub strides: Vec<usize>,
+    /// Elements from the first to the last, gaps included.
+    pub extent: usize,
+}
+
+impl Places {
+    /// Of an array without gaps, with its axes in this order.
+    pub fn dense(shape: &[usize], order: Vec<usize>) -> Places {
+        let (mut strides, mut extent) = (vec![0; shape.len()], 1);
+        for &axis in order.iter().rev() {
+            strides[axis] = extent;
+            extent *= shape[axis];
+        }
+        Places { order, strides, extent }
+    }
+
+    /// Of an array with these strides in bytes; `None` unless they are a memory order: whole elements, not negative, each at
+    /// least the extent of the smaller ones.
+    pub fn of(shape: &[usize], bytes: &[isize], element: Element) -> Option<Places> {
+        let mut order: Vec<usize> = (0..shape.len()).collect();
+        order.sort_by_key(|&axis| std::cmp::Reverse((bytes[axis], shape[axis])));
+        let (mut strides, mut extent, mut next) = (vec![0; shape.len()], 1, 1);
+        for &axis in order.iter().rev() {
+            if shape[axis] == 1 {
+                strides[axis] = next;
+                continue;
             }
+            let stride = usize::try_from(bytes[axis]).ok()?;
+            if stride % element.bytes() != 0 || stride < extent * element.bytes() {
+                return None;
+            }
+            strides[axis] = stride / element.bytes();
+            next = strides[axis] * shape[axis];
+            extent += shape[axis].saturating_sub(1) * strides[axis];
         }
+        Some(Places { order, strides, extent })
     }
 }
 
@@ -163,23 +195,6 @@ fn flags(array: &Bound<'_, PyUntypedArray>) -> i32 {
 pub fn data(array: &Bound<'_, PyUntypedArray>) -> usize {
     // SAFETY: a live array object.
     unsafe { (*array.as_array_ptr()).data as usize }
-}
-
-/// The order of the axes in memory, slowest first, if elements lie densely.
-fn dense_order(shape: &[usize], strides: &[isize], bytes: usize) -> Option<Vec<usize>> {
-    let mut order: Vec<usize> = (0..shape.len()).collect();
-    order.sort_by_key(|&axis| std::cmp::Reverse((strides[axis], shape[axis])));
-    is_dense(shape, strides, bytes, &order).then_some(order)
-}
-
-/// Do elements lie densely, with the axes in this order, slowest first?
-fn is_dense(shape: &[usize], strides: &[isize], bytes: usize, order: &[usize]) -> bool {
-    let mut expected = bytes;
-    order.iter().rev().all(|&axis| {
-        let fits = shape[axis] == 1 || strides[axis] == expected as isize;
-        expected *= shape[axis];
-        fits
-    })
 }
 
 /// A new array whose elements are not set, with its axes in this order in memory.
@@ -236,19 +251,9 @@ impl<'py> Out<'py> {
         Ok(Out { array: array.clone(), element: Element::of(array) })
     }
 
-    /// Can results be stored in it directly, with the axes in this order?
-    pub fn is_dense(&self, order: &[usize]) -> bool {
-        self.element
-            .is_some_and(|element| is_dense(self.array.shape(), self.array.strides(), element.bytes(), order))
-    }
-
-    /// Stores a result that was computed elsewhere.
-    pub fn fill(&self, result: &Bound<'py, PyUntypedArray>) -> PyResult<()> {
-        // SAFETY: both are live array objects of one shape; -1 is an error that is set.
-        let code = unsafe {
-            PY_ARRAY_API.PyArray_CopyInto(self.array.py(), self.array.as_array_ptr(), result.as_array_ptr())
-        };
-        if code < 0 { Err(PyErr::fetch(self.array.py())) } else { Ok(()) }
+    /// Where results can be stored directly; `None` where plans cannot.
+    pub fn places(&self) -> Option<Places> {
+        Places::of(self.array.shape(), self.array.strides(), self.element?)
     }
 }
 

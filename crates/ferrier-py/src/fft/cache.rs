@@ -1,12 +1,13 @@
 //! Plans that were made before, for the next call of the same kind.
 
 use std::collections::HashMap;
+use std::hash::Hash;
 use std::sync::atomic::{AtomicPtr, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
-use ferrier::{Comm, Plan, Problem, Real, Result, Scale};
+use ferrier::{Comm, LayoutSpec, Plan, Problem, Real, Result, Scale, Sign};
 
-use super::calls::Call;
+use super::calls::{Call, Strides};
 
 /// Most plans that are kept, and most bytes of all but the last.
 const MOST_PLANS: usize = 128;
@@ -16,6 +17,8 @@ const MOST_BYTES: usize = 1 << 30;
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Key {
     pub call: Call,
+    /// Has the exponent of `forward` the positive sign?
+    pub positive: bool,
     /// Do cosines and sines act on complex values?
     pub complex: bool,
     /// Are cosines and sines orthogonal?
@@ -24,10 +27,21 @@ pub struct Key {
 }
 
 impl Key {
-    fn problem(&self) -> Problem {
+    pub fn problem(&self) -> Problem {
+        let Call { shape, kinds, batch, strides, real_input } = &self.call;
         let scale = if self.ortho { Scale::Symmetric } else { Scale::Unscaled };
-        let problem = Problem::mixed(self.call.shape, self.call.kinds).batch(self.call.batch);
-        let problem = if self.complex { problem.complex_values() } else { problem };
+        let sign = if self.positive { Sign::Positive } else { Sign::Negative };
+        let mut problem = Problem::mixed(*shape, *kinds).batch(*batch).sign(sign).real_input(*real_input);
+        if self.complex {
+            problem = problem.complex_values();
+        }
+        let layout = |strides: &Strides, lens| LayoutSpec::slabs(0).order(strides.order(lens));
+        if let Some(strides) = &strides[0] {
+            problem = problem.input(layout(strides, *shape)).input_strides(strides.of_arrays());
+        }
+        if let Some(strides) = &strides[1] {
+            problem = problem.output(layout(strides, self.call.modes())).output_strides(strides.of_arrays());
+        }
         problem.scale_forward(scale).scale_backward(scale)
     }
 
@@ -38,37 +52,41 @@ impl Key {
 
 /// Idle plans, the least recently used first to go. A plan in use is not here: a second thread with the same key gets
 /// a plan of its own.
-pub struct Cache<T: Real> {
-    idle: Mutex<Idle<T>>,
+pub struct Cache<K, P> {
+    idle: Mutex<Idle<K, P>>,
 }
 
-struct Idle<T: Real> {
-    plans: HashMap<Key, Vec<Kept<T>>>,
+struct Idle<K, P> {
+    plans: HashMap<K, Vec<Kept<P>>>,
     count: usize,
     bytes: usize,
     clock: u64,
 }
 
-struct Kept<T: Real> {
-    plan: Box<Plan<T>>,
+struct Kept<P> {
+    plan: Box<P>,
     bytes: usize,
     used: u64,
 }
 
-impl<T: Real> Cache<T> {
-    fn new() -> Self {
+impl<K: Clone + Eq + Hash, P> Cache<K, P> {
+    pub fn new() -> Self {
         Cache { idle: Mutex::new(Idle { plans: HashMap::new(), count: 0, bytes: 0, clock: 0 }) }
     }
 
-    /// Runs `work` with a plan of this key.
-    pub fn with<R>(&self, key: &Key, work: impl FnOnce(&mut Plan<T>) -> Result<R>) -> Result<R> {
+    /// Runs `work` with a plan of this key; `make` makes one and tells its bytes.
+    pub fn with<R>(
+        &self,
+        key: &K,
+        make: impl FnOnce() -> Result<(P, usize)>,
+        work: impl FnOnce(&mut P) -> Result<R>,
+    ) -> Result<R> {
         let found = self.lock().take(key);
         let mut kept = match found {
             Some(kept) => kept,
             None => {
-                let plan = Box::new(key.make::<T>()?);
-                let bytes = plan.memory().total();
-                Kept { plan, bytes, used: 0 }
+                let (plan, bytes) = make()?;
+                Kept { plan: Box::new(plan), bytes, used: 0 }
             }
         };
         let result = work(&mut kept.plan);
@@ -87,13 +105,13 @@ impl<T: Real> Cache<T> {
         counts
     }
 
-    fn lock(&self) -> MutexGuard<'_, Idle<T>> {
+    fn lock(&self) -> MutexGuard<'_, Idle<K, P>> {
         self.idle.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 }
 
-impl<T: Real> Idle<T> {
-    fn take(&mut self, key: &Key) -> Option<Kept<T>> {
+impl<K: Clone + Eq + Hash, P> Idle<K, P> {
+    fn take(&mut self, key: &K) -> Option<Kept<P>> {
         let kept = self.plans.get_mut(key)?.pop()?;
         self.count -= 1;
         self.bytes -= kept.bytes;
@@ -101,7 +119,7 @@ impl<T: Real> Idle<T> {
     }
 
     /// Keeps a plan; the plans that must go for it.
-    fn put(&mut self, key: &Key, mut kept: Kept<T>) -> Vec<Kept<T>> {
+    fn put(&mut self, key: &K, mut kept: Kept<P>) -> Vec<Kept<P>> {
         self.clock += 1;
         kept.used = self.clock;
         self.count += 1;
@@ -130,22 +148,35 @@ impl<T: Real> Idle<T> {
     }
 }
 
-/// The caches of both precisions.
+/// The caches of this process.
 pub struct Caches {
-    single: Cache<f32>,
-    double: Cache<f64>,
+    single: Cache<Key, Plan<f32>>,
+    double: Cache<Key, Plan<f64>>,
+    #[cfg(feature = "cuda")]
+    pub gpu: crate::gpu::Caches,
+}
+
+impl Caches {
+    fn new() -> Caches {
+        Caches {
+            single: Cache::new(),
+            double: Cache::new(),
+            #[cfg(feature = "cuda")]
+            gpu: crate::gpu::Caches::new(),
+        }
+    }
 }
 
 static CACHES: AtomicPtr<Caches> = AtomicPtr::new(std::ptr::null_mut());
 
 /// The caches of this process.
-fn caches() -> &'static Caches {
+pub fn caches() -> &'static Caches {
     let made = CACHES.load(Ordering::Acquire);
     if !made.is_null() {
         // SAFETY: caches are never freed.
         return unsafe { &*made };
     }
-    let new = Box::into_raw(Box::new(Caches { single: Cache::new(), double: Cache::new() }));
+    let new = Box::into_raw(Box::new(Caches::new()));
     match CACHES.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
         // SAFETY: caches are never freed.
         Ok(_) => unsafe { &*new },
@@ -160,25 +191,38 @@ fn caches() -> &'static Caches {
 
 /// A precision that has a cache.
 pub trait Cached: Real {
-    fn cache() -> &'static Cache<Self>;
+    fn cache() -> &'static Cache<Key, Plan<Self>>;
+
+    /// Runs `work` with a plan of this key.
+    fn with_plan<R>(key: &Key, work: impl FnOnce(&mut Plan<Self>) -> Result<R>) -> Result<R> {
+        let make = || {
+            key.make::<Self>().map(|plan| {
+                let bytes = plan.memory().total();
+                (plan, bytes)
+            })
+        };
+        Self::cache().with(key, make, work)
+    }
 }
 
 impl Cached for f32 {
-    fn cache() -> &'static Cache<f32> {
+    fn cache() -> &'static Cache<Key, Plan<f32>> {
         &caches().single
     }
 }
 
 impl Cached for f64 {
-    fn cache() -> &'static Cache<f64> {
+    fn cache() -> &'static Cache<Key, Plan<f64>> {
         &caches().double
     }
 }
 
 /// Forgets all idle plans and returns their memory: how many, and their bytes.
 pub fn clear() -> (usize, usize) {
-    let (single, double) = (f32::cache().clear(), f64::cache().clear());
-    (single.0 + double.0, single.1 + double.1)
+    let mut all = vec![caches().single.clear(), caches().double.clear()];
+    #[cfg(feature = "cuda")]
+    all.extend(caches().gpu.clear());
+    all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
 }
 
 /// In a process that was just forked: the plans of the parent have threads that are not here, and their locks may be

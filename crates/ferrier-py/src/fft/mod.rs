@@ -7,17 +7,20 @@ mod calls;
 mod job;
 
 use ferrier::Kind;
+use numpy::npyffi::PY_ARRAY_API;
 use numpy::{PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::errors;
 use arguments::{Axes, Norm, no_points, workers};
-pub use arrays::{Element, data};
-use arrays::{Out, Source, empty, extent, kinds_in_order};
-use cache::Cached;
-use calls::{Axis, calls};
-use job::Job;
+pub use arrays::{Element, Places, data};
+use arrays::{Out, Source, empty, extent, helper, kinds_in_order};
+#[cfg(feature = "cuda")]
+pub use cache::{Cache, Key, caches};
+use calls::Call;
+pub use calls::{Axis, calls};
+pub use job::{Job, Span};
 
 /// Transforms of fewer scalars keep the interpreter's lock: releasing it takes longer.
 const SHORT: usize = 2048;
@@ -48,15 +51,95 @@ struct Request<'a, 'py> {
     orthogonalize: Option<bool>,
 }
 
+/// A transform, and the array that it makes.
+struct Transform {
+    /// Points of each axis, as its transform counts them.
+    lens: Vec<usize>,
+    kinds: Vec<Kind>,
+    shape: Vec<usize>,
+    element: Element,
+    /// Does a complex transform read real values?
+    real_input: bool,
+}
+
+/// The array that a result is computed in.
+#[derive(Clone, Copy)]
+enum Goal {
+    Source,
+    Out,
+    New,
+}
+
+/// How a transform is done.
+struct Chosen {
+    goal: Goal,
+    from: Places,
+    to: Places,
+    calls: Vec<Call>,
+}
+
+impl Transform {
+    /// The first way that plans can take: in place, into the caller's array at `wanted`, into a new one; then with a copy of
+    /// the source.
+    fn choose<'py>(
+        &self,
+        mut source: Source<'py>,
+        wanted: Option<&Places>,
+        in_place: impl Fn(&Source<'py>) -> bool,
+        to_real: bool,
+    ) -> PyResult<(Source<'py>, Chosen)> {
+        for _ in 0..2 {
+            if let Some(from) = source.places() {
+                let own = in_place(&source).then(|| from.clone());
+                let new = || Some(Places::dense(&self.shape, from.order.clone()));
+                for goal in [Goal::Source, Goal::Out, Goal::New] {
+                    let to = match goal {
+                        Goal::Source => own.clone(),
+                        Goal::Out => wanted.cloned(),
+                        Goal::New => new(),
+                    };
+                    if let Some(to) = to
+                        && let Some(calls) = self.calls(&from, &to, to_real)
+                    {
+                        return Ok((source, Chosen { goal, from, to, calls }));
+                    }
+                }
+            }
+            source = source.copy("C")?;
+        }
+        Err(PyValueError::new_err(format!(
+            "no calls of plans for a dense array of the shape {:?}",
+            self.shape
+        )))
+    }
+
+    fn calls(&self, from: &Places, to: &Places, to_real: bool) -> Option<Vec<Call>> {
+        let axis = |&axis: &usize| {
+            let strides = [from.strides[axis], to.strides[axis]];
+            Axis { len: self.lens[axis], kind: self.kinds[axis], strides }
+        };
+        let mut calls = calls(&from.order.iter().map(axis).collect::<Vec<_>>(), to_real)?;
+        if let Some(first) = calls.first_mut() {
+            first.real_input = self.real_input;
+        }
+        Some(calls)
+    }
+}
+
 impl<'py> Request<'_, 'py> {
     fn run(&self, family: Family) -> PyResult<Bound<'py, PyAny>> {
         let (norm, workers) = (Norm::parse(self.norm)?, workers(self.workers)?);
+        if self.x.cast::<PyUntypedArray>().is_err()
+            && let Some(result) = self.on_gpu(family)?
+        {
+            return Ok(result);
+        }
         let Some(source) = Source::take(self.x)? else { return self.long_double(family) };
         let source = match family {
             Family::R2c if source.element.complex => {
                 return Err(PyTypeError::new_err("x must be a real sequence"));
             }
-            Family::C2c | Family::C2r => source.complex()?,
+            Family::C2r => source.complex()?,
             _ => source,
         };
         let Axes { mut lengths, axes } = Axes::resolve(source.array.shape(), self.s, self.axes)?;
@@ -73,10 +156,7 @@ impl<'py> Request<'_, 'py> {
             }
             lengths[end] = points[end] / 2 + 1;
         }
-        let mut source = source.resized(&lengths, &axes)?;
-        if let (Family::C2r, true) = (family, self.forward) {
-            source = source.conjugate()?;
-        }
+        let source = source.resized(&lengths, &axes)?;
         let ndim = source.array.ndim();
         let kinds = kinds_in_order(ndim, &axes, |i| match family {
             Family::R2r(kind) => kind,
@@ -84,76 +164,80 @@ impl<'py> Request<'_, 'py> {
             _ => Kind::Complex,
         });
         let size = axes.iter().zip(&points).map(|(&axis, &n)| kinds[axis].size(n) as f64).product();
-        let mut job = Job {
+        let job = Job {
             calls: Vec::new(),
-            forward: match family {
-                Family::R2c => true,
-                Family::C2r => false,
-                _ => self.forward,
-            },
+            forward: self.forward,
             to_real: matches!(family, Family::C2r),
             factor: norm.factor(self.forward, size),
             complex: matches!(family, Family::R2r(_)) && source.element.complex,
             ortho: matches!(family, Family::R2r(_)) && self.orthogonalize.unwrap_or(norm == Norm::Ortho),
             workers,
         };
-        let (source, order) = source.dense()?;
         let mut lens = source.array.shape().to_vec();
         lens[last] = points[points.len() - 1];
-        let in_order: Vec<Axis> =
-            order.iter().map(|&axis| Axis { len: lens[axis], kind: kinds[axis] }).collect();
-        job.calls = calls(&in_order);
-        let mut shape = lens;
+        let mut shape = lens.clone();
+        let real_input = matches!(family, Family::C2c) && !source.element.complex;
         if let Family::R2c = family {
             shape[last] = shape[last] / 2 + 1;
         }
         let element = match family {
-            Family::R2c => source.element.complex(),
+            Family::R2c | Family::C2c => source.element.complex(),
             Family::C2r => source.element.real(),
-            _ => source.element,
+            Family::R2r(_) => source.element,
         };
-        let result = self.execute(&job, source, &order, &shape, element)?;
-        match (family, self.forward) {
-            (Family::R2c, false) => conjugated(result),
-            _ => Ok(result),
-        }
+        self.execute(job, source, &Transform { lens, kinds, shape, element, real_input })
     }
 
-    /// Chooses where the result goes, and runs.
+    /// Chooses where the result is computed, and runs. Arrays are copied only where plans cannot take them as they are.
     fn execute(
         &self,
-        job: &Job,
+        mut job: Job,
         source: Source<'py>,
-        order: &[usize],
-        shape: &[usize],
-        element: Element,
+        transform: &Transform,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = self.x.py();
-        if self.out.is_none() {
-            let owned = source.fresh || (self.overwrite && source.is_writeable());
-            if owned && source.element == element {
-                run_job(job, None, &source.array, element)?;
-                return Ok(source.array.into_any());
+        let &Transform { ref shape, element, .. } = transform;
+        let out = if self.out.is_none() { None } else { Some(Out::check(self.out, shape, element)?) };
+        if shape.contains(&0) {
+            let made = || empty(py, shape, &(0..shape.len()).collect::<Vec<_>>(), element);
+            return Ok(out.map_or_else(made, |out| Ok(out.array))?.into_any());
+        }
+        let wanted = out.as_ref().and_then(Out::places);
+        let in_place = |source: &Source<'py>| {
+            source.element == element
+                && match &out {
+                    None => source.fresh || (self.overwrite && source.is_writeable()),
+                    Some(out) => data(&out.array) == data(&source.array) && wanted == source.places(),
+                }
+        };
+        let overlaps = |out: &Out<'py>| {
+            let ((low, high), (start, end)) = (extent(&out.array), extent(&source.array));
+            low < end && start < high
+        };
+        let source = match out.as_ref().is_some_and(overlaps) && !in_place(&source) {
+            true => source.copy("K")?,
+            false => source,
+        };
+        let (source, chosen) = transform.choose(source, wanted.as_ref(), in_place, job.to_real)?;
+        let Chosen { goal, from, to, calls } = chosen;
+        job.calls = calls;
+        let result = match (goal, &out) {
+            (Goal::Source, None) => source.array.clone(),
+            (Goal::Source | Goal::Out, Some(out)) => out.array.clone(),
+            _ => empty(py, shape, &to.order, element)?,
+        };
+        match goal {
+            Goal::Source => run_job(&job, None, (&result, &to), element)?,
+            _ if job.calls.is_empty() => copy_into(&result, &source.array)?,
+            _ => run_job(&job, Some((&source, &from)), (&result, &to), element)?,
+        }
+        match (goal, out) {
+            (Goal::New, Some(out)) => {
+                copy_into(&out.array, &result)?;
+                Ok(out.array.into_any())
             }
-            let result = empty(py, shape, order, element)?;
-            run_job(job, Some(&source), &result, element)?;
-            return Ok(result.into_any());
+            _ => Ok(result.into_any()),
         }
-        let out = Out::check(self.out, shape, element)?;
-        if !out.is_dense(order) {
-            let result = empty(py, shape, order, element)?;
-            run_job(job, Some(&source), &result, element)?;
-            out.fill(&result)?;
-            return Ok(out.array.into_any());
-        }
-        if data(&out.array) == data(&source.array) && source.element == element {
-            run_job(job, None, &out.array, element)?;
-            return Ok(out.array.into_any());
-        }
-        let ((low, high), (start, end)) = (extent(&out.array), extent(&source.array));
-        let source = if low < end && start < high { source.copy("K")? } else { source };
-        run_job(job, Some(&source), &out.array, element)?;
-        Ok(out.array.into_any())
     }
 
     fn no_axes(&self, family: Family) -> PyResult<Bound<'py, PyAny>> {
@@ -161,6 +245,19 @@ impl<'py> Request<'_, 'py> {
             Family::C2c | Family::R2r(_) => Ok(self.x.clone()),
             _ => Err(PyValueError::new_err("at least 1 axis must be transformed")),
         }
+    }
+
+    /// The transform of an array in the memory of a GPU; `None` where it is not in one.
+    fn on_gpu(&self, family: Family) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let kinds = match family {
+            Family::C2c => "c2c",
+            Family::R2c => "r2c",
+            Family::C2r => "c2r",
+            Family::R2r(kind) => kind.name(),
+        };
+        let arguments = (kinds, self.x, self.forward, self.s, self.axes, self.norm, self.overwrite, self.out);
+        let result = helper(self.x.py(), "on_gpu")?.call1(arguments)?;
+        Ok(if result.is_none() { None } else { Some(result) })
     }
 
     /// longdouble is left to scipy.
@@ -185,45 +282,36 @@ impl<'py> Request<'_, 'py> {
     }
 }
 
-/// The complex conjugate, in place.
-fn conjugated(array: Bound<'_, PyAny>) -> PyResult<Bound<'_, PyAny>> {
-    let numpy = array.py().import("numpy")?;
-    numpy.call_method1("conjugate", (&array, &array))?;
-    Ok(array)
+/// Copies the elements of an array, converted where they must be.
+fn copy_into(target: &Bound<'_, PyUntypedArray>, source: &Bound<'_, PyUntypedArray>) -> PyResult<()> {
+    // SAFETY: both are live array objects of one shape; -1 is an error that is set.
+    let code =
+        unsafe { PY_ARRAY_API.PyArray_CopyInto(target.py(), target.as_array_ptr(), source.as_array_ptr()) };
+    if code < 0 { Err(PyErr::fetch(target.py())) } else { Ok(()) }
 }
 
 /// Runs the calls from `source`, or in place, without the interpreter's lock where they are long.
 fn run_job(
     job: &Job,
-    source: Option<&Source<'_>>,
-    target: &Bound<'_, PyUntypedArray>,
+    source: Option<(&Source<'_>, &Places)>,
+    (target, to): (&Bound<'_, PyUntypedArray>, &Places),
     element: Element,
 ) -> PyResult<()> {
-    let output = (data(target), target.len() * element.width());
-    let input = source.map(|source| (data(&source.array), source.array.len() * source.element.width()));
-    if output.1 == 0 {
-        return Ok(());
-    }
-    let run = move || match element.double {
-        true => run_at::<f64>(job, input, output),
-        false => run_at::<f32>(job, input, output),
+    let output = Span { start: data(target), scalars: to.extent * element.width() };
+    let input = source.map(|(source, from)| Span {
+        start: data(&source.array),
+        scalars: from.extent * source.element.width(),
+    });
+    // SAFETY: the caller holds both arrays, which are aligned and do not overlap; `Places` has measured them. Other threads of
+    // Python must not use them meanwhile, as with every function of numpy that releases the interpreter's lock.
+    let run = move || unsafe {
+        match element.double {
+            true => job.run::<f64>(input, output),
+            false => job.run::<f32>(input, output),
+        }
     };
-    let result = if output.1 < SHORT { run() } else { target.py().detach(run) };
+    let result = if output.scalars < SHORT { run() } else { target.py().detach(run) };
     result.map_err(errors::raise)
-}
-
-/// Runs on arrays given by address and number of scalars.
-fn run_at<T: Cached>(
-    job: &Job,
-    input: Option<(usize, usize)>,
-    output: (usize, usize),
-) -> ferrier::Result<()> {
-    // SAFETY: the caller holds both arrays, which are dense, aligned and do not overlap. Other threads of Python must
-    // not use them meanwhile, as with every function of numpy that releases the interpreter's lock.
-    unsafe {
-        let input = input.map(|(start, len)| std::slice::from_raw_parts(start as *const T, len));
-        job.run(input, std::slice::from_raw_parts_mut(output.0 as *mut T, output.1))
-    }
 }
 
 /// Complex transforms.

@@ -1,0 +1,231 @@
+//! Arrays in the memory of GPUs: plans on GPUs, transforms of `ferrier.fft`.
+
+use ferrier::cuda::{Cuda, DeviceArray, Plan, RawArray};
+use ferrier::{Comm, Device, Operator, Planner, Real, Result};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use crate::engine::{AnyDraft, Array, Made, Place, Request, made_call};
+use crate::errors::raise;
+use crate::fft::{Axis, Cache, Element, Job, Key, Places, Span, caches, calls};
+use crate::plan::Memory;
+
+/// Plans on this GPU.
+pub fn draft(planner: Planner, comm: &Comm, double: bool, gpu: usize) -> Result<Box<dyn AnyDraft>> {
+    let planner = planner.device(&Device::cuda(gpu)?);
+    Ok(match double {
+        true => Box::new(planner.draft::<f64>(comm)?),
+        false => Box::new(planner.draft::<f32>(comm)?),
+    })
+}
+
+impl<T: Real> Made for DeviceArray<T> {
+    fn view(&self, _real: bool, _batch: usize) -> (usize, [usize; 4]) {
+        // The Python part knows the order of the plan's layout; there are no gaps.
+        (self.as_raw() as usize, [0; 4])
+    }
+
+    fn span(&self) -> Span {
+        Span { start: self.as_raw() as usize, scalars: self.scalars() }
+    }
+
+    fn scalar_bytes(&self) -> usize {
+        size_of::<T>()
+    }
+
+    fn download(&self, to: &mut [u8]) -> Result<()> {
+        let mut scalars = vec![T::zero(); to.len() / size_of::<T>()];
+        self.download_part(0, &mut scalars)?;
+        // SAFETY: scalars are plain numbers; so many bytes of them.
+        let bytes =
+            unsafe { std::slice::from_raw_parts(scalars.as_ptr().cast::<u8>(), size_of_val(&*scalars)) };
+        to[..bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+}
+
+fn raw<T: Real>(array: Array) -> RawArray<T> {
+    let Span { start, scalars } = array.span;
+    // SAFETY: the Python part takes the address from an array of the plan's GPU, which it holds until the work is enqueued;
+    // memory that is freed later is used again after that work, in the order of the stream.
+    unsafe { RawArray::new(start as u64, scalars) }
+}
+
+impl Place for Cuda {
+    fn make<T: Real>(plan: &Plan<T>, what: &str) -> Result<Box<dyn Made>> {
+        Ok(Box::new(match what {
+            "input" => plan.make_input()?,
+            "output" => plan.make_output()?,
+            _ => plan.make_in_place()?,
+        }))
+    }
+
+    fn run<T: Real>(plan: &mut Plan<T>, request: &Request, operator: Option<&dyn Operator<T>>) -> Result<()> {
+        made_call!(plan, request, operator, raw::<T>)
+    }
+
+    unsafe fn set_stream<T: Real>(plan: &mut Plan<T>, stream: usize) -> Result<()> {
+        // SAFETY: the same contract.
+        unsafe { plan.set_raw_stream(stream as *mut std::ffi::c_void) }
+    }
+
+    fn synchronize<T: Real>(plan: &Plan<T>) -> Result<()> {
+        plan.synchronize()
+    }
+}
+
+/// What decides a plan of `ferrier.fft`: each stream has its own, so that none waits for another.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct GpuKey {
+    key: Key,
+    gpu: usize,
+    stream: usize,
+}
+
+/// Plans of `ferrier.fft` on GPUs.
+pub struct Caches {
+    single: Cache<GpuKey, Plan<f32>>,
+    double: Cache<GpuKey, Plan<f64>>,
+}
+
+impl Caches {
+    pub fn new() -> Caches {
+        Caches { single: Cache::new(), double: Cache::new() }
+    }
+
+    pub fn clear(&self) -> [(usize, usize); 2] {
+        [self.single.clear(), self.double.clear()]
+    }
+}
+
+trait Cached: Real {
+    fn cache() -> &'static Cache<GpuKey, Plan<Self>>;
+}
+
+impl Cached for f32 {
+    fn cache() -> &'static Cache<GpuKey, Plan<f32>> {
+        &caches().gpu.single
+    }
+}
+
+impl Cached for f64 {
+    fn cache() -> &'static Cache<GpuKey, Plan<f64>> {
+        &caches().gpu.double
+    }
+}
+
+fn make<T: Real>(GpuKey { key, gpu, stream }: &GpuKey) -> Result<(Plan<T>, usize)> {
+    let planner = Planner::new(&key.problem()).device(&Device::cuda(*gpu)?);
+    let mut plan = planner.draft::<T>(&Comm::one_rank())?.build()?;
+    // SAFETY: a stream of the caller's library, which lives while arrays of it are transformed.
+    unsafe { plan.set_raw_stream(*stream as *mut std::ffi::c_void) }?;
+    let bytes = plan.memory().total();
+    Ok((plan, bytes))
+}
+
+/// Enqueues the calls of a transform; where there is no array for the result, one is made.
+fn run<T: Cached>(
+    job: &Job,
+    (gpu, stream): (usize, usize),
+    input: Option<Span>,
+    output: Option<Span>,
+) -> Result<Option<Box<dyn Made>>> {
+    let (mut input, mut output, mut made) = (input, output, None);
+    for (i, call) in job.calls.iter().enumerate() {
+        let factor = job.factor_of(i + 1 == job.calls.len());
+        let (key, forward) = job.key(call);
+        let key = GpuKey { key, gpu, stream };
+        T::cache().with(
+            &key,
+            || make::<T>(&key),
+            |plan| {
+                let target = match output {
+                    Some(target) => target,
+                    None => {
+                        let array = if forward { plan.make_output()? } else { plan.make_input()? };
+                        let target = array.span();
+                        made = Some(Box::new(array) as Box<dyn Made>);
+                        *output.insert(target)
+                    }
+                };
+                let array = |span| raw::<T>(Array { span, real: None });
+                let (call, target) = (plan.call().scale(factor), &mut array(target));
+                match (input.take().map(array), forward) {
+                    (Some(input), true) => call.forward(&input, target),
+                    (Some(input), false) => call.backward(&input, target),
+                    (None, true) => call.forward_in_place(target),
+                    (None, false) => call.backward_in_place(target),
+                }
+            },
+        )?;
+    }
+    Ok(made)
+}
+
+/// Address and strides in bytes.
+type Location = (usize, Vec<isize>);
+
+/// Enqueues a transform of an array in the memory of a GPU on a stream of it. `shapes` are those of input and output, `kinds` those of
+/// the axes. The result: `None` where plans cannot take the arrays as they lie; else strides in bytes of the output and, if none
+/// was given, its memory.
+#[pyfunction]
+#[pyo3(signature = (place, double, input, output, shapes, kinds, forward, factor, /))]
+#[allow(clippy::too_many_arguments)]
+fn gpu_fft(
+    py: Python<'_>,
+    place: (usize, usize),
+    double: bool,
+    input: Location,
+    output: Option<Location>,
+    shapes: [Vec<usize>; 2],
+    kinds: Vec<String>,
+    forward: bool,
+    factor: f64,
+) -> PyResult<Option<(Vec<usize>, Option<Memory>)>> {
+    let kind = |name: &String| name.parse::<ferrier::Kind>().map_err(|error| raise(error.into()));
+    let kinds = kinds.iter().map(kind).collect::<PyResult<Vec<_>>>()?;
+    let halved = kinds.iter().position(|&kind| kind == ferrier::Kind::Real);
+    // Real transforms have one sign on a GPU: backward is to real values.
+    let to_real = halved.is_some() && !forward;
+    let element = |end: usize| Element { double, complex: halved.is_none() || (end == 0) == to_real };
+    let Some(from) = Places::of(&shapes[0], &input.1, element(0)) else { return Ok(None) };
+    let to = match &output {
+        Some((_, strides)) => match Places::of(&shapes[1], strides, element(1)) {
+            Some(to) => to,
+            None => return Ok(None),
+        },
+        None => Places::dense(&shapes[1], from.order.clone()),
+    };
+    let points = if to_real { &shapes[1] } else { &shapes[0] };
+    let axis = |&axis: &usize| Axis {
+        len: points[axis],
+        kind: kinds[axis],
+        strides: [from.strides[axis], to.strides[axis]],
+    };
+    let axes: Vec<Axis> = from.order.iter().map(axis).collect();
+    // Calls in reverse would need memory of their own.
+    let Some(calls) = calls(&axes, to_real).filter(|calls| !to_real || calls.len() == 1) else {
+        return Ok(None);
+    };
+    if calls.is_empty() {
+        return Err(PyValueError::new_err("nothing is transformed"));
+    }
+    let span = |start, places: &Places, end| Span { start, scalars: places.extent * element(end).width() };
+    let in_place = output.as_ref().is_some_and(|(start, _)| *start == input.0);
+    if in_place && from != to {
+        return Err(PyValueError::new_err("out is x, with other strides"));
+    }
+    let source = (!in_place).then(|| span(input.0, &from, 0));
+    let target = output.as_ref().map(|(start, _)| span(*start, &to, 1));
+    let job = Job { calls, forward, to_real, factor, complex: false, ortho: false, workers: 1 };
+    let made = py.detach(|| match double {
+        true => run::<f64>(&job, place, source, target),
+        false => run::<f32>(&job, place, source, target),
+    });
+    let strides = to.strides.iter().map(|stride| stride * element(1).bytes()).collect();
+    Ok(Some((strides, made.map_err(raise)?.map(|array| Memory { array, batch: 1 }))))
+}
+
+pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    module.add_function(wrap_pyfunction!(gpu_fft, module)?)
+}
