@@ -1,5 +1,8 @@
-// The headers against sums by definition, on any number of ranks, with the calls that known programs make.
+// The headers against sums by definition, on any number of ranks, with the calls that known programs make. The argument is the
+// number of random cases.
+#include <cstdlib>
 #include <cstring>
+#include <random>
 
 #include "heffte.h"
 
@@ -209,6 +212,55 @@ void cosines_and_sines() {
   waves<heffte::backend::fftw_sin1>(1, 1, sine1);
 }
 
+// Shapes, grids, orders and owners of boxes at random; the same on all ranks.
+void random_cases(int count) {
+  std::minstd_rand draw(11);
+  auto const below = [&](int n) { return static_cast<int>(draw() % static_cast<unsigned>(n)); };
+  auto const boxes = [&](shape size, std::vector<int> const &owners) {
+    shape grid = {{1, 1, 1}}, order = {{0, 1, 2}};
+    for (int rest = ranks, factor = 2; rest > 1; factor++)
+      while (rest % factor == 0) {
+        grid[below(3)] *= factor;
+        rest /= factor;
+      }
+    for (int i = 2; i > 0; i--) std::swap(order[i], order[below(i + 1)]);
+    // Some boxes are empty where a dimension has more parts than points.
+    return heffte::split_world(whole(size, order), grid)[owners[rank]];
+  };
+  std::vector<int> owners(ranks);
+  std::iota(owners.begin(), owners.end(), 0);
+  for (int at = 0; at < count; at++) {
+    shape const size = {{1 + below(9), 1 + below(9), 1 + below(9)}};
+    int const dimension = below(3);
+    shape halved = size;
+    halved[dimension] = size[dimension] / 2 + 1;
+    bool const real = below(2) == 1;
+    for (int i = ranks - 1; i > 0; i--) std::swap(owners[i], owners[below(i + 1)]);
+    auto const in = boxes(size, owners);
+    for (int i = ranks - 1; i > 0; i--) std::swap(owners[i], owners[below(i + 1)]);
+    auto const out = boxes(real ? halved : size, owners);
+    auto const expected = part<complex>(out, size, spectrum(size, real));
+    std::vector<complex> output(static_cast<std::size_t>(out.count()));
+    double worst = 0;
+    if (real) {
+      auto const input = fill<double>(in, [](int i, int j, int k) { return value(i, j, k).real(); });
+      std::vector<double> back(input.size());
+      heffte::fft3d_r2c<heffte::backend::stock> const fft(in, out, dimension, MPI_COMM_WORLD);
+      fft.forward(input.data(), output.data());
+      fft.backward(output.data(), back.data(), heffte::scale::full);
+      worst = distance(back, input);
+    } else {
+      auto const input = fill<complex>(in, [](int i, int j, int k) { return value(i, j, k); });
+      std::vector<complex> back(input.size());
+      heffte::fft3d<heffte::backend::stock> const fft(in, out, MPI_COMM_WORLD);
+      fft.forward(input.data(), output.data());
+      fft.backward(output.data(), back.data(), heffte::scale::full);
+      worst = distance(back, input);
+    }
+    expect(worst < 1e-13 && distance(output, expected) < 1e-10, "random case " + std::to_string(at));
+  }
+}
+
 // Numbers that programs lay out memory by.
 void geometry() {
   expect(heffte::make_procgrid(12) == std::array<int, 2>{{3, 4}}, "make_procgrid");
@@ -248,6 +300,7 @@ int main(int argc, char **argv) {
   complex_transforms<heffte::backend::fftw>();
   real_transforms();
   cosines_and_sines();
+  random_cases(argc > 1 ? std::atoi(argv[1]) : 20);
   errors();
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
   if (rank == 0) std::cout << (failures ? "failures: " + std::to_string(failures) : "all right") << "\n";
