@@ -238,7 +238,9 @@ fn options(args: &TuneArgs) -> Outcome<Options> {
         // All choices are timed completely; the default is not one of the N.
         options.limits.patience = f64::INFINITY;
         options.limits.trials = count.saturating_add(1);
-        options.limits.seconds = args.budget.map_or(f64::INFINITY, |time| time.as_secs_f64());
+        // With a search after them, the budget is that of the search.
+        let budget = args.budget.filter(|_| args.tune_only.is_empty());
+        options.limits.seconds = budget.map_or(f64::INFINITY, |time| time.as_secs_f64());
     }
     Ok(options)
 }
