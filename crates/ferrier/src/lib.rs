@@ -31,6 +31,8 @@
 
 pub mod codec;
 mod copies;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod design;
 pub mod device;
 mod error;
@@ -53,13 +55,11 @@ pub mod solve;
 pub mod spectral;
 mod transport;
 
-pub use copies::{Element, Field};
+pub use copies::{CopyBackend, Element, Field};
 pub(crate) use design::design_on;
 pub use design::{design, design_with};
 pub use device::{Device, DeviceSpec};
 pub use error::{Cause, Error, Result};
-#[cfg(feature = "cuda")]
-pub use exec::cuda;
 pub use exec::{
     Array, ArrayOf, Backend, Call, Certificate, Cpu, Data, DataMut, Event, EventKind, FieldSpans, Fields,
     FieldsMut, Formula, Input, Memory, ModeRun, Modes, Operator, Output, Plan, Span, StepTime, Tables,

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use crate::copies::{Element, Field};
+use crate::copies::{CopyBackend, Element, Field};
 use crate::redistribute::Redistribution;
-use crate::{Box3, Choice, Comm, Error, Layout, LayoutSpec, Order, Problem, Result};
+use crate::{Box3, Choice, Comm, Cpu, Error, Layout, LayoutSpec, Order, Problem, Result};
 
 /// Specification of a [`PencilFamily`]: three layouts over one grid of `rows` times `columns` ranks.
 ///
@@ -91,7 +91,7 @@ impl Pencils {
     }
 
     /// The redistribution from the pencils along one axis to those along another, over so many ranks: for
-    /// [`Redistribution`] and, with complex numbers, for plans on any device.
+    /// [`Redistribution`] and, with complex numbers, for plans.
     ///
     /// # Errors
     /// As [`layout`](Self::layout).
@@ -104,7 +104,7 @@ impl Pencils {
 /// Pencils along x, y and z (axes 0, 1, 2) over one grid of ranks, and the redistributions between them: codes written for
 /// 2DECOMP&FFT, P3DFFT or cuDecomp can be ported call by call. Made once, used often.
 ///
-/// Arrays are in main memory. On a GPU, make plans of [`Pencils::transpose`].
+/// Arrays are in main memory; `PencilFamily<E, Cuda>`, made by `PencilFamily::on`, takes those in the memory of a GPU.
 ///
 /// ```
 /// use ferrier::{Order, PencilFamily, Pencils};
@@ -120,9 +120,9 @@ impl Pencils {
 /// })?;
 /// # Ok::<(), ferrier::Error>(())
 /// ```
-pub struct PencilFamily<E: Element> {
+pub struct PencilFamily<E: Element, B: CopyBackend = Cpu> {
     /// x to y, y to z, z to y, y to x.
-    steps: [Redistribution<E>; 4],
+    pub(crate) steps: [Redistribution<E, B>; 4],
 }
 
 /// The redistributions of a family.
@@ -134,13 +134,7 @@ impl<E: Element> PencilFamily<E> {
     /// # Errors
     /// As [`Pencils::layout`] and [`Redistribution::with`].
     pub fn new(comm: &Comm, pencils: &Pencils) -> Result<Self> {
-        let mut choice = Choice::default();
-        choice.exchange.clone_from(&pencils.exchange);
-        let step = |[from, to]: [usize; 2]| {
-            Redistribution::with(comm, &pencils.transpose(from, to, comm.size())?, &choice)
-        };
-        let [a, b, c, d] = STEPS.map(step);
-        Ok(PencilFamily { steps: [a?, b?, c?, d?] })
+        Self::of(comm, pencils, |problem, choice| Redistribution::with(comm, problem, choice))
     }
 
     /// From x-pencils to y-pencils. Collective; allocates nothing.
@@ -184,8 +178,27 @@ impl<E: Element> PencilFamily<E> {
             0 => self.steps[0].make_input(),
             1 => self.steps[0].make_output(),
             2 => self.steps[1].make_output(),
-            _ => Err(Error::problem("axis", format!("axes are 0, 1 and 2; got {axis}"))),
+            _ => Err(no_such_axis(axis)),
         }
+    }
+}
+
+pub(crate) fn no_such_axis(axis: usize) -> Error {
+    Error::problem("axis", format!("axes are 0, 1 and 2; got {axis}"))
+}
+
+impl<E: Element, B: CopyBackend> PencilFamily<E, B> {
+    /// Collective. `step` makes a redistribution.
+    pub(crate) fn of(
+        comm: &Comm,
+        pencils: &Pencils,
+        step: impl Fn(&Problem, &Choice) -> Result<Redistribution<E, B>>,
+    ) -> Result<Self> {
+        let mut choice = Choice::default();
+        choice.exchange.clone_from(&pencils.exchange);
+        let step = |[from, to]: [usize; 2]| step(&pencils.transpose(from, to, comm.size())?, &choice);
+        let [a, b, c, d] = STEPS.map(step);
+        Ok(PencilFamily { steps: [a?, b?, c?, d?] })
     }
 
     /// The layout of the pencils along `axis`.
@@ -220,7 +233,7 @@ impl<E: Element> PencilFamily<E> {
     }
 }
 
-impl<E: Element> fmt::Debug for PencilFamily<E> {
+impl<E: Element, B: CopyBackend> fmt::Debug for PencilFamily<E, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let grids = [0, 1, 2].map(|axis| self.layout(axis).grid_text());
         write!(f, "pencils of {grids:?}")

@@ -3,15 +3,18 @@
 use std::fmt;
 use std::sync::Arc;
 
-use crate::copies::{BoxCopy, CopyPlan, Element, Field, Pattern, Place, Route, Settings, Store};
+use crate::copies::{
+    BoxCopy, Copier, CopyBackend, CopyPlan, CpuCopier, Element, Field, Pattern, Place, Route, Settings,
+};
 use crate::planner::{compare_texts, default_exchange, gather_boxes, gather_strides};
-use crate::{Box3, Choice, Comm, Error, Fault, Kind, Layout, LayoutSpec, Problem, Result};
+use crate::{Box3, Choice, Comm, Cpu, Error, Fault, Kind, Layout, LayoutSpec, Problem, Result};
 use ferrier_plan::StridesSpec;
 use ferrier_plan::geometry::Geometry;
 
 /// Takes arrays from one layout to another, unchanged: any element type, every exchange. Made once, run often.
 ///
-/// Batches and strides are those of the problem, as in plans. Plans redistribute, too, on GPUs as well, but only complex numbers.
+/// Batches and strides are those of the problem, as in plans. Arrays are in main memory; `Redistribution<E, Cuda>`, made by
+/// `Redistribution::on`, takes those in the memory of a GPU.
 ///
 /// ```
 /// use ferrier::{LayoutSpec, Order, Problem, Redistribution};
@@ -30,8 +33,8 @@ use ferrier_plan::geometry::Geometry;
 /// })?;
 /// # Ok::<(), ferrier::Error>(())
 /// ```
-pub struct Redistribution<E: Element> {
-    plan: CopyPlan<E>,
+pub struct Redistribution<E: Element, B: CopyBackend = Cpu> {
+    pub(crate) plan: CopyPlan<B::Copier<E>>,
     layouts: Arc<Layouts>,
 }
 
@@ -102,16 +105,7 @@ impl<E: Element> Redistribution<E> {
     /// As [`new`](Self::new), and [`Error::UnknownName`] or [`Error::Choice`] for an exchange that does not exist or
     /// cannot be used on these nodes.
     pub fn with(comm: &Comm, problem: &Problem, choice: &Choice) -> Result<Self> {
-        const { assert!(size_of::<E>() > 0, "elements have at least one byte") };
-        let layouts = Arc::new(layouts::<E>(comm, problem, choice)?);
-        let between_nodes = (comm.node_count() > 1).then(|| default_exchange(comm, false));
-        let exchange = choice.exchange.as_deref().or(between_nodes);
-        let comm = comm.clone().with_threads(choice.threads.unwrap_or(comm.threads()));
-        let settings = Settings { fields: layouts.batch, exchange, in_place: true };
-        let pattern: Arc<dyn Pattern> = layouts.clone();
-        let plan =
-            CopyPlan::new(&comm, &pattern, settings, Store { apply: BoxCopy::copy::<E>, planes: None })?;
-        Ok(Redistribution { plan, layouts })
+        Self::of(comm, problem, choice, |comm| CpuCopier::new(comm, BoxCopy::copy::<E>))
     }
 
     /// Copies `input` to `output`. Collective; allocates nothing.
@@ -120,13 +114,7 @@ impl<E: Element> Redistribution<E> {
     /// [`Error::Array`] where an array does not have the length of its box times the batch, or is shorter than the
     /// strides of the problem need (the other ranks' calls fail then); an error on every rank where one fails or leaves.
     pub fn run(&mut self, input: &[E], output: &mut [E]) -> Result<()> {
-        let ends = self.geometries();
-        let layouts = &self.layouts;
-        let checked = self.check("input", input.len(), &ends[0], !layouts.input.strides.is_dense());
-        let checked = checked
-            .and_then(|()| self.check("output", output.len(), &ends[1], !layouts.output.strides.is_dense()));
-        self.plan.or_fail(checked)?;
-        self.set([input.as_ptr(), output.as_mut_ptr().cast_const()], ends);
+        self.take([input.as_ptr() as usize, output.as_mut_ptr() as usize], [input.len(), output.len()])?;
         // SAFETY: lengths were checked; both are borrowed, one of them mutably, so that they do not overlap.
         unsafe { self.plan.run() }
     }
@@ -137,10 +125,7 @@ impl<E: Element> Redistribution<E> {
     /// # Errors
     /// As [`run`](Self::run).
     pub fn run_in_place(&mut self, array: &mut [E]) -> Result<()> {
-        let ends = self.geometries();
-        let checked = ends.iter().try_for_each(|end| self.check("array", array.len(), end, true));
-        self.plan.or_fail(checked)?;
-        self.set([array.as_mut_ptr().cast_const(); 2], ends);
+        self.take_one(array.as_mut_ptr() as usize, array.len())?;
         // SAFETY: the length was checked. The array is copied to segments before anything is stored to it.
         unsafe {
             self.plan.start()?;
@@ -148,35 +133,12 @@ impl<E: Element> Redistribution<E> {
         }
     }
 
-    fn geometries(&self) -> [Geometry; 2] {
-        [&self.layouts.input, &self.layouts.output].map(|end| end.geometry(self.plan.comm().rank()))
-    }
-
-    fn set(&mut self, starts: [*const E; 2], ends: [Geometry; 2]) {
-        let batch = 0..self.layouts.batch;
-        let [sources, targets] = [0, 1].map(|end| {
-            let (start, distance) = (starts[end], ends[end].batch);
-            batch.clone().map(move |array| start.wrapping_add(array * distance) as usize)
-        });
-        self.plan.set_arrays(sources, targets, ends[0].scalars(1) * size_of::<E>());
-    }
-
-    fn check(&self, argument: &'static str, len: usize, end: &Geometry, or_more: bool) -> Result<()> {
-        let (batch, needed) = (self.layouts.batch, end.scalars(self.layouts.batch));
-        if len == needed || (or_more && len > needed) {
-            return Ok(());
-        }
-        let least = if or_more { "at least " } else { "" };
-        let expected = format!("{least}{needed} elements (its box is {}, times {batch} arrays)", end.part);
-        Err(Error::array(argument, self.plan.comm().rank(), expected, len.to_string()))
-    }
-
     /// An array for the input. Collective; allocates.
     ///
     /// # Errors
     /// Where the memory cannot be allocated.
     pub fn make_input(&self) -> Result<Field<E>> {
-        self.make(0)
+        Field::new(self.plan.comm(), self.len(0), self.plan.shares())
     }
 
     /// An array for the output. Collective; allocates.
@@ -184,12 +146,88 @@ impl<E: Element> Redistribution<E> {
     /// # Errors
     /// Where the memory cannot be allocated.
     pub fn make_output(&self) -> Result<Field<E>> {
-        self.make(1)
+        Field::new(self.plan.comm(), self.len(1), self.plan.shares())
+    }
+}
+
+impl<E: Element, B: CopyBackend> Redistribution<E, B> {
+    /// Collective.
+    pub(crate) fn of(
+        comm: &Comm,
+        problem: &Problem,
+        choice: &Choice,
+        copier: impl Fn(&Comm) -> Result<B::Copier<E>>,
+    ) -> Result<Self> {
+        const { assert!(size_of::<E>() > 0, "elements have at least one byte") };
+        let layouts = Arc::new(layouts::<E>(comm, problem, choice)?);
+        let between_nodes = (comm.node_count() > 1).then(|| default_exchange(comm, false));
+        let exchange = choice.exchange.as_deref().or(between_nodes);
+        let comm = comm.clone().with_threads(choice.threads.unwrap_or(comm.threads()));
+        let settings = Settings { fields: layouts.batch, exchange, in_place: true, planes: None };
+        let pattern: Arc<dyn Pattern> = layouts.clone();
+        let plan = CopyPlan::new(&comm, &pattern, settings, || copier(&comm))?;
+        Ok(Redistribution { plan, layouts })
     }
 
-    fn make(&self, end: usize) -> Result<Field<E>> {
-        let len = self.geometries()[end].scalars(self.layouts.batch);
-        Field::new(self.plan.comm(), len, self.plan.shares())
+    /// Checks input and output, given by address and elements, and sets them as the arrays of the next run.
+    pub(crate) fn take(&mut self, starts: [usize; 2], lens: [usize; 2]) -> Result<()> {
+        let (ends, layouts) = (self.geometries(), &self.layouts);
+        let checked = self.check("input", (starts[0], lens[0]), &ends[0], !layouts.input.strides.is_dense());
+        let checked = checked.and_then(|()| {
+            self.check("output", (starts[1], lens[1]), &ends[1], !layouts.output.strides.is_dense())
+        });
+        self.plan.or_fail(checked)?;
+        self.set(starts, ends);
+        Ok(())
+    }
+
+    /// The same for an array that is input and output.
+    pub(crate) fn take_one(&mut self, start: usize, len: usize) -> Result<()> {
+        let ends = self.geometries();
+        let checked = ends.iter().try_for_each(|end| self.check("array", (start, len), end, true));
+        self.plan.or_fail(checked)?;
+        self.set([start; 2], ends);
+        Ok(())
+    }
+
+    fn geometries(&self) -> [Geometry; 2] {
+        [&self.layouts.input, &self.layouts.output].map(|end| end.geometry(self.plan.comm().rank()))
+    }
+
+    fn set(&mut self, starts: [usize; 2], ends: [Geometry; 2]) {
+        let batch = 0..self.layouts.batch;
+        let [sources, targets] = [0, 1].map(|end| {
+            let (start, distance) = (starts[end], ends[end].batch * size_of::<E>());
+            batch.clone().map(move |array| start + array * distance)
+        });
+        self.plan.set_arrays(sources, targets, ends[0].scalars(1) * size_of::<E>());
+    }
+
+    fn check(
+        &self,
+        argument: &'static str,
+        (start, len): (usize, usize),
+        end: &Geometry,
+        or_more: bool,
+    ) -> Result<()> {
+        let (batch, needed) = (self.layouts.batch, end.scalars(self.layouts.batch));
+        let (rank, alignment) = (self.plan.comm().rank(), self.plan.copier.alignment());
+        if len != needed && !(or_more && len > needed) {
+            let least = if or_more { "at least " } else { "" };
+            let expected =
+                format!("{least}{needed} elements (its box is {}, times {batch} arrays)", end.part);
+            return Err(Error::array(argument, rank, expected, len.to_string()));
+        }
+        if !start.is_multiple_of(alignment) {
+            let expected = format!("an address that is a multiple of {alignment} bytes");
+            return Err(Error::array(argument, rank, expected, format!("{start:#x}")));
+        }
+        Ok(())
+    }
+
+    /// The elements of an array at this end.
+    pub(crate) fn len(&self, end: usize) -> usize {
+        self.geometries()[end].scalars(self.layouts.batch)
     }
 
     /// This rank's box of the input.
@@ -229,7 +267,7 @@ impl<E: Element> Redistribution<E> {
     }
 }
 
-impl<E: Element> fmt::Debug for Redistribution<E> {
+impl<E: Element, B: CopyBackend> fmt::Debug for Redistribution<E, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [input, output] = [self.input_layout(), self.output_layout()].map(Layout::grid_text);
         write!(f, "redistribution from {input} to {output} of {} bytes per element", size_of::<E>())

@@ -2,63 +2,44 @@
 
 use std::sync::Arc;
 
+use super::bound_route::{BoundRoute, Peer};
 use super::box_copy::{BoxCopy, Place};
-use super::node_link::{NodeLink, shared_words, table_bytes};
+use super::copier::{Copier, MessageSpan, RouteCounts, SweepKind};
+use super::node_link::NodeLink;
 use super::pattern::{Messages, Pattern, Route, segment_bytes};
-use super::sweep::{Planes, Sweep, Task};
+use super::sweep::{Planes, Task};
 use crate::exchange::{Exchange, ExchangeEntry};
-use crate::machine::buffer::Buffer;
 use crate::{Comm, Result};
 
-/// Buffers of what is sent and received, and where the messages of each exchange start in them.
-type MessageBuffers = ([Buffer<f64>; 2], Vec<[usize; 2]>);
-
-/// Where the other end of a route is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Peer {
-    /// This rank.
-    Own,
-    /// A rank of this node that shares memory.
-    Node,
-    /// A rank by messages.
-    Remote,
-}
-
-/// A route, and where its segment lies.
-pub(super) struct BoundRoute {
-    pub rank: usize,
-    pub peer: Peer,
-    /// The exchange of its message, if it is one.
-    pub group: usize,
-    /// Address of the segment; dangling where there is none.
-    pub segment: usize,
-    /// Elements of one field.
-    pub volume: usize,
-}
+/// Buffers of what is sent and received, and the part of each exchange in them.
+type MessageBuffers<C> = ([<C as Copier>::Buffer; 2], Vec<MessageSpan>);
 
 /// Indices of the send and the receive buffer.
 pub(super) const SEND: usize = 0;
 pub(super) const RECEIVE: usize = 1;
 
 /// The routes of one rank, in and out, with the memory that they use.
-pub(super) struct Binding {
+pub(super) struct Binding<C: Copier> {
     /// One for each group of messages.
     pub exchanges: Vec<Exchange>,
+    /// Dropped before the memory that other ranks load from.
     pub node: Option<NodeLink>,
-    /// Send and receive buffer, and where those of each exchange begin in them, in bytes.
-    pub buffers: [Buffer<f64>; 2],
-    pub starts: Vec<[usize; 2]>,
+    /// Segments for ranks of this node.
+    pub segments: C::Buffer,
+    /// Send and receive buffer, and the part of each exchange in them.
+    pub buffers: [C::Buffer; 2],
+    pub spans: Vec<MessageSpan>,
     /// What stays on this rank in a run in place.
-    pub staging: Buffer<f64>,
+    pub staging: C::Buffer,
     pub outgoing: Vec<BoundRoute>,
     pub incoming: Vec<BoundRoute>,
     /// Copies to segments: of messages, by exchange, and of those that stay on the node.
-    pub pack_messages: Vec<Sweep>,
-    pub pack_segments: Sweep,
+    pub pack_messages: Vec<C::Sweep>,
+    pub pack_segments: C::Sweep,
     /// Copies to the target: of what is on this node, and of what messages bring, by exchange (of all, if applied in
     /// order).
-    pub near: Sweep,
-    pub far: Vec<Sweep>,
+    pub near: C::Sweep,
+    pub far: Vec<C::Sweep>,
     /// Whether the latter load from the memory of other ranks as well.
     pub far_shares: bool,
 }
@@ -81,65 +62,79 @@ pub(super) struct Binder<'a> {
 
 impl Binder<'_> {
     /// Collective; allocates the memory of the plan.
-    pub fn bind(&self, entry: &ExchangeEntry) -> Result<Binding> {
+    pub fn bind<C: Copier>(&self, entry: &ExchangeEntry, copier: &mut C) -> Result<Binding<C>> {
         let (comm, rank) = (self.comm, self.comm.rank());
         let messages = self.messages();
         let exchanges = self.exchanges(entry, &messages)?;
-        let (buffers, starts) = self.buffers(&exchanges)?;
+        let (buffers, spans) = self.buffers(&exchanges, copier)?;
         let (outgoing, incoming) = (self.pattern.outgoing(rank), self.pattern.incoming(rank));
+        let bytes = self.bytes_before(rank, usize::MAX);
+        let segments = copier.buffer(comm, bytes, self.shares, "the segments of a plan")?;
+        let address = |buffer: &C::Buffer| match C::span(buffer) {
+            [_, 0] => 0,
+            [address, _] => address,
+        };
         let node = match self.shares {
-            true => Some(self.node_link(&exchanges, &buffers, &outgoing, &incoming)?),
+            true => {
+                let addresses = [address(&buffers[0]), address(&buffers[1]), address(&segments)];
+                Some(self.node_link(&exchanges, addresses, &outgoing, &incoming)?)
+            }
             false => None,
         };
         let own = outgoing.iter().find(|route| self.in_place && route.peer == rank);
-        let staging =
-            self.private(own.map_or(0, |own| self.bytes(own)).div_ceil(8), "what stays on a rank")?;
+        let own = own.map_or(0, |own| self.bytes(own));
+        let staging = copier.buffer(comm, own, false, "what stays on a rank")?;
         let place = |route: &Route, end: usize| -> BoundRoute {
             let peer = self.peer(rank, route.peer);
             let (sender, receiver) = if end == SEND { (rank, route.peer) } else { (route.peer, rank) };
             let group = if peer == Peer::Remote { messages.group(sender, receiver) } else { 0 };
             let segment = match (peer, &node) {
-                (Peer::Node, Some(node)) => {
-                    node.memory_of(sender) + table_bytes(self.fields) + self.bytes_before(sender, receiver)
-                }
+                (Peer::Node, Some(node)) => node.segments[sender] + self.bytes_before(sender, receiver),
                 (Peer::Remote, node) => {
-                    let base = buffers[end].as_ptr() as usize + starts[group][end];
+                    let base = C::span(&buffers[end])[0] + spans[group].at[end];
                     message_address(&exchanges[group], node.as_ref(), base, route.peer, end)
                 }
-                _ => staging.as_ptr() as usize,
+                _ => C::span(&staging)[0],
             };
             BoundRoute { rank: route.peer, peer, group, segment, volume: route.volume() }
         };
         let [bound_out, bound_in] = [(&outgoing, SEND), (&incoming, RECEIVE)]
             .map(|(routes, end)| routes.iter().map(|route| place(route, end)).collect::<Vec<_>>());
-        let tasks = |wanted: &dyn Fn(&BoundRoute) -> bool, end: usize| -> Vec<Task> {
+        let counts = RouteCounts { fields: self.fields, outgoing: outgoing.len(), incoming: incoming.len() };
+        let mut sweep = |wanted: &dyn Fn(&BoundRoute) -> bool, kind: SweepKind| -> C::Sweep {
+            let end = if matches!(kind, SweepKind::Pack) { SEND } else { RECEIVE };
             let (routes, bound) = if end == SEND { (&outgoing, &bound_out) } else { (&incoming, &bound_in) };
             let wanted = routes.iter().zip(bound).enumerate().filter(|(_, (_, bound))| wanted(bound));
-            wanted.flat_map(|(number, (route, _))| route_tasks(number, route, end)).collect()
+            let tasks: Vec<Task> =
+                wanted.flat_map(|(number, (route, _))| route_tasks(number, route, end)).collect();
+            copier.bind_sweep(&tasks, kind, counts)
         };
-        let shared = |tasks: Vec<Task>| Sweep::by_volume(&tasks, comm.threads());
-        let remote = |end: usize| -> Vec<Sweep> {
-            let of = |group| move |route: &BoundRoute| route.peer == Peer::Remote && route.group == group;
-            (0..exchanges.len()).map(|group| shared(tasks(&of(group), end))).collect()
-        };
-        let (near, far) = match self.planes {
-            None => (shared(tasks(&|route| route.peer != Peer::Remote, RECEIVE)), remote(RECEIVE)),
-            Some(planes) => {
-                let all = Sweep::by_plane(&tasks(&|_| true, RECEIVE), comm.threads(), planes);
-                (shared(Vec::new()), vec![all])
-            }
-        };
+        let of = |group| move |route: &BoundRoute| route.peer == Peer::Remote && route.group == group;
+        let pack_messages = (0..exchanges.len()).map(|group| sweep(&of(group), SweepKind::Pack)).collect();
         let in_segments =
             |route: &BoundRoute| route.peer == Peer::Node || (route.peer == Peer::Own && self.in_place);
-        let (pack_messages, pack_segments) = (remote(SEND), shared(tasks(&in_segments, SEND)));
+        let pack_segments = sweep(&in_segments, SweepKind::Pack);
+        let (near, far) = match self.planes {
+            None => (
+                sweep(&|route| route.peer != Peer::Remote, SweepKind::Store),
+                (0..exchanges.len()).map(|group| sweep(&of(group), SweepKind::Store)).collect(),
+            ),
+            Some(planes) => {
+                let all = sweep(&|_| true, SweepKind::Ordered(planes));
+                (sweep(&|_| false, SweepKind::Store), vec![all])
+            }
+        };
+        let messages = [0, 1].map(|end| C::span(&buffers[end])[1]);
+        copier.complete(comm, counts, self.shares, entry.name, messages)?;
         exchanges.iter().try_for_each(Exchange::open)?;
         let far_shares = has_node_buffers(&exchanges) || self.planes.is_some();
         let (outgoing, incoming) = (bound_out, bound_in);
         Ok(Binding {
             exchanges,
             node,
+            segments,
             buffers,
-            starts,
+            spans,
             staging,
             outgoing,
             incoming,
@@ -175,32 +170,25 @@ impl Binder<'_> {
         make(comm, &all)
     }
 
-    /// Memory of this rank alone. Where it cannot be had, the other ranks would wait for this one.
-    fn private(&self, words: usize, what: &'static str) -> Result<Buffer<f64>> {
-        Buffer::new(words, what).inspect_err(|error| self.comm.fail(&error.to_string()))
-    }
-
     /// The message buffers of all exchanges, one after the other.
-    fn buffers(&self, exchanges: &[Exchange]) -> Result<MessageBuffers> {
-        const WHAT: &str = "the messages of a plan";
-        let mut lens = [0; 2];
-        let mut starts = Vec::with_capacity(exchanges.len());
+    fn buffers<C: Copier>(&self, exchanges: &[Exchange], copier: &C) -> Result<MessageBuffers<C>> {
+        let mut at = [0; 2];
+        let mut spans = Vec::with_capacity(exchanges.len());
         for exchange in exchanges.iter().map(Exchange::buffers) {
-            starts.push(lens);
-            lens[SEND] += exchange.send.len.next_multiple_of(64);
-            lens[RECEIVE] += exchange.recv.len.next_multiple_of(64);
+            let len = [exchange.send.len, exchange.recv.len];
+            spans.push(MessageSpan { at, len });
+            at = [0, 1].map(|end| at[end] + len[end].next_multiple_of(64));
         }
-        let [send, recv] = lens.map(|bytes| match self.shares {
-            true => shared_words(self.comm, bytes.div_ceil(8), WHAT),
-            false => self.private(bytes.div_ceil(8), WHAT),
-        });
-        Ok(([send?, recv?], starts))
+        let [send, recv] =
+            at.map(|bytes| copier.buffer(self.comm, bytes, self.shares, "the messages of a plan"));
+        Ok(([send?, recv?], spans))
     }
 
+    /// `addresses`: send buffer, receive buffer, segments.
     fn node_link(
         &self,
         exchanges: &[Exchange],
-        buffers: &[Buffer<f64>; 2],
+        addresses: [usize; 3],
         outgoing: &[Route],
         incoming: &[Route],
     ) -> Result<NodeLink> {
@@ -214,12 +202,7 @@ impl Binder<'_> {
             true => (0..nodes.len()).filter(|&peer| self.peer(rank, peer) == Peer::Node).collect(),
             false => near(outgoing),
         };
-        let addresses = buffers.each_ref().map(|buffer| match buffer.len() {
-            0 => 0,
-            _ => buffer.as_ptr() as usize,
-        });
-        let segments = self.bytes_before(rank, usize::MAX);
-        NodeLink::new(self.comm, self.fields, segments, addresses, (readers, near(incoming)))
+        NodeLink::new(self.comm, self.fields, addresses, (readers, near(incoming)))
     }
 
     /// Bytes of the segment of a route.
@@ -263,7 +246,7 @@ fn message_address(
     }
 }
 
-/// The copies of a route, with their places in its segment.
+/// The copies of a route that is not empty, with their places in its segment.
 fn route_tasks(number: usize, route: &Route, end: usize) -> Vec<Task> {
     let mut offset = 0;
     let task = |copy: &BoxCopy| {

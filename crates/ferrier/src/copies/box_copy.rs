@@ -4,15 +4,17 @@ use std::cmp::Reverse;
 use std::ops::{AddAssign, Range};
 
 /// Where a box lies in an array: its first element, and the distance of neighbours on each axis.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub struct Place {
     pub offset: usize,
     pub strides: [usize; 3],
 }
 
 /// A box of elements that goes from one place to another.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct BoxCopy {
+pub struct BoxCopy {
     pub shape: [usize; 3],
     pub from: Place,
     pub to: Place,

@@ -3,13 +3,15 @@
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::Arc;
 
-use super::bind::{Binder, Binding, Peer};
-use super::box_copy::BoxCopy;
+use super::bind::{Binder, Binding};
+use super::bound_route::Peer;
+use super::copier::{Copier, Incoming, Mark, wait_for_readers};
 use super::node_link::{NodeLink, Published};
 use super::pattern::Pattern;
-use super::sweep::{Planes, Sweep};
+use super::sweep::Planes;
 use crate::exchange::{self, Exchange, ExchangeEntry};
-use crate::machine::pool::{Pool, panic_text};
+use crate::machine::pool::panic_text;
+use crate::transport::Transport;
 use crate::{Comm, Error, Fault, Result};
 
 /// How a plan of copies is made.
@@ -21,22 +23,15 @@ pub(crate) struct Settings<'a> {
     pub exchange: Option<&'a str>,
     /// Whether sources and targets may be the same memory.
     pub in_place: bool,
-}
-
-/// What is done with what arrives.
-pub(crate) struct Store<E> {
-    /// [`BoxCopy::copy`] or [`BoxCopy::add`].
-    pub apply: unsafe fn(&BoxCopy, *const E, *mut E),
     /// Where copies have targets in common, which they are then applied to in order of rank: the planes of the target.
     pub planes: Option<Planes>,
 }
 
 /// Copies that are ready to run. Made collectively, run collectively; runs allocate nothing.
-pub(crate) struct CopyPlan<E> {
-    binding: Binding,
+pub(crate) struct CopyPlan<C: Copier> {
+    binding: Binding<C>,
     comm: Comm,
-    pool: Pool,
-    apply: unsafe fn(&BoxCopy, *const E, *mut E),
+    pub copier: C,
     fields: usize,
     notes: Vec<String>,
     state: RunState,
@@ -62,26 +57,28 @@ const GROUPS: usize = 4;
 /// The exchange between nodes where the user named none.
 const BETWEEN_NODES: &str = "point_to_point";
 
-impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
-    /// Collective.
+impl<C: Copier> CopyPlan<C> {
+    /// Collective. `copier` makes what copies; it is called again where ranks of a node cannot share memory.
     pub fn new(
         comm: &Comm,
         pattern: &Arc<dyn Pattern>,
         settings: Settings<'_>,
-        store: Store<E>,
-    ) -> Result<CopyPlan<E>> {
+        copier: impl Fn() -> Result<C>,
+    ) -> Result<CopyPlan<C>> {
         let entry = exchange::find(settings.exchange.unwrap_or(BETWEEN_NODES))?;
         if comm.size() > 1 {
             entry.check_nodes(comm.node_count())?;
         }
+        let first = copier()?;
+        let can_share = first.can_share(comm, settings.exchange.map(|_| entry))?;
         let crowded = comm.node_count() < comm.size();
-        let shares = crowded && (settings.exchange.is_none() || entry.mechanism.shares());
-        match CopyPlan::on(comm, pattern, settings, &store, entry, shares) {
+        let shares = can_share && crowded && (settings.exchange.is_none() || entry.mechanism.shares());
+        match CopyPlan::on(comm, pattern, settings, first, entry, shares) {
             // An error of memory to share occurs on every rank.
             Err(error @ (Error::Memory { .. } | Error::Transport { .. }))
                 if shares && settings.exchange.is_none() && !comm.transport().exposes_all_memory() =>
             {
-                let mut plan = CopyPlan::on(comm, pattern, settings, &store, entry, false)?;
+                let mut plan = CopyPlan::on(comm, pattern, settings, copier()?, entry, false)?;
                 plan.notes.push(format!("messages inside a node, too: {error}"));
                 Ok(plan)
             }
@@ -93,20 +90,20 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
         comm: &Comm,
         pattern: &Arc<dyn Pattern>,
         settings: Settings<'_>,
-        store: &Store<E>,
+        mut copier: C,
         entry: &ExchangeEntry,
         shares: bool,
-    ) -> Result<CopyPlan<E>> {
+    ) -> Result<CopyPlan<C>> {
         let comm = comm.duplicate()?;
         if shares {
             comm.transport().enable_sharing()?;
         }
-        let Settings { fields, in_place, .. } = settings;
-        let (element_bytes, planes) = (size_of::<E>(), store.planes);
+        let Settings { fields, in_place, planes, .. } = settings;
+        let element_bytes = copier.element_bytes();
         // Named exchanges may be collectives; sums wait for all anyway.
         let groups = if settings.exchange.is_some() || planes.is_some() { 1 } else { GROUPS };
         let binder = Binder { comm: &comm, pattern, fields, element_bytes, shares, in_place, planes, groups };
-        let binding = binder.bind(entry)?;
+        let binding = binder.bind(entry, &mut copier)?;
         let state = RunState {
             sources: vec![0; fields],
             targets: vec![0; fields],
@@ -117,9 +114,9 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
             published: Published::Segments,
             fault: None,
         };
-        let notes = exchange::notes(&binding.exchanges);
-        let pool = Pool::new(comm.threads()).inspect_err(|error| comm.fail(&error.to_string()))?;
-        Ok(CopyPlan { binding, comm, pool, apply: store.apply, fields, notes, state })
+        let mut notes = exchange::notes(&binding.exchanges);
+        notes.extend(copier.notes());
+        Ok(CopyPlan { binding, comm, copier, fields, notes, state })
     }
 
     /// Sets the arrays of a run. `source_bytes`: of each source.
@@ -181,48 +178,45 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
         // A run that was started and never finished.
         self.cancel()?;
         self.guarded(|plan| {
-            let RunState { sources, source_bytes, .. } = &plan.state;
-            let source_bytes = *source_bytes;
-            let pack = |sweep: &Sweep| {
-                plan.with_access(|| {
-                    sweep.run(&plan.pool, |task| {
-                        let route = &plan.binding.outgoing[task.route];
-                        for (field, &source) in sources.iter().enumerate() {
-                            let to = (route.segment as *mut E).wrapping_add(field * route.volume);
-                            // SAFETY: this function's contract; segments are this rank's until it publishes or sends
-                            // them, and other ranks have loaded those of the last run.
-                            unsafe { task.packed.copy(source as *const E, to) };
-                        }
-                    });
-                })
-            };
-            let Binding { exchanges, pack_messages, starts, buffers, .. } = &plan.binding;
-            for ((exchange, sweep), at) in exchanges.iter().zip(pack_messages).zip(starts) {
-                pack(sweep)?;
-                let [send, recv] = [0, 1].map(|end| buffers[end].as_ptr().cast::<u8>().wrapping_add(at[end]));
+            let CopyPlan { binding, copier, comm, state, .. } = plan;
+            let RunState { sources, source_bytes, .. } = &*state;
+            let transport = binding.node.as_ref().map(|_| comm.transport());
+            let Binding { exchanges, pack_messages, spans, buffers, outgoing, .. } = &*binding;
+            // Errors are returned by the wait for it.
+            let poll = &mut || exchanges.iter().for_each(|exchange| drop(exchange.test()));
+            for ((exchange, sweep), &span) in exchanges.iter().zip(pack_messages).zip(spans) {
+                // SAFETY: this function's contract; segments are this rank's until it publishes or sends them, and other
+                // ranks have loaded those of the last run.
+                accessing(transport, || unsafe { copier.pack(sweep, sources, outgoing) })?;
                 // SAFETY: the plan's buffers; they are not accessed before the wait, and outlive the exchange.
-                unsafe { exchange.start(send, recv, None)? };
+                unsafe {
+                    let [send, recv] = copier.begin_messages(buffers, span, poll)?;
+                    exchange.start(send, recv, None)?;
+                }
             }
-            let published = match &plan.binding.node {
-                Some(node) if published == Published::Arrays && node.reaches(sources, source_bytes) => {
+            let published = match &binding.node {
+                Some(node) if published == Published::Arrays && node.reaches(sources, *source_bytes) => {
                     published
                 }
                 None => published,
                 _ => Published::Segments,
             };
-            if let Some(node) = &plan.binding.node {
-                node.wait_for_readers()?;
+            if let Some(node) = &binding.node {
+                wait_for_readers(copier, node)?;
             }
             if published == Published::Segments {
-                pack(&plan.binding.pack_segments)?;
+                let sweep = &binding.pack_segments;
+                // SAFETY: as above.
+                accessing(transport, || unsafe { copier.pack(sweep, sources, outgoing) })?;
             }
-            plan.state.published = published;
-            if let Some(node) = &mut plan.binding.node {
-                let arrays = (published == Published::Arrays).then_some(&plan.state.sources[..]);
+            state.published = published;
+            if let Some(node) = &mut binding.node {
+                copier.mark(Mark::Posted)?;
+                let arrays = (published == Published::Arrays).then_some(&state.sources[..]);
                 // SAFETY: all readers have loaded, see above.
-                unsafe { node.publish(arrays, source_bytes) };
+                unsafe { node.publish(arrays, state.source_bytes) };
             }
-            plan.state.in_flight = true;
+            state.in_flight = true;
             Ok(())
         })
     }
@@ -236,61 +230,58 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
                 let exchanges = &plan.binding.exchanges;
                 // Errors are returned by the wait for it.
                 node.wait_for_sources(&mut || exchanges.iter().for_each(|exchange| drop(exchange.test())))?;
+                plan.copier.wait_for(node.sources(), Mark::Posted)?;
             }
             plan.resolve()?;
-            let apply = |sweep: &Sweep| {
-                let RunState { from, packed, targets, .. } = &plan.state;
-                plan.with_access(|| {
-                    sweep.run(&plan.pool, |task| {
-                        let copy = if packed[task.route] { &task.packed } else { &task.direct };
-                        for (field, &target) in targets.iter().enumerate() {
-                            let source = from[task.route * plan.fields + field] as *const E;
-                            // SAFETY: this function's contract. Sources on this node are kept until this rank has
-                            // ended its loads; messages are complete.
-                            unsafe { (plan.apply)(copy, source, target as *mut E) };
-                        }
-                    });
-                })
-            };
+            let CopyPlan { binding, copier, comm, state, .. } = plan;
+            let Binding { exchanges, node, near, far, spans, buffers, far_shares, .. } = &*binding;
+            let transport = node.as_ref().map(|_| comm.transport());
             match fault {
                 Some(Fault::Error) => {
                     return Err(Error::Device { message: "an injected fault".into(), source: None });
                 }
-                Some(Fault::Panic) => plan.with_access(|| panic!("an injected fault"))?,
+                Some(Fault::Panic) => accessing(transport, || panic!("an injected fault"))?,
                 None => {}
             }
-            apply(&plan.binding.near)?;
-            let end_loads = || plan.binding.node.iter().for_each(NodeLink::end_loads);
-            if !plan.binding.far_shares {
-                end_loads();
+            let RunState { from, packed, targets, published, in_flight, .. } = state;
+            let incoming = Incoming { from, packed, targets };
+            let store = |copier: &mut C, sweep: &C::Sweep| {
+                // SAFETY: this function's contract. Sources on this node are kept until this rank has ended its loads;
+                // messages are complete.
+                accessing(transport, || unsafe { copier.store(sweep, incoming) })
+            };
+            store(copier, near)?;
+            if !far_shares {
+                end_loads(copier, node.as_ref())?;
             }
-            let Binding { exchanges, far, .. } = &plan.binding;
-            match far.len() == exchanges.len() {
-                true => exchanges.iter().zip(far).try_for_each(|(exchange, sweep)| {
-                    exchange.wait()?;
-                    apply(sweep)
-                })?,
-                // All at once.
-                false => {
-                    exchanges.iter().try_for_each(Exchange::wait)?;
-                    far.iter().try_for_each(apply)?;
+            for (number, (exchange, &span)) in exchanges.iter().zip(spans).enumerate() {
+                exchange.wait()?;
+                // SAFETY: the plan's buffers; the exchange is complete.
+                unsafe { copier.end_messages(buffers, span)? };
+                if far.len() == exchanges.len() {
+                    store(copier, &far[number])?;
                 }
             }
-            if plan.binding.far_shares {
-                end_loads();
+            if far.len() != exchanges.len() {
+                // All at once.
+                far.iter().try_for_each(|sweep| store(copier, sweep))?;
             }
-            match &plan.binding.node {
-                Some(node) if plan.state.published == Published::Arrays => node.wait_for_readers()?,
+            if *far_shares {
+                end_loads(copier, node.as_ref())?;
+            }
+            match node {
+                Some(node) if *published == Published::Arrays => wait_for_readers(copier, node)?,
                 _ => {}
             }
-            plan.state.in_flight = false;
+            *in_flight = false;
             Ok(())
         })
     }
 
     /// Finds where the fields of each incoming route lie.
     fn resolve(&mut self) -> Result<()> {
-        let (fields, staged) = (self.fields, !self.staging_is_empty());
+        let (fields, staged) = (self.fields, C::span(&self.binding.staging)[1] > 0);
+        let element_bytes = self.copier.element_bytes();
         let RunState { from, packed, sources, published, .. } = &mut self.state;
         for (number, route) in self.binding.incoming.iter().enumerate() {
             let addresses = &mut from[number * fields..][..fields];
@@ -310,26 +301,11 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
             };
             packed[number] = has_segment;
             if has_segment {
-                let segment = |field: usize| route.segment + field * route.volume * size_of::<E>();
+                let segment = |field: usize| route.segment + field * route.volume * element_bytes;
                 addresses.iter_mut().enumerate().for_each(|(field, address)| *address = segment(field));
             }
         }
         Ok(())
-    }
-
-    fn staging_is_empty(&self) -> bool {
-        self.binding.staging.len() == 0
-    }
-
-    /// Runs `work`, which may access the memory of other ranks.
-    fn with_access(&self, mut work: impl FnMut()) -> Result<()> {
-        match self.binding.node.is_some() {
-            true => self.comm.transport().with_access(&mut work),
-            false => {
-                work();
-                Ok(())
-            }
-        }
     }
 
     /// Runs a part of a run. After an error or a panic the other ranks are told, nothing is in flight, and no rank
@@ -355,6 +331,7 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
             // The group has failed: returns when no rank accesses memory of others.
             let _ = transport.unexpose();
         }
+        self.copier.abandon();
         match outcome {
             Ok(outcome) => outcome,
             Err(payload) => resume_unwind(payload),
@@ -385,11 +362,12 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
 
     /// Bytes of memory on this rank.
     pub fn memory(&self) -> usize {
-        let Binding { buffers, staging, node, exchanges, .. } = &self.binding;
-        let all = buffers.iter().chain([staging]).chain(node.as_ref().map(NodeLink::memory));
-        // Buffers are whole cache lines.
-        let bytes: usize = all.map(|buffer| (buffer.len() * 8).next_multiple_of(64)).sum();
-        bytes + exchanges.iter().map(Exchange::window).max().unwrap_or(0)
+        let Binding { buffers, staging, segments, node, exchanges, .. } = &self.binding;
+        let all = buffers.iter().chain([staging, segments]);
+        let bytes: usize = all.map(|buffer| C::span(buffer)[1]).sum();
+        let node = node.as_ref().map_or(0, NodeLink::memory);
+        let window = exchanges.iter().map(Exchange::window).max().unwrap_or(0);
+        bytes + node + window + self.copier.memory()
     }
 
     /// Makes the next run fail while it is in flight, for tests of the library itself.
@@ -398,7 +376,23 @@ impl<E: Copy + Send + Sync + 'static> CopyPlan<E> {
     }
 }
 
-impl<E> CopyPlan<E> {
+/// Runs work that may access the memory of other ranks, where there are any that share it.
+fn accessing(transport: Option<&Arc<dyn Transport>>, mut work: impl FnMut() -> Result<()>) -> Result<()> {
+    let Some(transport) = transport else { return work() };
+    let mut outcome = Ok(());
+    transport.with_access(&mut || outcome = work())?;
+    outcome
+}
+
+/// Tells the ranks that this one loads from that it has loaded.
+fn end_loads<C: Copier>(copier: &mut C, node: Option<&NodeLink>) -> Result<()> {
+    let Some(node) = node else { return Ok(()) };
+    copier.mark(Mark::Loaded)?;
+    node.end_loads();
+    Ok(())
+}
+
+impl<C: Copier> CopyPlan<C> {
     /// Whether a run was started that is not finished.
     pub fn is_in_flight(&self) -> bool {
         self.state.in_flight
@@ -409,10 +403,10 @@ impl<E> CopyPlan<E> {
         if !std::mem::take(&mut self.state.in_flight) {
             return Ok(());
         }
-        self.binding.node.iter().for_each(NodeLink::end_loads);
+        let ended = end_loads(&mut self.copier, self.binding.node.as_ref());
         let outcomes = self.binding.exchanges.iter().map(Exchange::wait);
         // All are waited for, whatever the outcome of the first.
-        outcomes.fold(Ok(()), Result::and)
+        outcomes.fold(ended, Result::and)
     }
 
     /// The same; where this thread panics, the other ranks are told.
@@ -425,7 +419,7 @@ impl<E> CopyPlan<E> {
     }
 }
 
-impl<E> Drop for CopyPlan<E> {
+impl<C: Copier> Drop for CopyPlan<C> {
     fn drop(&mut self) {
         self.abort();
     }

@@ -23,10 +23,12 @@ const LOADED: usize = 1;
 pub(super) struct NodeLink {
     transport: Arc<dyn Transport>,
     counters: Box<dyn NodeCounters>,
-    /// A table of words (what is published, then a location for each field), then segments.
-    memory: Buffer<f64>,
-    /// Send buffer, receive buffer and memory of each rank of the node.
+    /// A table of words: what is published, then a location for each field.
+    table: Buffer<f64>,
+    /// Send buffer, receive buffer and table of each rank of the node.
     pub addresses: Vec<Exposed>,
+    /// The segments of each rank of the node.
+    pub segments: Vec<usize>,
     /// The number of each rank among those of its node.
     numbers: Vec<usize>,
     /// The ranks of the node that load from this one, and those that this one loads from.
@@ -46,23 +48,16 @@ pub(super) fn shared_words(comm: &Comm, words: usize, what: &'static str) -> Res
     })
 }
 
-/// Bytes of the table of a rank.
-pub(super) fn table_bytes(fields: usize) -> usize {
-    ((1 + 2 * fields) * 8).next_multiple_of(64)
-}
-
 impl NodeLink {
-    /// `bytes` of segments; `buffers` are this rank's send and receive buffer. Collective.
+    /// `buffers`: send buffer, receive buffer and segments of this rank; 0 for those it does not have. Collective.
     pub fn new(
         comm: &Comm,
         fields: usize,
-        bytes: usize,
-        buffers: [usize; 2],
+        buffers: [usize; 3],
         (readers, sources): (Vec<usize>, Vec<usize>),
     ) -> Result<NodeLink> {
         let transport = comm.transport().clone();
-        let words = (table_bytes(fields) + bytes).div_ceil(8);
-        let memory = shared_words(comm, words, "the segments of a plan")?;
+        let table = shared_words(comm, 1 + 2 * fields, "the table of a plan")?;
         let nodes = comm.nodes();
         let number = |rank: usize| nodes[..rank].iter().filter(|&&node| node == nodes[rank]).count();
         let mut sizes = vec![0; comm.node_count()];
@@ -74,21 +69,32 @@ impl NodeLink {
         };
         nodes.iter().for_each(|&node| sizes[node] += 1);
         let counters = transport.node_counters(2 * sizes.into_iter().max().unwrap_or(1))?;
-        let mut addresses = vec![[0; EXPOSED]; comm.size()];
+        let [send, recv, segments] = buffers;
         // The addresses stay valid until a rank drops its plan, which waits until the others have loaded.
-        transport.expose([buffers[0], buffers[1], memory.as_ptr() as usize], &mut addresses)?;
-        transport.unexpose()?;
-        Ok(NodeLink { transport, counters, memory, addresses, numbers, readers, sources, round: 0 })
+        let exposed = |own: Exposed| -> Result<Vec<Exposed>> {
+            let mut all = vec![[0; EXPOSED]; comm.size()];
+            transport.expose(own, &mut all)?;
+            transport.unexpose()?;
+            Ok(all)
+        };
+        let addresses = exposed([send, recv, table.as_ptr() as usize])?;
+        let segments = exposed([segments, 0, 0])?.into_iter().map(|[segments, ..]| segments).collect();
+        Ok(NodeLink { transport, counters, table, addresses, segments, numbers, readers, sources, round: 0 })
     }
 
-    /// The shared memory of this rank.
-    pub fn memory(&self) -> &Buffer<f64> {
-        &self.memory
+    /// Bytes of its memory on this rank.
+    pub fn memory(&self) -> usize {
+        (self.table.len() * 8).next_multiple_of(64)
     }
 
-    /// The address of the memory of a rank of the node.
-    pub fn memory_of(&self, rank: usize) -> usize {
-        self.addresses[rank][EXPOSED - 1]
+    /// The ranks of the node that load from this one.
+    pub fn readers(&self) -> &[usize] {
+        &self.readers
+    }
+
+    /// The ranks of the node that this one loads from.
+    pub fn sources(&self) -> &[usize] {
+        &self.sources
     }
 
     /// Whether the readers of this rank can load `bytes` bytes from each of these arrays.
@@ -101,7 +107,7 @@ impl NodeLink {
     /// # Safety
     /// All readers have [loaded](Self::wait_for_readers) what was published before.
     pub unsafe fn publish(&mut self, arrays: Option<&[usize]>, bytes: usize) {
-        let table = self.memory.as_ptr().cast::<u64>();
+        let table = self.table.as_ptr().cast::<u64>();
         // SAFETY: the table is this rank's; readers have loaded and load again only after the counter below.
         unsafe {
             table.write(u64::from(arrays.is_some()));
@@ -117,7 +123,7 @@ impl NodeLink {
     /// What a rank has published in this round; its arrays are put into `addresses`. Inside `with_access`, after
     /// [`wait_for_sources`](Self::wait_for_sources).
     pub fn published(&self, rank: usize, addresses: &mut [usize]) -> Result<Published> {
-        let table = self.memory_of(rank) as *const u64;
+        let table = self.addresses[rank][EXPOSED - 1] as *const u64;
         // SAFETY: the table of a rank that has begun this round and waits for this one before it changes it.
         if unsafe { table.read() } == 0 {
             return Ok(Published::Segments);

@@ -44,9 +44,9 @@ pub(crate) fn collect_routes(mut copies: Vec<(usize, BoxCopy)>) -> Vec<Route> {
     routes
 }
 
-/// Bytes of a segment of so many elements: whole words, so that the next segment is aligned.
+/// Bytes of a segment of so many elements: a multiple of what is copied at once, so that the next segment is aligned.
 pub(super) fn segment_bytes(elements: usize, element_bytes: usize) -> usize {
-    (elements * element_bytes).next_multiple_of(8)
+    (elements * element_bytes).next_multiple_of(16)
 }
 
 /// What goes by messages, in groups that are started one after the other: while the first ones are on their way, the

@@ -4,15 +4,16 @@ use super::box_copy::BoxCopy;
 use crate::machine::pool::Pool;
 
 /// A copy of a route, in two forms: from (or to) the array itself, and from (or to) a segment.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Task {
+pub struct Task {
     pub route: usize,
     pub direct: BoxCopy,
     pub packed: BoxCopy,
 }
 
 impl Task {
-    fn volume(&self) -> usize {
+    pub fn volume(&self) -> usize {
         self.direct.volume()
     }
 
@@ -33,15 +34,18 @@ impl Task {
 }
 
 /// The planes of an array along its slowest axis: how many, and the elements of each.
+#[doc(hidden)]
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Planes {
-    pub axis: usize,
+pub struct Planes {
+    /// Its axes, the slowest first.
+    pub axes: [usize; 3],
     pub count: usize,
     pub stride: usize,
 }
 
 /// Tasks of each thread.
-pub(super) struct Sweep {
+#[doc(hidden)]
+pub struct Sweep {
     shares: Vec<Vec<Task>>,
 }
 
@@ -73,7 +77,8 @@ impl Sweep {
 
     /// To each thread what goes to a range of planes of the target: several tasks may have the same target, and are
     /// done in their order.
-    pub fn by_plane(tasks: &[Task], threads: usize, Planes { axis, count, stride }: Planes) -> Sweep {
+    pub fn by_plane(tasks: &[Task], threads: usize, planes: Planes) -> Sweep {
+        let Planes { axes: [axis, ..], count, stride } = planes;
         let share = |thread: usize| -> Vec<Task> {
             let [first, end] = [thread, thread + 1].map(|t| t * count / threads);
             let part = |task: &Task| {
@@ -92,7 +97,7 @@ impl Sweep {
     }
 
     /// Runs `work` for every task, on the threads of the pool.
-    pub fn run(&self, pool: &Pool, work: impl Fn(&Task) + Sync) {
+    pub(super) fn run(&self, pool: &Pool, work: impl Fn(&Task) + Sync) {
         if !self.is_empty() {
             pool.run(&|thread| self.shares[thread].iter().for_each(&work));
         }
@@ -114,7 +119,7 @@ mod tests {
     #[test]
     fn threads_share_elements_evenly() {
         let tasks = [task([4, 5, 6], 0), task([1, 3, 3], 7), task([9, 1, 2], 300)];
-        let planes = Planes { axis: 0, count: 12, stride: 100 };
+        let planes = Planes { axes: [0, 1, 2], count: 12, stride: 100 };
         for threads in 1..6 {
             for sweep in [Sweep::by_volume(&tasks, threads), Sweep::by_plane(&tasks, threads, planes)] {
                 let volumes: Vec<usize> =

@@ -3,6 +3,7 @@
 use std::fmt::Debug;
 use std::ops::Range;
 
+use super::field_table::FieldTable;
 use super::memory::Memory;
 use super::operator::Operator;
 use super::variant::{Coding, Variant};
@@ -167,6 +168,10 @@ pub trait Executor<T: Real>: Send + Sized {
     /// Bytes that addresses of arrays must be multiples of.
     fn alignment(&self) -> usize {
         1
+    }
+    /// The address of a list of arrays, marked as such, as passes take it in the place of an input (0) or output (1).
+    fn list(&mut self, _end: usize, fields: &FieldTable) -> Result<usize> {
+        Ok(fields.address())
     }
     /// The first thing of every call: enters the device, compiles what a call with this operator, or one with a
     /// scale, needs and does not have yet.

@@ -6,7 +6,8 @@ use std::time::Instant;
 use super::array::Workspace;
 use super::backend::{Backend, Executor, VariantOf};
 use super::cpu::Cpu;
-use super::data::{FieldTable, Input, Output, Span};
+use super::data::{Input, Output, Span};
+use super::field_table::FieldTable;
 use super::operator::Operator;
 use super::plan::Plan;
 use super::variant::{BACKWARD, FORWARD, IN_PLACE, OPERATED, ROUND_TRIP};
@@ -213,7 +214,8 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
                     let checked = call
                         .check(("input", 0), &variant.input, variant, &source)
                         .and_then(|()| call.check(("output", 1), &variant.output, variant, &target));
-                    let [input, output] = [(&source, sources), (&target, targets)].map(address);
+                    let (checked, [input, output]) =
+                        call.addresses(checked, [(&source, sources), (&target, targets)]);
                     // SAFETY: lengths were checked, both arrays are borrowed for the call.
                     unsafe { call.run(kind, checked, input, output) }
                 })
@@ -239,13 +241,32 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
                         Err(call.wrong("array", expected, scalars))
                     }
                 });
-                let address = address((&span, fields));
+                let (checked, [address]) = call.addresses(checked, [(&span, fields)]);
                 // SAFETY: the length was checked, the array is borrowed for the call.
                 unsafe { call.run(kind, checked, address, address) }
             });
             call.plan.state.fields = [fields, other];
             outcome
         })
+    }
+
+    /// The addresses of arrays that were checked, or of the lists of them.
+    fn addresses<const N: usize>(
+        &mut self,
+        mut checked: Result<()>,
+        arrays: [(&Span, &FieldTable); N],
+    ) -> (Result<()>, [usize; N]) {
+        let mut addresses = [0; N];
+        for (end, (span, fields)) in arrays.into_iter().enumerate() {
+            addresses[end] = span.start;
+            if span.fields.is_some() && checked.is_ok() {
+                match self.plan.executor.list(end, fields) {
+                    Ok(address) => addresses[end] = address,
+                    Err(error) => checked = Err(error),
+                }
+            }
+        }
+        (checked, addresses)
     }
 
     /// Makes a call, observed if there is an observer and the call is a plain one. Collective.
@@ -355,13 +376,5 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
                 Err(self.wrong("workspace", expected, "none"))
             }
         }
-    }
-}
-
-/// The address of an array, or of the table of a list of arrays.
-fn address((span, fields): (&Span, &FieldTable)) -> usize {
-    match span.fields {
-        None => span.start,
-        Some(_) => fields.address(),
     }
 }

@@ -62,7 +62,7 @@ impl Ghosts {
     }
 
     /// The ghost cells of a layout, the same on every rank. Collective.
-    pub(super) fn bind(
+    pub(crate) fn bind(
         &self,
         comm: &Comm,
         shape: [usize; 3],
@@ -121,7 +121,7 @@ impl Ghosts {
 
 /// A layout whose boxes have ghost cells.
 #[derive(Debug)]
-pub(super) struct PaddedLayout {
+pub(crate) struct PaddedLayout {
     pub layout: Layout,
     pub widths: [[usize; 2]; 3],
     pub periodic: [bool; 3],

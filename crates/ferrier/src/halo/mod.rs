@@ -8,3 +8,5 @@ mod sum;
 pub use ghosts::Ghosts;
 pub use plan::{Halo, HaloInFlight};
 pub use sum::GhostSum;
+#[cfg(feature = "cuda")]
+pub(crate) use sum::reversed;

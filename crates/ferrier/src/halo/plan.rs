@@ -5,8 +5,10 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use super::ghosts::{Ghosts, PaddedLayout};
-use crate::copies::{BoxCopy, CopyPlan, Element, Field, Pattern, Settings, Store};
-use crate::{ArrayStrides, Box3, Comm, Error, Fault, Layout, LayoutSpec, Result};
+use crate::copies::{
+    BoxCopy, Copier, CopyBackend, CopyPlan, CpuCopier, Element, Field, Pattern, Planes, Settings,
+};
+use crate::{ArrayStrides, Box3, Comm, Cpu, Error, Fault, Layout, LayoutSpec, Result};
 
 /// Fills the ghost cells around the boxes of a layout with the cells of their owners. Made once, run often.
 ///
@@ -36,8 +38,10 @@ use crate::{ArrayStrides, Box3, Comm, Error, Fault, Layout, LayoutSpec, Result};
 /// })?;
 /// # Ok::<(), ferrier::Error>(())
 /// ```
-pub struct Halo<E: Element> {
-    plan: CopyPlan<E>,
+///
+/// Fields are in main memory; `Halo<E, Cuda>`, made by `Halo::on`, fills those in the memory of a GPU.
+pub struct Halo<E: Element, B: CopyBackend = Cpu> {
+    pub(crate) plan: CopyPlan<B::Copier<E>>,
     padded: Arc<PaddedLayout>,
     fields: usize,
 }
@@ -51,21 +55,7 @@ impl<E: Element> Halo<E> {
     pub fn new(comm: &Comm, shape: [usize; 3], layout: &LayoutSpec, ghosts: &Ghosts) -> Result<Self> {
         let padded = Arc::new(ghosts.bind(comm, shape, layout, size_of::<E>())?);
         let pattern: Arc<dyn Pattern> = padded.clone();
-        Halo::of(comm, padded, &pattern, ghosts, Store { apply: BoxCopy::copy::<E>, planes: None })
-    }
-
-    /// A plan of this pattern. Collective.
-    pub(super) fn of(
-        comm: &Comm,
-        padded: Arc<PaddedLayout>,
-        pattern: &Arc<dyn Pattern>,
-        ghosts: &Ghosts,
-        store: Store<E>,
-    ) -> Result<Self> {
-        const { assert!(size_of::<E>() > 0, "elements have at least one byte") };
-        let fields = ghosts.fields;
-        let settings = Settings { fields, exchange: ghosts.exchange.as_deref(), in_place: false };
-        Ok(Halo { plan: CopyPlan::new(comm, pattern, settings, store)?, padded, fields })
+        Halo::of(comm, padded, &pattern, (ghosts, None), || CpuCopier::new(comm, BoxCopy::copy::<E>))
     }
 
     /// Fills the ghost cells of these fields: as many as the plan has, each of [`volume`](Self::volume) elements.
@@ -82,7 +72,7 @@ impl<E: Element> Halo<E> {
         F: AsMut<[G]>,
         G: AsMut<[E]>,
     {
-        self.take(fields.as_mut())?;
+        self.take(fields.as_mut().iter_mut().map(address_of))?;
         // SAFETY: the fields were checked and are borrowed for the call. Copies load from the boxes of ranks and store to
         // their ghost cells, or the other way.
         unsafe { self.plan.run() }
@@ -112,7 +102,7 @@ impl<E: Element> Halo<E> {
         F: AsMut<[G]>,
         G: AsMut<[E]>,
     {
-        self.take(fields.as_mut())?;
+        self.take(fields.as_mut().iter_mut().map(address_of))?;
         // SAFETY: the fields were checked and are borrowed until this returns.
         unsafe { self.plan.start()? };
         Ok(HaloInFlight::new(self, fields))
@@ -129,37 +119,62 @@ impl<E: Element> Halo<E> {
         self.plan.is_in_flight().then(|| HaloInFlight::new(self, fields))
     }
 
-    /// Checks fields and sets them as the arrays of the next run.
-    fn take<G: AsMut<[E]>>(&mut self, fields: &mut [G]) -> Result<()> {
-        let (rank, volume) = (self.plan.comm().rank(), self.volume());
-        let mut checked = match fields.len() == self.fields {
-            true => Ok(()),
-            false => {
-                Err(Error::array("list of fields", rank, self.fields.to_string(), fields.len().to_string()))
-            }
-        };
-        let mut address = |(number, field): (usize, &mut G)| {
-            // Each is taken once: what is checked is what is used, whatever the caller's type does.
-            let field = field.as_mut();
-            if field.len() != volume && checked.is_ok() {
-                let shape = self.padded.shape(rank);
-                let expected = format!("{volume} elements ({shape:?}, ghost cells included)");
-                checked =
-                    Err(Error::array("field", rank, expected, format!("{} in field {number}", field.len())));
-            }
-            self.plan.set_array(number, field.as_mut_ptr() as usize);
-        };
-        fields.iter_mut().enumerate().take(self.fields).for_each(&mut address);
-        self.plan.set_source_bytes(volume * size_of::<E>());
-        self.plan.or_fail(checked)
-    }
-
     /// A field, zero at first, that neighbours can load from. Collective; allocates.
     ///
     /// # Errors
     /// Where the memory cannot be allocated.
     pub fn make_field(&self) -> Result<Field<E>> {
         Field::new(self.plan.comm(), self.volume(), self.plan.shares())
+    }
+}
+
+/// The address of a field, and its elements. Each is taken once: what is checked is what is used, whatever the caller's type
+/// does.
+fn address_of<E, G: AsMut<[E]>>(field: &mut G) -> (usize, usize) {
+    let field = field.as_mut();
+    (field.as_mut_ptr() as usize, field.len())
+}
+
+impl<E: Element, B: CopyBackend> Halo<E, B> {
+    /// A plan of this pattern; `planes`: those of the target, where copies have targets in common. Collective.
+    pub(crate) fn of(
+        comm: &Comm,
+        padded: Arc<PaddedLayout>,
+        pattern: &Arc<dyn Pattern>,
+        (ghosts, planes): (&Ghosts, Option<Planes>),
+        copier: impl Fn() -> Result<B::Copier<E>>,
+    ) -> Result<Self> {
+        const { assert!(size_of::<E>() > 0, "elements have at least one byte") };
+        let fields = ghosts.fields;
+        let settings = Settings { fields, exchange: ghosts.exchange.as_deref(), in_place: false, planes };
+        Ok(Halo { plan: CopyPlan::new(comm, pattern, settings, copier)?, padded, fields })
+    }
+
+    /// Checks fields, given by address and elements, and sets them as the arrays of the next run.
+    pub(crate) fn take(&mut self, fields: impl ExactSizeIterator<Item = (usize, usize)>) -> Result<()> {
+        let (rank, volume) = (self.plan.comm().rank(), self.volume());
+        let alignment = self.plan.copier.alignment();
+        let mut checked = match fields.len() == self.fields {
+            true => Ok(()),
+            false => {
+                Err(Error::array("list of fields", rank, self.fields.to_string(), fields.len().to_string()))
+            }
+        };
+        for (number, (address, len)) in fields.enumerate().take(self.fields) {
+            if len != volume && checked.is_ok() {
+                let shape = self.padded.shape(rank);
+                let expected = format!("{volume} elements ({shape:?}, ghost cells included)");
+                checked = Err(Error::array("field", rank, expected, format!("{len} in field {number}")));
+            }
+            if !address.is_multiple_of(alignment) && checked.is_ok() {
+                let expected = format!("an address that is a multiple of {alignment} bytes");
+                checked =
+                    Err(Error::array("field", rank, expected, format!("{address:#x} of field {number}")));
+            }
+            self.plan.set_array(number, address);
+        }
+        self.plan.set_source_bytes(volume * size_of::<E>());
+        self.plan.or_fail(checked)
     }
 
     /// This rank's box, without ghost cells.
@@ -230,7 +245,7 @@ impl<E: Element> Halo<E> {
     }
 }
 
-impl<E: Element> fmt::Debug for Halo<E> {
+impl<E: Element, B: CopyBackend> fmt::Debug for Halo<E, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (grid, widths) = (self.padded.layout.grid_text(), self.padded.widths);
         write!(f, "ghost cells {widths:?} of {grid}, {} fields", self.fields)
@@ -243,18 +258,14 @@ impl<E: Element> fmt::Debug for Halo<E> {
 /// Dropped without [`finish`](Self::finish), it leaves the ghost cells as they were; other ranks are not disturbed.
 /// Since other ranks load from copies, not from the fields, it may even be forgotten.
 #[must_use = "ghost cells are filled by `finish`"]
-pub struct HaloInFlight<'a, E: Element, F, G> {
-    halo: &'a mut Halo<E>,
+pub struct HaloInFlight<'a, E: Element, F, G, B: CopyBackend = Cpu> {
+    pub(crate) halo: &'a mut Halo<E, B>,
     /// `None` once it is finished.
-    fields: Option<F>,
+    pub(crate) fields: Option<F>,
     field: PhantomData<G>,
 }
 
-impl<'a, E: Element, F: AsMut<[G]>, G: AsMut<[E]>> HaloInFlight<'a, E, F, G> {
-    fn new(halo: &'a mut Halo<E>, fields: F) -> Self {
-        HaloInFlight { halo, fields: Some(fields), field: PhantomData }
-    }
-
+impl<E: Element, F: AsMut<[G]>, G: AsMut<[E]>> HaloInFlight<'_, E, F, G> {
     /// Waits for the neighbours, fills the ghost cells, and returns the fields. Collective; allocates nothing.
     ///
     /// # Errors
@@ -264,14 +275,18 @@ impl<'a, E: Element, F: AsMut<[G]>, G: AsMut<[E]>> HaloInFlight<'a, E, F, G> {
     /// Never: the fields are there until this call.
     pub fn finish(mut self) -> Result<F> {
         let mut fields = self.fields.take().expect("the fields are there until they are returned");
-        self.halo.take(fields.as_mut())?;
+        self.halo.take(fields.as_mut().iter_mut().map(address_of))?;
         // SAFETY: the fields were checked and are borrowed for the call.
         unsafe { self.halo.plan.finish()? };
         Ok(fields)
     }
 }
 
-impl<E: Element, F, G> HaloInFlight<'_, E, F, G> {
+impl<'a, E: Element, F, G, B: CopyBackend> HaloInFlight<'a, E, F, G, B> {
+    pub(crate) fn new(halo: &'a mut Halo<E, B>, fields: F) -> Self {
+        HaloInFlight { halo, fields: Some(fields), field: PhantomData }
+    }
+
     /// The fields, with old values in their ghost cells.
     ///
     /// # Panics
@@ -281,7 +296,7 @@ impl<E: Element, F, G> HaloInFlight<'_, E, F, G> {
     }
 }
 
-impl<E: Element, F, G> Drop for HaloInFlight<'_, E, F, G> {
+impl<E: Element, F, G, B: CopyBackend> Drop for HaloInFlight<'_, E, F, G, B> {
     fn drop(&mut self) {
         if self.fields.is_some() {
             self.halo.plan.abort();
@@ -289,7 +304,7 @@ impl<E: Element, F, G> Drop for HaloInFlight<'_, E, F, G> {
     }
 }
 
-impl<E: Element, F, G> fmt::Debug for HaloInFlight<'_, E, F, G> {
+impl<E: Element, F, G, B: CopyBackend> fmt::Debug for HaloInFlight<'_, E, F, G, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "in flight: {:?}", self.halo)
     }

@@ -4,11 +4,11 @@ use std::fmt;
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use super::ghosts::Ghosts;
+use super::ghosts::{Ghosts, PaddedLayout};
 use super::pattern::Reversed;
 use super::plan::Halo;
-use crate::copies::{BoxCopy, Element, Field, Pattern, Planes, Store};
-use crate::{Box3, Comm, LayoutSpec, Result};
+use crate::copies::{BoxCopy, CopyBackend, CpuCopier, Element, Field, Pattern, Planes};
+use crate::{Box3, Comm, Cpu, LayoutSpec, Result};
 
 /// Adds what is in the ghost cells to the cells of their owners: the reverse of [`Halo`], for the deposition of
 /// particles on a mesh. Ghost cells are not changed. A cell gets its terms in order of rank, whatever the exchange.
@@ -28,8 +28,17 @@ use crate::{Box3, Comm, LayoutSpec, Result};
 /// })?;
 /// # Ok::<(), ferrier::Error>(())
 /// ```
-pub struct GhostSum<E: Element> {
-    halo: Halo<E>,
+///
+/// Fields are in main memory; `GhostSum<E, Cuda>`, made by `GhostSum::on`, adds those in the memory of a GPU.
+pub struct GhostSum<E: Element, B: CopyBackend = Cpu> {
+    pub(crate) halo: Halo<E, B>,
+}
+
+/// The reversed pattern, and the planes of the fields of this rank.
+pub(crate) fn reversed(padded: &Arc<PaddedLayout>, rank: usize) -> (Arc<dyn Pattern>, Planes) {
+    let axes = padded.order().axes();
+    let (count, stride) = (padded.shape(rank)[axes[0]], padded.strides(rank)[axes[0]]);
+    (Arc::new(Reversed(padded.clone())), Planes { axes, count, stride })
 }
 
 impl<E: Element + AddAssign> GhostSum<E> {
@@ -39,11 +48,9 @@ impl<E: Element + AddAssign> GhostSum<E> {
     /// As [`Halo::new`].
     pub fn new(comm: &Comm, shape: [usize; 3], layout: &LayoutSpec, ghosts: &Ghosts) -> Result<Self> {
         let padded = Arc::new(ghosts.bind(comm, shape, layout, size_of::<E>())?);
-        let pattern: Arc<dyn Pattern> = Arc::new(Reversed(padded.clone()));
-        let (axis, rank) = (padded.order().axes()[0], comm.rank());
-        let planes = Planes { axis, count: padded.shape(rank)[axis], stride: padded.strides(rank)[axis] };
-        let store = Store { apply: BoxCopy::add::<E>, planes: Some(planes) };
-        Ok(GhostSum { halo: Halo::of(comm, padded, &pattern, ghosts, store)? })
+        let (pattern, planes) = reversed(&padded, comm.rank());
+        let copier = || CpuCopier::new(comm, BoxCopy::add::<E>);
+        Ok(GhostSum { halo: Halo::of(comm, padded, &pattern, (ghosts, Some(planes)), copier)? })
     }
 
     /// Adds the ghost cells of these fields to the cells of their owners. Collective; allocates nothing.
@@ -59,7 +66,6 @@ impl<E: Element + AddAssign> GhostSum<E> {
     }
 }
 
-/// Boxes, indices and fields are those of a [`Halo`].
 impl<E: Element> GhostSum<E> {
     /// See [`Halo::make_field`].
     ///
@@ -68,7 +74,10 @@ impl<E: Element> GhostSum<E> {
     pub fn make_field(&self) -> Result<Field<E>> {
         self.halo.make_field()
     }
+}
 
+/// Boxes and indices are those of a [`Halo`].
+impl<E: Element, B: CopyBackend> GhostSum<E, B> {
     /// See [`Halo::local_box`].
     pub fn local_box(&self) -> Box3 {
         self.halo.local_box()
@@ -105,7 +114,7 @@ impl<E: Element> GhostSum<E> {
     }
 }
 
-impl<E: Element> fmt::Debug for GhostSum<E> {
+impl<E: Element, B: CopyBackend> fmt::Debug for GhostSum<E, B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "sum of {:?}", self.halo)
     }

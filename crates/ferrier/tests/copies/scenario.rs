@@ -29,6 +29,7 @@ samples! {
     u8: seed => (seed ^ seed >> 17) as u8,
     u16: seed => seed as u16,
     i32: seed => seed as i32,
+    f32: seed => seed as f32,
     f64: seed => seed as f64,
     Complex<f64>: seed => Complex::new(seed as f64, -(seed as f64)),
     [u8; 3]: seed => [seed as u8, (seed >> 8) as u8, 7],
@@ -37,13 +38,13 @@ samples! {
 }
 
 /// A value for each element of each field, and of each repetition.
-fn value<E: Sample>(round: usize, field: usize, index: [usize; 3]) -> E {
+pub fn value<E: Sample>(round: usize, field: usize, index: [usize; 3]) -> E {
     let at = (index[0] * 1009 + index[1]) * 1013 + index[2];
     E::of((at * 31 + field * 7 + round) as u64)
 }
 
 /// What lies around arrays and must not change.
-fn canary<E: Sample>() -> E {
+pub fn canary<E: Sample>() -> E {
     E::of(0xfeed_beef)
 }
 
@@ -84,7 +85,7 @@ pub fn offset(part: &Box3, order: Order, index: [usize; 3]) -> usize {
 }
 
 /// Any layout: a grid, or boxes by repeated cuts, some of them empty.
-fn layout(rng: &mut Rng, shape: [usize; 3], ranks: usize) -> LayoutSpec {
+pub fn layout(rng: &mut Rng, shape: [usize; 3], ranks: usize) -> LayoutSpec {
     let axis = rng.below(3);
     let spec = match rng.below(5) {
         0 => LayoutSpec::bricks(),

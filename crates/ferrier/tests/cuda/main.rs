@@ -7,8 +7,11 @@ mod calls;
 mod codecs;
 #[path = "../common/mod.rs"]
 mod common;
+mod copies;
 mod launched;
 mod refused;
+#[path = "../copies/scenario.rs"]
+mod scenario;
 mod speed;
 mod strides;
 

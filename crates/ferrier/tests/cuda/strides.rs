@@ -1,11 +1,12 @@
 //! Arrays with strides on a GPU: the results of arrays without gaps, and nothing between the elements is touched.
 
 use ferrier::{
-    Array, ArrayStrides, Choice, Comm, Complex, Data, DataMut, LayoutSpec, Order, Problem, Result, Sign,
+    Array, ArrayStrides, Choice, Comm, Complex, Data, DataMut, Fields, FieldsMut, LayoutSpec, Order, Problem,
+    Result, Sign,
 };
 use ferrier_test::watchdog;
 
-use crate::{EXCHANGES, KERNELS, gpu, planner};
+use crate::{EXCHANGES, KERNELS, download, gpu, planner};
 
 const CANARY: f64 = -12345.678;
 
@@ -146,6 +147,86 @@ fn strides_in_place() {
             Ok(())
         };
         ferrier::ranks(ranks).run(run).unwrap_or_else(|error| panic!("{ranks} ranks, {differ}: {error}"));
+    }
+}
+
+/// Arrays of a batch that were allocated one by one: the results of a batch in one array.
+#[test]
+fn lists_of_fields() {
+    let Some(gpu) = gpu() else { return };
+    let _watchdog = watchdog(300);
+    let problems = [
+        Problem::c2c([16, 12, 10]).batch(3),
+        Problem::r2c([8, 10, 12]).batch(2).input(LayoutSpec::bricks()),
+        Problem::c2c([7, 11, 26]).batch(4).output(LayoutSpec::pencils(0)),
+        Problem::mixed([6, 8, 10], [ferrier::Kind::Identity; 3])
+            .complex_values()
+            .batch(3)
+            .output(LayoutSpec::slabs(2)),
+    ];
+    for (number, problem) in problems.iter().enumerate() {
+        for (turn, exchange) in EXCHANGES.into_iter().enumerate() {
+            let (kernel, ranks) = (KERNELS[(number + turn) % 3], [1, 2, 4][(turn + number) % 3]);
+            let choice = Choice::new().exchange(exchange).kernel(kernel);
+            let told = format!("{problem:?}, {exchange}, {kernel}, {ranks} ranks");
+            let run = |comm: Comm| -> Result<()> {
+                let (real, batch) = (problem.is_real(), problem.batch);
+                let mut plan = planner(problem, &choice, &gpu).draft::<f64>(&comm)?.build()?;
+                let mut host = plan.make_host_input()?;
+                fill(&mut host, real);
+                let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
+                x.upload(&host)?;
+                plan.call().scale(0.5).forward(&x, &mut y)?;
+                plan.synchronize()?;
+                let modes = download(&y)?;
+                // The same values in arrays of their own, in another order of memory than in the list.
+                let stream = gpu.context().new_stream().unwrap();
+                let part =
+                    |all: &[f64], b: usize| all[b * all.len() / batch..(b + 1) * all.len() / batch].to_vec();
+                let fields = |all: &[f64]| -> Vec<_> {
+                    let mut made: Vec<_> =
+                        (0..batch).rev().map(|b| stream.clone_htod(&part(all, b)).unwrap()).collect();
+                    made.reverse();
+                    made
+                };
+                let input = fields(host.scalars());
+                let mut output = fields(&vec![CANARY; modes.len()]);
+                let sources: Vec<_> = input.iter().collect();
+                plan.call()
+                    .scale(0.5)
+                    .forward(&Fields(&sources), &mut FieldsMut(&mut output.iter_mut().collect::<Vec<_>>()))?;
+                plan.synchronize()?;
+                for (b, field) in output.iter().enumerate() {
+                    let got = stream.clone_dtoh(field).unwrap();
+                    stream.synchronize().unwrap();
+                    let bound = if kernel == "native" { 0.0 } else { 1e-9 };
+                    let wanted = part(&modes, b);
+                    let worst = got.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                    assert!(got.len() == wanted.len() && worst <= bound, "array {b}: {worst:e}: {told}");
+                }
+                // A list to an array, and back to a list.
+                let mut back = fields(&vec![CANARY; host.scalars().len()]);
+                let spectra: Vec<_> = output.iter().collect();
+                plan.backward(&Fields(&spectra), &mut x)?;
+                plan.backward(&y, &mut FieldsMut(&mut back.iter_mut().collect::<Vec<_>>()))?;
+                plan.synchronize()?;
+                let whole = download(&x)?;
+                for (b, field) in back.iter().enumerate() {
+                    let got = stream.clone_dtoh(field).unwrap();
+                    stream.synchronize().unwrap();
+                    let worst =
+                        got.iter().zip(part(&whole, b)).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+                    assert!(worst <= 1e-9, "back, array {b}: {worst:e}: {told}");
+                }
+                if comm.size() == 1 {
+                    let few = plan.forward(&Fields(&sources[1..]), &mut y).unwrap_err().to_string();
+                    assert!(few.contains("the batch of the plan"), "{few}");
+                }
+                Ok(())
+            };
+            let outcome = ferrier::ranks(ranks).run(run);
+            assert!(outcome.is_ok(), "{told}: {outcome:?}");
+        }
     }
 }
 

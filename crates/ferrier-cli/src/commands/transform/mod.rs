@@ -1,7 +1,9 @@
 //! `ferrier transform`: one file into another.
 
 pub mod args;
+mod progress;
 mod rank;
+mod redistribute;
 mod task;
 
 use ferrier::Comm;

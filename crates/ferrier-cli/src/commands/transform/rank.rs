@@ -1,13 +1,15 @@
 //! The part of one rank in the transform of a file.
 
 use ferrier::io::Writer;
-use ferrier::{Array, Box3, Comm, DeviceSpec, Layout, Order, Real};
+use ferrier::{Array, Box3, Comm, DeviceSpec, Element, Layout, Order, Real};
 use ferrier_bench::agree::{agree_result, check_memory, draft, local_volumes};
 use ferrier_bench::table::{notes_text, wisdom_line};
 use ferrier_bench::tiling::with_messages;
 use indicatif::ProgressBar;
 use num_complex::Complex;
 
+use super::progress::stage;
+use super::redistribute;
 use super::task::TransformTask;
 use crate::arguments::Direction;
 use crate::failure::Outcome;
@@ -17,14 +19,17 @@ use crate::print;
 ///
 /// # Errors
 /// Those of the library; a file that cannot be read or written.
-pub fn run<T: Real>(comm: &Comm, task: &TransformTask<'_>, bar: &ProgressBar) -> Outcome {
+pub fn run<T: Real + Element>(comm: &Comm, task: &TransformTask<'_>, bar: &ProgressBar) -> Outcome {
     let TransformTask { args, out_dtype, out_shape, out_options, .. } = task;
     let output = agree_result(comm, Writer::create(comm, &args.output, *out_dtype, out_shape, out_options))?;
     let output = match task.out_matrix {
         Some((shape, fortran)) => output.reshaped(shape, fortran),
         None => output,
     };
-    transform::<T>(comm, task, &output, bar)?;
+    match task.redistributes {
+        true => redistribute::run::<T>(comm, task, &output, bar)?,
+        false => transform::<T>(comm, task, &output, bar)?,
+    }
     // All parts are on disk.
     agree_result(comm, output.commit(comm))
 }
@@ -93,13 +98,6 @@ fn on_gpu<T: Real>(comm: &Comm, task: &TransformTask<'_>, output: &Writer, bar: 
         plan.backward(&spectrum, &mut input)?;
         input.download(&mut before)?;
         write(comm, task, &layout_before, &before, (output, bar))
-    }
-}
-
-/// Shows what is going on, on rank 0.
-fn stage(comm: &Comm, bar: &ProgressBar, message: &'static str) {
-    if comm.rank() == 0 {
-        bar.set_message(message);
     }
 }
 

@@ -14,6 +14,8 @@ use crate::session::Session;
 pub struct TransformTask<'a> {
     pub args: &'a TransformArgs,
     pub problem: Problem,
+    /// Whether no axis is transformed: elements stay what they are.
+    pub redistributes: bool,
     /// The bounding box of a sphere of modes.
     pub sphere: Option<SphereBox>,
     pub choice: Choice,
@@ -75,7 +77,14 @@ pub fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Transf
     }
     let out_shape = shape.users(if forward { modes } else { space });
     UserShape::new(&out_shape)?;
-    let (spec_in, spec_out) = layouts(args, &shape, input.is_fortran(), ranks)?;
+    let (spec_in, mut spec_out) = layouts(args, &shape, input.is_fortran(), ranks)?;
+    let redistributes = problem.kinds() == [Kind::Identity; 3] && modes == space;
+    if redistributes {
+        check_redistribution(args, &choice)?;
+        if args.out_layout == LayoutName::Best {
+            spec_out = spec_in.clone();
+        }
+    }
     let scale = match args.scale {
         ScaleName::Numpy if forward => Scale::Unscaled,
         ScaleName::Numpy | ScaleName::Full => Scale::Full,
@@ -99,12 +108,14 @@ pub fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Transf
 
     let real_out = if forward { problem.has_real_spectrum() } else { problem.is_real() };
     let out_options = args.output_file.options(&args.output, dtype)?;
-    let out_dtype = Dtype::new(!real_out, dtype.precision());
+    let complex_out = if redistributes { dtype.is_complex() } else { !real_out };
+    let out_dtype = Dtype::new(complex_out, dtype.precision());
     // The chunks of a store have its shape.
     let flat = !input.is_zarr() && Format::of_name(&args.output) != Format::Zarr;
     let task = TransformTask {
         args,
         problem,
+        redistributes,
         sphere,
         choice,
         input,
@@ -120,6 +131,14 @@ pub fn prepare<'a>(args: &'a TransformArgs, session: &Session) -> Outcome<Transf
         return Ok(task.into_matrix(shape.shape()[2], scale, forward));
     }
     Ok(task)
+}
+
+/// Redistributed elements are sent as they are.
+fn check_redistribution(args: &TransformArgs, choice: &Choice) -> Outcome {
+    if choice.codec.as_deref().is_some_and(|name| name != "raw") || args.common.tolerance.is_some() {
+        return fail("--codec and --tolerance are for transforms: without one, elements stay what they are");
+    }
+    Ok(())
 }
 
 /// The problem without layouts and scales, and its axes. `complex`: the file has complex elements.

@@ -1,6 +1,6 @@
 //! The addresses of a call: those that pieces of memory count from.
 
-use crate::exec::data::table_at;
+use crate::exec::field_table::table_at;
 use crate::transport::{EXPOSED, Exposed};
 
 /// The exposed pointers of all ranks (input, output, workspace), then the address that planes in scratch count from.

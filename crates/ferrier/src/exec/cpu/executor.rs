@@ -12,7 +12,7 @@ use crate::exec::array::{Array, Workspace};
 use crate::exec::backend::{
     ArrayShape, Backend, Executor, MessageBuffers, PassEnds, PollPolicy, TileToCode, VariantOf,
 };
-use crate::exec::data::table_at;
+use crate::exec::field_table::table_at;
 use crate::exec::memory::Memory;
 use crate::exec::operator::Operator;
 use crate::machine::SendPtr;

@@ -3,7 +3,8 @@
 use super::executor::Cpu;
 use crate::Real;
 use crate::exec::data::sealed::Token;
-use crate::exec::data::{Data, DataMut, FieldTable, Input, Output, Span};
+use crate::exec::data::{Data, DataMut, Input, Output, Span};
+use crate::exec::field_table::FieldTable;
 
 impl<T: Real, D: Data<T> + ?Sized> Input<T, Cpu> for D {
     fn with_span<R>(&self, (): &(), fields: &mut FieldTable, work: impl FnOnce(Span, &FieldTable) -> R) -> R {

@@ -8,10 +8,10 @@ use super::gpu::Gpu;
 use super::memory::{Block, Stream};
 use crate::exec::backend::ArrayShape;
 use crate::exec::data::Span;
-use crate::{Box3, Data, DataMut, Error, Real, Result};
+use crate::{Box3, Data, DataMut, Error, Fields, FieldsMut, Real, Result};
 use ferrier_plan::geometry::Geometry;
 
-mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
 }
 
@@ -20,12 +20,61 @@ mod sealed {
 pub trait DeviceData<T: Real>: sealed::Sealed {
     #[doc(hidden)]
     fn with_span<R>(&self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R;
+    /// Visits each array of a batch where each has memory of its own, as [`Fields`] do.
+    #[doc(hidden)]
+    fn each_field(&self, _stream: &Stream, _visit: &mut dyn FnMut(Span)) {}
 }
 
 /// Scalars on a GPU that a plan can write.
 pub trait DeviceDataMut<T: Real>: DeviceData<T> {
     #[doc(hidden)]
     fn with_span_mut<R>(&mut self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R;
+    /// As [`each_field`](DeviceData::each_field).
+    #[doc(hidden)]
+    fn each_field_mut(&mut self, _stream: &Stream, _visit: &mut dyn FnMut(Span)) {}
+}
+
+/// Of an empty list.
+const NOTHING: Span = Span { start: 0, scalars: 0, is_real: None, fields: None };
+
+impl<D: ?Sized> sealed::Sealed for Fields<'_, D> {}
+
+impl<T: Real, D: DeviceData<T>> DeviceData<T> for Fields<'_, D> {
+    fn with_span<R>(&self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
+        match self.0.first() {
+            Some(first) => first.with_span(stream, work),
+            None => work(NOTHING),
+        }
+    }
+    fn each_field(&self, stream: &Stream, visit: &mut dyn FnMut(Span)) {
+        self.0.iter().for_each(|field| field.with_span(stream, &mut *visit));
+    }
+}
+
+impl<D: ?Sized> sealed::Sealed for FieldsMut<'_, '_, D> {}
+
+impl<T: Real, D: DeviceData<T>> DeviceData<T> for FieldsMut<'_, '_, D> {
+    fn with_span<R>(&self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
+        match self.0.first() {
+            Some(first) => first.with_span(stream, work),
+            None => work(NOTHING),
+        }
+    }
+    fn each_field(&self, stream: &Stream, visit: &mut dyn FnMut(Span)) {
+        self.0.iter().for_each(|field| field.with_span(stream, &mut *visit));
+    }
+}
+
+impl<T: Real, D: DeviceDataMut<T>> DeviceDataMut<T> for FieldsMut<'_, '_, D> {
+    fn with_span_mut<R>(&mut self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
+        match self.0.first_mut() {
+            Some(first) => first.with_span_mut(stream, work),
+            None => work(NOTHING),
+        }
+    }
+    fn each_field_mut(&mut self, stream: &Stream, visit: &mut dyn FnMut(Span)) {
+        self.0.iter_mut().for_each(|field| field.with_span_mut(stream, &mut *visit));
+    }
 }
 
 /// One rank's part of an array in its GPU's memory, made by a plan.
@@ -131,7 +180,7 @@ impl<T: Real> DeviceDataMut<T> for DeviceArray<T> {
     }
 }
 
-impl<T: Real> sealed::Sealed for CudaSlice<T> {}
+impl<T> sealed::Sealed for CudaSlice<T> {}
 
 impl<T: Real> DeviceData<T> for CudaSlice<T> {
     fn with_span<R>(&self, stream: &Stream, work: impl FnOnce(Span) -> R) -> R {
@@ -150,16 +199,16 @@ impl<T: Real> DeviceDataMut<T> for CudaSlice<T> {
     }
 }
 
-/// Scalars at a raw pointer in a GPU's memory.
+/// Scalars, or elements of redistributions and ghost cells, at a raw pointer in a GPU's memory.
 #[derive(Clone, Copy, Debug)]
 pub struct RawArray<T> {
-    start: u64,
-    scalars: usize,
+    pub(crate) start: u64,
+    pub(crate) scalars: usize,
     kind: PhantomData<T>,
 }
 
-impl<T: Real> RawArray<T> {
-    /// `scalars` scalars (a complex element is two) from `start` on.
+impl<T> RawArray<T> {
+    /// `scalars` values of type `T` from `start` on; for plans, a complex element is two.
     ///
     /// # Safety
     /// They lie in the memory of the plan's GPU, live until the work enqueued
@@ -170,7 +219,7 @@ impl<T: Real> RawArray<T> {
     }
 }
 
-impl<T: Real> sealed::Sealed for RawArray<T> {}
+impl<T> sealed::Sealed for RawArray<T> {}
 
 impl<T: Real> DeviceData<T> for RawArray<T> {
     fn with_span<R>(&self, _stream: &Stream, work: impl FnOnce(Span) -> R) -> R {

@@ -1,7 +1,9 @@
 //! Binding to the memory of a GPU: passes become launches.
 
 use std::marker::PhantomData;
+use std::ops::Range;
 
+use super::address_sets::AddressSets;
 use super::codec::{Chunks, CudaCoding, DeviceCodec, table};
 use super::fused_op::{FORMULA_SETS, FormulaRoom, FusedLaunch};
 use super::gpu::Gpu;
@@ -46,9 +48,6 @@ impl Engine {
     }
 }
 
-/// Sets of addresses kept on the GPU for each kind of call, so that callers may change arrays.
-pub(super) const ADDRESS_SETS: usize = 8;
-
 /// Alignment of areas on the GPU.
 const ALIGN: usize = 256;
 
@@ -68,7 +67,7 @@ pub struct CudaBinder<T> {
     pub(super) staged: bool,
     pub(super) tables: TableBuffer,
     /// Arrays of the pass that is being bound.
-    pub(super) arrays: usize,
+    pub(super) arrays: Range<usize>,
     /// Whether the variant that is being bound is in place.
     pub(super) in_place: bool,
     /// Bytes of the two scratches of [`CufftLines`](super::work::CufftLines).
@@ -77,6 +76,8 @@ pub struct CudaBinder<T> {
     pub(super) cufft: usize,
     /// Where the sets of addresses of each variant begin, in bytes of the tables.
     pub(super) addresses_at: Vec<usize>,
+    /// And the lists of arrays, of input and output.
+    pub(super) lists_at: [usize; 2],
     pub(super) formulas: FormulaRoom,
     scalar: PhantomData<T>,
 }
@@ -95,11 +96,12 @@ impl<T: Real> CudaBinder<T> {
             codec,
             staged,
             tables: TableBuffer::default(),
-            arrays: recipe.batch,
+            arrays: 0..recipe.batch,
             in_place: false,
             scratch: [0; 2],
             cufft: 0,
             addresses_at: Vec::new(),
+            lists_at: [0; 2],
             formulas: FormulaRoom::default(),
             scalar: PhantomData,
         })
@@ -107,8 +109,10 @@ impl<T: Real> CudaBinder<T> {
 
     /// Lays out the memory of a plan. Where the two scratches and cuFFT's work area begin: [`places`](Self::places).
     pub(super) fn memory<W, C>(&mut self, comm: &Comm, variants: &[Variant<W, C>]) -> Memory {
-        let set = ADDRESS_SETS * set_len(comm.size());
+        let set = AddressSets::words(set_len(comm.size()));
         self.addresses_at = variants.iter().map(|_| self.tables.reserve(set)).collect();
+        let list = AddressSets::words(self.recipe.batch);
+        self.lists_at = [0, 1].map(|_| self.tables.reserve(list));
         if self.recipe.operators {
             let lens = [0, 1, 2].map(|axis| total_len(&self.recipe.modes(axis)));
             let scalars = FORMULA_SETS * 2 * lens.iter().sum::<usize>();
@@ -138,7 +142,7 @@ impl<T: Real> CudaBinder<T> {
 
     pub(super) fn pass(&mut self, ends: &PassEnds<'_>) -> Result<CudaWork> {
         let PassEnds { context, pass, arrive, leave, arrays, from, to, .. } = ends;
-        (self.arrays, self.in_place) = (arrays.len(), context.in_place);
+        (self.arrays, self.in_place) = (arrays.clone(), context.in_place);
         let launch = match &pass.transforms[..] {
             _ if arrive.is_empty() => Launch::Nothing,
             [] => Launch::Moves(self.moves(from, to, width(pass.leave.real), 1.0)),
@@ -165,7 +169,7 @@ impl<T: Real> CudaBinder<T> {
 
     /// A launch that moves all pieces.
     pub(super) fn moves(&mut self, from: &[Piece], to: &[Piece], width: usize, scale: f64) -> MoveLaunch {
-        let table = MoveTable::new(from, to, self.arrays, width, size_of::<T>());
+        let table = MoveTable::new(from, to, &self.arrays, width, size_of::<T>());
         let at = self.tables.push(&table.moves);
         let MoveTable { unit, turn, blocks, .. } = table;
         MoveLaunch { unit, turn, at, count: table.moves.len(), blocks, scale }
@@ -209,7 +213,7 @@ impl<T: Real> CudaBinder<T> {
             _ => Cut::new(&wish, self.gpu.shared_bytes()),
         };
         let Some(cut) = cut else { return self.cufft_lines(transform, domain, first, [from, to]) };
-        let table = LineTable::new(axes, domain[0], from, to, cut.lines, self.arrays);
+        let table = LineTable::new(axes, domain[0], [from, to], cut.lines, &self.arrays);
         // Powers of two: fewer kernels to compile.
         let strips = [0, 1].map(|side| if one[side] { 0 } else { table.most[side].next_power_of_two() });
         Ok(Launch::Lines(Box::new(LineLaunch {
@@ -235,7 +239,7 @@ impl<T: Real> CudaBinder<T> {
     fn flows(&self, from: &[Piece], to: &[Piece]) -> bool {
         let base = |pieces: &[Piece], base: Base| pieces.iter().all(|piece| piece.base == base);
         let scalars: usize = to.iter().map(|piece| piece.region.volume()).sum();
-        let bytes = 2 * scalars * size_of::<T>() * self.arrays;
+        let bytes = 2 * scalars * size_of::<T>() * self.arrays.len();
         !self.in_place && base(from, Base::In) && !base(to, Base::In) && bytes <= self.gpu.cache_bytes()
     }
 }

@@ -3,7 +3,7 @@
 use super::binder::{CudaBinder, Engine};
 use super::cufft::{Cufft, Shape};
 use super::tuning::{Cut, Wish};
-use super::work::{CudaWork, Launch};
+use super::work::{CudaWork, CufftArray, Launch};
 use crate::{Real, Result};
 use ferrier_kernel::LineKind;
 use ferrier_plan::geometry::{Base, Geometry, Piece, width};
@@ -26,9 +26,16 @@ impl<T: Real> CudaBinder<T> {
         if !self.prefers_cufft(&transforms, input.volume.max(output.volume), scale) {
             return Ok(None);
         }
-        self.arrays = context.batch;
-        let fft = Cufft::new(&self.gpu, &shape, T::PRECISION)?;
-        self.cufft = self.cufft.max(fft.work);
+        self.arrays = 0..context.batch;
+        let whole = Cufft::new(&self.gpu, &shape, T::PRECISION)?;
+        // Arrays that have memory of their own are transformed one by one.
+        let one = Shape { batch: shape.batch / context.batch.max(1), ..shape };
+        let one = match context.batch {
+            1 => None,
+            _ => Some(Cufft::new(&self.gpu, &one, T::PRECISION)?),
+        };
+        let work = one.as_ref().map_or(0, |one| one.work).max(whole.work);
+        self.cufft = self.cufft.max(work);
         let real = plan.output.real;
         let home = |geometry: &Geometry| Piece {
             region: geometry.part,
@@ -39,7 +46,8 @@ impl<T: Real> CudaBinder<T> {
             batch: geometry.batch,
         };
         let scaling = self.moves(&[home(output)], &[home(output)], width(real), scale);
-        Ok(Some(CudaWork::new(Launch::CufftArray(fft, scaling))))
+        let bytes = [input, output].map(|geometry| geometry.batch * size_of::<T>());
+        Ok(Some(CudaWork::new(Launch::CufftArray(CufftArray { whole, one, bytes, scaling }))))
     }
 
     /// Measured on an H200: our passes are faster, but for real arrays of powers of two that are larger

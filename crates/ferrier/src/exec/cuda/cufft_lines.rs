@@ -19,7 +19,7 @@ impl<T: Real> CudaBinder<T> {
         first: usize,
         [from, to]: [&[Piece]; 2],
     ) -> Result<Launch> {
-        let (spec, number, batch) = (transform.spec, size_of::<T>(), self.arrays);
+        let (spec, number, batch) = (transform.spec, size_of::<T>(), self.arrays.len());
         let (others, kind) = ([1, 2].map(|a| (transform.axis + a) % 3), spec.kind);
         let axes = Axes { along: transform.axis, lanes: others[1], planes: others[0] };
         let fused = FusedLaunch::of(transform, axes, first);

@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
+use super::address_sets::AddressSets;
 use super::array::{DeviceArray, DeviceData, DeviceDataMut};
-use super::binder::{ADDRESS_SETS, CudaBinder, set_len};
+use super::binder::{CudaBinder, set_len};
 use super::codec::{CudaCoding, DeviceCodec};
 use super::formulas::Formulas;
 use super::fused_op::{Code, Operand};
@@ -14,7 +15,8 @@ use super::work::CudaWork;
 use crate::exec::backend::{
     ArrayShape, Backend, Executor, MessageBuffers, PassEnds, PollPolicy, TileToCode, VariantOf,
 };
-use crate::exec::data::{FieldTable, Input, Output, Span};
+use crate::exec::data::{Input, Output, Span};
+use crate::exec::field_table::{FieldTable, LISTED};
 use crate::exec::memory::Memory;
 use crate::exec::operator::Operator;
 use crate::exec::variant::BoundStep;
@@ -42,7 +44,13 @@ impl<T: Real, D: DeviceData<T>> Input<T, Cuda> for D {
         fields: &mut FieldTable,
         work: impl FnOnce(Span, &FieldTable) -> R,
     ) -> R {
-        DeviceData::with_span(self, stream, |span| work(span, fields))
+        fields.clear();
+        self.each_field(stream, &mut |span| fields.push(span.start, span.scalars));
+        let outcome =
+            DeviceData::with_span(self, stream, |span| work(Span { fields: fields.spans(), ..span }, fields));
+        // What others do to the fields follows.
+        self.each_field(stream, &mut |_| {});
+        outcome
     }
 }
 
@@ -53,21 +61,18 @@ impl<T: Real, D: DeviceDataMut<T>> Output<T, Cuda> for D {
         fields: &mut FieldTable,
         work: impl FnOnce(Span, &FieldTable) -> R,
     ) -> R {
-        DeviceDataMut::with_span_mut(self, stream, |span| work(span, fields))
+        fields.clear();
+        self.each_field_mut(stream, &mut |span| fields.push(span.start, span.scalars));
+        let outcome = DeviceDataMut::with_span_mut(self, stream, |span| {
+            work(Span { fields: fields.spans(), ..span }, fields)
+        });
+        self.each_field_mut(stream, &mut |_| {});
+        outcome
     }
 }
 
 /// Kernels load and store up to 16 bytes at once.
 const ALIGNMENT: usize = 16;
-
-/// The sets of addresses of one kind of call that the GPU has.
-struct AddressSets {
-    /// Their offset in the tables, in bytes.
-    at: usize,
-    sets: Vec<Vec<u64>>,
-    /// Index of the set to replace next.
-    next: usize,
-}
 
 /// Runs the passes of a plan on its GPU.
 pub struct CudaExecutor<T: Real> {
@@ -81,7 +86,10 @@ pub struct CudaExecutor<T: Real> {
     marks: Arc<[Event; 2]>,
     peers: Vec<Arc<[Event; 2]>>,
     turn: usize,
+    /// The addresses of all arrays, for each kind of call.
     addresses: Vec<AddressSets>,
+    /// Lists of arrays, of input and output.
+    lists: [AddressSets; 2],
     scratch: [u64; 2],
     /// Offset of cuFFT's work area.
     cufft: u64,
@@ -177,7 +185,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
         exposed: bool,
     ) -> Result<Self> {
         let scratch_at = binder.scratch_at(memory);
-        let CudaBinder { gpu, tables, addresses_at, formulas, codec, .. } = binder;
+        let CudaBinder { gpu, tables, addresses_at, lists_at, formulas, codec, recipe, .. } = binder;
         let work = work.ok_or_else(|| Error::device("a plan on a GPU has a workspace of its own"))?;
         let block = Block::new(&gpu, memory.tables, "the tables of a plan")?;
         block.upload(0, &tables.bytes)?;
@@ -189,7 +197,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
         }
         let marks = Arc::new([Event::mark(&gpu)?, Event::mark(&gpu)?]);
         let peers = if exposed { share_marks(comm, &gpu, &marks)? } else { Vec::new() };
-        let sets = |at| AddressSets { at, sets: Vec::with_capacity(ADDRESS_SETS), next: 0 };
+        let sets = |at| AddressSets::new(at, set_len(comm.size()));
         let cufft = work.start() + (memory.workspace() - memory.cufft) as u64;
         let executor = CudaExecutor {
             stream: Stream::new(&gpu)?,
@@ -197,6 +205,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
             rank: comm.rank(),
             turn: 0,
             addresses: addresses_at.into_iter().map(sets).collect(),
+            lists: lists_at.map(|at| AddressSets::new(at, recipe.batch)),
             scratch: scratch_at.map(|at| work.start() + at as u64),
             codec: codec.map(|(codec, _)| codec),
             formulas: Formulas::new(formulas, variants.len()),
@@ -232,6 +241,17 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
         ALIGNMENT
     }
 
+    fn list(&mut self, end: usize, fields: &FieldTable) -> Result<usize> {
+        if let Some(wrong) = fields.starts().iter().find(|start| !start.is_multiple_of(ALIGNMENT)) {
+            let name = if end == 0 { "input" } else { "output" };
+            let expected = format!("at a multiple of {ALIGNMENT} bytes");
+            return Err(Error::array(name, self.rank, expected, format!("{wrong:#x}")));
+        }
+        let starts = fields.starts().iter().copied();
+        let set = self.lists[end].find(starts, &self.tables, &self.stream)?;
+        Ok(set.start as usize | LISTED)
+    }
+
     fn prepare(
         &mut self,
         variant: &mut VariantOf<T, Self>,
@@ -258,13 +278,14 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
     }
 
     fn begin(&mut self, which: usize, rank: usize, exposed: &[Exposed]) -> Result<()> {
-        let set = self.address_set(which, exposed)?;
+        let arrays = exposed.as_flattened().iter().copied();
+        let all = arrays.chain(self.scratch.map(|address| address as usize)).chain([0]);
+        let set = self.addresses[which].find(all, &self.tables, &self.stream)?;
         let [input, output, work] = exposed[rank].map(|address| address as u64);
         (self.which, self.current) = (which, work);
         self.call = CallArguments {
             tables: self.tables.start(),
-            addresses: self.tables.start() + self.set_at(which, set, exposed.len()) as u64,
-            set,
+            addresses: set.start,
             input,
             output,
             scratch: self.scratch,
@@ -280,9 +301,14 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
         _operator: Option<&dyn Operator<T>>,
         scale: f64,
     ) -> Result<()> {
-        let addresses = &self.addresses[self.which].sets[self.call.set];
+        let addresses = self.addresses[self.which].last();
+        // In place one list is both.
+        let lists = [0, 1].map(|end| match self.call.input == self.call.output {
+            true => self.lists[0].last(),
+            false => self.lists[end].last(),
+        });
         // SAFETY: this function's contract.
-        unsafe { launch::run::<T>(work, &self.call, addresses, &self.stream, scale) }
+        unsafe { launch::run::<T>(work, &self.call, (addresses, lists), &self.stream, scale) }
     }
 
     unsafe fn encode(&mut self, coding: &CudaCoding) -> Result<()> {
@@ -369,34 +395,6 @@ impl<T: Real> CudaExecutor<T> {
         }
         Ok(())
     }
-
-    /// The set with the addresses of this call on the GPU: an existing one, or a new one that replaces the
-    /// oldest.
-    fn address_set(&mut self, which: usize, exposed: &[Exposed]) -> Result<usize> {
-        let arrays = exposed.as_flattened().iter().map(|&address| address as u64);
-        let all = arrays.chain(self.scratch).chain([0]);
-        let known = &self.addresses[which].sets;
-        if let Some(known) = known.iter().position(|set| set.iter().copied().eq(all.clone())) {
-            return Ok(known);
-        }
-        let set: Vec<u64> = all.collect();
-        let slot = self.addresses[which].next % ADDRESS_SETS;
-        // Waits for kernels that use the oldest set.
-        self.stream.synchronize()?;
-        self.tables.upload(self.set_at(which, slot, exposed.len()), &set)?;
-        let AddressSets { sets, next, .. } = &mut self.addresses[which];
-        match sets.get_mut(slot) {
-            Some(old) => *old = set,
-            None => sets.push(set),
-        }
-        *next += 1;
-        Ok(slot)
-    }
-
-    /// The offset of a set of addresses in the tables, in bytes.
-    fn set_at(&self, which: usize, set: usize, ranks: usize) -> usize {
-        self.addresses[which].at + set * set_len(ranks) * size_of::<u64>()
-    }
 }
 
 impl<T: Real> Drop for CudaExecutor<T> {
@@ -410,7 +408,7 @@ impl<T: Real> Drop for CudaExecutor<T> {
 ///
 /// A rank may drop its plan while another one has still to wait for its last event: so all ranks hold references to
 /// the events.
-fn share_marks(comm: &Comm, gpu: &Gpu, marks: &Arc<[Event; 2]>) -> Result<Vec<Arc<[Event; 2]>>> {
+pub(crate) fn share_marks(comm: &Comm, gpu: &Gpu, marks: &Arc<[Event; 2]>) -> Result<Vec<Arc<[Event; 2]>>> {
     let start = Arc::as_ptr(marks);
     for _ in 1..comm.size() {
         // SAFETY: the events live; every other rank takes one of these counts below (where the group fails first,

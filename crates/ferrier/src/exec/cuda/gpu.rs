@@ -38,7 +38,7 @@ struct Inner {
 
 /// A kernel, ready to be launched.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Function(sys::CUfunction);
+pub(crate) struct Function(sys::CUfunction);
 
 // SAFETY: a handle into a module that is never unloaded; the driver allows its use from any thread.
 unsafe impl Send for Function {}
@@ -46,7 +46,7 @@ unsafe impl Send for Function {}
 unsafe impl Sync for Function {}
 
 /// The address of an argument of a launch; the driver copies it.
-pub(super) fn argument<A>(argument: &mut A) -> *mut c_void {
+pub(crate) fn argument<A>(argument: &mut A) -> *mut c_void {
     std::ptr::from_mut(argument).cast()
 }
 
@@ -127,8 +127,17 @@ impl Gpu {
     }
 
     /// Makes it the current GPU of this thread.
-    pub(super) fn enter(&self) -> Result<()> {
+    pub(crate) fn enter(&self) -> Result<()> {
         self.0.context.bind_to_thread().map_err(failed("the GPU does not answer"))
+    }
+
+    /// Waits until all work that was enqueued on it is complete.
+    ///
+    /// # Errors
+    /// Where the GPU failed.
+    pub fn synchronize(&self) -> Result<()> {
+        self.enter()?;
+        driver::ctx::synchronize().map_err(failed("the GPU failed"))
     }
 
     /// Free and total bytes of its memory.
@@ -141,7 +150,7 @@ impl Gpu {
     }
 
     /// Lets kernels of this GPU access another GPU's memory.
-    pub(super) fn reach(&self, other: usize) -> Result<()> {
+    pub(crate) fn reach(&self, other: usize) -> Result<()> {
         if other == self.0.index {
             return Ok(());
         }
@@ -161,7 +170,7 @@ impl Gpu {
 
     /// The kernel `name` of a source with these macros: compiled once for
     /// each GPU and process.
-    pub(super) fn kernel(
+    pub(crate) fn kernel(
         &self,
         name: &str,
         source: &[&str],
@@ -238,7 +247,7 @@ fn load(name: &str, image: &[u8], shared: usize) -> std::result::Result<Function
 
 /// A launch: blocks, threads of a block, bytes of shared memory.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Grid {
+pub(crate) struct Grid {
     pub blocks: u32,
     pub threads: u32,
     pub shared: u32,

@@ -4,12 +4,13 @@ use super::fused_op::{Code, Field, OpTime, Operand};
 use super::gpu::{Function, Gpu, Grid, argument};
 use super::memory::Stream;
 use super::sources::{COMMON, DFT, LINES, MOVE, OPERATE, real_name};
-use super::work::{CudaWork, CufftLines, Launch, LineLaunch, MoveLaunch};
+use super::work::{CudaWork, CufftArray, CufftLines, Launch, LineLaunch, MoveLaunch};
+use crate::exec::field_table::LISTED;
 use crate::{Error, Real, Result};
 use ferrier_kernel::LineKind;
 
 /// Threads of a block of `move.cu`.
-const MOVE_THREADS: u32 = 256;
+pub(crate) const MOVE_THREADS: u32 = 256;
 /// And of `operate.cu`.
 const OPERATE_THREADS: usize = 256;
 
@@ -66,6 +67,7 @@ fn moves_kernel<T: Real>(gpu: &Gpu, moves: &MoveLaunch, scaled: bool) -> Result<
         ("NUMBERS", (moves.unit / size_of::<T>()).max(1).to_string()),
         ("TURN", u8::from(moves.turn).to_string()),
         ("SCALED", u8::from(scaled).to_string()),
+        ("ADDED", "0".into()),
     ];
     gpu.kernel("move", &[COMMON, MOVE], &macros, 0)
 }
@@ -77,8 +79,8 @@ pub(super) fn kernels<T: Real>(gpu: &Gpu, work: &CudaWork, code: Code<'_>) -> Re
         Launch::Lines(lines) => Ok(vec![lines_kernel::<T>(gpu, lines, code)?]),
         Launch::Moves(moves) => Ok(vec![moves_kernel::<T>(gpu, moves, moves.scale != 1.0)?]),
         // It is launched only with a scale.
-        Launch::CufftArray(_, moves) if moves.scale == 1.0 => Ok(Vec::new()),
-        Launch::CufftArray(_, moves) => Ok(vec![moves_kernel::<T>(gpu, moves, true)?]),
+        Launch::CufftArray(array) if array.scaling.scale == 1.0 => Ok(Vec::new()),
+        Launch::CufftArray(array) => Ok(vec![moves_kernel::<T>(gpu, &array.scaling, true)?]),
         Launch::CufftLines(lines) => {
             let moves = |moves: &MoveLaunch| moves_kernel::<T>(gpu, moves, moves.scale != 1.0);
             let mut all = vec![moves(&lines.gather)?, moves(&lines.scatter)?];
@@ -94,7 +96,8 @@ pub(super) fn kernels<T: Real>(gpu: &Gpu, work: &CudaWork, code: Code<'_>) -> Re
 pub(super) fn scaled_moves<T: Real>(gpu: &Gpu, work: &CudaWork) -> Result<Option<Function>> {
     match &work.launch {
         Launch::Nothing | Launch::Lines(_) => Ok(None),
-        Launch::Moves(moves) | Launch::CufftArray(_, moves) => moves_kernel::<T>(gpu, moves, true).map(Some),
+        Launch::Moves(moves) => moves_kernel::<T>(gpu, moves, true).map(Some),
+        Launch::CufftArray(array) => moves_kernel::<T>(gpu, &array.scaling, true).map(Some),
         Launch::CufftLines(lines) => moves_kernel::<T>(gpu, &lines.scatter, true).map(Some),
     }
 }
@@ -104,16 +107,16 @@ pub(super) fn scaled_moves<T: Real>(gpu: &Gpu, work: &CudaWork) -> Result<Option
 pub(super) struct CallArguments<T> {
     /// The tables.
     pub tables: u64,
-    /// The addresses of this call on the GPU, and the index of their set.
+    /// The addresses of this call on the GPU.
     pub addresses: u64,
-    pub set: usize,
     pub input: u64,
     pub output: u64,
     pub scratch: [u64; 2],
     pub operand: Operand<T>,
 }
 
-/// Enqueues a pass; what it stores is multiplied by `scale`.
+/// Enqueues a pass; what it stores is multiplied by `scale`. `lists`: the arrays of input and output, where each has memory of
+/// its own.
 ///
 /// # Safety
 /// The functions of the work are those of [`kernels`] (and [`scaled_moves`], where there is a scale); the tables hold
@@ -122,7 +125,7 @@ pub(super) struct CallArguments<T> {
 pub(super) unsafe fn run<T: Real>(
     work: &CudaWork,
     call: &CallArguments<T>,
-    addresses: &[u64],
+    (addresses, lists): (&[u64], [&[u64]; 2]),
     stream: &Stream,
     scale: f64,
 ) -> Result<()> {
@@ -141,15 +144,33 @@ pub(super) unsafe fn run<T: Real>(
                 let functions = (&functions[..], last(functions.get(1))?);
                 run_cufft_lines::<T>(lines, functions, call, stream, scale)
             }
-            Launch::CufftArray(fft, moves) => {
-                fft.run(call.input, call.output)?;
-                match moves.scale * scale == 1.0 {
+            Launch::CufftArray(array) => {
+                run_cufft_array(array, call, lists)?;
+                match array.scaling.scale * scale == 1.0 {
                     true => Ok(()),
-                    false => run_moves::<T>(moves, last(functions.first())?, call, stream, scale),
+                    false => run_moves::<T>(&array.scaling, last(functions.first())?, call, stream, scale),
                 }
             }
         }
     }
+}
+
+/// # Safety
+/// As [`run`].
+unsafe fn run_cufft_array<T>(array: &CufftArray, call: &CallArguments<T>, lists: [&[u64]; 2]) -> Result<()> {
+    let one = array.one.as_ref().unwrap_or(&array.whole);
+    let listed = [call.input, call.output].map(|address| address & LISTED as u64 != 0);
+    if listed == [false; 2] {
+        // SAFETY: this function's contract.
+        return unsafe { array.whole.run(call.input, call.output) };
+    }
+    let count = lists[usize::from(!listed[0])].len();
+    let at = |end: usize, number: usize| -> u64 {
+        let start = [call.input, call.output][end];
+        if listed[end] { lists[end][number] } else { start + (number * array.bytes[end]) as u64 }
+    };
+    // SAFETY: this function's contract, for each array.
+    (0..count).try_for_each(|number| unsafe { one.run(at(0, number), at(1, number)) })
 }
 
 /// # Safety

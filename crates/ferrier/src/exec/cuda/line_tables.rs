@@ -1,5 +1,7 @@
 //! Pieces of memory as tables for the kernels. Pure.
 
+use std::ops::Range;
+
 use crate::Box3;
 use crate::exec::cuts::cuts;
 use crate::transport::EXPOSED;
@@ -35,7 +37,8 @@ pub(super) struct Strip {
     base: u32,
     at: u32,
     end: u32,
-    pad: u32,
+    /// The array of the batch that `offset` is in.
+    array: u32,
 }
 
 /// A cell that is alone, and its strip before and after: handed to a launch with the pointers they count from; as in `lines.cu`.
@@ -71,22 +74,21 @@ fn base(piece: &Piece) -> u32 {
 }
 
 impl LineTable {
-    /// The lines along `axes.along` in `domain`, in blocks of `lines`.
+    /// The lines along `axes.along` in `domain`, in blocks of `lines`, of these arrays of a batch.
     pub fn new(
         axes: Axes,
         domain: &Box3,
-        from: &[Piece],
-        to: &[Piece],
+        [from, to]: [&[Piece]; 2],
         lines: usize,
-        batch: usize,
+        arrays: &Range<usize>,
     ) -> LineTable {
         let mut table = LineTable::default();
         let both = || from.iter().chain(to);
         let (lane_cuts, plane_cuts) = (cuts(domain, axes.lanes, both()), cuts(domain, axes.planes, both()));
         for planes in plane_cuts.windows(2) {
             for lanes in lane_cuts.windows(2) {
-                let [from, to] =
-                    [from, to].map(|pieces| table.add_strips(axes, [lanes[0], planes[0]], pieces));
+                let [from, to] = [from, to]
+                    .map(|pieces| table.add_strips(axes, [lanes[0], planes[0]], pieces, arrays.start));
                 let (count, depth) = (lanes[1] - lanes[0], planes[1] - planes[0]);
                 let blocks = count.div_ceil(lines);
                 table.cells.push(Cell {
@@ -102,7 +104,7 @@ impl LineTable {
                     plane: planes[0] as u32,
                     pad: 0,
                 });
-                table.blocks += (blocks * depth * batch) as u64;
+                table.blocks += (blocks * depth * arrays.len()) as u64;
                 table.most[0] = table.most[0].max((from[1] - from[0]) as usize);
                 table.most[1] = table.most[1].max((to[1] - to[0]) as usize);
             }
@@ -119,7 +121,13 @@ impl LineTable {
     }
 
     /// The strips of the lines that begin at this lane and plane, in order along the line.
-    fn add_strips(&mut self, axes: Axes, [lane, plane]: [usize; 2], pieces: &[Piece]) -> [u32; 2] {
+    fn add_strips(
+        &mut self,
+        axes: Axes,
+        [lane, plane]: [usize; 2],
+        pieces: &[Piece],
+        array: usize,
+    ) -> [u32; 2] {
         let first = self.strips.len();
         for piece in pieces {
             let mut corner = piece.region.lo;
@@ -137,7 +145,7 @@ impl LineTable {
                 base: base(piece),
                 at: piece.region.lo[axes.along] as u32,
                 end: piece.region.hi[axes.along] as u32,
-                pad: 0,
+                array: array as u32,
             });
         }
         self.strips[first..].sort_unstable_by_key(|strip| strip.at);
@@ -148,7 +156,7 @@ impl LineTable {
 /// A box to copy; as in `move.cu`.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Move {
+pub(crate) struct Move {
     first: u64,
     from: u64,
     to: u64,
@@ -158,11 +166,13 @@ pub(super) struct Move {
     n: [u32; 4],
     from_base: u32,
     to_base: u32,
+    array: u32,
+    pad: u32,
 }
 
 /// All boxes of a pass, in one launch.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct MoveTable {
+pub(crate) struct MoveTable {
     pub moves: Vec<Move>,
     /// Blocks in all.
     pub blocks: u64,
@@ -179,19 +189,28 @@ const TILE: usize = 32;
 const MOST: usize = 1 << 30;
 
 /// A box with its two ends, axes in the order of the kernel; strides in scalars.
-#[derive(Clone, Copy)]
-struct Flow {
-    from: usize,
-    to: usize,
-    from_step: [usize; 4],
-    to_step: [usize; 4],
-    n: [usize; 4],
-    bases: [u32; 2],
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow {
+    pub from: usize,
+    pub to: usize,
+    pub from_step: [usize; 4],
+    pub to_step: [usize; 4],
+    pub n: [usize; 4],
+    /// Indices of the addresses that it counts from.
+    pub bases: [u32; 2],
+    /// The first array of the batch that axis 3 counts, if it does.
+    pub array: usize,
 }
 
 impl MoveTable {
-    /// From all pieces to all pieces, elements of `width` scalars of `scalar_bytes` bytes.
-    pub fn new(from: &[Piece], to: &[Piece], batch: usize, width: usize, scalar_bytes: usize) -> MoveTable {
+    /// From all pieces to all pieces, elements of `width` scalars of `scalar_bytes` bytes, of these arrays of a batch.
+    pub fn new(
+        from: &[Piece],
+        to: &[Piece],
+        arrays: &Range<usize>,
+        width: usize,
+        scalar_bytes: usize,
+    ) -> MoveTable {
         let (Some(source), Some(target)) = (largest(from), largest(to)) else { return MoveTable::default() };
         let (fast, near) = (fastest(target), fastest(source));
         let turn = fast != near;
@@ -206,11 +225,19 @@ impl MoveTable {
             for target in to {
                 let part = source.region.intersect(&target.region);
                 if !part.is_empty() {
-                    split(Flow::new(source, target, &part, axes, batch), &mut flows);
+                    flows.push(Flow::new(source, target, &part, axes, arrays));
                 }
             }
         }
-        let wide = if turn { 1 } else { widen(&flows, width, scalar_bytes) };
+        MoveTable::of(&flows, turn, width, scalar_bytes, true)
+    }
+
+    /// These boxes; `turn`: source and target have different fastest axes, those of the flows' axes 1 and 0; `wide`:
+    /// several elements may be moved at once, for which addresses must be multiples of 16.
+    pub fn of(boxes: &[Flow], turn: bool, width: usize, scalar_bytes: usize, wide: bool) -> MoveTable {
+        let mut flows = Vec::with_capacity(boxes.len());
+        boxes.iter().for_each(|flow| split(*flow, &mut flows));
+        let wide = if turn || !wide { 1 } else { widen(&flows, width, scalar_bytes) };
         let mut table = MoveTable { unit: width * scalar_bytes * wide, turn, ..MoveTable::default() };
         let unit = width * wide;
         for flow in &flows {
@@ -229,6 +256,8 @@ impl MoveTable {
                 n: n.map(|n| n as u32),
                 from_base: flow.bases[0],
                 to_base: flow.bases[1],
+                array: flow.array as u32,
+                pad: 0,
             });
             let blocks = match turn {
                 true => n[0].div_ceil(TILE) * n[1].div_ceil(TILE) * n[2] * n[3],
@@ -240,8 +269,31 @@ impl MoveTable {
     }
 }
 
+#[cfg(test)]
+impl MoveTable {
+    /// The kernel's work, on the CPU.
+    pub fn run_on_host<T: Copy>(&self, scalar_bytes: usize, from: &[T], to: &mut [T]) {
+        let unit = self.unit / scalar_bytes;
+        for m in &self.moves {
+            for i3 in 0..m.n[3] as u64 {
+                for i2 in 0..m.n[2] as u64 {
+                    for i1 in 0..m.n[1] as u64 {
+                        for i0 in 0..m.n[0] as u64 {
+                            let at = |start: u64, s: &[u64; 4]| {
+                                (start + i0 * s[0] + i1 * s[1] + i2 * s[2] + i3 * s[3]) as usize * unit
+                            };
+                            let (a, b) = (at(m.from, &m.from_step), at(m.to, &m.to_step));
+                            to[b..b + unit].copy_from_slice(&from[a..a + unit]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 impl Flow {
-    fn new(source: &Piece, target: &Piece, part: &Box3, axes: [usize; 3], batch: usize) -> Flow {
+    fn new(source: &Piece, target: &Piece, part: &Box3, axes: [usize; 3], arrays: &Range<usize>) -> Flow {
         let place = |piece: &Piece| {
             piece.offset + (0..3).map(|a| (part.lo[a] - piece.region.lo[a]) * piece.strides[a]).sum::<usize>()
         };
@@ -255,8 +307,9 @@ impl Flow {
             to: place(target),
             from_step: steps(source),
             to_step: steps(target),
-            n: [a, b, c, batch],
+            n: [a, b, c, arrays.len()],
             bases: [base(source), base(target)],
+            array: arrays.start,
         }
     }
 }
@@ -269,17 +322,24 @@ fn reciprocal(n: usize) -> u64 {
 
 /// Cuts a box that has too many elements, along the longest of its outer axes.
 fn split(flow: Flow, into: &mut Vec<Flow>) {
-    let outer = [3, 2, 1].into_iter().max_by_key(|&a| flow.n[a]).unwrap_or(2);
-    if flow.n.iter().product::<usize>() <= MOST || flow.n[outer] < 2 {
+    if flow.n.iter().product::<usize>() <= MOST {
         into.push(flow);
         return;
     }
-    let half = flow.n[outer] / 2;
+    let longest = [3, 2, 1].into_iter().max_by_key(|&a| flow.n[a]).filter(|&a| flow.n[a] > 1);
+    let (outer, half) = match longest {
+        Some(outer) => (outer, flow.n[outer] / 2),
+        // Elements stay together that are moved at once.
+        None => (0, (flow.n[0] / 2).next_multiple_of(16)),
+    };
     let (mut low, mut high) = (flow, flow);
     low.n[outer] = half;
     high.n[outer] -= half;
     high.from += half * flow.from_step[outer];
     high.to += half * flow.to_step[outer];
+    if outer == 3 {
+        high.array += half;
+    }
     split(low, into);
     split(high, into);
 }
@@ -323,37 +383,17 @@ mod tests {
         Piece { region: Box3::new(lo, hi), rank, base: Base::Work, offset: 0, strides, batch: 0 }
     }
 
-    /// The kernel's work, on the CPU.
-    fn apply(table: &MoveTable, scalar_bytes: usize, from: &[f32], to: &mut [f32]) {
-        let unit = table.unit / scalar_bytes;
-        for m in &table.moves {
-            for i3 in 0..m.n[3] as u64 {
-                for i2 in 0..m.n[2] as u64 {
-                    for i1 in 0..m.n[1] as u64 {
-                        for i0 in 0..m.n[0] as u64 {
-                            let at = |start: u64, s: &[u64; 4]| {
-                                (start + i0 * s[0] + i1 * s[1] + i2 * s[2] + i3 * s[3]) as usize * unit
-                            };
-                            let (a, b) = (at(m.from, &m.from_step), at(m.to, &m.to_step));
-                            to[b..b + unit].copy_from_slice(&from[a..a + unit]);
-                        }
-                    }
-                }
-            }
-        }
-    }
-
     #[test]
     fn boxes_move_whole() {
         // 4 x 6 x 8 complex, C order, to order 102, all in one array.
         let from = [piece(0, [0; 3], [4, 6, 8], [96, 16, 2])];
         for (strides, turn, unit) in [([16, 64, 2], false, 16), ([2, 64, 8], true, 8)] {
             let to = [piece(0, [0; 3], [4, 6, 8], strides)];
-            let table = MoveTable::new(&from, &to, 1, 2, 4);
+            let table = MoveTable::new(&from, &to, &(0..1), 2, 4);
             assert_eq!((table.turn, table.unit), (turn, unit));
             let source: Vec<f32> = (0..384).map(|i| i as f32).collect();
             let mut target = vec![-1.0; 384];
-            apply(&table, 4, &source, &mut target);
+            table.run_on_host(4, &source, &mut target);
             for (i, j, k) in (0..4).flat_map(|i| (0..6).flat_map(move |j| (0..8).map(move |k| (i, j, k)))) {
                 let (a, b) = (i * 96 + j * 16 + k * 2, i * strides[0] + j * strides[1] + k * strides[2]);
                 assert_eq!(source[a..a + 2], target[b..b + 2]);
@@ -364,7 +404,7 @@ mod tests {
     #[test]
     fn odd_rows_are_not_widened() {
         let [from, to] = [[42, 14, 2], [42, 14, 2]].map(|strides| [piece(0, [0; 3], [3, 3, 7], strides)]);
-        assert_eq!(MoveTable::new(&from, &to, 1, 2, 4).unit, 8);
+        assert_eq!(MoveTable::new(&from, &to, &(0..1), 2, 4).unit, 8);
     }
 
     #[test]
@@ -372,7 +412,7 @@ mod tests {
         let axes = Axes { along: 0, lanes: 2, planes: 1 };
         let from = [piece(0, [0; 3], [3, 4, 8], [64, 16, 2]), piece(1, [3, 0, 0], [8, 4, 8], [64, 16, 2])];
         let to = [piece(0, [0; 3], [8, 4, 5], [40, 10, 2]), piece(1, [0, 0, 5], [8, 4, 8], [24, 6, 2])];
-        let table = LineTable::new(axes, &Box3::whole([8, 4, 8]), &from, &to, 4, 2);
+        let table = LineTable::new(axes, &Box3::whole([8, 4, 8]), [&from, &to], 4, &(0..2));
         assert_eq!(table.most, [2, 1]);
         // Lanes 0..5 and 5..8: two blocks and one, in 4 planes of 2 arrays.
         assert_eq!(table.blocks, (2 + 1) * 4 * 2);

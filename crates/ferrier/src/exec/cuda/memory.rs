@@ -95,7 +95,7 @@ impl Drop for Block {
 }
 
 /// Page-locked main memory.
-pub(super) struct Pinned {
+pub(crate) struct Pinned {
     start: NonNull<u8>,
     bytes: usize,
 }
@@ -146,7 +146,7 @@ pub struct Stream {
     gpu: Gpu,
     raw: sys::CUstream,
     /// Keeps the stream alive; cudarc's slices record it as their user.
-    pub(super) safe: Option<Arc<CudaStream>>,
+    pub(crate) safe: Option<Arc<CudaStream>>,
 }
 
 // SAFETY: the driver allows the use of a stream from any thread.
@@ -271,7 +271,7 @@ impl Event {
     }
 
     /// An event that only orders streams.
-    pub(super) fn mark(gpu: &Gpu) -> Result<Event> {
+    pub(crate) fn mark(gpu: &Gpu) -> Result<Event> {
         Event::with(gpu, sys::CUevent_flags::CU_EVENT_DISABLE_TIMING)
     }
 
@@ -281,11 +281,11 @@ impl Event {
         Ok(Event { gpu: gpu.clone(), raw })
     }
 
-    pub(super) fn raw(&self) -> sys::CUevent {
+    pub(crate) fn raw(&self) -> sys::CUevent {
         self.raw
     }
 
-    pub(super) fn record(&self, stream: &Stream) -> Result<()> {
+    pub(crate) fn record(&self, stream: &Stream) -> Result<()> {
         // SAFETY: both live and are of one context.
         unsafe { driver::event::record(self.raw, stream.raw) }.map_err(failed("an event was refused"))
     }

@@ -1,12 +1,7 @@
-//! Device `cuda`: the same recipes with arrays in GPU memory.
-//!
-//! Nothing of CUDA is needed to build: the driver, NVRTC and cuFFT are loaded
-//! at run time ([`info`] says what was found). A pass over memory is one launch
-//! of our own kernel, which loads lines from wherever they lie (this rank's
-//! array, a neighbour's, a receive buffer), transforms them and stores them
-//! where they are wanted; or cuFFT, where that is faster.
+//! Backend `cuda`: passes as launches of kernels, arrays in the memory of GPUs.
 
-mod array;
+mod address_sets;
+pub(crate) mod array;
 mod binder;
 mod codec;
 mod cufft;
@@ -26,11 +21,19 @@ mod table_buffer;
 mod tuning;
 mod work;
 
+pub(crate) use address_sets::{AddressSet, AddressSets, WIDEST};
 pub use array::{DeviceArray, DeviceData, DeviceDataMut, RawArray};
 pub(crate) use binder::{CudaBinder, Engine};
 pub use codec::DeviceCodec;
 pub use executor::Cuda;
+pub(crate) use executor::share_marks;
 pub use gpu::Gpu;
+pub(crate) use gpu::{Function, Grid, argument};
+pub(crate) use launch::MOVE_THREADS;
 pub use library::{CudaInfo, GpuInfo, check, gpu_count, info};
+pub(crate) use line_tables::{Flow, MoveTable};
 pub use memory::Event;
+pub(crate) use memory::{Block, Pinned, Stream};
 pub use plan::Plan;
+pub(crate) use sources::{COMMON, MOVE};
+pub(crate) use table_buffer::TableBuffer;

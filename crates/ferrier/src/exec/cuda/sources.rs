@@ -2,11 +2,11 @@
 
 use crate::{Precision, Real};
 
-pub(super) const COMMON: &str = include_str!("kernels/common.cuh");
+pub(crate) const COMMON: &str = include_str!("kernels/common.cuh");
 pub(super) const FUSED_OP: &str = include_str!("kernels/fused_op.cuh");
 pub(super) const DFT: &str = include_str!("kernels/dft.cuh");
 pub(super) const LINES: &str = include_str!("kernels/lines.cu");
-pub(super) const MOVE: &str = include_str!("kernels/move.cu");
+pub(crate) const MOVE: &str = include_str!("kernels/move.cu");
 pub(super) const OPERATE: &str = include_str!("kernels/operate.cu");
 pub(super) const CODEC: &str = include_str!("kernels/codec.cuh");
 pub(super) const ENCODE: &str = include_str!("kernels/encode.cu");

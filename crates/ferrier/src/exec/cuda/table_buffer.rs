@@ -6,7 +6,7 @@ use crate::Real;
 
 /// Tables for the kernels, in the layout that they have on the GPU.
 #[derive(Default)]
-pub(super) struct TableBuffer {
+pub(crate) struct TableBuffer {
     pub bytes: Vec<u8>,
     roots: Vec<(usize, usize)>,
 }

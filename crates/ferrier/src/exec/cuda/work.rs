@@ -61,15 +61,24 @@ impl CufftLines {
     }
 }
 
+/// The whole array, or batches of its planes or rows, from the input to the output by cuFFT; then, where there is a scale,
+/// times that in place.
+pub(super) struct CufftArray {
+    pub whole: Cufft,
+    /// For one array of a batch; `None` where that is all.
+    pub one: Option<Cufft>,
+    /// Bytes between arrays of the input, and of the output.
+    pub bytes: [usize; 2],
+    pub scaling: MoveLaunch,
+}
+
 /// The launches of a pass.
 pub(super) enum Launch {
     Nothing,
     Lines(Box<LineLaunch>),
     Moves(MoveLaunch),
     CufftLines(Box<CufftLines>),
-    /// The whole array, or batches of its planes or rows, from the input to the output by cuFFT; then, where there
-    /// is a scale, times that in place.
-    CufftArray(Cufft, MoveLaunch),
+    CufftArray(CufftArray),
 }
 
 /// A pass with its kernels.
@@ -99,7 +108,7 @@ impl CudaWork {
     /// Its plans of cuFFT.
     pub(super) fn cufft_plans(&self) -> Vec<&Cufft> {
         match &self.launch {
-            Launch::CufftArray(fft, _) => vec![fft],
+            Launch::CufftArray(array) => std::iter::once(&array.whole).chain(&array.one).collect(),
             Launch::CufftLines(lines) => std::iter::once(&lines.fft).chain(&lines.back).collect(),
             _ => Vec::new(),
         }

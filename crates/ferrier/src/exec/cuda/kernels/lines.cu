@@ -27,7 +27,8 @@ struct Cell {
 // A run of a line of a cell; distances in numbers.
 struct Strip {
     Word offset, step, lane, plane, batch;
-    unsigned base, at, end, pad;
+    unsigned base, at, end;
+    unsigned array;  // Of the batch, that `offset` is in.
 };
 
 // What a launch of LONE lines is handed: no tables to look into.
@@ -287,8 +288,8 @@ struct Lot {
         batch = rest / cell.planes;
     }
     INLINE Run run(const Strip &strip, REAL *base) const {
-        Word offset = strip.offset + lane * strip.lane + plane * strip.plane + batch * strip.batch;
-        return {base + offset, (long long)strip.step, (long long)strip.lane, int(strip.at), int(strip.end)};
+        Word offset = strip.offset + lane * strip.lane + plane * strip.plane;
+        return {array_at(base, offset, strip.batch, strip.array, batch), (long long)strip.step, (long long)strip.lane, int(strip.at), int(strip.end)};
     }
     INLINE void place(Job &job, const Cell &cell) const {
         job.lanes = cell.lanes - lane < LINES ? cell.lanes - lane : LINES;
