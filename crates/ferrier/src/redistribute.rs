@@ -105,7 +105,9 @@ impl<E: Element> Redistribution<E> {
     /// As [`new`](Self::new), and [`Error::UnknownName`] or [`Error::Choice`] for an exchange that does not exist or
     /// cannot be used on these nodes.
     pub fn with(comm: &Comm, problem: &Problem, choice: &Choice) -> Result<Self> {
-        Self::of(comm, problem, choice, |comm| CpuCopier::new(comm, BoxCopy::copy::<E>))
+        let between_nodes = (comm.node_count() > 1).then(|| default_exchange(comm, false));
+        let exchange = choice.exchange.as_deref().or(between_nodes);
+        Self::of(comm, problem, (choice, exchange), |comm| CpuCopier::new(comm, BoxCopy::copy::<E>))
     }
 
     /// Copies `input` to `output`. Collective; allocates nothing.
@@ -151,17 +153,15 @@ impl<E: Element> Redistribution<E> {
 }
 
 impl<E: Element, B: CopyBackend> Redistribution<E, B> {
-    /// Collective.
+    /// Collective. `exchange`: the one to use, if not the default of copies.
     pub(crate) fn of(
         comm: &Comm,
         problem: &Problem,
-        choice: &Choice,
+        (choice, exchange): (&Choice, Option<&str>),
         copier: impl Fn(&Comm) -> Result<B::Copier<E>>,
     ) -> Result<Self> {
         const { assert!(size_of::<E>() > 0, "elements have at least one byte") };
         let layouts = Arc::new(layouts::<E>(comm, problem, choice)?);
-        let between_nodes = (comm.node_count() > 1).then(|| default_exchange(comm, false));
-        let exchange = choice.exchange.as_deref().or(between_nodes);
         let comm = comm.clone().with_threads(choice.threads.unwrap_or(comm.threads()));
         let settings = Settings { fields: layouts.batch, exchange, in_place: true, planes: None };
         let pattern: Arc<dyn Pattern> = layouts.clone();

@@ -36,7 +36,7 @@ impl<E: Element> Redistribution<E, Cuda> {
     /// # Errors
     /// As [`on`](Self::on) and [`Redistribution::with`].
     pub fn on_with(gpu: &Device<Cuda>, comm: &Comm, problem: &Problem, choice: &Choice) -> Result<Self> {
-        Self::of(comm, problem, choice, |_| CudaCopier::new(gpu.handle(), None))
+        Self::of(comm, problem, (choice, choice.exchange.as_deref()), |_| CudaCopier::new(gpu.handle(), None))
     }
 
     /// Copies `input` to `output`. Collective.
@@ -105,7 +105,10 @@ impl<E: Element> PencilFamily<E, Cuda> {
     pub fn on(gpu: &Device<Cuda>, comm: &Comm, pencils: &Pencils) -> Result<Self> {
         let stream = Stream::new(gpu.handle())?;
         Self::of(comm, pencils, |problem, choice| {
-            Redistribution::of(comm, problem, choice, |_| CudaCopier::new(gpu.handle(), Some(&stream)))
+            let exchange = choice.exchange.as_deref();
+            Redistribution::of(comm, problem, (choice, exchange), |_| {
+                CudaCopier::new(gpu.handle(), Some(&stream))
+            })
         })
     }
 

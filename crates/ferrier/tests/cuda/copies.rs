@@ -361,7 +361,7 @@ fn wrong_fields_and_exchanges_are_refused() {
     let mut halo =
         Halo::<Complex<f64>, Cuda>::on(gpu, &comm, shape, &layout, &Ghosts::width(1).fields(2)).unwrap();
     let mut field = halo.make_field().unwrap();
-    refused(halo.exchange([&mut field]), "expected 2");
+    refused(halo.exchange([&mut field]), "must be 2");
     let short = |start: u64, len: usize| {
         // SAFETY: never accessed: it is refused.
         unsafe { RawArray::<Complex<f64>>::new(start, len) }

@@ -81,12 +81,14 @@ impl<E: Element> DeviceField<E> {
         self.block.start()
     }
 
-    /// Copies elements of the same number to the GPU; returns when the copy is complete.
+    /// Copies elements of the same number to the GPU, after all work enqueued there; returns when the copy is complete.
     ///
     /// # Errors
     /// [`Error::Array`] where the lengths differ; where the copy fails.
     pub fn upload(&mut self, from: &[E]) -> Result<()> {
         self.fits(from.len())?;
+        // Enqueued work may still use the old values.
+        self.gpu().synchronize()?;
         self.block.upload(0, from)
     }
 

@@ -104,6 +104,8 @@ impl SweepBinder<'_> {
         let unit = sum.map_or_else(|| unit_bytes(self.element_bytes), |(_, bytes)| bytes);
         let mut flows: [Vec<Flow>; 2] = Default::default();
         for (copy, bases) in boxes {
+            // Axes that are contiguous on both sides are one.
+            let copy = &copy.simplified();
             let (flow, turn) = flow(copy, self.element_bytes / unit, bases.map(|base| base as u32));
             flows[usize::from(turn)].push(flow);
         }

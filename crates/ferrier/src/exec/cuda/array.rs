@@ -115,13 +115,15 @@ impl<T: Real> DeviceArray<T> {
         self.block.start()
     }
 
-    /// Copies a host array of the same length to the GPU; returns when the copy is complete.
+    /// Copies a host array of the same length to the GPU, after all work enqueued there; returns when the copy is complete.
     ///
     /// # Errors
     /// [`Error::Array`] where the lengths differ; where the copy fails.
     pub fn upload<D: Data<T> + ?Sized>(&mut self, from: &D) -> Result<()> {
         let scalars = from.scalars();
         self.fits(scalars.len())?;
+        // Enqueued work may still use the old values.
+        self.gpu().synchronize()?;
         self.block.upload(0, scalars)
     }
 
