@@ -77,7 +77,7 @@ impl<E: Element + AddAssign> Adder for ferrier::GhostSum<E> {
     }
     fn run(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
         let mut fields = kept_arrays::<E>(fields, bytes, self.volume())?;
-        Ok(ferrier::GhostSum::run(self, &mut fields)?)
+        Ok(ferrier::GhostSum::<E, ferrier::Cpu>::run(self, &mut fields)?)
     }
 }
 
