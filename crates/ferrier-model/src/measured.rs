@@ -55,7 +55,10 @@ impl Cluster {
             ("node", "this machine, as the system reports it"),
             ("cpu", "this machine, as the system reports it"),
             ("cpu.constants", "measured, as `ferrier tune --measure-machine` does"),
-            ("codecs", "measured with codec f32 on one core, times the threads of a rank"),
+            (
+                "codecs",
+                "codec f32 as measured on one core in cache, and loads from memory; times the threads of a rank",
+            ),
             (
                 "network",
                 match wired {

@@ -29,8 +29,8 @@ pub fn run(common: &CommonArgs, file: &Path, session: &Session) -> Outcome {
     };
     let (speeds, ranks, nodes, threads) = session.run(common, work)?;
     session.first(|| {
-        let coding = codec_speed::speeds(CODEC, CODED)?.map(|speed| speed * threads as f64);
-        let run = Run { ranks, nodes, launched: session.launched().is_some() };
+        let coding = codec_speed::speeds(CODEC, CODED)?;
+        let run = Run { ranks, nodes, threads, launched: session.launched().is_some() };
         let cluster = cluster(&speeds, coding, common, &run);
         print::write(file, &cluster.to_toml().map_err(Failure::new)?)?;
         if print::is_stdout(Some(file)) {
@@ -63,11 +63,12 @@ pub fn run(common: &CommonArgs, file: &Path, session: &Session) -> Outcome {
 struct Run {
     ranks: usize,
     nodes: usize,
+    threads: usize,
     launched: bool,
 }
 
 fn cluster(speeds: &MachineSpeeds, coding: [f64; 2], common: &CommonArgs, run: &Run) -> Cluster {
-    let Run { ranks, nodes, launched } = *run;
+    let Run { ranks, nodes, threads, launched } = *run;
     let info = machine::info();
     let here = machine::model().clone().with_speeds(speeds);
     let wire = common.execution.wire;
@@ -76,6 +77,8 @@ fn cluster(speeds: &MachineSpeeds, coding: [f64; 2], common: &CommonArgs, run: &
         Some(wire) => (wire.gbit_per_s * 1e9 / 8.0, constants.wire_latency_s + wire.latency_us * 1e-6),
         None => (constants.wire_bytes_s, constants.wire_latency_s),
     };
+    // Codecs are measured on chunks in cache; messages come from memory.
+    let coded = |speed: f64| threads as f64 / (1.0 / speed + 1.0 / constants.memory_bytes_s);
     let name = if info.cpu.is_empty() { "unknown processor".into() } else { info.cpu.clone() };
     Cluster::measured(&MeasuredMachine {
         processor: name,
@@ -87,7 +90,7 @@ fn cluster(speeds: &MachineSpeeds, coding: [f64; 2], common: &CommonArgs, run: &
         latency_s: network.1,
         gap_s: constants.wire_gap_s,
         memory_bytes: info.memory_bytes as f64,
-        codecs: Codecs::new(coding[0], coding[1]),
+        codecs: Codecs::new(coded(coding[0]), coded(coding[1])),
         emulated: !launched,
         wire: wire.map(|wire| wire.to_string()),
     })
