@@ -47,7 +47,7 @@ class GpuArray:
         return _CUDA, self.device
 
     def __dlpack__(self, *, stream: int | None = None, max_version: Any = None, dl_device: Any = None, copy: bool | None = None) -> Any:
-        if copy or (dl_device is not None and tuple(dl_device) != self.__dlpack_device__()):
+        if copy or (dl_device is not None and tuple(map(int, dl_device)) != self.__dlpack_device__()):
             raise BufferError("an array of Ferrier's is exported as it is, on its GPU")
         # The work on our stream is done before the consumer's begins; -1: the consumer sees to it.
         if stream != -1 and stream != (self._stream or 1):
@@ -59,7 +59,8 @@ class GpuArray:
 
     def synchronize(self) -> None:
         """Returns when all work on its GPU that was enqueued before is done."""
-        self._memory.download(np.empty(0, np.uint8))
+        # A copy of one element comes after all of it.
+        self._memory.download(np.empty(min(self._memory.span[1], 1) * self.dtype.itemsize, np.uint8))
 
     def get(self) -> np.ndarray:
         """A copy in main memory."""

@@ -399,7 +399,7 @@ class Plan:
         if made is None:
             made = self.make_output() if outputs[1] else self.make_input()
             made._stream = view.stream
-        elif view.library == "jax" and out is not None:
+        elif _gpu.library(made) == "jax":
             raise TypeError("arrays of JAX cannot be written to: leave out `out`")
         target = self._view(made, outputs[1], "out", view.stream)
 
