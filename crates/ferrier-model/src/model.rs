@@ -107,7 +107,7 @@ impl Job<'_> {
             total_ms: 1e3 * seconds,
             gflops: self.flops() / seconds / 1e9,
             roofline_gflops: self.roofline() / 1e9,
-            network_gflops: self.network_roofline(&schedule).map(|flops| flops / 1e9),
+            network_gflops: self.network_roofline(schedule).map(|flops| flops / 1e9),
             exchange: self.exchange.name(),
             codec: self.codec.as_ref().map_or("raw".into(), |codec| codec.name.clone()),
             path: self.recipe.path_text(),

@@ -9,8 +9,8 @@ mod entry_ref;
 mod forecast;
 
 mod online_tuner;
-#[expect(clippy::module_inception, reason = "the planner itself")]
 mod pipeline;
+#[expect(clippy::module_inception, reason = "the planner itself")]
 mod planner;
 mod speeds;
 mod target;
