@@ -176,7 +176,7 @@ impl Fuzz {
 }
 
 extern "C" fn on_a_rank(data: H, comm: H) -> i32 {
-    // SAFETY: a number that lives during the call, and that nobody changes.
+    // SAFETY: a number that lives during the call and is not changed.
     let seed = unsafe { *data.cast::<u64>() };
     let mut fuzz = Fuzz::new(seed);
     fuzz.rank(comm);
