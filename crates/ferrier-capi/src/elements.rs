@@ -36,10 +36,10 @@ pub(crate) use for_size;
 
 impl<E: Element> Memory for Field<E> {
     fn upload(&mut self, from: Source<'_>) -> Outcome {
-        copy_in(&from, &mut **self)
+        copy_in(&from, self)
     }
     fn download(&self, to: Target<'_>) -> Outcome {
-        copy_out(&**self, to)
+        copy_out(self, to)
     }
 }
 

@@ -106,7 +106,6 @@ functions! {
     fn ferrier_halo_bytes(halo: H, out: *mut u64);
     fn ferrier_halo_shape(halo: H, out: *mut u64);
     fn ferrier_halo_make(halo: H, out: *mut H);
-    fn ferrier_halo_notes(halo: H, out: *mut *mut c_char);
     fn ferrier_halo_exchange(halo: H, fields: *const *mut u8, count: u64, bytes: u64);
     fn ferrier_halo_start(halo: H, fields: *const *mut u8, count: u64, bytes: u64);
     fn ferrier_halo_finish(halo: H);
@@ -122,13 +121,13 @@ unsafe extern "C" {
 }
 
 /// Calls of the library.
-#[macro_export]
 macro_rules! c {
     ($($call:tt)*) => {{
         // SAFETY: arguments keep the promise of the header: pointers are NULL, or to as much as the others say.
         unsafe { $($call)* }
     }};
 }
+pub(crate) use c;
 
 #[repr(C)]
 pub struct Call {

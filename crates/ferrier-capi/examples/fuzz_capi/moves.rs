@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
+use super::Fuzz;
 use super::abi::*;
-use super::{Fuzz, c};
 
 /// Arrays of so many bytes, whose ends are those of their memory.
 struct Fields {
