@@ -9,13 +9,11 @@ use libloading::os::unix::Library;
 use super::arena::{Arena, Pages};
 use super::launch::MpiLaunch;
 use super::library::{open, symbol};
-use super::linked_to_mpi::{RawComm, find};
+use super::linked_to_mpi::{OWN, RawComm, find};
 use super::peer::{PLACEMENTS, Peer, PeerPlan};
 use super::problem::{LocalPart, PeerProblem};
 use crate::failure::{Failure, Outcome, fail};
 
-/// What Ferrier's drop-in replacement exports.
-const OWN: &str = "ferrier_heffte_drop_in";
 /// Backends by their numbers, in order of preference.
 const BACKENDS: [(c_int, &str); 3] = [(2, "mkl"), (1, "fftw"), (0, "stock")];
 const SCALE_NONE: c_int = 0;

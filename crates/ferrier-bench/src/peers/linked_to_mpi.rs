@@ -12,6 +12,9 @@ use crate::failure::{Failure, Outcome, fail};
 /// File names of MPI libraries in the list of needed libraries.
 const MPI_NAMES: [&str; 4] = ["libmpi.so.40", "libmpich.so.12", "libmpi.so.12", "libmpi_abi.so.1"];
 
+/// The symbol that Ferrier's drop-in for heFFTe exports, as a name in the file.
+pub const OWN: &str = "ferrier_heffte_drop_in";
+
 /// A communicator: a pointer, or an integer in the low half of a register.
 pub type RawComm = usize;
 
@@ -29,7 +32,7 @@ fn folders(mpi: &Path) -> Vec<PathBuf> {
 /// The file of the library that is linked to the MPI in use.
 ///
 /// # Errors
-/// It is not there, or is linked to another MPI.
+/// It is not there, is Ferrier's own, or is linked to another MPI.
 pub fn find(peer: &str, name: &str, package: &str, launch: &MpiLaunch<'_>) -> Outcome<PathBuf> {
     let in_use = launch.library;
     let folders = folders(in_use);
@@ -43,6 +46,12 @@ pub fn find(peer: &str, name: &str, package: &str, launch: &MpiLaunch<'_>) -> Ou
         let wanted = [name.as_bytes(), b"\0"].concat();
         bytes.windows(wanted.len()).any(|window| window == wanted)
     };
+    if holds(OWN) {
+        return fail(format!(
+            "peer {peer}: {} is Ferrier's own drop-in library: nothing to compare with",
+            path.display()
+        ));
+    }
     let linked: Vec<_> = MPI_NAMES.into_iter().filter(|name| holds(name)).collect();
     let own = in_use.file_name().unwrap_or_default().to_string_lossy();
     if linked.iter().any(|&name| name == own) {

@@ -59,7 +59,7 @@ impl Session {
         };
         let size = launched.comm().size();
         if ranks == 0 || ranks > size {
-            return fail(format!("--ranks {ranks}: the launch has {size} processes"));
+            return self.agree(fail(format!("--ranks {ranks}: the launch has {size} processes")));
         }
         let group = Session { launched: self.agree(launched.first_ranks(ranks))? };
         let common = CommonArgs { ranks: None, ..common.clone() };
