@@ -94,7 +94,7 @@ pub trait Lines<T>: Send + Sync {
     unsafe fn run(&self, block: &LineBlock<'_, T>, scratch: &mut [T]) -> bool;
 
     /// Transforms a block again and again, each time with source and target moved. Source and target have one strip
-    /// each; there is no next block.
+    /// each. `ahead` is none, or one line of any length with a `lane` of 0: memory that is accessed soon after.
     ///
     /// # Safety
     /// As [`run`](Lines::run), for every repetition; what one stores no other loads or stores.
@@ -131,9 +131,16 @@ pub(crate) unsafe fn run_each<T, L: Lines<T> + ?Sized>(
         unreachable!("repeated blocks have one strip at each end")
     };
     let (mut from, mut to) = ([Strip { ..*from }], [Strip { ..*to }]);
-    for _ in 0..repeat.count {
+    // Each repetition prefetches a part.
+    let part = |number: usize, strip: &Strip<T>| {
+        let [start, end] = [number, number + 1].map(|number| strip.len * number / repeat.count);
+        [Strip { ptr: strip.ptr.wrapping_offset(start as isize * strip.step), len: end - start, ..*strip }]
+    };
+    for number in 0..repeat.count {
+        let ahead = block.ahead.first().map(|strip| part(number, strip));
+        let ahead = ahead.as_ref().map_or(&[][..], |strips| strips);
         // SAFETY: this function's contract.
-        unsafe { lines.run(&LineBlock { from: &from, to: &to, ..*block }, scratch) };
+        unsafe { lines.run(&LineBlock { from: &from, to: &to, ahead, ..*block }, scratch) };
         from[0].ptr = from[0].ptr.wrapping_offset(repeat.from);
         to[0].ptr = to[0].ptr.wrapping_offset(repeat.to);
     }

@@ -443,11 +443,19 @@ fn repeated_blocks() {
             unsafe { lines.run_repeated(&LineBlock::new(lanes, &strips, &strips), repeat, scratch) };
             let bits = |all: &[T]| all.iter().map(|x| x.bits()).collect::<Vec<_>>();
             assert_eq!(bits(&got), bits(&want), "{planes} planes of {lanes} lines of {n} on {isa:?}");
+            // From one array to another, while the source is prefetched once more.
+            let (mut from, mut got) = (source.clone(), source.clone());
+            let ahead = [Strip { ptr: from.as_mut_ptr(), len: from.len() / 2, step: 2, ..Strip::default() }];
+            let (from, to) = (strip(&mut from), strip(&mut got));
+            let block = LineBlock { ahead: &ahead, ahead_lines: 1, ..LineBlock::new(lanes, &from, &to) };
+            // SAFETY: the strips lie within the planes.
+            unsafe { lines.run_repeated(&block, repeat, scratch) };
+            assert_eq!(bits(&got), bits(&want), "apart: {planes} planes of {lanes} lines of {n} on {isa:?}");
         }
     }
     for isa in Isa::available() {
         for n in [1, 2, 8, 10, 16, 25, 32, 37, 64, 100] {
-            for (lanes, planes) in [(8, 5), (16, 16), (16, 1), (5, 3), (32, 70), (1, 2), (64, 3)] {
+            for (lanes, planes) in [(8, 5), (16, 16), (16, 1), (5, 3), (9, 20), (32, 70), (1, 2), (65, 3)] {
                 check::<f64>(n, lanes, planes, isa);
                 check::<f32>(n, lanes, planes, isa);
             }

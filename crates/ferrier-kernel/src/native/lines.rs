@@ -6,14 +6,13 @@ use super::block_plan::{BlockPlan, GroupSet, RowAccess, row_len, table_len};
 use super::contiguous::ContiguousFft;
 use super::contiguous_real::{ContiguousReal, FoldContiguous, UnfoldContiguous};
 use super::fft::Fft;
-use super::gather_scatter::{Gather, ScalarLayout, Scatter, StripCopy};
 use super::line_io::{
-    LineArray, LineIo, StoreMode, StridedIo, TableIo, are_aliases, are_apart, are_rows, gaps, list_rows,
-    whole, whole_cache_lines,
+    LineArray, StoreMode, StridedIo, TableIo, are_aliases, are_apart, are_rows, gaps, list_rows, whole,
+    whole_cache_lines,
 };
 use super::planes::RowPlanes;
 use super::prefetch::Prefetcher;
-use super::real::{Fold, Mirror, Unfold, twiddles};
+use super::real::twiddles;
 use super::staging::{STAGING_BYTES, StagingCopy, row_pitch};
 use super::vector::Vector;
 use crate::lines::{LineBlock, Lines, Repeat, StoreHint, Strip, run_each};
@@ -22,17 +21,17 @@ use crate::spec::{LineKind, LinesSpec};
 
 /// Lines computed with the vectors `V`.
 pub(super) struct NativeLines<V: Vector> {
-    spec: LinesSpec,
+    pub spec: LinesSpec,
     /// The factor of the results; [`LineBlock::factor`] comes on top.
     scale: f64,
-    fft: Fft<V::T>,
+    pub fft: Fft<V::T>,
     /// For contiguous lines, which are transformed one by one.
     contiguous: Option<ContiguousFft<V::T>>,
     contiguous_real: Option<ContiguousReal<V::T>>,
     /// Twiddles of the extra pass for an even number of reals.
-    twiddles: Vec<V::T>,
+    pub twiddles: Vec<V::T>,
     /// The order in which the passes leave elements that are scattered.
-    permutation: Option<Vec<usize>>,
+    pub permutation: Option<Vec<usize>>,
     lanes: PhantomData<fn() -> V>,
 }
 
@@ -63,13 +62,13 @@ impl<V: Vector> NativeLines<V> {
         }
     }
 
-    fn is_halved(spec: &LinesSpec) -> bool {
+    pub fn is_halved(spec: &LinesSpec) -> bool {
         let real = matches!(spec.kind, LineKind::RealForward | LineKind::RealBackward);
         real && spec.n > 0 && spec.n.is_multiple_of(2)
     }
 
     /// The factor of a block's results.
-    fn scale(&self, block: &LineBlock<'_, V::T>) -> V::T {
+    pub fn scale(&self, block: &LineBlock<'_, V::T>) -> V::T {
         V::T::rounded(self.scale * block.factor)
     }
 
@@ -80,144 +79,6 @@ impl<V: Vector> NativeLines<V> {
 
     fn is_backward(spec: &LinesSpec) -> bool {
         matches!(spec.kind, LineKind::Backward | LineKind::RealBackward)
-    }
-
-    /// How scalars of lines of this width map to elements of scratch.
-    fn layout(&self, width: usize) -> ScalarLayout {
-        match width {
-            2 => ScalarLayout::Complex,
-            _ if Self::is_halved(&self.spec) => ScalarLayout::RealPairs,
-            _ => ScalarLayout::RealParts,
-        }
-    }
-
-    unsafe fn gather(&self, set: &mut GroupSet<'_, '_, V>, area: StridedIo<V::T>) {
-        let layout = self.layout(self.spec.kind.width_in());
-        let per_element = if layout == ScalarLayout::RealPairs { 2 } else { 1 };
-        for g in 0..set.groups {
-            let ((first, lines), area) = (set.group(g), area.group(g));
-            for (from, to) in gaps(set.block.from, self.spec.kind.len_in(self.spec.n)) {
-                let (from, to) = (from / per_element, to.div_ceil(per_element));
-                // SAFETY: the area has a vector for every element of the line.
-                unsafe { std::ptr::write_bytes(area.add(from * V::LANES), 0, (to - from) * V::LANES) };
-            }
-            let it = StripCopy { first, lines, layout, area, stream: false, permutation: None };
-            // SAFETY: `run`'s contract covers the strips; the area has a vector for each element.
-            unsafe { V::enter(Gather::<V>(it, set.block.from, set.prefetcher)) };
-        }
-    }
-
-    unsafe fn scatter(
-        &self,
-        set: &mut GroupSet<'_, '_, V>,
-        area: StridedIo<V::T>,
-        permutation: Option<&[usize]>,
-    ) {
-        let layout = self.layout(self.spec.kind.width_out());
-        let scale = self.scale(set.block);
-        for g in 0..set.groups {
-            let ((first, lines), area, stream) = (set.group(g), area.group(g), set.stream);
-            let it = StripCopy { first, lines, layout, area, stream, permutation };
-            // SAFETY: `run`'s contract covers the strips; the area has a vector for each element.
-            unsafe { V::enter(Scatter::<V>(it, set.block.to, scale, set.prefetcher)) };
-        }
-    }
-
-    /// The complex transform from `from` (default: area `a`) to `to` (default: area `b`).
-    unsafe fn transform(
-        &self,
-        set: &mut GroupSet<'_, '_, V>,
-        from: Option<RowAccess<V::T>>,
-        to: Option<RowAccess<V::T>>,
-    ) {
-        let (from, to) = (from.unwrap_or(RowAccess::Strided(set.a)), to.unwrap_or(RowAccess::Strided(set.b)));
-        let scratch = &mut set.fft_scratch();
-        // SAFETY: `plan_block` sized the areas and the spare scratch for this transform.
-        unsafe {
-            match (from, to) {
-                (RowAccess::Strided(from), RowAccess::Strided(to)) => {
-                    self.fft.run::<V, _, _>(from, to, scratch)
-                }
-                (RowAccess::Strided(from), RowAccess::Table(to)) => {
-                    self.fft.run::<V, _, _>(from, to, scratch)
-                }
-                (RowAccess::Table(from), RowAccess::Strided(to)) => {
-                    self.fft.run::<V, _, _>(from, to, scratch)
-                }
-                (RowAccess::Table(from), RowAccess::Table(to)) => self.fft.run::<V, _, _>(from, to, scratch),
-            }
-        }
-    }
-
-    unsafe fn complex(&self, set: &mut GroupSet<'_, '_, V>) {
-        let (rows_in, rows_out, a, b) = (set.rows_in, set.rows_out, set.a, set.b);
-        // SAFETY: `run` passes a set whose strips are valid and whose tables and areas fit the block.
-        unsafe {
-            if rows_in.is_none() {
-                self.gather(set, a);
-            }
-            if rows_in.is_none() && rows_out.is_none() && self.permutation.is_some() {
-                self.fft.run_permuted::<V>(&mut set.fft_scratch());
-                return self.scatter(set, a, self.permutation.as_deref());
-            }
-            self.transform(set, rows_in, rows_out);
-            if rows_out.is_none() {
-                self.scatter(set, b, None);
-            }
-        }
-    }
-
-    unsafe fn real_forward(&self, set: &mut GroupSet<'_, '_, V>) {
-        let (a, b, half, twiddles) = (set.a, set.b, self.fft.n, &self.twiddles[..]);
-        // SAFETY: `run` passes a set whose strips are valid and whose tables and areas fit the block.
-        unsafe {
-            self.gather(set, a);
-            self.transform(set, None, None);
-            if !Self::is_halved(&self.spec) {
-                return self.scatter(set, b, None);
-            }
-            for g in 0..set.groups {
-                let area = b.group(g);
-                match set.rows_out.unwrap_or(RowAccess::Strided(a)) {
-                    RowAccess::Table(rows) => {
-                        V::enter(Unfold::<V, _> { area, half, twiddles, to: LineIo::<V>::of_group(&rows, g) })
-                    }
-                    RowAccess::Strided(even) => {
-                        V::enter(Unfold::<V, _> { area, half, twiddles, to: LineIo::<V>::of_group(&even, g) })
-                    }
-                }
-            }
-            if set.rows_out.is_none() {
-                self.scatter(set, a, None);
-            }
-        }
-    }
-
-    unsafe fn real_backward(&self, set: &mut GroupSet<'_, '_, V>) {
-        let (a, b, half, twiddles) = (set.a, set.b, self.fft.n, &self.twiddles[..]);
-        let halved = Self::is_halved(&self.spec);
-        // SAFETY: `run` passes a set whose strips are valid and whose tables and areas fit the block.
-        unsafe {
-            if !halved {
-                self.gather(set, a);
-            } else if set.rows_in.is_none() {
-                self.gather(set, b);
-            }
-            for g in 0..set.groups {
-                let area = a.group(g);
-                match set.rows_in.unwrap_or(RowAccess::Strided(b)) {
-                    _ if !halved => V::enter(Mirror::<V> { area, n: half, lanes: PhantomData }),
-                    RowAccess::Table(rows) => {
-                        V::enter(Fold::<V, _> { from: LineIo::<V>::of_group(&rows, g), half, twiddles, area })
-                    }
-                    RowAccess::Strided(even) => {
-                        V::enter(Fold::<V, _> { from: LineIo::<V>::of_group(&even, g), half, twiddles, area })
-                    }
-                }
-            }
-            self.transform(set, None, None);
-            self.scatter(set, b, None);
-        }
     }
 
     /// Plans a block and fills its tables of rows.
@@ -460,8 +321,11 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
             match RowPlanes::new::<V>(&self.fft, block, repeat) {
                 Some(planes) if complex => {
                     let areas = self.groups_per_set((scratch.len() - spare) / self.area_len());
-                    let scale = self.scale(block);
-                    planes.run::<V>(scale, (scratch.as_mut_ptr(), areas, self.area_len()));
+                    let groups = repeat.count * block.lines.div_ceil(V::LINES);
+                    let visits = groups * self.fft.n * self.fft.pass_count();
+                    let mut prefetcher = Prefetcher::new(block, false, (2, 2), visits).to_second_level();
+                    let scratch = (scratch.as_mut_ptr(), areas, self.area_len());
+                    planes.run::<V>(self.scale(block), scratch, &mut prefetcher);
                 }
                 _ => run_each(self, block, repeat, scratch),
             }

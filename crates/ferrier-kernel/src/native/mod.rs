@@ -17,6 +17,7 @@ mod convolution;
 mod factorization;
 mod fft;
 mod gather_scatter;
+mod group_set;
 mod line_io;
 mod lines;
 mod passes;

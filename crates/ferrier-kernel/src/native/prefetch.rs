@@ -8,7 +8,7 @@
 
 use std::cell::Cell;
 
-use super::cache_hint::{prefetch, prefetch_for_write};
+use super::cache_hint::{prefetch, prefetch_for_write, prefetch_second_level};
 use super::staging::StagingCopy;
 use crate::lines::{LineBlock, Strip};
 use crate::stream_copy::StreamCopy;
@@ -95,6 +95,8 @@ pub(super) struct Prefetcher<'a, T> {
     stream_rate: usize,
     /// Whether there is a copy to advance.
     copies: bool,
+    /// Whether lines go to the second-level cache only.
+    second_level: bool,
 }
 
 /// The work of one visit.
@@ -145,7 +147,13 @@ impl<'a, T> Prefetcher<'a, T> {
             stream_copy,
             stream_rate,
             copies,
+            second_level: false,
         }
+    }
+
+    /// Prefetches to the second-level cache: more than the first level holds.
+    pub fn to_second_level(self) -> Self {
+        Prefetcher { second_level: true, ..self }
     }
 
     /// Advances a copy to staging, `vectors` in all.
@@ -205,11 +213,11 @@ impl<'a, T> Prefetcher<'a, T> {
     #[inline(always)]
     fn prefetch_some(&mut self, budget: VisitBudget) {
         for _ in 0..budget.fetch {
-            if self.current.write {
-                prefetch_for_write(self.at)
-            } else {
-                prefetch(self.at)
-            };
+            match () {
+                () if self.current.write => prefetch_for_write(self.at),
+                () if self.second_level => prefetch_second_level(self.at),
+                () => prefetch(self.at),
+            }
             self.at = self.at.wrapping_add(LINE);
             if self.at >= self.end {
                 self.next_run();

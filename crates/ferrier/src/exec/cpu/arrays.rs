@@ -1,33 +1,43 @@
 //! All axes in one pass, array by array: a thread loads an array into its scratch along the first axis, transforms it
-//! there, and stores it along the last axis. Memory is accessed once, whatever the number of axes.
+//! there, and stores it along the last axis. Memory is accessed once, whatever the number of axes. While an array is in
+//! scratch, its target is prefetched, and then the source of the next one.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use super::bases::Bases;
 use super::line_op::LineOp;
 use super::lines::{BlockLen, LineGrid, Side};
 use super::tables::KernelTables;
 use super::worker::{Extras, PollCounter, WorkerState, run_block, run_planes};
 use crate::exec::backend::PassEnds;
 use crate::{Box3, Order, Real, Result};
-use ferrier_kernel::Repeat;
+use ferrier_kernel::{Repeat, Strip};
 use ferrier_plan::geometry::{Axes, Base, Geometry, Piece, width};
 use ferrier_plan::lowering::MemoryPolicy;
 
 /// Batches of up to so many bytes stay in a core's cache from call to call, with their inputs and outputs.
 const CACHED: usize = 256 << 10;
 
+/// Points of a block of lines whose source and target are in cache: so many are worth no further call.
+const POINTS: usize = 8192;
+
 /// The transforms of an array, in order.
 pub(super) struct Arrays<T> {
     stages: Vec<Stage<T>>,
     area: Area,
-    /// Arrays of the batch.
+    /// Arrays of the batch, and the first of them in the whole batch.
     batch: usize,
+    first_array: usize,
+    /// Source and target of an array, where they fit a core's cache beside the array in scratch.
+    spans: Option<[Span; 2]>,
 }
 
 /// The lines of one transform; `repeat`: all planes at once.
 struct Stage<T> {
     grid: LineGrid<T>,
     repeat: Option<Repeat>,
+    /// Scalars of an element of its source.
+    width: usize,
 }
 
 impl<T: Real> Arrays<T> {
@@ -40,8 +50,19 @@ impl<T: Real> Arrays<T> {
         }
         let (order, real) = (pass.leave.layout.order(), transforms[0].real);
         let area = Area::new(&boxes[1..=last], order, real, context.scalar_bytes);
-        // Elsewhere the target of the last transform is prefetched, block by block.
         let cached = area.len * context.scalar_bytes * arrays.len() <= CACHED;
+        let sides = [(from, transforms[0].real_before), (to, transforms[last].real)];
+        let spans = match sides.map(|(pieces, real)| Span::new(pieces, width(real))) {
+            [Some(source), Some(target)] if !cached => {
+                // Bundles have half a second-level cache.
+                let scalars = area.len + source.scalars + target.scalars;
+                let fits = scalars * context.scalar_bytes <= 2 * context.memory_policy.bundle_bytes;
+                fits.then_some([source, target])
+            }
+            _ => None,
+        };
+        // Elsewhere source and target are prefetched block by block.
+        let in_cache = cached || spans.is_some();
         let piece = |region: Box3| {
             let (rank, strides) = (context.ranks, area.strides);
             vec![Piece { region, rank, base: Base::In, offset: 0, strides, batch: 0 }]
@@ -60,14 +81,21 @@ impl<T: Real> Arrays<T> {
             let target = if near[1] { piece(widen(&boxes[number + 1])) } else { to.clone() };
             let axes = Axes::choose(transform.axis, &source, &target);
             let [before, after] = Side::of(transform, &source, &target);
-            let arrays = (arrays, BlockLen::Best(context.memory_policy.block));
             let line_op: LineOp<T> = tables.line_op(transform)?;
-            let mut grid = LineGrid::across(axes, &domain, before, after, line_op, arrays);
+            let wished = context.memory_policy.block;
+            let block = match (in_cache, &line_op) {
+                (true, LineOp::Lines(lines)) if wished.is_none() => {
+                    let best = lines.block(false).max(lines.block(true));
+                    BlockLen::Exactly((POINTS / transform.spec.n.max(1)).next_multiple_of(16).max(best))
+                }
+                _ => BlockLen::Best(wished),
+            };
+            let mut grid = LineGrid::across(axes, &domain, before, after, line_op, (arrays, block));
             (grid.near, grid.staging_len) = (near, 0);
-            let repeat = grid.repeat().filter(|_| near[0] && (near[1] || cached));
-            stages.push(Stage { grid, repeat });
+            let repeat = grid.repeat().filter(|_| near[0] && (near[1] || in_cache));
+            stages.push(Stage { grid, repeat, width: before.width });
         }
-        Ok(Arrays { stages, area, batch: arrays.len() })
+        Ok(Arrays { stages, area, batch: arrays.len(), first_array: arrays.start, spans })
     }
 
     /// Sets whether stores stream.
@@ -111,17 +139,23 @@ impl<T: Real> Arrays<T> {
         self.area.clear_ends(unsafe { worker.scratch_from(0) });
         // SAFETY: the only slice from now on.
         let scratch = unsafe { worker.scratch_from(self.area.len) };
-        loop {
-            let array = next.fetch_add(1, Ordering::Relaxed);
-            if array >= self.batch {
-                return;
-            }
-            for (number, Stage { grid, repeat }) in self.stages.iter().enumerate() {
-                let factor = if number + 1 == self.stages.len() { factor } else { 1.0 };
+        let last = self.stages.len() - 1;
+        let claim = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|array| *array < self.batch);
+        let mut claimed = claim();
+        while let Some(array) = claimed.take() {
+            for (number, Stage { grid, repeat, width }) in self.stages.iter().enumerate() {
+                let factor = if number == last { factor } else { 1.0 };
+                // The next array is claimed when it is to be prefetched, no earlier: other threads may be idle.
+                claimed = if number == last { claim() } else { None };
                 if let Some(repeat) = repeat {
-                    for at in grid.blocks_in(array, 0..usize::MAX, grid.planes.0..grid.planes.0 + 1) {
+                    // SAFETY: the worker has the addresses of this call.
+                    let soon = unsafe { self.soon(number, array, claimed, worker) };
+                    let blocks = || grid.blocks_in(array, 0..usize::MAX, grid.planes.0..grid.planes.0 + 1);
+                    let count = if soon.is_some() { blocks().count() } else { 1 };
+                    for (at, part) in blocks().zip(0..) {
+                        let soon = soon.map(|span| strip_of(span, (part, count), *width));
                         // SAFETY: this function's contract; arrays of a batch are disjoint.
-                        unsafe { run_planes(grid, &at, *repeat, worker, scratch, factor) };
+                        unsafe { run_planes(grid, &at, (*repeat, soon), worker, scratch, factor) };
                     }
                     (0..grid.blocks / self.batch).for_each(|_| polls.step());
                     continue;
@@ -136,6 +170,74 @@ impl<T: Real> Arrays<T> {
                 }
             }
         }
+    }
+
+    /// What is prefetched during a stage from scratch: the target of the array, or the source of the next one.
+    ///
+    /// # Safety
+    /// The worker has the addresses of this call.
+    unsafe fn soon(
+        &self,
+        stage: usize,
+        array: usize,
+        next: Option<usize>,
+        worker: &WorkerState<T>,
+    ) -> Option<(*mut T, usize)> {
+        let [source, target] = self.spans?;
+        let last = self.stages.len() - 1;
+        // SAFETY: this function's contract.
+        let at = |span: Span, array| unsafe { span.at(&worker.bases, [self.first_array, array]) };
+        if stage == last {
+            return Some((at(source, next?), source.scalars));
+        }
+        let loaded = at(source, array);
+        let (start, stores) = (at(target, array), self.stages[last].grid.stream);
+        // In place, the target is in cache; stores past the caches need no line in them.
+        (stage > 0 && start != loaded && !stores).then(|| {
+            let [from, to] = [stage - 1, stage].map(|number| target.scalars * number / (last - 1));
+            (start.wrapping_add(from), to - from)
+        })
+    }
+}
+
+/// Part `number` of `count` of a run of scalars, as one line of elements of so many scalars.
+fn strip_of<T>((start, scalars): (*mut T, usize), (number, count): (usize, usize), width: usize) -> Strip<T> {
+    let [from, to] = [number, number + 1].map(|number| scalars / width * number / count);
+    Strip { ptr: start.wrapping_add(from * width), len: to - from, step: width as isize, ..Strip::default() }
+}
+
+/// An array at an end of the pass, in memory with few gaps.
+#[derive(Clone, Copy)]
+struct Span {
+    base: usize,
+    offset: usize,
+    batch: usize,
+    scalars: usize,
+}
+
+impl Span {
+    /// `None` where the array is in several pieces, or has gaps.
+    fn new(pieces: &[Piece], width: usize) -> Option<Span> {
+        let [piece] = pieces else { return None };
+        let (shape, used) = (piece.region.shape(), piece.region.volume() * width);
+        let apart = |axis: usize| shape[axis].saturating_sub(1) * piece.strides[axis];
+        let scalars = width + (0..3).map(apart).sum::<usize>();
+        let base = piece.rank * crate::transport::EXPOSED + piece.base as usize;
+        (scalars <= used + used / 4).then_some(Span {
+            base,
+            offset: piece.offset,
+            batch: piece.batch,
+            scalars,
+        })
+    }
+
+    /// The address of an array.
+    ///
+    /// # Safety
+    /// As [`Bases::at`].
+    unsafe fn at<T>(&self, bases: &Bases<T>, array: [usize; 2]) -> *mut T {
+        // SAFETY: this function's contract.
+        unsafe { bases.at(self.base, self.offset, array, self.batch) }
     }
 }
 

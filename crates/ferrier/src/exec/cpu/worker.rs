@@ -158,14 +158,14 @@ pub(super) unsafe fn run_block<T: Real>(
     }
 }
 
-/// Transforms a block in every plane, where all planes repeat it.
+/// Transforms a block in every plane, where all planes repeat it; `soon` is prefetched meanwhile.
 ///
 /// # Safety
 /// As for [`run_block`], for every plane; the grid has this [`repeat`](LineGrid::repeat).
 pub(super) unsafe fn run_planes<T: Real>(
     grid: &LineGrid<T>,
     at: &BlockAt,
-    repeat: Repeat,
+    (repeat, soon): (Repeat, Option<Strip<T>>),
     worker: &mut WorkerState<T>,
     scratch: &mut [T],
     factor: f64,
@@ -175,8 +175,12 @@ pub(super) unsafe fn run_planes<T: Real>(
         grid.strips(at, false, &worker.bases, &mut worker.from);
         grid.strips(at, true, &worker.bases, &mut worker.to);
     }
+    worker.ahead.clear();
+    worker.ahead.extend(soon);
     let store = if grid.stream && !grid.near[1] { StoreHint::Stream } else { StoreHint::Plain };
-    let block = LineBlock { store, factor, ..LineBlock::new(at.lanes, &worker.from, &worker.to) };
+    let (ahead, ahead_lines) = (&worker.ahead[..], worker.ahead.len());
+    let block =
+        LineBlock { ahead, ahead_lines, store, factor, ..LineBlock::new(at.lanes, &worker.from, &worker.to) };
     // SAFETY: strips lie inside arrays that the caller vouches for, scratch was sized for this grid.
     unsafe { grid.line_op.loader().run_repeated(&block, repeat, scratch) };
 }
