@@ -261,9 +261,10 @@ impl Placement<'_> {
         // As the planner decides: stores bypass the caches where arrays exceed them.
         let stream = gpu || 2.0 * node_bytes > self.machine.last_level.bytes as f64 / 2.0;
         let plane_bytes = if gpu { 0 } else { 2 * self.machine.level2.bytes };
+        let constants = &self.machine.constants;
         let policy = MemoryPolicy {
             stream,
-            staging: self.machine.level2.ways <= 16,
+            staging: self.machine.level2.ways <= 16 && constants.staging < constants.conflict,
             block: None,
             bundle_bytes: bundle_bytes(plane_bytes),
         };

@@ -46,6 +46,15 @@ impl Access {
         sum
     }
 
+    /// The accesses to `pieces` of arrays that are loaded and stored as a whole: what is between their runs is prefetched
+    /// too.
+    pub(super) fn of_whole(pieces: &[Piece], (element, _): (usize, usize), own: usize) -> Access {
+        let of = |piece: &Piece| (piece.region.volume() * element) as f64;
+        let bytes = pieces.iter().map(of).sum::<f64>();
+        let remote = pieces.iter().filter(|piece| piece.rank != own).map(of).sum();
+        Access { bytes, runs: pieces.len() as f64, lines: bytes / LINE, remote, ..Access::default() }
+    }
+
     fn of_piece(
         piece: &Piece,
         axes: Axes,

@@ -6,7 +6,7 @@ use super::pass::{LineWork, PassShape};
 use super::setting::Setting;
 use crate::geometry::{Axes, Piece, width};
 use crate::layout::Box3;
-use crate::schedule::{AxisTransform, FusedOp, OpPosition};
+use crate::schedule::{AxisTransform, FusedOp, OpPosition, bundle_of};
 use ferrier_kernel::LineKind;
 
 /// One end of a pass on one rank.
@@ -29,6 +29,9 @@ pub(super) struct PassDomain<'a> {
     /// Ranks on the node.
     pub ranks_on_node: usize,
 }
+
+/// Points of a block of lines of an array that is in cache.
+const WHOLE_POINTS: f64 = 8192.0;
 
 /// Lines in a block of kernel `native`, as its `block` says.
 fn block_lines(n: usize, strided: bool, scalar_bytes: usize, machine: &Machine) -> usize {
@@ -68,6 +71,66 @@ fn line_flops(transform: &AxisTransform) -> f64 {
     (if returns { 2.0 } else { 1.0 }) * half * 5.0 * n * n.max(2.0).log2() * difficulty(transform.spec.n)
 }
 
+/// The axes of the first and of the last transform. Planes of a bundle lie side by side.
+fn end_axes(transforms: &[AxisTransform], from: &[Piece], to: &[Piece], bundled: bool) -> [Axes; 2] {
+    let fused = |one: usize, two: usize| match bundled {
+        false => Axes { along: one, lanes: two, planes: 3 - one - two },
+        true => Axes { along: one, lanes: 3 - one - two, planes: two },
+    };
+    let fast =
+        |pieces: &[Piece]| (0..3).find(|&axis| pieces.first().is_none_or(|piece| piece.is_fastest(axis)));
+    match transforms {
+        [] => [Axes::choose(fast(to).unwrap_or(2), from, to); 2],
+        [one] => [one.axes().unwrap_or_else(|| Axes::choose(one.axis, from, to)); 2],
+        [one, two] => [fused(one.axis, two.axis), fused(two.axis, one.axis)],
+        [one, .., two] => [Axes::choose(one.axis, from, from), Axes::choose(two.axis, to, to)],
+    }
+}
+
+/// The lines of each transform of a pass, and the bytes of a plane (of an array that goes as a whole) between two.
+/// `block`: lines of a block.
+fn line_works(
+    domain: &PassDomain<'_>,
+    from: &PassEnd<'_>,
+    bundle: Option<usize>,
+    block: impl Fn(&AxisTransform, bool) -> usize,
+) -> (Vec<LineWork>, f64) {
+    let PassDomain { arrive, transforms, arrays, scalar_bytes, .. } = *domain;
+    let whole = transforms.len() > 2;
+    let mut now = arrive;
+    let mut lines = Vec::with_capacity(transforms.len());
+    let mut plane_bytes: f64 = 0.0;
+    for (number, transform) in transforms.iter().enumerate() {
+        let part = transform.lines_in(&now);
+        let count = part.volume() as f64 / part.shape()[transform.axis].max(1) as f64;
+        // The first transform loads from the array; the others from a plane in cache, whose rows are in C order.
+        let contiguous = match number {
+            0 => from.pieces.first().is_some_and(|piece| piece.is_fastest(transform.axis)),
+            _ => transforms.iter().all(|other| other.axis <= transform.axis),
+        };
+        let before = now.volume() * width(if number == 0 { from.real } else { transforms[number - 1].real });
+        now = transform.after(&now);
+        let scalars = before + now.volume() * width(transform.real);
+        // Blocks of a whole array, which is in cache, are as large as can be.
+        let blocks = match whole {
+            true => (count * transform.spec.n as f64 / WHOLE_POINTS).max(1.0),
+            false => count / bundle.unwrap_or_else(|| block(transform, !contiguous)) as f64,
+        };
+        lines.push(LineWork {
+            flops: count * line_flops(transform) * arrays as f64,
+            contiguous,
+            blocks: blocks * arrays as f64,
+            bytes: (scalars * scalar_bytes * arrays) as f64,
+        });
+        if let Some(next) = transforms.get(number + 1) {
+            let [one, two] = [transform.axis, next.axis].map(|axis| now.shape()[axis].max(1));
+            let elements = if whole { now.volume() } else { one * two * bundle.unwrap_or(1) };
+            plane_bytes = plane_bytes.max((elements * width(transform.real) * scalar_bytes) as f64);
+        }
+    }
+    (lines, plane_bytes)
+}
+
 /// The shape of a pass.
 pub(super) fn pass_shape(
     domain: &PassDomain<'_>,
@@ -86,62 +149,34 @@ pub(super) fn pass_shape(
         let own = block_lines(transform.spec.n, strided, scalar_bytes, machine);
         policy.block.filter(|_| strided).unwrap_or(own).max(1)
     };
-    // The axes of the first and of the last transform.
-    let fused = |one: usize, two: usize| Axes { along: one, lanes: two, planes: 3 - one - two };
-    let fast =
-        |pieces: &[Piece]| (0..3).find(|&axis| pieces.first().is_none_or(|piece| piece.is_fastest(axis)));
-    let [first, last] = match transforms {
-        [] => {
-            let along = fast(to.pieces).unwrap_or(2);
-            [Axes::choose(along, from.pieces, to.pieces); 2]
+    let bundle = match transforms {
+        [one, two] if policy.bundle_bytes > 0 => {
+            let room = (scalar_bytes, policy.bundle_bytes);
+            bundle_of([from.pieces, to.pieces], &one.after(&arrive), [one, two], room)
         }
-        [one] => [one.axes().unwrap_or_else(|| Axes::choose(one.axis, from.pieces, to.pieces)); 2],
-        [one, two] => [fused(one.axis, two.axis), fused(two.axis, one.axis)],
-        [one, two, ..] => {
-            let end = &transforms[transforms.len() - 2..];
-            [fused(one.axis, two.axis), fused(end[1].axis, end[0].axis)]
-        }
+        _ => None,
     };
+    let [first, last] = end_axes(transforms, from.pieces, to.pieces, bundle.is_some());
     let blocks = |at: Option<&AxisTransform>, axes: Axes, pieces: &[Piece]| {
-        at.map_or(64, |transform| block(transform, strided(pieces, axes)))
+        bundle.unwrap_or_else(|| at.map_or(64, |transform| block(transform, strided(pieces, axes))))
     };
     let load_block = blocks(transforms.first(), first, from.pieces);
     let store_block = match transforms.len() {
         0 | 1 => load_block,
         _ => blocks(transforms.last(), last, to.pieces),
     };
-    let load = Access::new(from.pieces, first, load_block, sizes(from), rank, machine);
-    let store = Access::new(to.pieces, last, store_block, sizes(to), rank, machine);
-    let mut now = arrive;
-    let mut lines = Vec::with_capacity(transforms.len());
-    let mut plane_bytes: f64 = 0.0;
-    for (number, transform) in transforms.iter().enumerate() {
-        let part = transform.lines_in(&now);
-        let count = part.volume() as f64 / part.shape()[transform.axis].max(1) as f64;
-        // The first transform loads from the array; the others from a plane in cache, whose rows are in C order.
-        let contiguous = match number {
-            0 => from.pieces.first().is_some_and(|piece| piece.is_fastest(transform.axis)),
-            _ => transforms.iter().all(|other| other.axis <= transform.axis),
-        };
-        let before = now.volume() * width(if number == 0 { from.real } else { transforms[number - 1].real });
-        now = transform.after(&now);
-        let scalars = before + now.volume() * width(transform.real);
-        lines.push(LineWork {
-            flops: count * line_flops(transform) * arrays as f64,
-            contiguous,
-            blocks: count / block(transform, !contiguous) as f64 * arrays as f64,
-            bytes: (scalars * scalar_bytes * arrays) as f64,
-        });
-        if number + 1 < transforms.len() {
-            let plane = part.shape()[first.along].max(1) * part.shape()[first.lanes].max(1);
-            let element = width(transform.real) * scalar_bytes;
-            let whole = if transforms.len() > 2 { now.volume() } else { plane };
-            plane_bytes = plane_bytes.max((whole * element) as f64);
+    let end = |end: &PassEnd<'_>, axes: Axes, block: usize| match transforms.len() {
+        0..=2 => Access::new(end.pieces, axes, block, sizes(end), rank, machine),
+        _ => Access::of_whole(end.pieces, sizes(end), rank),
+    };
+    let (load, store) = (end(from, first, load_block), end(to, last, store_block));
+    let (lines, plane_bytes) = line_works(domain, from, bundle, block);
+    let units = match transforms {
+        [] | [_] => (lines.first().map_or(load.bytes / 4096.0, |work| work.blocks)).max(1.0),
+        [one, two] => {
+            let planes = arrive.shape()[3 - one.axis - two.axis];
+            (planes.div_ceil(bundle.unwrap_or(1)) * arrays) as f64
         }
-    }
-    let units = match transforms.len() {
-        0 | 1 => (lines.first().map_or(load.bytes / 4096.0, |work| work.blocks)).max(1.0),
-        2 => (arrive.shape()[first.planes] * arrays) as f64,
         _ => arrays as f64,
     };
     let bytes = (load.bytes + if in_place { 0.0 } else { store.bytes }) * arrays as f64;

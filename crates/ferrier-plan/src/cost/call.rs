@@ -29,7 +29,7 @@ pub fn scheduled(
     let options = ScheduleOptions {
         direction,
         in_place,
-        alike: true,
+        alike: setting.strides.is_none_or(|strides| strides.are_alike(recipe)),
         with_operator: false,
         mechanism: setting.mechanism,
         exposed_ends: setting.exposed_ends,
@@ -64,6 +64,10 @@ pub struct CallShapes<'a> {
 }
 
 impl CallShapes<'_> {
+    fn strides(&self) -> EndStrides {
+        self.setting.strides.map_or_else(EndStrides::default, |strides| strides.of(self.kind.0))
+    }
+
     fn context<'a>(&'a self, rank: usize, strides: &'a EndStrides) -> RankContext<'a> {
         let (direction, in_place) = self.kind;
         RankContext {
@@ -105,16 +109,16 @@ impl CallShapes<'_> {
 
     /// The boxes of a rank before and after a part of a pass.
     pub fn boxes(&self, rank: usize, number: usize, part: PassPart) -> [Box3; 2] {
-        let dense = EndStrides::default();
-        let (context, pass) = (self.context(rank, &dense), &self.schedule.passes[number]);
+        let strides = EndStrides::default();
+        let (context, pass) = (self.context(rank, &strides), &self.schedule.passes[number]);
         [&pass.arrive, &pass.leave]
             .map(|state| context.part_of(self.schedule, pass, part, &state.layout.boxes()[rank]))
     }
 
     /// What a rank does in a part of a pass.
     pub fn pass(&self, rank: usize, number: usize, part: PassPart) -> PassShape {
-        let dense = EndStrides::default();
-        let (context, pass) = (&self.context(rank, &dense), &self.schedule.passes[number]);
+        let strides = self.strides();
+        let (context, pass) = (&self.context(rank, &strides), &self.schedule.passes[number]);
         let [arrive, leave] = self.boxes(rank, number, part);
         let from = self.pieces(context, &pass.from, &arrive, false);
         let to = self.pieces(context, &pass.to, &leave, true);

@@ -109,7 +109,9 @@ constants! {
     /// The part of the last-level cache that ranks have for themselves, from 0 to 1.
     last_level_part = 0.42;
     /// The times that a cache line is loaded again if rows of a block meet in few sets of the level-2 cache.
-    conflict = 0.01;
+    conflict = 1.0;
+    /// What staging such rows costs instead, relative to loading them once.
+    staging = 0.01;
     /// The part of a cached store that costs as much again: the line is loaded before it is stored.
     allocate = 1.84;
     /// Speed of memory of other ranks of the node, relative to own memory.

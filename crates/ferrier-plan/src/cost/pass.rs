@@ -123,9 +123,10 @@ impl PassShape {
         let own = self.load.bytes + if self.in_place { 0.0 } else { self.store.bytes };
         let place = Residence::new(own / threads, self.node_bytes, machine);
         let byte = byte_seconds(machine, active);
-        // Staging takes rows that meet in few sets out of their way; stores have no such help.
-        let load = self.end(&self.load, !self.staging, place, byte, machine);
-        let store = if self.in_place { 0.0 } else { self.end(&self.store, true, place, byte, machine) };
+        // Staging takes rows that meet in few sets out of their way. Stores are written back whole.
+        let conflict = if self.staging { constants.staging } else { constants.conflict };
+        let load = self.end(&self.load, conflict, place, byte, machine);
+        let store = if self.in_place { 0.0 } else { self.end(&self.store, 0.0, place, byte, machine) };
         // A cached store loads the line first; one past the caches goes to memory at once.
         let store = match self.stream {
             true => store,
@@ -143,7 +144,7 @@ impl PassShape {
     fn end(
         &self,
         access: &Access,
-        conflicts: bool,
+        conflict: f64,
         place: Residence,
         byte: [f64; 3],
         machine: &Machine,
@@ -156,7 +157,7 @@ impl PassShape {
         let active = (self.ranks_on_node * self.threads).min(machine.cores).max(1) as f64;
         let reuse = Residence::new(2.0 * access.reuse_bytes, active * access.reuse_bytes, machine);
         let again = again * reuse.sum(byte).min(place.sum(byte).max(byte[0]));
-        let conflicts = if conflicts { access.conflicts * LINE * constants.conflict } else { 0.0 };
+        let conflicts = access.conflicts * LINE * conflict;
         // Pages of the smallest size are looked up as well.
         let lookup = if machine.page_bytes <= 4096 { 1.5 } else { 1.0 };
         let pages = place.sum([0.0, 0.2, 1.0]) * lookup * constants.page_s * access.pages;

@@ -1,6 +1,6 @@
 //! How ranks are placed and what was decided for them, besides the recipe.
 
-use crate::lowering::MemoryPolicy;
+use crate::lowering::{EndStrides, MemoryPolicy};
 use crate::messages::Mechanism;
 
 /// The placement of the ranks, and the decisions that are not in a recipe.
@@ -29,6 +29,8 @@ pub struct Setting<'a> {
     pub remote_buffers: bool,
     /// Whether messages are encoded by steps of their own before the exchange.
     pub coded: bool,
+    /// The strides of input and output of `forward`; `None`: arrays without gaps.
+    pub strides: Option<&'a EndStrides>,
 }
 
 impl<'a> Setting<'a> {
@@ -45,6 +47,7 @@ impl<'a> Setting<'a> {
             exposed_ends: true,
             remote_buffers: false,
             coded: false,
+            strides: None,
         }
     }
 
@@ -59,6 +62,13 @@ impl<'a> Setting<'a> {
     #[must_use]
     pub fn sockets(mut self, sockets: &'a [usize]) -> Self {
         self.sockets = sockets;
+        self
+    }
+
+    /// Sets the strides of input and output of `forward`.
+    #[must_use]
+    pub fn strides(mut self, strides: &'a EndStrides) -> Self {
+        self.strides = (!strides.is_dense()).then_some(strides);
         self
     }
 

@@ -4,12 +4,13 @@ use super::*;
 use crate::choice::{Choice, Overlap, Tiling};
 use crate::design::design;
 use crate::layout::LayoutSpec;
-use crate::lowering::MemoryPolicy;
+use crate::lowering::{EndStrides, MemoryPolicy};
 use crate::messages::Mechanism;
 use crate::problem::Problem;
 use crate::recipe::Recipe;
 use crate::schedule::Direction;
 use crate::speeds::MachineSpeeds;
+use crate::strides::ArrayStrides;
 use ferrier_kernel::Precision;
 
 fn machine() -> Machine {
@@ -152,6 +153,45 @@ fn estimates_agree_with_predictions() {
     let ends = [[&first.before; 2], [&first.after; 2]];
     let seconds = estimator.pass(&transforms, ends[0], ends[1]);
     assert!((seconds / found.steps[0].seconds - 1.0).abs() < 0.3, "{seconds} {found:?}");
+}
+
+/// One real number in eight, as in an array of structures, is loaded with the cache lines of all.
+#[test]
+fn strides_cost_what_they_touch() {
+    let machine = machine();
+    let dense = cube(128, LayoutSpec::slabs(0), LayoutSpec::slabs(0));
+    let apart = dense.clone().input_strides(ArrayStrides::new([8 * 128 * 128, 8 * 128, 8]));
+    let recipe = recipe(&dense, &Choice::new(), 1);
+    let setting = shared(&machine);
+    let first = |strides: &EndStrides| forward(&recipe, &setting.strides(strides), &machine).steps[0].seconds;
+    let (near, far) = (first(&EndStrides::new(&dense)), first(&EndStrides::new(&apart)));
+    assert!(far > 1.5 * near, "{far} {near}");
+}
+
+/// Planes across the fastest axis go together: their rows are whole cache lines.
+#[test]
+fn bundles_are_faster_than_planes_by_themselves() {
+    let machine = machine();
+    let problem = cube(64, LayoutSpec::slabs(2), LayoutSpec::slabs(2));
+    let recipe = recipe(&problem, &Choice::new().axes([1, 0, 2]).fuse(true), 4);
+    let of = |bundle_bytes: usize| {
+        let policy = MemoryPolicy { bundle_bytes, ..MemoryPolicy::default() };
+        forward(&recipe, &shared(&machine).memory_policy(policy), &machine).steps[0].seconds
+    };
+    assert!(of(1 << 20) < 0.7 * of(0), "{} {}", of(1 << 20), of(0));
+}
+
+/// Arrays of a batch that go through all axes at once: memory is accessed once.
+#[test]
+fn whole_arrays_are_faster_than_a_pass_for_each_axis() {
+    let machine = machine();
+    let recipe = recipe(&Problem::c2c([32; 3]).batch(512), &Choice::new(), 1);
+    let setting = shared(&machine);
+    let (whole, apart) =
+        (forward(&recipe, &setting, &machine), Recipe { fuse: Some(false), ..recipe.clone() });
+    assert_eq!(whole.steps.len(), 1, "{whole:?}");
+    let apart = forward(&apart, &setting, &machine);
+    assert!(whole.seconds() < 0.7 * apart.seconds(), "{whole:?} {apart:?}");
 }
 
 #[test]

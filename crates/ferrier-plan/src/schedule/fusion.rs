@@ -2,7 +2,8 @@
 
 use super::transform::{AxisTransform, largest_between};
 use crate::choice::MemoryUse;
-use crate::geometry::{bundled_planes, width};
+use crate::geometry::{Piece, bundled_planes, width};
+use crate::layout::Box3;
 use crate::modes::total_len;
 use crate::recipe::{Distribution, Recipe};
 
@@ -10,6 +11,29 @@ use crate::recipe::{Distribution, Recipe};
 /// cache, half as large as the largest plane that is transformed by itself.
 pub fn bundle_bytes(plane_bytes: usize) -> usize {
     plane_bytes / 4
+}
+
+/// How many planes of `between`, the array between two transforms of a pass, go together, where they are across the
+/// fastest axis of either end; `room`: [`bundle_bytes`].
+pub fn bundle_of(
+    ends: [&[Piece]; 2],
+    between: &Box3,
+    transforms: [&AxisTransform; 2],
+    (scalar_bytes, room): (usize, usize),
+) -> Option<usize> {
+    let [one, two] = transforms.map(|transform| transform.axis);
+    let across = 3 - one - two;
+    let shares_lines = |piece: &Piece| {
+        let Piece { strides, region, .. } = piece;
+        region.shape()[across] > 1 && strides[across] < strides[one].min(strides[two])
+    };
+    let ragged = transforms.iter().any(|transform| transform.axes().is_some());
+    if ragged || !ends.into_iter().flatten().any(shares_lines) {
+        return None;
+    }
+    let shape = between.shape();
+    let element = width(transforms[0].real) * scalar_bytes;
+    Some(bundled_planes(shape[across], shape[one] * shape[two] * element, element, room))
 }
 
 /// Two axes in one pass: if the recipe says so. If it leaves that open: if planes stay in cache between them, those that

@@ -8,7 +8,7 @@ use crate::{
     Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
     StridesSpec, codec, exchange,
 };
-use ferrier_plan::cost::Machine;
+use ferrier_plan::cost::{Constants, Machine};
 use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;
@@ -189,8 +189,8 @@ fn stream(nodes: usize, problem: &Problem, scalar_bytes: usize) -> bool {
 }
 
 /// Rows that a kernel loads together. If their distance is a power of two, they fill all ways of a cache set with no
-/// more ways than this, so that the rows of the next block are staged. (Measured: a sixth to a third faster with 16
-/// ways, a seventh slower with 20.)
+/// more ways than this, so that the rows of the next block are staged where that costs less than loading them again.
+/// (Measured: a sixth to a third faster with 16 ways, a seventh slower with 20; a sixth slower on Zen 4.)
 const BUTTERFLY: usize = 16;
 
 /// How passes access memory.
@@ -199,10 +199,13 @@ pub(crate) fn memory_policy(
     problem: &Problem,
     choice: &Choice,
     scalar_bytes: usize,
+    machine: &Machine,
 ) -> MemoryPolicy {
+    let Constants { conflict, staging, .. } = machine.constants;
+    let stages = choice.memory == MemoryUse::Fast && machine.level2.ways <= BUTTERFLY && staging < conflict;
     MemoryPolicy {
         stream: choice.stream.unwrap_or_else(|| stream(nodes, problem, scalar_bytes)),
-        staging: choice.staging.unwrap_or(choice.memory == MemoryUse::Fast && level2().ways <= BUTTERFLY),
+        staging: choice.staging.unwrap_or(stages),
         block: choice.block,
         bundle_bytes: bundle_bytes(plane_bytes()),
     }
@@ -246,8 +249,8 @@ pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartCh
         entry.check_nodes(nodes)?;
     }
     let threads = threads(comm, problem, choice);
-    let memory_policy = memory_policy(comm.node_count(), problem, choice, T::PRECISION.bytes());
     let machine = machine(comm, start.speeds.as_ref());
+    let memory_policy = memory_policy(comm.node_count(), problem, choice, T::PRECISION.bytes(), &machine);
     let decision = Decision { start, plane_bytes: plane_bytes(), threads, memory_policy, machine };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,

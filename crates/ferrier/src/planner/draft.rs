@@ -197,7 +197,7 @@ impl<T: Real, B: Target> Draft<T, B> {
         if B::LEARNS {
             notes.push(format!("{COST_MODEL}: {}", decision.machine.origin()));
         }
-        let forecast = B::LEARNS.then(|| Forecast::of(comm, &decision, mechanism));
+        let forecast = B::LEARNS.then(|| Forecast::of(comm, &decision, mechanism, strides.clone()));
         Ok(Draft {
             tolerance,
             decision,

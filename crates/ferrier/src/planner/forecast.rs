@@ -3,7 +3,7 @@
 use super::agree::Decision;
 use crate::{Choice, Comm, Recipe, Result, codec, exchange};
 use ferrier_plan::cost::{Machine, Prediction, Setting, predict};
-use ferrier_plan::lowering::MemoryPolicy;
+use ferrier_plan::lowering::{EndStrides, MemoryPolicy};
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::schedule::Direction;
 
@@ -21,6 +21,8 @@ pub(crate) struct Forecast {
     pub sockets: Vec<usize>,
     /// Whether all ranks are threads of this process: they share its cores, also if several nodes are simulated.
     pub one_process: bool,
+    /// The strides of input and output of `forward`.
+    pub strides: EndStrides,
 }
 
 impl Forecast {
@@ -35,13 +37,15 @@ impl Forecast {
             nodes: comm.nodes().to_vec(),
             sockets: comm.transport().sockets().to_vec(),
             one_process: comm.transport().exposes_all_memory(),
+            strides: EndStrides::default(),
         }
     }
 
     /// What was decided for the ranks of `comm`.
-    pub fn of(comm: &Comm, decision: &Decision, mechanism: Mechanism) -> Self {
+    pub fn of(comm: &Comm, decision: &Decision, mechanism: Mechanism, strides: EndStrides) -> Self {
         Forecast {
             mechanism,
+            strides,
             threads: decision.threads,
             plane_bytes: decision.plane_bytes,
             memory_policy: decision.memory_policy,
@@ -64,6 +68,7 @@ impl Forecast {
             .plane_bytes(self.plane_bytes)
             .memory_policy(self.memory_policy)
             .remote_buffers(self.one_process)
+            .strides(&self.strides)
             .coded(coded)
     }
 

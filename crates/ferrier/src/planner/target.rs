@@ -8,6 +8,7 @@ use crate::exec::backend::{Backend, Executor};
 use crate::exec::cpu::CpuBinder;
 use crate::{Comm, Compress, Problem, Real, Recipe, Result, design_on};
 use ferrier_plan::Designed;
+use ferrier_plan::lowering::EndStrides;
 use ferrier_plan::messages::Encoding;
 
 type BinderOf<T, B> = <<B as Backend>::Executor<T> as Executor<T>>::Binder;
@@ -45,7 +46,8 @@ impl Target for Cpu {
 
     fn design<T: Real>(problem: &Problem, decision: &Decision, comm: &Comm) -> Result<Designed> {
         let choice = &decision.start.choice;
-        let forecast = Forecast::of(comm, decision, mechanism(choice, comm.node_count())?);
+        let mechanism = mechanism(choice, comm.node_count())?;
+        let forecast = Forecast::of(comm, decision, mechanism, EndStrides::new(problem));
         let coded = forecast.sends() && problem.tolerance.is_some() || choice.codec.is_some();
         let ranks = (comm.size(), &forecast.machine);
         design_on(problem, choice, T::PRECISION, ranks, &forecast.setting(coded))

@@ -11,9 +11,9 @@ use super::plane_store::{PlaneStore, PlaneWriter};
 use super::tables::KernelTables;
 use super::worker::{Extras, PollCounter, WorkerState, run_block};
 use crate::{Box3, Order, Real, Result};
-use ferrier_plan::geometry::{Axes, Base, Geometry, Piece, bundled_planes, width};
+use ferrier_plan::geometry::{Axes, Base, Geometry, Piece};
 use ferrier_plan::lowering::RankContext;
-use ferrier_plan::schedule::AxisTransform;
+use ferrier_plan::schedule::{AxisTransform, bundle_of};
 
 /// Two axes: `first` transforms the planes of a unit into scratch (or straight into the target), `second` transforms
 /// them to the target, or back into scratch, from where they are copied to the target.
@@ -47,7 +47,8 @@ impl<T: Real> Planes<T> {
         let across = 3 - one - two;
         // The array between the transforms, after the first and before the second.
         let between = transforms[0].after(arrive);
-        let bundle = bundle_of(context, [from, to], &between, transforms);
+        let room = (context.scalar_bytes, context.memory_policy.bundle_bytes);
+        let bundle = bundle_of([from, to], &between, transforms, room);
         let axes = match bundle {
             None => [
                 Axes { along: one, lanes: two, planes: across },
@@ -162,29 +163,6 @@ impl<T: Real> Planes<T> {
         writer.iter_mut().for_each(PlaneWriter::finish);
         worker.bases.set_scratch(start);
     }
-}
-
-/// How many planes go together, where they are across the fastest axis of either end.
-fn bundle_of(
-    context: &RankContext<'_>,
-    ends: [&[Piece]; 2],
-    between: &Box3,
-    transforms: [&AxisTransform; 2],
-) -> Option<usize> {
-    let [one, two] = transforms.map(|transform| transform.axis);
-    let across = 3 - one - two;
-    let shares_lines = |piece: &Piece| {
-        let Piece { strides, region, .. } = piece;
-        region.shape()[across] > 1 && strides[across] < strides[one].min(strides[two])
-    };
-    let ragged = transforms.iter().any(|transform| transform.axes().is_some());
-    if ragged || !ends.into_iter().flatten().any(shares_lines) {
-        return None;
-    }
-    let shape = between.shape();
-    let element = width(transforms[0].real) * context.scalar_bytes;
-    let plane = shape[one] * shape[two] * element;
-    Some(bundled_planes(shape[across], plane, element, context.memory_policy.bundle_bytes))
 }
 
 /// The planes of a unit in a thread's scratch, padded to spread over the cache's sets, and their scalars: side by

@@ -49,7 +49,7 @@ impl CostModel<'_> {
         Ok(Forecast {
             mechanism: mechanism(choice, *nodes)?,
             threads: choice.threads.unwrap_or(self.context.threads),
-            memory_policy: memory_policy(*nodes, problem, choice, self.precision.bytes()),
+            memory_policy: memory_policy(*nodes, problem, choice, self.precision.bytes(), &forecast.machine),
             ..forecast.clone()
         })
     }
