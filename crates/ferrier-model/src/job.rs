@@ -264,7 +264,7 @@ impl Placement<'_> {
         let constants = &self.machine.constants;
         let policy = MemoryPolicy {
             stream,
-            staging: self.machine.level2.ways <= 16 && constants.staging < constants.conflict,
+            staging: self.machine.level2.ways <= 16 && constants.staging <= constants.conflict,
             block: None,
             bundle_bytes: bundle_bytes(plane_bytes),
         };

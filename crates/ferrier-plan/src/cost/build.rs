@@ -123,7 +123,7 @@ fn line_works(
             bytes: (scalars * scalar_bytes * arrays) as f64,
         });
         if let Some(next) = transforms.get(number + 1) {
-            let [one, two] = [transform.axis, next.axis].map(|axis| now.shape()[axis].max(1));
+            let [one, two] = [transform.axis, next.axis].map(|axis| part.shape()[axis].max(1));
             let elements = if whole { now.volume() } else { one * two * bundle.unwrap_or(1) };
             plane_bytes = plane_bytes.max((elements * width(transform.real) * scalar_bytes) as f64);
         }

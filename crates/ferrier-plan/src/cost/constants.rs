@@ -109,9 +109,12 @@ constants! {
     /// The part of the last-level cache that ranks have for themselves, from 0 to 1.
     last_level_part = 0.42;
     /// The times that a cache line is loaded again if rows of a block meet in few sets of the level-2 cache.
-    conflict = 1.0;
-    /// What staging such rows costs instead, relative to loading them once.
+    conflict = 0.01;
+    /// What staging such rows costs instead, relative to loading them once; also of stores to such rows.
     staging = 0.01;
+    /// How the last-level cache replaces lines, from 0 to 1. 0: the oldest first, so that of an array of twice its size
+    /// nothing stays; 1: at random, so that half of it stays.
+    last_level_random = 0.0;
     /// The part of a cached store that costs as much again: the line is loaded before it is stored.
     allocate = 1.84;
     /// Speed of memory of other ranks of the node, relative to own memory.

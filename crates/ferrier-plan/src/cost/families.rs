@@ -30,14 +30,34 @@ pub(super) static FAMILIES: &[Family] = &[
         vector_bytes: 32,
         constants: Constants::default,
     },
-    // Fitted to Sapphire Rapids (2 MiB level 2 of 16 ways, mesh of last-level slices).
+    // Fitted to 2 and 16 cores of Sapphire Rapids (2 MiB level 2 of 16 ways, mesh of last-level slices).
     Family {
         name: "intel-avx512",
         cores: 16,
         level2: cache(2 << 20, 16, 1),
         last_level: cache(64 << 20, 15, 32),
         vector_bytes: 64,
-        constants: Constants::default,
+        constants: || Constants {
+            flop_s: 1.2e-11,
+            contiguous_flop_s: 3.4e-11,
+            block_s: 1.2e-6,
+            level2_bytes_s: 63e9,
+            last_level_bytes_s: 9.4e9,
+            last_level_busy_bytes_s: 17e9,
+            memory_bytes_s: 8.8e9,
+            memory_node_bytes_s: 90e9,
+            run_last_level_s: 18e-9,
+            run_memory_s: 12e-9,
+            page_s: 6e-9,
+            last_level_part: 0.23,
+            last_level_random: 1.0,
+            conflict: 1.0,
+            staging: 0.03,
+            allocate: 1.2,
+            remote: 0.8,
+            slice_s: 3.7e-3,
+            ..Constants::default()
+        },
     },
     Family {
         name: "intel-avx2",

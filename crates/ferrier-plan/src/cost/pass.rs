@@ -77,7 +77,7 @@ impl PassCost {
 #[derive(Clone, Copy)]
 struct Residence([f64; 3]);
 
-/// Part of the bytes that a cache of `room` bytes still holds when all of `bytes` were accessed since.
+/// Part of the bytes that a core's cache of `room` bytes still holds when all of `bytes` were accessed since.
 fn held(bytes: f64, room: f64) -> f64 {
     // Caches do not replace the oldest lines exactly: between half and twice their size, some stay.
     (1.0 - (bytes / room).log2()).clamp(0.0, 2.0) / 2.0
@@ -88,7 +88,10 @@ impl Residence {
         let near = held(core_bytes, machine.level2.bytes as f64 / machine.level2.cores as f64);
         let caches = (machine.cores as f64 / machine.last_level.cores as f64).max(1.0);
         let part = machine.constants.last_level_part.clamp(0.01, 1.0);
-        let last = held(node_bytes, part * machine.last_level.bytes as f64 * caches).max(near);
+        let room = part * machine.last_level.bytes as f64 * caches;
+        let random = machine.constants.last_level_random.clamp(0.0, 1.0);
+        let kept = (1.0 - random) * held(node_bytes, room) + random * (room / node_bytes.max(1.0)).min(1.0);
+        let last = kept.max(near);
         Residence([near, last - near, 1.0 - last])
     }
 
@@ -123,10 +126,10 @@ impl PassShape {
         let own = self.load.bytes + if self.in_place { 0.0 } else { self.store.bytes };
         let place = Residence::new(own / threads, self.node_bytes, machine);
         let byte = byte_seconds(machine, active);
-        // Staging takes rows that meet in few sets out of their way. Stores are written back whole.
-        let conflict = if self.staging { constants.staging } else { constants.conflict };
-        let load = self.end(&self.load, conflict, place, byte, machine);
-        let store = if self.in_place { 0.0 } else { self.end(&self.store, 0.0, place, byte, machine) };
+        // Staging takes rows that meet in few sets out of their way. Stores write whole cache lines.
+        let Constants { conflict, staging, .. } = *constants;
+        let load = self.end(&self.load, if self.staging { staging } else { conflict }, place, byte, machine);
+        let store = if self.in_place { 0.0 } else { self.end(&self.store, staging, place, byte, machine) };
         // A cached store loads the line first; one past the caches goes to memory at once.
         let store = match self.stream {
             true => store,

@@ -202,7 +202,7 @@ pub(crate) fn memory_policy(
     machine: &Machine,
 ) -> MemoryPolicy {
     let Constants { conflict, staging, .. } = machine.constants;
-    let stages = choice.memory == MemoryUse::Fast && machine.level2.ways <= BUTTERFLY && staging < conflict;
+    let stages = choice.memory == MemoryUse::Fast && machine.level2.ways <= BUTTERFLY && staging <= conflict;
     MemoryPolicy {
         stream: choice.stream.unwrap_or_else(|| stream(nodes, problem, scalar_bytes)),
         staging: choice.staging.unwrap_or(stages),
