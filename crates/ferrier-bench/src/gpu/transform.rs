@@ -191,7 +191,10 @@ fn warm_up<T: Real>(
         codec: recipe.codec.clone(),
         overlap: recipe.overlap.clone(),
         error_forward,
-        bounds: bound.map(|bound| [2.0 * reshapes * bound, 4.0 * reshapes * bound]),
+        // Without a reshape nothing is encoded: rounding is all there is.
+        bounds: bound
+            .filter(|_| reshapes > 0.0)
+            .map(|bound| [2.0 * reshapes * bound, 4.0 * reshapes * bound]),
         ..CandidateResult::default()
     })
 }
