@@ -328,7 +328,7 @@ fn split(blocks: &mut Vec<(String, f64)>, events: &[Event]) {
     let (mut waited, mut unpacked) = (0, 0);
     // All of them, so that every rank and repetition has the same blocks.
     ["pack", "post", "test", "wait", "unpack"].iter().for_each(|name| add(blocks, name, 0.0));
-    for event in events {
+    for event in events.iter().filter(|event| event.packet.is_none()) {
         let name = match event.kind {
             EventKind::Post => "post",
             EventKind::Wait => {

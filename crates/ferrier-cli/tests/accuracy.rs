@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{Folder, assert_refused, run, stderr, stdout};
+use crate::common::{Folder, assert_refused, doubles, npy, run, stderr, stdout};
 use serde_json::Value;
 
 fn json(words: &[&str]) -> Value {
@@ -100,6 +100,46 @@ fn accuracy_for_people_tables_and_drawings() {
     assert!(fs::read_to_string(&file).unwrap().contains("\"error_bound\""));
     let output = run(&[&words[..], &["--csv", "-"]].concat());
     assert!(stdout(&output).starts_with("arithmetic,") && stdout(&output).lines().count() == 11);
+}
+
+/// The tolerance comes from the grids, not from the known solution.
+#[test]
+fn helmholtz_chooses_its_tolerance() {
+    let words = ["solve", "helmholtz", "--n", "64", "--ranks", "2", "--repeat", "1", "--tolerance", "auto"];
+    let report = json(&words);
+    let (auto, rows) = (&report["auto"], &report["rows"]);
+    let (error, estimate) = (number(&report, "discretisation_error"), number(auto, "estimate"));
+    assert!((0.5..2.0).contains(&(estimate / error)), "{report}");
+    assert_eq!(auto["grids"], serde_json::json!([64, 80, 100]), "{report}");
+    assert!(number(auto, "order") > 4.0 && number(auto, "tolerance") < estimate, "{report}");
+    assert_eq!(rows[1]["tolerance"], auto["tolerance"], "{report}");
+    assert!(number(&rows[1], "error_bound") <= 1.01 * estimate, "{report}");
+    assert!(number(&rows[1], "solution_error") <= 2.0 * error, "{report}");
+    assert!(number(&rows[1], "wire_bytes") < 0.5 * number(&rows[0], "wire_bytes"), "{report}");
+}
+
+/// -laplace(u) + u = (1 + 1) u for u = cos x, and a file that is no cube.
+#[test]
+fn helmholtz_reads_and_writes_files() {
+    let folder = Folder::new();
+    let wave = |i: usize| (std::f64::consts::TAU * i as f64 / 16.0).cos();
+    let values: Vec<u8> = (0..16 * 16 * 16).flat_map(|i| (2.0 * wave(i / 256)).to_le_bytes()).collect();
+    let from = folder.file("f.npy", &npy("'<f8'", &[16, 16, 16], &values));
+    let to = folder.word("u.npy");
+    let words = ["solve", "helmholtz", "--rhs", &from, "--out", &to, "--ranks", "2", "--repeat", "1"];
+    let report = json(&words);
+    // Every grid has the solution: nothing may be lost.
+    assert!(report["auto"]["tolerance"].is_null() && report["discretisation_error"].is_null(), "{report}");
+    let found = doubles(&folder.path("u.npy"));
+    assert!((0..4096).all(|i| (found[i] - wave(i / 256)).abs() < 1e-14));
+    let lossy = json(&[&words[..], &["--tolerance", "1e-3"]].concat());
+    assert!(number(&lossy["rows"][1], "deviation") > 0.0, "{lossy}");
+    let near = doubles(&folder.path("u.npy"));
+    assert!(near != found && (0..4096).all(|i| (near[i] - wave(i / 256)).abs() < 1e-2));
+    let flat = folder.npy("flat.npy", "<f8", &[4, 6]);
+    assert_refused(&run(&["solve", "helmholtz", "--rhs", &flat]), "a cube of real numbers");
+    let odd = folder.npy("odd.npy", "<f8", &[6, 6, 6]);
+    assert_refused(&run(&["solve", "helmholtz", "--rhs", &odd]), "not a multiple of 4");
 }
 
 #[test]

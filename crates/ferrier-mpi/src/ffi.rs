@@ -134,6 +134,7 @@ counted_table! {
         ialltoallv = "MPI_Ialltoallv"
             (In, *const C, *const D, Handle, Out, *const C, *const D, Handle, Handle, HandleOut);
         put = "MPI_Put" (In, C, Handle, Int, Aint, C, Handle, Handle);
+        rput = "MPI_Rput" (In, C, Handle, Int, Aint, C, Handle, Handle, HandleOut);
     }
 }
 

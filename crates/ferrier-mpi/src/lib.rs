@@ -63,4 +63,4 @@ pub use level::Level;
 pub use mpi::{Live, Mpi};
 pub use searched::Searched;
 pub use segment::Segment;
-pub use window::Window;
+pub use window::{PutRequest, Window};

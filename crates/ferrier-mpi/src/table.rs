@@ -23,6 +23,11 @@ impl Table {
         Table { mpi: mpi.clone(), slots: Vec::new() }
     }
 
+    /// With room for so many operations.
+    pub fn with_capacity(mpi: &Arc<Library>, capacity: usize) -> Table {
+        Table { mpi: mpi.clone(), slots: Vec::with_capacity(capacity) }
+    }
+
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }

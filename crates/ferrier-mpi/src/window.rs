@@ -12,6 +12,7 @@ use crate::data::{Op, Plain, sent_from};
 use crate::error::{Error, Result};
 use crate::ffi::{Aint, Calls, Int};
 use crate::library::{Library, counted};
+use crate::table::Table;
 
 /// A window: bytes on each rank that the others can put into.
 ///
@@ -77,6 +78,15 @@ impl Window {
         // SAFETY: inside the window, as just checked; `T` is plain data.
         unsafe { into.as_mut_ptr().cast::<u8>().copy_from(self.base.wrapping_add(at), size_of_val(into)) };
         Ok(())
+    }
+
+    /// The address of this rank's bytes; others may write to them at any time.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where there are not as many.
+    pub fn address(&self, at: usize, length: usize) -> Result<*mut u8> {
+        self.inside(self.comm.rank(), at, length)?;
+        Ok(self.base.wrapping_add(at))
     }
 
     /// An aligned word of this rank's, which other ranks may change meanwhile: what was put before it is seen after it.
@@ -192,6 +202,44 @@ impl Window {
         unsafe { self.start_put(from, length, rank, at) }
     }
 
+    /// Starts to put bytes at `at` of a rank's; `request` tells when they may change. They have arrived after
+    /// [`Window::flush`]. Needs [`Window::lock_all`].
+    ///
+    /// # Errors
+    /// [`Error::Argument`] where the window is not open or too small, or the put of `request` is in flight; those of
+    /// MPI.
+    ///
+    /// # Safety
+    /// The bytes live and stay as they are until [`PutRequest::test`] returns true or an error, or the request is
+    /// dropped.
+    pub unsafe fn request_put(
+        &self,
+        request: &mut PutRequest,
+        from: *const u8,
+        length: usize,
+        rank: usize,
+        at: usize,
+    ) -> Result<()> {
+        self.expect_locked(true)?;
+        self.inside(rank, at, length)?;
+        if !request.0.is_empty() {
+            return Err(Error::Argument("a put of this request is in flight".into()));
+        }
+        let (mpi, to) = (self.mpi(), rank as Int);
+        let (byte, raw) = (mpi.h.byte, self.raw);
+        (0..length).step_by(mpi.limit()).try_for_each(|done| {
+            let (place, n) = ((at + done) as Aint, mpi.limit().min(length - done));
+            let mut made = 0;
+            // SAFETY: inside the window; by this function's contract the bytes live until completion.
+            unsafe {
+                let (from, made) = (from.add(done).cast(), &mut made);
+                counted!(mpi, "MPI_Rput", rput(from, n as _, byte, to, place, n as _, byte, raw, made))?;
+            }
+            request.0.push(made, false);
+            Ok(())
+        })
+    }
+
     /// # Safety
     /// The bytes live and stay as they are until the put is complete here.
     unsafe fn start_put(&self, from: *const u8, length: usize, rank: usize, at: usize) -> Result<()> {
@@ -224,6 +272,24 @@ impl Window {
 
     fn mpi(&self) -> &Arc<Library> {
         self.comm.library()
+    }
+}
+
+/// A put in flight at a time; see [`Window::request_put`]. Dropping it waits.
+pub struct PutRequest(Table);
+
+impl PutRequest {
+    /// For windows of this communicator's library.
+    pub fn new(comm: &Comm) -> PutRequest {
+        PutRequest(Table::with_capacity(comm.library(), 1))
+    }
+
+    /// Makes progress; whether the bytes that were put may change.
+    ///
+    /// # Errors
+    /// Those of MPI.
+    pub fn test(&mut self) -> Result<bool> {
+        self.0.test()
     }
 }
 

@@ -236,6 +236,11 @@ pub struct Choice {
     /// Lines that are loaded, transformed and stored together if their elements are strided (sub-tiles in the
     /// literature); by default what suits the kernel.
     pub block: Option<usize>,
+    /// Bytes of a packet of exchange `ring`, which is encoded, sent and decoded as a whole; by default 64 KiB for
+    /// encoded messages and 1 MiB for others.
+    pub packet: Option<usize>,
+    /// Packets of exchange `ring` that a rank has in flight at once; by default 4.
+    pub packets: Option<usize>,
     /// Trade-off between memory and speed.
     pub memory: MemoryUse,
 }
@@ -291,6 +296,12 @@ impl Choice {
 
         /// Sets the number of strided lines in a block.
         block(lines: impl Into<Option<usize>>) = lines.into();
+
+        /// Sets the bytes of a packet of exchange `ring`.
+        packet(bytes: impl Into<Option<usize>>) = bytes.into();
+
+        /// Sets how many packets of exchange `ring` a rank has in flight at once.
+        packets(packets: impl Into<Option<usize>>) = packets.into();
 
         /// Sets the trade-off between memory and speed.
         memory(memory: MemoryUse) = memory;

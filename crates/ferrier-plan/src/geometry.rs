@@ -140,6 +140,18 @@ pub enum Base {
     Work = 2,
 }
 
+impl Base {
+    /// The rank and base of pieces in planes of scratch, which belong to no rank.
+    pub fn scratch(ranks: usize) -> (usize, Base) {
+        (ranks, Base::In)
+    }
+
+    /// The rank and base of pieces in this rank's window.
+    pub fn window(ranks: usize) -> (usize, Base) {
+        (ranks, Base::Out)
+    }
+}
+
 /// A box of elements in the memory of a rank; offsets and strides in scalars.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Piece {

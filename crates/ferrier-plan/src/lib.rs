@@ -21,6 +21,7 @@ pub mod modes;
 pub mod order;
 mod problem;
 pub mod recipe;
+pub mod ring;
 mod rounding;
 pub mod schedule;
 mod setters;

@@ -12,6 +12,7 @@ use std::sync::Arc;
 pub struct SegmentTable {
     ranks: usize,
     list: Arc<ListSegments>,
+    keeps: Arc<dyn Fn(usize) -> bool + Send + Sync>,
 }
 
 /// The peers of a rank that are sent something (`true`) or that send something, ascending, with the bytes.
@@ -23,7 +24,12 @@ impl SegmentTable {
         ranks: usize,
         list: impl Fn(usize, bool) -> Vec<(usize, usize)> + Send + Sync + 'static,
     ) -> SegmentTable {
-        SegmentTable { ranks, list: Arc::new(list) }
+        SegmentTable { ranks, list: Arc::new(list), keeps: Arc::new(|_| true) }
+    }
+
+    /// Sets which ranks keep data of their own; by default all do.
+    pub fn keeping(self, keeps: impl Fn(usize) -> bool + Send + Sync + 'static) -> SegmentTable {
+        SegmentTable { keeps: Arc::new(keeps), ..self }
     }
 
     /// The table with these bytes from one rank to another.
@@ -49,6 +55,11 @@ impl SegmentTable {
         (self.list)(rank, false)
     }
 
+    /// Whether some data stays on this rank.
+    pub fn keeps(&self, rank: usize) -> bool {
+        (self.keeps)(rank)
+    }
+
     /// Bytes of the largest segment between any two ranks.
     pub fn largest(&self) -> usize {
         (0..self.ranks).flat_map(|rank| self.row(rank)).map(|(_, bytes)| bytes).max().unwrap_or(0)
@@ -71,8 +82,8 @@ pub struct Volumes {
     pub from: Vec<usize>,
     /// Bytes between any two ranks.
     pub table: SegmentTable,
-    /// Number of the group of reshapes whose tiles may be in flight together. Tiles of different groups never
-    /// are, so their exchanges may share memory.
+    /// Number of the group of reshapes whose tiles may be in flight together, or loaded from a window while others are.
+    /// Tiles of different groups never are, so their exchanges may share memory.
     pub reshape: usize,
     /// How segments are encoded, if they are.
     pub encoded: Option<EncodedChunks>,
@@ -167,6 +178,9 @@ pub struct ExchangeBuffers {
     /// For transports whose ranks load segments from the send buffers of their senders: all send buffers are
     /// exposed for the duration of a call, and there is no receive buffer.
     pub remote: Option<RemoteBuffers>,
+    /// For exchanges that put segments into a window of this rank, from which passes load them: the offset of the segment
+    /// from each rank there, in bytes. There is no receive buffer.
+    pub window: Option<Vec<usize>>,
     /// Whether the exchange encodes and decodes chunk by chunk itself. Otherwise everything is encoded before the
     /// start and decoded after the wait.
     pub encodes: bool,

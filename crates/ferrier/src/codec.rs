@@ -6,7 +6,7 @@ use std::any::Any;
 use std::sync::Arc;
 
 pub use ferrier_codec::{CODECS, CodecEntry};
-use ferrier_codec::{Codec, Norm, codec};
+use ferrier_codec::{Codec, Norm, cheapest_fixed_rate, codec};
 
 use crate::{Error, Precision, Problem, Real, Recipe, Result};
 use ferrier_plan::Tolerance;
@@ -65,11 +65,21 @@ fn checked(name: &str, precision: Precision) -> Result<String> {
 /// [`Error::Choice`] for a codec that does not exist, [`Error::Problem`] for a
 /// tolerance below the rounding errors of the transform.
 pub fn decide(problem: &Problem, given: Option<&str>, recipe: &Recipe) -> Result<String> {
+    decide_among(problem, given, recipe, false)
+}
+
+/// As [`decide`]; `fixed`: among codecs whose messages have a fixed length.
+pub(crate) fn decide_among(
+    problem: &Problem,
+    given: Option<&str>,
+    recipe: &Recipe,
+    fixed: bool,
+) -> Result<String> {
     let budget = problem.tolerance.map(|tolerance| budget(tolerance, recipe)).transpose()?;
     match (given, budget) {
         (Some(name), _) => checked(name, recipe.precision),
         (None, None) => Ok(RAW.into()),
-        (None, Some(budget)) => Ok(cheapest(budget, recipe)),
+        (None, Some(budget)) => Ok(cheapest(budget, recipe, fixed)),
     }
 }
 
@@ -96,13 +106,25 @@ fn budget(Tolerance(tolerance): Tolerance, recipe: &Recipe) -> Result<f64> {
 }
 
 /// The codec with the fewest bytes whose losses in all reshapes stay inside the budget.
-fn cheapest(budget: f64, recipe: &Recipe) -> String {
+fn cheapest(budget: f64, recipe: &Recipe, fixed: bool) -> String {
     // Losses are relative to the encoded values, the certificate to the exact result: these norms differ by
     // the losses in between. For a sum S of losses the certificate is S / (1 - 2 S).
     let slack = 1.0 + 2.0 * budget + 4.0 * recipe.rounding_worst();
-    let share = budget / slack * (1.0 - 1e-6) / recipe.loss_weight();
+    // There and back errors add up, and those of a halved spectrum count twice.
+    let transforms = match (recipe.operators, recipe.is_real()) {
+        (false, _) => 1.0,
+        (true, false) => 2.0,
+        (true, true) => 2.0 * std::f64::consts::SQRT_2,
+    };
+    let share = budget / slack * (1.0 - 1e-6) / recipe.loss_weight() / transforms;
     if !(share > 0.0 && share < 1.0) {
         return RAW.into();
+    }
+    if fixed {
+        return match recipe.precision {
+            Precision::F32 => cheapest_fixed_rate::<f32>(share, CHUNK_SCALARS).name,
+            Precision::F64 => cheapest_fixed_rate::<f64>(share, CHUNK_SCALARS).name,
+        };
     }
     // Rounded down to three decimals.
     let exponent = share.log10().floor() as i32;

@@ -63,7 +63,7 @@ pub use error::{Cause, Error, Result};
 pub use exec::{
     Array, ArrayOf, Backend, Call, Certificate, Cpu, Data, DataMut, Event, EventKind, FieldSpans, Fields,
     FieldsMut, Formula, Input, Memory, ModeRun, Modes, Operator, Output, Plan, Span, StepTime, Tables,
-    Workspace, pointwise,
+    Workspace, bounded, pointwise,
 };
 #[doc(hidden)]
 pub use exec::{Fault, Meanwhile};

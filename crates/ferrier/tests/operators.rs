@@ -223,11 +223,47 @@ fn plans_without_operators_say_so() -> Result<()> {
     assert!(
         matches!(problem.check(), Err(ferrier::PlanError::Problem(invalid)) if invalid.message.contains("no axis is transformed"))
     );
-    // An error that cannot be bounded is not certified.
-    let problem = Problem::c2c([4, 4, 4]).tolerance(1e-4).operators(true);
-    assert!(
-        matches!(problem.check(), Err(ferrier::PlanError::Problem(invalid)) if invalid.message.contains("a tolerance is kept by"))
-    );
+    Ok(())
+}
+
+/// The norm of an operator enters the bound of `apply`; where it is unknown, a plan with a tolerance refuses.
+#[test]
+fn apply_is_certified_where_the_norm_is_known() -> Result<()> {
+    let _watchdog = watchdog(60);
+    for problem in [Problem::c2c([12, 16, 18]), Problem::r2c([12, 16, 18])] {
+        let outcome = ferrier::ranks(3).run(|comm| {
+            let problem = problem.clone().output(ferrier::LayoutSpec::unconstrained()).operators(true);
+            let mut exact = Plan::<f64>::new(&comm, &problem)?;
+            let mut plan = Plan::<f64>::new(&comm, &problem.tolerance(1e-5))?;
+            let waves = ferrier::spectral::WaveNumbers::new(plan.recipe(), [std::f64::consts::TAU; 3])?;
+            let (mut x, mut y, mut want) = (plan.make_input()?, plan.make_input()?, exact.make_input()?);
+            let value = |[i, j, k]: [usize; 3]| ((i * i + 3 * j + 7 * k * k) as f64).sin();
+            match x.is_real() {
+                true => x.fill_real(|_, index| value(index)),
+                false => x.fill_complex(|_, index| ferrier::Complex::new(value(index), 0.5)),
+            }
+            let moved = ferrier::spectral::shift(&waves, [0.3, 0.1, 0.2])?;
+            let square = |values: &[f64]| values.iter().map(|x| x * x).sum::<f64>();
+            exact.call().operator(&moved).apply(&x, &mut want)?;
+            plan.call().operator(&moved).apply(&x, &mut y)?;
+            let off: Vec<f64> = y.scalars().iter().zip(want.scalars()).map(|(a, b)| a - b).collect();
+            let sums = comm.sum(&[square(&off), square(want.scalars())])?;
+            let (error, certificate) =
+                ((sums[0] / sums[1]).sqrt(), plan.certificate().expect("it is bounded"));
+            assert!(
+                error > 0.0 && error <= certificate.loss && certificate.bound() <= 1e-5,
+                "{error} {certificate:?}"
+            );
+            let lifted = ferrier::pointwise(|_, mode: ferrier::Complex<f64>| mode + 1.0);
+            let refused = plan.call().operator(&lifted).apply(&x, &mut y);
+            assert!(
+                matches!(&refused, Err(Error::Choice(why)) if why.message.contains("bounded")),
+                "{refused:?}"
+            );
+            plan.call().operator(&ferrier::bounded(&lifted, 1.0)).apply(&x, &mut y)
+        });
+        outcome?;
+    }
     Ok(())
 }
 

@@ -9,6 +9,7 @@ use super::report::AccuracyRow;
 use crate::agree::{agree_result, check_memory, draft, local_volumes};
 use crate::failure::{Outcome, fail};
 use crate::reference::{Reference, ReferenceProblem};
+use crate::timing::{median, timed};
 use crate::view::{View, distance, value};
 
 /// The spectrum that results are compared with.
@@ -105,6 +106,9 @@ impl AccuracyOptions<'_> {
     }
 }
 
+/// Timed repetitions of each transform.
+const REPEAT: usize = 3;
+
 /// A plan with its arrays.
 struct AccuracyRun<T: Real> {
     codec: String,
@@ -157,6 +161,8 @@ impl<T: Real> AccuracyRun<T> {
         let error_forward = exact.error(comm, &options.field, plan, spectrum)?;
         plan.backward(&*spectrum, back)?;
         let (off, norm) = distance(comm, back, |index| value(input, index))?;
+        let seconds = (0..REPEAT).map(|_| timed(comm, || plan.forward(&*input, spectrum)));
+        let seconds = seconds.collect::<ferrier::Result<Vec<f64>>>()?;
         let scalars = plan.recipe().wire_bytes() as f64 / size_of::<T>() as f64;
         Ok(AccuracyRow {
             arithmetic: plan.recipe().precision.name(),
@@ -167,6 +173,7 @@ impl<T: Real> AccuracyRun<T> {
             error_bound,
             wire_bytes: sent,
             bits: (scalars > 0.0).then(|| sent as f64 * 8.0 / scalars),
+            median_ms: median(&seconds) * 1e3,
         })
     }
 }

@@ -26,6 +26,8 @@ pub struct AccuracyRow {
     pub wire_bytes: u64,
     /// Bits for each scalar sent between ranks; null if none is sent.
     pub bits: Option<f64>,
+    /// Median time of a forward transform, in milliseconds.
+    pub median_ms: f64,
 }
 
 impl AccuracyRow {
@@ -116,6 +118,13 @@ impl AccuracyReport {
         out += &format!("\nerror of the round trip\n{}", over_ranks(self, |row| row.error_l2));
         out += &format!("\nerror of the spectrum\n{}", over_ranks(self, |row| row.error_forward));
         let most = ranks(self).last().copied().unwrap_or(1);
+        let of_most = || self.rows.iter().filter(|row| row.ranks == most);
+        // The acceleration that the bytes allow, and that of the whole transform, against all f64.
+        let double = of_most().find(|row| row.arithmetic == "f64" && row.codec == "raw");
+        let times = |of: fn(&AccuracyRow) -> f64, row: &AccuracyRow| match double.map(of) {
+            Some(all) if all > 0.0 && of(row) > 0.0 => format!("{:.2}", all / of(row)),
+            _ => "-".into(),
+        };
         let line = |row: &AccuracyRow| {
             vec![
                 name(row),
@@ -123,22 +132,28 @@ impl AccuracyReport {
                 format!("{:.2e}", row.error_forward),
                 format!("{:.2e}", row.error_bound),
                 bytes(row.wire_bytes),
+                times(|row| row.wire_bytes as f64, row),
+                times(|row| row.median_ms, row),
             ]
         };
-        let rows = self.rows.iter().filter(|row| row.ranks == most).map(line);
-        let heads = ["", "bits", "error of the spectrum", "at most", "between ranks"];
+        let rows = of_most().map(line);
+        let heads =
+            ["", "bits", "error of the spectrum", "at most", "between ranks", "faster by bytes", "measured"];
         out + &format!("\n{}\n{}", plural(most, "rank"), columns(&heads, rows))
     }
 
     /// All rows as comma-separated values.
     pub fn csv(&self) -> String {
-        let mut out =
-            String::from("arithmetic,codec,ranks,error_l2,error_forward,error_bound,wire_bytes,bits\n");
+        let mut out = String::from(
+            "arithmetic,codec,ranks,error_l2,error_forward,error_bound,wire_bytes,bits,median_ms\n",
+        );
         for row in &self.rows {
             let AccuracyRow { arithmetic, codec, ranks, wire_bytes, .. } = row;
             let errors = [row.error_l2, row.error_forward, row.error_bound].map(|error| format!("{error:e}"));
             let bits = row.bits.map_or(String::new(), |bits| format!("{bits:.4}"));
-            out += &format!("{arithmetic},{codec},{ranks},{},{wire_bytes},{bits}\n", errors.join(","));
+            let ms = row.median_ms;
+            out +=
+                &format!("{arithmetic},{codec},{ranks},{},{wire_bytes},{bits},{ms:.4}\n", errors.join(","));
         }
         out
     }

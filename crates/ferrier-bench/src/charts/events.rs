@@ -13,6 +13,7 @@ pub fn names(event: &Event) -> (&'static str, String) {
         EventKind::Post => ("post", format!("post {name}")),
         EventKind::Wait => ("wait", format!("wait for {name}")),
         EventKind::Barrier => ("barrier", "barrier".into()),
+        EventKind::Transfer => ("transfer", format!("packet of {name}")),
     }
 }
 

@@ -36,7 +36,7 @@ pub fn svg(title: &str, ranks: &[Vec<Event>]) -> String {
         }
         EventKind::Encode | EventKind::Decode => CODEC,
         EventKind::Post => POST,
-        EventKind::Wait | EventKind::Barrier => WAIT,
+        EventKind::Wait | EventKind::Barrier | EventKind::Transfer => WAIT,
     };
     let mut body = String::new();
     let mut top = TOP;
@@ -44,9 +44,11 @@ pub fn svg(title: &str, ranks: &[Vec<Event>]) -> String {
         let lanes = lanes(transfers(events));
         let height = WORK + LANE * lanes.iter().map(|(lane, _)| lane + 1).max().unwrap_or(0) as f64;
         body += &text(LEFT - 10.0, top + WORK / 2.0 + 5.0, "text-anchor=\"end\"", &format!("rank {rank}"));
-        for event in events {
+        // Packets in flight are part of their tile's transfer.
+        for event in events.iter().filter(|event| event.kind != EventKind::Transfer) {
             let (x, width) = (across(event.start_ms), across(event.end_ms) - across(event.start_ms));
-            let label = event.tile.map(|tile| tile.to_string()).filter(|_| event.kind != EventKind::Post);
+            let label = event.packet.or(event.tile).map(|number| number.to_string());
+            let label = label.filter(|_| event.kind != EventKind::Post);
             body += &bar([x, top, width, WORK], colour(event), label.as_deref(), &tooltip(event));
         }
         for (lane, transfer) in &lanes {
@@ -100,7 +102,10 @@ fn lanes(transfers: Vec<TileTransfer<'_>>) -> Vec<(usize, TileTransfer<'_>)> {
 }
 
 fn tooltip(event: &Event) -> String {
-    let tile = event.tile.map_or(String::new(), |tile| format!(", tile {tile}"));
+    let mut tile = event.tile.map_or(String::new(), |tile| format!(", tile {tile}"));
+    if let Some(packet) = event.packet {
+        tile += &format!(", packet {packet}");
+    }
     let ms = digits(event.ms());
     match event.kind {
         EventKind::Transform | EventKind::Copy => {
@@ -150,7 +155,12 @@ fn axis(end: f64, bottom: f64, across: impl Fn(f64) -> f64) -> String {
 /// The legend of the colours, in lines that fit, and its lower edge.
 fn legend(names: &[String], top: f64) -> (String, f64) {
     let passes = names.iter().enumerate().map(|(at, name)| (PASSES[at % PASSES.len()], name.as_str()));
-    let others = [(POST, "post"), (WAIT, "wait"), (TRANSFER, "in flight (numbers are tiles)")];
+    let others = [
+        (POST, "post"),
+        (CODEC, "encode, decode"),
+        (WAIT, "wait"),
+        (TRANSFER, "in flight (numbers are tiles)"),
+    ];
     let (mut x, mut y, mut out) = (LEFT, top, String::new());
     for (colour, name) in passes.chain(others) {
         let width = 40.0 + 7.2 * name.chars().count() as f64;
@@ -173,7 +183,8 @@ mod tests {
 
     fn event(kind: EventKind, tile: usize, start_ms: f64, end_ms: f64) -> Event {
         let (name, reshape, tile) = ("a < b & c".into(), Some(0), Some(tile));
-        Event { kind, name, reshape, tile, wired: true, start_ms, end_ms, test_ms: 0.0, bytes: 1 << 20 }
+        let (test_ms, coded_ms, packet, bytes) = (0.0, 0.0, None, 1 << 20);
+        Event { kind, name, reshape, tile, wired: true, start_ms, end_ms, test_ms, coded_ms, packet, bytes }
     }
 
     #[test]

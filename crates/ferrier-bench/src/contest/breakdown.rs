@@ -76,10 +76,10 @@ pub fn waits(ranks: &RankEvents) -> WaitSplit {
     };
     let rest = ranks.events.iter().zip(&ranks.total_ms).map(|(events, total)| (rest(events, *total), total));
     WaitSplit {
-        post_ms: mean(&|event| if event.kind == EventKind::Post { event.ms() - event.test_ms } else { 0.0 }),
+        post_ms: mean(&|event| if event.kind == EventKind::Post { event.own_ms() } else { 0.0 }),
         test_ms: mean(&|event| event.test_ms),
         wait_ms: mean(&|event| match event.kind {
-            EventKind::Wait | EventKind::Barrier => event.ms() - event.test_ms,
+            EventKind::Wait | EventKind::Barrier => event.own_ms(),
             _ => 0.0,
         }),
         rest_ms: rest.clone().map(|(rest, _)| rest).sum::<f64>() / ranks.events.len().max(1) as f64,
@@ -89,13 +89,14 @@ pub fn waits(ranks: &RankEvents) -> WaitSplit {
 
 /// The time of a rank outside its events.
 fn rest(events: &[Event], total_ms: f64) -> f64 {
-    total_ms - events.iter().map(Event::ms).sum::<f64>()
+    let steps = events.iter().filter(|event| event.packet.is_none());
+    total_ms - steps.map(Event::ms).sum::<f64>()
 }
 
 /// The breakdown of a transform.
 pub fn breakdown(RankEvents { events: ranks, total_ms }: &RankEvents) -> Vec<BreakdownRow> {
     let mut keys: Vec<(&'static str, &str)> = Vec::new();
-    for event in ranks.iter().flatten() {
+    for event in ranks.iter().flatten().filter(|event| event.kind != EventKind::Transfer) {
         if !keys.contains(&(kind(event), name(event))) {
             keys.push((kind(event), name(event)));
         }
@@ -111,7 +112,7 @@ pub fn breakdown(RankEvents { events: ranks, total_ms }: &RankEvents) -> Vec<Bre
         .map(|&(of, called)| {
             row(of, called, &|events| {
                 let own = events.iter().filter(|event| kind(event) == of && name(event) == called);
-                own.map(|event| event.ms() - event.test_ms).sum()
+                own.map(Event::own_ms).sum()
             })
         })
         .collect();
@@ -140,7 +141,7 @@ fn spread(kind: &'static str, name: &str, each: &[f64]) -> BreakdownRow {
 pub fn split(ranks: &[Vec<Event>], total_ms: f64) -> ComputeSplit {
     let sum = |which: &dyn Fn(&Event) -> bool| {
         let own = ranks.iter().flatten().filter(|event| is_compute(event) && which(event));
-        own.map(|event| event.ms() - event.test_ms).sum::<f64>() / ranks.len().max(1) as f64
+        own.map(Event::own_ms).sum::<f64>() / ranks.len().max(1) as f64
     };
     let compute_ms = sum(&|_| true);
     ComputeSplit { compute_ms, overlappable_ms: sum(&|event| event.wired), wait_ms: total_ms - compute_ms }
@@ -160,8 +161,39 @@ mod tests {
     use super::*;
 
     fn event(kind: EventKind, name: &str, start_ms: f64, end_ms: f64, wired: bool) -> Event {
-        let (reshape, tile, test_ms, bytes) = (None, None, 0.0, 0);
-        Event { kind, name: name.into(), reshape, tile, wired, start_ms, end_ms, test_ms, bytes }
+        let (reshape, tile, packet, bytes) = (None, None, None, 0);
+        let (test_ms, coded_ms) = (0.0, 0.0);
+        Event {
+            kind,
+            name: name.into(),
+            reshape,
+            tile,
+            wired,
+            start_ms,
+            end_ms,
+            test_ms,
+            coded_ms,
+            packet,
+            bytes,
+        }
+    }
+
+    /// Packets that are encoded while the rank waits, and are in flight while it does something else.
+    #[test]
+    fn packets_are_taken_out_of_their_steps() {
+        let packet = |kind, start, end| Event { packet: Some(0), ..event(kind, "there", start, end, false) };
+        let mut wait = event(EventKind::Wait, "there", 0.0, 8.0, false);
+        wait.coded_ms = 5.0;
+        let events = vec![
+            wait,
+            packet(EventKind::Encode, 0.0, 3.0),
+            packet(EventKind::Transfer, 3.0, 9.0),
+            packet(EventKind::Decode, 5.0, 7.0),
+        ];
+        let list = breakdown(&RankEvents { events: vec![events.clone()], total_ms: vec![9.0] });
+        let rows: Vec<_> = list.iter().map(|row| (row.kind, row.mean_ms)).collect();
+        assert_eq!(rows, [("encode", 3.0), ("decode", 2.0), ("wait", 3.0), ("rest", 1.0)]);
+        assert_eq!(split(&[events], 9.0).compute_ms, 5.0);
     }
 
     #[test]

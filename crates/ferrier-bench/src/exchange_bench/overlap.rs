@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use ferrier::{Array, Comm, EventKind, Plan, Real};
+use ferrier::{Array, Comm, Event, EventKind, Plan, Real};
 use serde::Serialize;
 
 use crate::failure::Outcome;
@@ -65,8 +65,8 @@ pub fn overlapped<T: Real>(
         let of = |kind: EventKind| events.iter().filter(move |event| event.kind == kind);
         let compute = computed.load(Relaxed) as f64 / 1e6;
         let test: f64 = events.iter().map(|event| event.test_ms).sum();
-        let wait: f64 = of(EventKind::Wait).map(|event| event.ms() - event.test_ms).sum();
-        let post: f64 = of(EventKind::Post).map(|event| event.ms() - event.test_ms).sum();
+        let wait: f64 = of(EventKind::Wait).map(Event::own_ms).sum();
+        let post: f64 = of(EventKind::Post).map(Event::own_ms).sum();
         for (list, time) in times.iter_mut().zip([compute, post, test, (wait - compute).max(0.0)]) {
             list.push(time);
         }

@@ -26,9 +26,6 @@ const SHORT_MS: f64 = 1.0;
 /// About the time of all timed repetitions.
 const WANTED_SECONDS: f64 = 0.5;
 
-/// Scalars that codecs encode at a time.
-const CHUNK: usize = 4096;
-
 /// A plan on a GPU with its arrays.
 struct GpuCandidate<T: Real> {
     plan: Plan<T>,
@@ -176,25 +173,23 @@ fn warm_up<T: Real>(
     candidate.plan.synchronize()?;
     let order = candidate.plan.output_layout().order();
     let error_forward = relative_error(Some(comm), references, |b, index| candidate.at(order, b, index))?;
+    let wire_bytes = comm.sum(&[candidate.plan.wire_bytes() as f64])?[0] as u64;
+    let forward = candidate.plan.certificate().unwrap_or_default();
     candidate.arrays.backward(&mut candidate.plan)?;
+    let backward = candidate.plan.certificate().unwrap_or_default();
+    // The backward transform keeps the loss of the spectrum; of a halved one, up to twice its squares.
+    let round = (std::f64::consts::SQRT_2 * forward.bound() + backward.bound()) * (1.0 + forward.bound());
     let recipe = candidate.plan.recipe();
-    // Each reshape of both directions may lose as much; a halved spectrum has half the norm.
-    let reshapes = recipe.reshapes() as f64;
-    let codec =
-        ferrier_codec::codec::<f64>(&recipe.codec).ok().filter(|_| recipe.codec != ferrier::codec::RAW);
-    let bound = codec.and_then(|codec| codec.bound(CHUNK));
     Ok(CandidateResult {
         memory: comm.max(&[candidate.plan.memory().total() as f64])?[0] as u64,
-        wire_bytes: recipe.wire_bytes(),
+        wire_bytes,
         exchange: recipe.exchange.clone(),
         kernel: recipe.kernel.clone(),
         codec: recipe.codec.clone(),
         overlap: recipe.overlap.clone(),
         error_forward,
-        // Without a reshape nothing is encoded: rounding is all there is.
-        bounds: bound
-            .filter(|_| reshapes > 0.0)
-            .map(|bound| [2.0 * reshapes * bound, 4.0 * reshapes * bound]),
+        error_bound: forward.bound(),
+        bounds: (forward.loss + backward.loss > 0.0).then_some([forward.bound(), round]),
         ..CandidateResult::default()
     })
 }

@@ -90,7 +90,11 @@ pub fn named(common: &CommonArgs, shape: &UserShape) -> Outcome<Choice> {
         return fail("--block and --arrays must be at least 1");
     }
     let tiling = &common.tiling;
+    if tiling.packet == Some(0) || tiling.packets == Some(0) {
+        return fail("--packet and --packets must be at least 1");
+    }
     let mut choice = Choice::new().compress(*compress).progress(tiling.progress).block(tiling.block);
+    (choice.packet, choice.packets) = (tiling.packet, tiling.packets);
     (choice.exchange, choice.kernel, choice.codec) = (exchange.clone(), kernel.clone(), common.codec.clone());
     common.switches.apply(choice, shape)
 }

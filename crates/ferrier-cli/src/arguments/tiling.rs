@@ -72,6 +72,13 @@ pub struct TilingArgs {
     /// core and an MPI that several threads may call
     #[arg(long, value_parser = words(PROGRESS))]
     pub progress: Option<Progress>,
+    /// Bytes of a packet of exchange ring, which is encoded, sent and decoded on its own [default: 65536 if messages are
+    /// encoded, else 1048576]
+    #[arg(long, value_name = "BYTES")]
+    pub packet: Option<usize>,
+    /// Packets of exchange ring in flight at once [default: 4]
+    #[arg(long, value_name = "N")]
+    pub packets: Option<usize>,
     /// Lines that are transformed together along strided axes [default: chosen by the kernel]
     #[arg(long, value_name = "LINES")]
     pub block: Option<usize>,

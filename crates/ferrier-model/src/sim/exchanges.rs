@@ -61,6 +61,13 @@ impl Exchanges<'_> {
         reshape.to.intersections(from).into_iter().filter_map(bytes).collect()
     }
 
+    /// Whether some of a rank's data in a tile stays on it.
+    pub fn keeps(&self, rank: usize, reshape: usize, tile: usize) -> bool {
+        let (cuts, reshape) = (&self.shapes.cuts[reshape], &self.shapes.schedule.reshapes[reshape]);
+        let [from, to] = [&reshape.from, &reshape.to].map(|layout| &layout.boxes()[rank]);
+        !cuts.between(from, to, tile).is_empty()
+    }
+
     /// The bytes of a message on the wire.
     pub fn encoded(&self, bytes: f64) -> f64 {
         match self.job.is_encoded() {

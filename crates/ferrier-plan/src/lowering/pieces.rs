@@ -91,37 +91,45 @@ impl RankContext<'_> {
         for peer in reshape.peers(self.rank, message.sending) {
             let (source, target) = if message.sending { (self.rank, peer) } else { (peer, self.rank) };
             // Segments are in the memory order of the receiver, which loads them as lines.
-            let mut push = |region: Box3, rank: usize, offset: usize| {
+            let mut push = |region: Box3, (rank, base): (usize, Base), offset: usize| {
                 let Geometry { strides, volume, .. } =
                     Geometry::dense(region, reshape.to.order(), reshape.real);
                 if !region.is_empty() {
-                    pieces.push(Piece { region, rank, base: Base::Work, offset, strides, batch: volume });
+                    pieces.push(Piece { region, rank, base, offset, strides, batch: volume });
                 }
             };
             if self.is_local(index, self.rank, peer) {
                 let part = from[source].intersect(&to[target]);
                 let first_array = self.cuts[index].arrays_of(message.batch_chunk).start;
                 let first = first_array * part.volume() * width(reshape.real);
-                push(part, source, self.local_offset(workspace, reshape, index, source, target) + first);
+                let offset = self.local_offset(workspace, reshape, index, source, target) + first;
+                push(part, (source, Base::Work), offset);
                 continue;
             }
             for (tile, unencoded) in tiles.clone().zip(&unencoded) {
                 let region = self.cuts[index].between(&from[source], &to[target], tile);
                 if let Ok(at) = unencoded.binary_search_by_key(&peer, |(peer, _)| *peer) {
-                    push(region, self.rank, unencoded[at].1);
+                    push(region, (self.rank, Base::Work), unencoded[at].1);
                     continue;
                 }
                 let exchange = &self.exchanges[self.exchange(index, tile)];
                 let buffer = if message.sending { &exchange.send } else { &exchange.recv };
                 let holder = self.holder(exchange, end, peer);
                 let offset = self.tile_at(workspace, index, tile, holder, end);
-                match &exchange.remote {
+                match (&exchange.remote, &exchange.window) {
                     // It is loaded from the send buffer of its sender.
-                    Some(remote) if !message.sending => {
+                    (Some(remote), _) if !message.sending => {
                         let offset = self.tile_at(workspace, index, tile, peer, 0);
-                        push(region, peer, offset + remote.offsets[peer] / self.scalar_bytes);
+                        let offset = offset + remote.offsets[peer] / self.scalar_bytes;
+                        push(region, (peer, Base::Work), offset);
                     }
-                    _ => push(region, holder, offset + buffer.offsets[peer] / self.scalar_bytes),
+                    (_, Some(window)) if !message.sending => {
+                        push(region, Base::window(self.ranks), window[peer] / self.scalar_bytes);
+                    }
+                    _ => {
+                        let offset = offset + buffer.offsets[peer] / self.scalar_bytes;
+                        push(region, (holder, Base::Work), offset);
+                    }
                 }
             }
         }

@@ -15,6 +15,7 @@ pub fn volumes(
     encoding: Option<&Encoding>,
 ) -> Volumes {
     let (owned, cut, coding) = (reshape.clone(), *cut, encoding.cloned());
+    let kept = owned.clone();
     let table = SegmentTable::new(reshape.from.ranks(), move |rank, sending| {
         let bytes = |(peer, scalars): (usize, usize)| {
             let (source, target) = if sending { (rank, peer) } else { (peer, rank) };
@@ -22,6 +23,10 @@ pub fn volumes(
             (peer, coding.map_or(scalars * scalar_bytes, |coding| coding.segment_bytes(scalars)))
         };
         scalars(&owned, (&cut, tile), rank, sending).into_iter().map(bytes).collect()
+    });
+    let table = table.keeping(move |rank| {
+        let [from, to] = [&kept.from, &kept.to].map(|layout| &layout.boxes()[rank]);
+        !cut.between(from, to, tile).is_empty()
     });
     let chunks = |encoding: &Encoding, sending: bool| {
         let chunks = |(peer, scalars)| {

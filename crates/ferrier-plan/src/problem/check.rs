@@ -12,7 +12,7 @@ impl Problem {
     /// # Errors
     /// [`Error::Problem`] for an axis of length 0, repeated or unknown axes, a halved axis that is not transformed,
     /// incompatible kinds, kept modes or a support that an axis does not have, only one factor of a long axis,
-    /// operators without a transform or with a tolerance, a batch of 0, arrays that exceed the address space.
+    /// operators without a transform, a batch of 0, arrays that exceed the address space.
     pub fn check(&self) -> Result<()> {
         let fail = |invalid: Invalid| Err(Error::Problem(invalid));
         let [x, y, z] = self.shape;
@@ -123,12 +123,6 @@ impl Problem {
             let message = "operators are defined by the spectra of e^(-i k x); with the other sign they would act on \
                            mirrored wave numbers: there and back the sign does not matter";
             return Err(Invalid::new("sign", message).expected("the negative sign with operators"));
-        }
-        if self.operators && self.tolerance.is_some() {
-            let message = "a tolerance is kept by forward and backward transforms; an operator in between may let \
-                           errors grow by any factor: name a codec, which promises nothing, or go there and back \
-                           with a plan without operators";
-            return Err(Invalid::new("tolerance", message).expected("no tolerance with operators"));
         }
         if self.long && (self.axes != [1, 2] || self.mixed.is_some()) {
             let message = format!("axes 1 and 2 of a long transform go together; got {:?}", self.axes);

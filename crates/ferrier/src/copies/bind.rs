@@ -8,7 +8,7 @@ use super::copier::{Copier, MessageSpan, RouteCounts, SweepKind};
 use super::node_link::NodeLink;
 use super::pattern::{Messages, Pattern, Route, segment_bytes};
 use super::sweep::{Planes, Task};
-use crate::exchange::{Exchange, ExchangeEntry};
+use crate::exchange::{Exchange, ExchangeEntry, PacketPolicy};
 use crate::{Comm, Result};
 
 /// Buffers of what is sent and received, and the part of each exchange in them.
@@ -167,7 +167,7 @@ impl Binder<'_> {
         let needed = comm.size() > 1 && !(self.shares && comm.node_count() == 1);
         let Some(make) = entry.make.filter(|_| needed) else { return Ok(Vec::new()) };
         let all: Vec<_> = (0..self.groups).map(|group| messages.volumes(comm.rank(), group)).collect();
-        make(comm, &all)
+        make(comm, &all, PacketPolicy::default())
     }
 
     /// The message buffers of all exchanges, one after the other.

@@ -9,15 +9,21 @@ use crate::Result;
 pub trait Coder: Send + Sync {
     /// Bytes of the segment for a rank, encoded or not.
     fn len(&self, peer: usize) -> usize;
+    /// Can these chunks of the segment for a rank be encoded without waiting? `encode` follows where they can.
+    ///
+    /// # Errors
+    /// Where the device that encodes has failed.
+    fn can_encode(&self, _peer: usize, _chunks: Range<usize>) -> Result<bool> {
+        Ok(true)
+    }
     /// Encodes chunks of the segment for a rank into the send buffer, one after the other, beginning where the
     /// first of them would lie if all chunks before it had the maximum length. Returns their bytes. The end mark
     /// of a segment of variable length is not included.
     fn encode(&self, peer: usize, chunks: Range<usize>) -> usize;
-    /// Bytes of a chunk of the segment from a rank; the most, without its length field, where that varies.
-    fn size(&self, peer: usize, chunk: usize) -> usize;
-    /// Decodes a chunk of the segment from a rank. `bytes` is its range in that segment of the receive buffer.
+    /// Decodes chunks of the segment from a rank: what its `encode` returned, at the beginning of `bytes`, which has
+    /// room for the maximum.
     ///
     /// # Errors
     /// Malformed bytes.
-    fn decode(&self, peer: usize, chunk: usize, bytes: Range<usize>) -> Result<()>;
+    fn decode(&self, peer: usize, chunks: Range<usize>, bytes: &mut [u8]) -> Result<()>;
 }

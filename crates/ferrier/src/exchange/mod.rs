@@ -12,6 +12,7 @@ mod all_to_allv;
 mod coder;
 mod groups;
 mod hierarchical;
+mod packets;
 mod point_to_point;
 mod progress_set;
 mod rank_exit;
@@ -19,6 +20,7 @@ mod ring;
 mod table;
 
 pub(crate) use coder::Coder;
+pub(crate) use packets::{PacketPolicy, PacketTiming, PacketWork};
 pub(crate) use progress_set::Exchange;
 pub use table::{EXCHANGES, ExchangeEntry, find};
 

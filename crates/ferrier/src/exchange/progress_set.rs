@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use ferrier_plan::messages::{BufferLayout, ExchangeBuffers};
 
 use super::coder::Coder;
+use super::packets::PacketTiming;
 use crate::transport::{Transfer, Transport, WakeHint, already_in_flight};
 use crate::{Error, Result};
 
@@ -26,6 +27,14 @@ pub(super) trait Protocol: Send + Sync {
     fn advance(&self) -> Result<bool>;
     /// When the next `advance` is worthwhile.
     fn wake_hint(&self) -> WakeHint;
+    /// When the packets of the last run were encoded, sent and decoded, if it has packets.
+    fn timings(&self) -> Vec<PacketTiming> {
+        Vec::new()
+    }
+    /// The address of this rank's window, where it is open and passes load from it; else 0.
+    fn window_address(&self) -> usize {
+        0
+    }
     /// May block until the next step, since no other exchange is in flight.
     fn wait_exclusive(&self) -> Result<()> {
         Ok(())
@@ -53,7 +62,8 @@ pub(super) struct ExchangeSpec {
 
 impl ExchangeSpec {
     pub fn new(send: BufferLayout, recv: BufferLayout, operation: Operation) -> ExchangeSpec {
-        let buffers = ExchangeBuffers { send, recv, sharing: None, remote: None, encodes: false };
+        let buffers =
+            ExchangeBuffers { send, recv, sharing: None, remote: None, window: None, encodes: false };
         ExchangeSpec { buffers, window: 0, note: None, needs_coder: false, operation }
     }
 }
@@ -187,6 +197,22 @@ impl Exchange {
     /// How it differs from what was asked for: a sentence for users.
     pub fn note(&self) -> Option<&str> {
         self.entry().spec.note.as_deref()
+    }
+
+    /// The address of this rank's window, where it is open and passes load from it; else 0.
+    pub fn window_address(&self) -> usize {
+        match &self.entry().spec.operation {
+            Operation::Transfer(_) => 0,
+            Operation::Protocol(protocol) => protocol.window_address(),
+        }
+    }
+
+    /// When the packets of the last run were encoded, sent and decoded, if it has packets.
+    pub fn timings(&self) -> Vec<PacketTiming> {
+        match &self.entry().spec.operation {
+            Operation::Transfer(_) => Vec::new(),
+            Operation::Protocol(protocol) => protocol.timings(),
+        }
     }
 
     /// Allocates the memory that it needs besides the two buffers. Collective; called once, before the first run.

@@ -3,13 +3,14 @@
 use ferrier_plan::messages::{Mechanism, Volumes};
 
 use super::groups::make_each;
+use super::packets::PacketPolicy;
 use super::progress_set::Exchange;
 use super::{all_to_all, all_to_allv, hierarchical, point_to_point, ring};
 use crate::transport::Comm;
 use crate::{Error, Recipe, Result};
 
 /// Makes the exchanges of all reshapes of a plan. Collective.
-pub(crate) type Make = fn(&Comm, &[Volumes]) -> Result<Vec<Exchange>>;
+pub(crate) type Make = fn(&Comm, &[Volumes], PacketPolicy) -> Result<Vec<Exchange>>;
 
 /// A line of the table of exchanges.
 #[derive(Debug)]
@@ -62,19 +63,19 @@ pub static EXCHANGES: &[ExchangeEntry] = &[
         name: "all_to_allv",
         summary: "one collective among the ranks that exchange data, segments of any length",
         mechanism: Mechanism::Messages,
-        make: Some(|comm, all| make_each(comm, all, all_to_allv::specify)),
+        make: Some(|comm, all, _| make_each(comm, all, all_to_allv::specify)),
     },
     ExchangeEntry {
         name: "all_to_all",
         summary: "one collective among the ranks that exchange data, segments padded to one length",
         mechanism: Mechanism::Messages,
-        make: Some(|comm, all| make_each(comm, all, all_to_all::specify)),
+        make: Some(|comm, all, _| make_each(comm, all, all_to_all::specify)),
     },
     ExchangeEntry {
         name: "point_to_point",
         summary: "a message to each peer, received in order of arrival",
         mechanism: Mechanism::Messages,
-        make: Some(|comm, all| make_each(comm, all, point_to_point::specify)),
+        make: Some(|comm, all, _| make_each(comm, all, point_to_point::specify)),
     },
     ExchangeEntry {
         name: "ring",
@@ -86,7 +87,7 @@ pub static EXCHANGES: &[ExchangeEntry] = &[
         name: "hierarchical",
         summary: "one message for each pair of nodes, inside a node as direct",
         mechanism: Mechanism::NodeAware,
-        make: Some(hierarchical::exchanges),
+        make: Some(|comm, all, _| hierarchical::exchanges(comm, all)),
     },
 ];
 

@@ -114,8 +114,6 @@ pub trait Executor<T: Real>: Send + Sized {
     const NEEDS_RECEIVE_BUFFERS: bool;
     /// Has a pass run when [`run`](Self::run) returns? Then the driver times the steps; elsewhere `tick` does.
     const SYNCHRONOUS: bool;
-    /// Can it say what lossy codecs lost?
-    const MEASURES_LOSS: bool;
 
     // Binding.
 
@@ -202,12 +200,12 @@ pub trait Executor<T: Real>: Send + Sized {
     ///
     /// # Safety
     /// As [`run`](Self::run).
-    unsafe fn encode(&mut self, coding: &Self::Coding) -> Result<()>;
+    unsafe fn encode(&mut self, coding: &Self::Coding, poll: PollPolicy<'_>) -> Result<()>;
     /// Decodes the segments of an exchange that is complete.
     ///
     /// # Safety
     /// As [`run`](Self::run).
-    unsafe fn decode(&mut self, coding: &Self::Coding) -> Result<()>;
+    unsafe fn decode(&mut self, coding: &Self::Coding, poll: PollPolicy<'_>) -> Result<()>;
     /// Makes the send buffer of an exchange ready to be read by the transport. Where that sends from and receives to.
     ///
     /// # Safety
@@ -224,6 +222,27 @@ pub trait Executor<T: Real>: Send + Sized {
     unsafe fn end_messages(&mut self, _buffers: MessageBuffers) -> Result<()> {
         Ok(())
     }
+    /// The same for an exchange that sends packets as they are encoded: begins to encode.
+    ///
+    /// # Safety
+    /// As [`begin_messages`](Self::begin_messages).
+    unsafe fn begin_packets(
+        &mut self,
+        _coding: &Self::Coding,
+        buffers: MessageBuffers,
+        poll: PollPolicy<'_>,
+    ) -> Result<[*mut u8; 2]> {
+        // SAFETY: this function's contract.
+        unsafe { self.begin_messages(buffers, poll) }
+    }
+    /// Takes over what packets were decoded to.
+    ///
+    /// # Safety
+    /// As [`end_messages`](Self::end_messages).
+    unsafe fn end_packets(&mut self, buffers: MessageBuffers) -> Result<()> {
+        // SAFETY: this function's contract.
+        unsafe { self.end_messages(buffers) }
+    }
     /// Records how far this rank's work has come, for [`wait_for_peers`](Self::wait_for_peers) of the others.
     fn mark(&mut self) -> Result<()> {
         Ok(())
@@ -238,13 +257,11 @@ pub trait Executor<T: Real>: Send + Sized {
     }
     /// Returns when nothing that was enqueued accesses memory any more, whatever came of it.
     fn abandon(&mut self) {}
-    /// The norm of this rank's part of an array.
+    /// The norm of this rank's part of an array that the last call stored. Returns when that call is complete.
     ///
     /// # Safety
     /// The array at `address` is as its geometry says and not written to.
-    unsafe fn norm(&self, _geometry: &Geometry, _batch: usize, _address: usize) -> Norm {
-        Norm::ZERO
-    }
+    unsafe fn norm(&self, geometry: &Geometry, batch: usize, address: usize) -> Result<Norm>;
     /// Lets the threads sleep until the next call.
     fn park(&self) {}
 }

@@ -1,9 +1,9 @@
 //! Binding: a schedule becomes what one rank does, step by step, on memory of its own.
 
 use super::backend::{Executor, PassEnds, TileToCode, VariantOf};
-use super::certificate::gains;
+use super::certificate::Gains;
 use super::variant::{BoundPass, BoundStep, CallKind, Exchanges, TileRef, Variant};
-use crate::exchange::{Exchange, ExchangeEntry};
+use crate::exchange::{Exchange, ExchangeEntry, PacketPolicy};
 use crate::{Box3, Comm, Real, Recipe, Result};
 use ferrier_kernel::LineKind;
 use ferrier_plan::geometry::width;
@@ -28,7 +28,7 @@ pub(crate) fn exchanges(
     recipe: &Recipe,
     directions: &[(&Schedule, &[Tiles])],
     entry: &ExchangeEntry,
-    (encoding, copied): (Option<&Encoding>, bool),
+    (encoding, copied, packets): (Option<&Encoding>, bool, PacketPolicy),
 ) -> Result<Vec<Exchanges>> {
     let sends = entry.sends_messages(comm.node_count());
     let Some(make) = entry.make.filter(|_| sends) else {
@@ -39,8 +39,9 @@ pub(crate) fn exchanges(
     let mut count = 0;
     for (schedule, cuts) in directions {
         // Reshapes that are in flight together must not use the same memory in turn: two ranks could each wait for
-        // the turn that the other has.
-        let (first, together) = (count, order::in_flight_together(&order::actions(schedule, cuts)));
+        // the turn that the other has. Nor must those that passes may load from a window.
+        let loads = encoding.is_none() && !copied;
+        let (first, together) = (count, loads || order::in_flight_together(&order::actions(schedule, cuts)));
         for (reshape, cut) in schedule.reshapes.iter().zip(*cuts) {
             let of = |tile| Volumes {
                 reshape: if together { first } else { count },
@@ -51,7 +52,7 @@ pub(crate) fn exchanges(
             count += 1;
         }
     }
-    let mut made = make(comm, &all)?.into_iter();
+    let mut made = make(comm, &all, packets)?.into_iter();
     let share = |(_, cuts): &(&Schedule, &[Tiles])| {
         let tiles: usize = cuts.iter().map(Tiles::count).sum();
         Exchanges::new(made.by_ref().take(tiles).collect())
@@ -124,7 +125,8 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
         received,
         codings: Vec::new(),
         reshape_of,
-        gains: gains(recipe, direction),
+        coding_polls: cuts.iter().flat_map(|cut| cut.polls).max().unwrap_or(0),
+        gains: Gains::new(recipe, direction),
         plain_bytes: if encoding.is_some() { 0 } else { bytes_sent(recipe, direction, rank) },
         input,
         output,

@@ -32,38 +32,62 @@ impl Certificate {
 }
 
 /// By how much the norm of an error of each reshape may grow until the end.
-pub(crate) fn gains(recipe: &Recipe, direction: Direction) -> Vec<f64> {
-    let mut steps: Vec<&Step> = recipe.steps.iter().collect();
-    let scale = match direction {
-        Direction::Forward => recipe.scale_forward,
-        Direction::Backward => {
-            steps.reverse();
-            recipe.scale_backward
-        }
-        // The effect of an operator on errors is unknown.
-        Direction::RoundTrip => return Vec::new(),
-    };
-    // From the last step to the first; the scale is in the last transform.
-    let (mut gain, mut scale, mut gains) = (1.0, Some(scale), Vec::new());
-    for step in steps.into_iter().rev() {
-        match step {
-            Step::Transform { axis, kind } => {
-                // A real line has each of its modes but two twice; cosines and sines that are not
-                // orthogonal count some of their points or modes twice. Modes that are dropped and
-                // zeros that are added let no norm grow.
-                let twice = match kind {
-                    Kind::Real => direction == Direction::Backward,
-                    kind => kind.r2r().is_some() && !recipe.ortho[direction as usize],
-                };
-                let square = kind.size(recipe.shape[*axis]) as f64 * if twice { 2.0 } else { 1.0 };
-                gain *= square.sqrt() * scale.take().unwrap_or(1.0).abs();
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Gains {
+    /// Of each reshape, in the order of the call.
+    pub each: Vec<f64>,
+    /// So many of them come before an operator between two transforms; its norm is not in their gains.
+    pub before_operator: usize,
+    /// Of an error of the input.
+    pub whole: f64,
+}
+
+impl Gains {
+    pub fn new(recipe: &Recipe, direction: Direction) -> Gains {
+        // From the last step to the first.
+        let mut gains = Gains { whole: 1.0, ..Gains::default() };
+        match direction {
+            Direction::Forward => gains.walk(recipe, direction, recipe.steps.iter().rev()),
+            Direction::Backward => gains.walk(recipe, direction, recipe.steps.iter()),
+            Direction::RoundTrip => {
+                // The spectrum stays in the layout of the last transform.
+                let last = recipe.steps.iter().rposition(|step| matches!(step, Step::Transform { .. }));
+                let there = &recipe.steps[..last.map_or(0, |last| last + 1)];
+                gains.walk(recipe, Direction::Backward, there.iter());
+                let after = gains.each.len();
+                gains.walk(recipe, Direction::Forward, there.iter().rev());
+                gains.before_operator = gains.each.len() - after;
             }
-            Step::Reshape { from, to } if from.boxes() == to.boxes() => {}
-            Step::Reshape { .. } => gains.push(gain),
+        }
+        gains.each.reverse();
+        gains
+    }
+
+    /// Adds the steps of one direction, the last one first.
+    fn walk<'a>(&mut self, recipe: &Recipe, direction: Direction, steps: impl Iterator<Item = &'a Step>) {
+        // The scale is in the last transform.
+        let mut scale = Some(match direction {
+            Direction::Backward => recipe.scale_backward,
+            _ => recipe.scale_forward,
+        });
+        for step in steps {
+            match step {
+                Step::Transform { axis, kind } => {
+                    // A real line has each of its modes but two twice; cosines and sines that are not
+                    // orthogonal count some of their points or modes twice. Modes that are dropped and
+                    // zeros that are added let no norm grow.
+                    let twice = match kind {
+                        Kind::Real => direction == Direction::Backward,
+                        kind => kind.r2r().is_some() && !recipe.ortho[direction as usize],
+                    };
+                    let square = kind.size(recipe.shape[*axis]) as f64 * if twice { 2.0 } else { 1.0 };
+                    self.whole *= square.sqrt() * scale.take().unwrap_or(1.0).abs();
+                }
+                Step::Reshape { from, to } if from.boxes() == to.boxes() => {}
+                Step::Reshape { .. } => self.each.push(self.whole),
+            }
         }
     }
-    gains.reverse();
-    gains
 }
 
 /// Adds up losses and norms over ranks without allocating.
@@ -76,9 +100,8 @@ pub(crate) struct Ledger {
 }
 
 impl Ledger {
-    /// Collective.
-    pub fn new(comm: &Comm, recipe: &Recipe) -> Result<Ledger> {
-        let reshapes = recipe.steps.iter().filter(|step| matches!(step, Step::Reshape { .. })).count();
+    /// For calls of at most so many reshapes. Collective.
+    pub fn new(comm: &Comm, reshapes: usize) -> Result<Ledger> {
         let entry = (2 * reshapes + 4) * size_of::<f64>();
         let ranks = comm.size();
         let at = packed(&vec![entry; ranks]).offsets;
@@ -154,7 +177,7 @@ mod tests {
                 let wrong: f64 =
                     exact.complex().iter().zip(got.complex()).map(|(a, b)| (a - b).norm_sqr()).sum();
                 let wrong = comm.sum(&[wrong])?[0].sqrt();
-                let gains = &plan.variants[0].gains;
+                let gains = &plan.variants[0].gains.each;
                 let parts: Vec<f64> =
                     plan.state.losses.iter().zip(gains).map(|(loss, gain)| loss.norm() * gain).collect();
                 assert!(wrong <= parts.iter().sum::<f64>() * (1.0 + 1e-12), "{wrong} {parts:?}");

@@ -23,9 +23,12 @@ pub enum EventKind {
     Wait,
     /// The rank waits for the others of its node.
     Barrier,
+    /// A packet is on its way to another rank: not work of this rank, but what others hide. Ends when the rank learns
+    /// that it has arrived.
+    Transfer,
 }
 
-/// One step of a transform on one rank.
+/// One step of a transform on one rank, or what happens to a packet of an exchange while a step runs.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Event {
     /// The kind.
@@ -42,8 +45,15 @@ pub struct Event {
     pub start_ms: f64,
     /// When it ended.
     pub end_ms: f64,
-    /// Of that time, what was spent in polling exchanges in flight.
+    /// Of that time, what was spent in polling exchanges in flight, without encoding and decoding their packets.
     pub test_ms: f64,
+    /// Of that time, what was spent in encoding and decoding packets, which are events of their own.
+    #[serde(default)]
+    pub coded_ms: f64,
+    /// The packet that is encoded, sent or decoded, of those that this rank sends or receives in the tile; `None` for
+    /// steps.
+    #[serde(default)]
+    pub packet: Option<usize>,
     /// Bytes loaded and stored by a pass, or received from other ranks in the
     /// tile that is started or waited for.
     pub bytes: u64,
@@ -53,6 +63,12 @@ impl Event {
     /// How long it took.
     pub fn ms(&self) -> f64 {
         self.end_ms - self.start_ms
+    }
+
+    /// The time of its own: without polling, and without packets that are events of their own. Those of all events sum
+    /// up to the time of the rank, but those of transfers.
+    pub fn own_ms(&self) -> f64 {
+        self.ms() - self.test_ms - self.coded_ms
     }
 }
 

@@ -25,6 +25,9 @@ pub struct Memory {
     /// Main memory that the messages of a GPU are staged in. Not part of [`total`](Self::total).
     #[serde(skip_serializing_if = "is_zero")]
     pub staging: usize,
+    /// Main memory in which a GPU records what it has encoded, and sums for norms. Not part of [`total`](Self::total).
+    #[serde(skip_serializing_if = "is_zero")]
+    pub records: usize,
 }
 
 fn is_zero(bytes: &usize) -> bool {

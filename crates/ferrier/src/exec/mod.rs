@@ -30,7 +30,7 @@ pub use data::{Data, DataMut, Fields, FieldsMut, Input, Output, Span};
 pub use events::{Event, EventKind, StepTime};
 pub use field_table::FieldSpans;
 pub use memory::Memory;
-pub use operator::{Formula, ModeRun, Modes, Operator, Tables, pointwise};
+pub use operator::{Formula, ModeRun, Modes, Operator, Tables, bounded, pointwise};
 pub use plan::{ArrayOf, Plan};
 #[doc(hidden)]
 pub use plan::{Fault, Meanwhile};

@@ -20,6 +20,52 @@ pub trait Operator<T: Real>: Sync {
     fn formula(&self) -> Option<Formula<'_, T>> {
         None
     }
+
+    /// Its norm: by how much it may let the norm of a change of the spectrum grow. The largest modulus of a factor, if it
+    /// multiplies modes. `None` where it is unknown: then a call has no certificate, and a plan with a tolerance refuses
+    /// it; see [`bounded`].
+    fn norm(&self) -> Option<f64> {
+        None
+    }
+}
+
+/// An operator whose norm the caller knows; see [`Operator::norm`].
+///
+/// ```
+/// use ferrier::{Complex, Plan, Problem, bounded, pointwise};
+/// ferrier::ranks(2).run(|comm| {
+///     let problem = Problem::c2c([16, 16, 16]).operators(true).tolerance(1e-4);
+///     let mut plan = Plan::<f64>::new(&comm, &problem)?;
+///     let (mut field, mut halved) = (plan.make_input()?, plan.make_input()?);
+///     field.fill_complex(|_, [i, j, k]| Complex::cis((i + 2 * j * j + 3 * k) as f64));
+///     let half = bounded(pointwise(|_, mode: Complex<f64>| mode * 0.5), 0.5);
+///     plan.call().operator(&half).apply(&field, &mut halved)?;
+///     assert!(plan.certificate().is_some_and(|certificate| certificate.bound() <= 1e-4));
+///     Ok(())
+/// })?;
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+pub fn bounded<T: Real, O: Operator<T>>(operator: O, norm: f64) -> impl Operator<T> + use<T, O> {
+    Bounded { operator, norm }
+}
+
+struct Bounded<O> {
+    operator: O,
+    norm: f64,
+}
+
+impl<T: Real, O: Operator<T>> Operator<T> for Bounded<O> {
+    fn apply(&self, modes: &mut Modes<'_, T>) {
+        self.operator.apply(modes);
+    }
+
+    fn formula(&self) -> Option<Formula<'_, T>> {
+        self.operator.formula()
+    }
+
+    fn norm(&self) -> Option<f64> {
+        Some(self.norm)
+    }
 }
 
 /// What an operator does to a mode, in words that the compiler of a GPU knows.
@@ -77,6 +123,10 @@ impl<T: Real, O: Operator<T> + ?Sized> Operator<T> for &O {
 
     fn formula(&self) -> Option<Formula<'_, T>> {
         (**self).formula()
+    }
+
+    fn norm(&self) -> Option<f64> {
+        (**self).norm()
     }
 }
 

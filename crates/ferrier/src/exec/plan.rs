@@ -88,7 +88,7 @@ pub(crate) struct CallState {
 impl CallState {
     /// Before the first call of a plan of these variants. Calls allocate nothing, so there is room for the longest.
     pub fn new<W, C>(ranks: usize, batch: usize, variants: &[Variant<W, C>]) -> CallState {
-        let reshapes = variants.iter().map(|variant| variant.gains.len()).max().unwrap_or(0);
+        let reshapes = variants.iter().map(|variant| variant.gains.each.len()).max().unwrap_or(0);
         let most = variants.iter().map(|variant| variant.steps.len()).max().unwrap_or(0);
         CallState {
             exposed: vec![[0; EXPOSED]; ranks],

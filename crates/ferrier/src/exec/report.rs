@@ -3,19 +3,35 @@
 use std::time::Instant;
 
 use super::backend::{Backend, Executor, VariantOf};
-use super::certificate::Certificate;
+use super::certificate::{Certificate, Gains};
 use super::cpu::Cpu;
 use super::events::{Event, EventKind, StepTime, StepTiming};
+use super::operator::Operator;
 use super::plan::{CallState, Plan};
-use super::variant::{BoundStep, Coding, TileRef};
+use super::variant::{BoundStep, Coding, ROUND_TRIP, TileRef};
+use crate::exchange::{PacketTiming, PacketWork};
+use crate::transport::Exposed;
 use crate::{Error, Real, Result};
-use ferrier_codec::Loss;
+use ferrier_codec::{Loss, Norm};
 
 impl<T: Real> Plan<T, Cpu> {
     /// How long each step of the last call took on this rank, its tiles together. Allocates.
     pub fn profile(&self) -> Vec<StepTime> {
-        let ms = |timing: &StepTiming| timing.end.duration_since(timing.start).as_secs_f64() * 1e3;
-        self.profile_of(self.state.timings.iter().map(ms))
+        let packets = self.packet_events();
+        let ms = |timing: &StepTiming| {
+            let (start, end) = (self.since(timing.start), self.since(timing.end));
+            end - start - coded_ms(&packets, start, end)
+        };
+        let mut steps = self.profile_of(self.state.timings.iter().map(ms));
+        for event in packets.iter().filter(|event| is_coding(event)) {
+            let word = if event.kind == EventKind::Encode { "encode" } else { "decode" };
+            let name = format!("{word} {}", event.name);
+            match steps.iter_mut().find(|step| step.name == name) {
+                Some(step) => step.ms += event.ms(),
+                None => steps.push(StepTime { name, ms: event.ms(), bytes: 0, flops: 0.0 }),
+            }
+        }
+        steps
     }
 }
 
@@ -61,15 +77,54 @@ impl<T: Real, B: Backend> Plan<T, B> {
         self.state.ended.saturating_duration_since(self.state.began).as_secs_f64() * 1e3
     }
 
-    /// What this rank did during the last call, step by step, tile by tile; on a GPU, when steps were enqueued.
-    /// Where ranks access each other's memory, the first event is the wait until all have begun, the last one the
-    /// wait until all are done. Allocates.
+    /// Milliseconds of the last call until a moment.
+    fn since(&self, moment: Instant) -> f64 {
+        moment.saturating_duration_since(self.state.began).as_secs_f64() * 1e3
+    }
+
+    /// What happened to the packets of exchanges that have some.
+    fn packet_events(&self) -> Vec<Event> {
+        let variant = &self.variants[self.state.last];
+        // A plan that has made no call has steps, but no timings.
+        let made = variant.steps.iter().zip(&self.state.timings);
+        let tiles = made.filter_map(|(step, _)| match step {
+            BoundStep::Wait { tile, .. } => Some(*tile),
+            _ => None,
+        });
+        let event = |tile: TileRef, timing: PacketTiming| Event {
+            kind: match timing.work {
+                PacketWork::Encode => EventKind::Encode,
+                PacketWork::Transfer => EventKind::Transfer,
+                PacketWork::Decode => EventKind::Decode,
+            },
+            name: variant.reshapes[tile.reshape].0.clone(),
+            reshape: Some(tile.reshape),
+            tile: Some(tile.tile),
+            wired: false,
+            start_ms: self.since(timing.start),
+            end_ms: self.since(timing.end),
+            test_ms: 0.0,
+            coded_ms: 0.0,
+            packet: Some(timing.packet),
+            bytes: timing.bytes as u64,
+        };
+        let of_tile = |tile: TileRef| {
+            let timings = variant.exchanges[tile.exchange].timings();
+            timings.into_iter().map(move |timing| event(tile, timing))
+        };
+        tiles.flat_map(of_tile).collect()
+    }
+
+    /// What this rank did during the last call, step by step, tile by tile, packet by packet, in the order in which it
+    /// began; on a GPU, when steps were enqueued. Where ranks access each other's memory, the first event is the wait
+    /// until all have begun, the last one the wait until all are done. Allocates.
     pub fn events(&self) -> Vec<Event> {
-        let CallState { began, ended, timings, .. } = &self.state;
-        let since = |moment: Instant| moment.saturating_duration_since(*began).as_secs_f64() * 1e3;
+        let CallState { ended, timings, .. } = &self.state;
+        let since = |moment: Instant| self.since(moment);
         let times =
             |timing: &StepTiming| (since(timing.start), since(timing.end), timing.tests.as_secs_f64() * 1e3);
-        let mut events = self.events_of(timings.iter().map(times));
+        let packets = self.packet_events();
+        let mut events = self.events_of(timings.iter().map(times), &packets);
         if let (true, Some(first), Some(last)) = (self.shared, timings.first(), timings.last()) {
             let wait = |start_ms: f64, end_ms: f64| Event {
                 kind: EventKind::Barrier,
@@ -80,16 +135,27 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 start_ms,
                 end_ms,
                 test_ms: 0.0,
+                coded_ms: 0.0,
+                packet: None,
                 bytes: 0,
             };
             events.insert(0, wait(0.0, since(first.start)));
             events.push(wait(since(last.end), since(*ended)));
         }
+        if !packets.is_empty() {
+            events.extend(packets);
+            events.sort_by(|one, other| one.start_ms.total_cmp(&other.start_ms));
+        }
         events
     }
 
-    /// The steps of the last call as events, with the start, the end and the time of polling of each.
-    pub(super) fn events_of(&self, times: impl Iterator<Item = (f64, f64, f64)>) -> Vec<Event> {
+    /// The steps of the last call as events, with the start, the end and the time of polling of each; some of that time
+    /// went to packets.
+    pub(super) fn events_of(
+        &self,
+        times: impl Iterator<Item = (f64, f64, f64)>,
+        packets: &[Event],
+    ) -> Vec<Event> {
         let variant = &self.variants[self.state.last];
         let event = |(step, (start_ms, end_ms, test_ms)): (&BoundStep, (f64, f64, f64))| {
             let of_tile = |kind, tile: TileRef| {
@@ -109,6 +175,9 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 BoundStep::Start { tile, .. } => of_tile(EventKind::Post, tile),
                 BoundStep::Wait { tile, .. } => of_tile(EventKind::Wait, tile),
             };
+            let coded_ms = coded_ms(packets, start_ms, end_ms);
+            // Packets are coded in tests of exchanges in flight, or in what posts and waits do.
+            let test_ms = (test_ms - coded_ms).max(0.0);
             Event {
                 kind,
                 name: name.into(),
@@ -118,6 +187,8 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 start_ms,
                 end_ms,
                 test_ms,
+                coded_ms,
+                packet: None,
                 bytes,
             }
         };
@@ -125,7 +196,8 @@ impl<T: Real, B: Backend> Plan<T, B> {
     }
 
     /// How far the result of the last call may be from the exact one. `None` before the first call, after one with
-    /// an operator (its effect on errors is unknown), and on a GPU with a lossy codec. The same on every rank.
+    /// an operator whose effect on errors is unknown ([`Operator::norm`]; `apply` from one array to another has a
+    /// certificate). The same on every rank. On a GPU, calls of plans with a lossy codec return when they are complete.
     ///
     /// ```
     /// use ferrier::{Plan, Problem};
@@ -153,46 +225,92 @@ impl<T: Real, B: Backend> Plan<T, B> {
         self.state.sent
     }
 
+    /// An error where a tolerance could not be checked after the call; the same on every rank.
+    pub(super) fn check_bounded(&self, which: usize, operator: Option<&dyn Operator<T>>) -> Result<()> {
+        let Some(operator) = operator.filter(|_| self.ledger.is_some() && self.tolerance.is_some()) else {
+            return Ok(());
+        };
+        if which == ROUND_TRIP && operator.norm().is_some() {
+            return Ok(());
+        }
+        Err(Error::choice(
+            "operator",
+            "a plan with a tolerance has a bound only for `apply`, from an array to another, of an operator whose norm is \
+             known: see `bounded`",
+        ))
+    }
+
     /// Makes out the certificate of a call that is complete. Collective where something may have been lost.
     ///
     /// # Errors
     /// [`Error::Tolerance`], on every rank, where more was lost than is allowed.
     ///
     /// # Safety
-    /// `output` is the address of the array that the call stored its result in.
-    pub(super) unsafe fn certify(&mut self, output: usize, operated: bool, scale: f64) -> Result<()> {
+    /// `input` and `output` are the addresses of the arrays of the call.
+    pub(super) unsafe fn certify(
+        &mut self,
+        [input, output, _]: Exposed,
+        operator: Option<&dyn Operator<T>>,
+        scale: f64,
+    ) -> Result<()> {
         let variant: &VariantOf<T, B::Executor<T>> = &self.variants[self.state.last];
-        let encoded = || variant.codings.iter().flatten();
-        self.state.sent = variant.plain_bytes + encoded().map(Coding::bytes_sent).sum::<u64>();
+        let encoded = variant.codings.iter().flatten();
+        self.state.sent = variant.plain_bytes + encoded.map(Coding::bytes_sent).sum::<u64>();
         self.state.certificate = None;
-        let unknown = !B::Executor::<T>::MEASURES_LOSS && crate::codec::is_lossy(&self.recipe.codec);
-        if operated || unknown && encoded().next().is_some() {
-            return Ok(());
-        }
+        let between = match operator {
+            None => None,
+            Some(operator) => match operator.norm().filter(|_| self.state.last == ROUND_TRIP) {
+                Some(norm) if self.ledger.is_some() && !variant.gains.each.is_empty() => Some(norm),
+                _ => return Ok(()),
+            },
+        };
         let mut certificate = Certificate {
             loss: 0.0,
             rounding_worst: self.recipe.rounding_worst(),
             rounding_typical: self.recipe.rounding_typical(),
             tolerance: self.tolerance,
         };
-        if let Some(ledger) = &mut self.ledger {
+        // How much more rounding does where an operator lets errors of the first transform grow.
+        let mut rounds = 1.0;
+        if self.ledger.is_some() {
+            let batch = self.recipe.batch;
+            // SAFETY: this function's contract.
+            let own = unsafe { self.executor.norm(&variant.output, batch, output) };
+            // Where it cannot be had, only this rank knows.
+            let own = self.or_fail(own)?;
+            let own_input = match between {
+                None => Norm::ZERO,
+                // SAFETY: as above; only calls in place change their input, and those have no certificate.
+                Some(_) => self.or_fail(unsafe { self.executor.norm(&variant.input, batch, input) })?,
+            };
             self.state.losses.fill(Loss::NONE);
             for (coding, reshape) in variant.codings.iter().zip(&variant.reshape_of) {
                 self.state.losses[*reshape] += coding.as_ref().map_or(Loss::NONE, Coding::loss);
             }
-            // SAFETY: this function's contract.
-            let own = unsafe { self.executor.norm(&variant.output, self.recipe.batch, output) };
-            let norm = ledger.add_up(&mut self.state.losses[..variant.gains.len()], own)?;
-            let shares = self.state.losses.iter().zip(&variant.gains);
+            let Some(ledger) = &mut self.ledger else { return Ok(()) };
+            let Gains { each, before_operator, whole } = &variant.gains;
+            let norm = ledger.add_up(&mut self.state.losses[..each.len()], own)?;
+            let share = |(at, (loss, gain)): (usize, (&Loss, &f64))| {
+                let amplified = between.filter(|_| at < *before_operator).unwrap_or(1.0);
+                gain * amplified * loss.relative_to(norm)
+            };
             let sum: f64 =
-                scale.abs() * shares.map(|(loss, gain)| gain * loss.relative_to(norm)).sum::<f64>();
+                scale.abs() * self.state.losses.iter().zip(each).enumerate().map(share).sum::<f64>();
+            if let Some(amplified) = between {
+                let whole_input = ledger.add_up(&mut [], own_input)?;
+                // The first transform, and the operator's own product.
+                rounds +=
+                    amplified * whole * scale.abs() * whole_input.at_most() / norm.at_least() * (1.0 + 1e-9);
+                certificate.rounding_worst *= rounds;
+                certificate.rounding_typical *= rounds;
+            }
             // So far relative to the result as it is; and gains, products and sums are rounded too.
             let rest = 1.0 - sum - certificate.rounding_worst;
             let scale = (1.0 + 64.0 * f64::EPSILON) / rest;
             certificate.loss = if sum == 0.0 || rest > 0.0 { sum * scale } else { f64::INFINITY };
         }
         self.state.certificate = Some(certificate);
-        let promised = self.tolerance.map(|allowed| self.recipe.rounding_promised(allowed));
+        let promised = self.tolerance.map(|allowed| self.recipe.rounding_promised(allowed) * rounds);
         let reached = certificate.loss + promised.unwrap_or(0.0);
         match self.tolerance {
             Some(allowed) if self.ledger.is_some() && (reached.is_nan() || reached > allowed) => {
@@ -205,4 +323,15 @@ impl<T: Real, B: Backend> Plan<T, B> {
             _ => Ok(()),
         }
     }
+}
+
+/// Is it the encoding or decoding of a packet?
+fn is_coding(event: &Event) -> bool {
+    event.packet.is_some() && event.kind != EventKind::Transfer
+}
+
+/// The time of encoding and decoding packets in a step.
+fn coded_ms(packets: &[Event], start: f64, end: f64) -> f64 {
+    let inside = |event: &&Event| is_coding(event) && start <= event.start_ms && event.start_ms < end;
+    packets.iter().filter(inside).map(Event::ms).sum()
 }

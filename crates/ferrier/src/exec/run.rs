@@ -8,7 +8,7 @@ use super::backend::{Backend, Executor, MessageBuffers, PollPolicy, VariantOf};
 use super::events::StepTiming;
 use super::operator::Operator;
 use super::plan::{CallState, Fault, Plan};
-use super::variant::{BoundStep, TileRef};
+use super::variant::{BoundStep, TileRef, Variant};
 use crate::machine::pool::panic_text;
 use crate::transport::Exposed;
 use crate::{Error, Real, Result};
@@ -45,6 +45,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 "a call that neither transforms nor moves anything has no scale",
             ));
         }
+        self.check_bounded(which, operator)?;
         self.state.began = Instant::now();
         let prepared = self.executor.prepare(&mut self.variants[which], which, operator, scale != 1.0);
         match prepared {
@@ -72,7 +73,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
             self.or_fail(waits)?;
         }
         // SAFETY: this function's contract; the output is complete.
-        let certified = unsafe { self.certify(own[1], operator.is_some(), scale) };
+        let certified = unsafe { self.certify(own, operator, scale) };
         self.state.ended = Instant::now();
         certified
     }
@@ -152,6 +153,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
             let idle = in_flight.is_empty();
             let times = match *step {
                 BoundStep::Run { polls, .. } if !idle && progress.is_none() => polls,
+                BoundStep::Encode(_) | BoundStep::Decode(_) if !idle => variant.coding_polls,
                 _ => 0,
             };
             let policy = PollPolicy { poll: &poll, times, in_flight: !idle };
@@ -187,13 +189,13 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 BoundStep::Encode(tile) => {
                     if let Some(coding) = &variant.codings[tile.exchange] {
                         // SAFETY: the workspace is laid out so that stages and segments are this step's alone.
-                        with_access(&mut || unsafe { executor.encode(coding) })?;
+                        with_access(&mut || unsafe { executor.encode(coding, policy) })?;
                     }
                 }
                 BoundStep::Decode(tile) => {
                     if let Some(coding) = &variant.codings[tile.exchange] {
                         // SAFETY: as above.
-                        with_access(&mut || unsafe { executor.decode(coding) })?;
+                        with_access(&mut || unsafe { executor.decode(coding, policy) })?;
                     }
                 }
                 BoundStep::Start { blocking: true, .. } if meanwhile.is_none() => {}
@@ -203,7 +205,10 @@ impl<T: Real, B: Backend> Plan<T, B> {
                     // SAFETY: the buffers lie inside the workspace, apart from each other and from those of tiles in
                     // flight; no step accesses them before the wait for this exchange.
                     unsafe {
-                        let [send, recv] = executor.begin_messages(buffers, policy)?;
+                        let [send, recv] = match packets(variant, tile) {
+                            Some(coding) => executor.begin_packets(coding, buffers, policy)?,
+                            None => executor.begin_messages(buffers, policy)?,
+                        };
                         in_flight.push(tile.exchange);
                         variant.exchanges[tile.exchange].start(send, recv, coder.as_ref())?;
                     }
@@ -215,7 +220,10 @@ impl<T: Real, B: Backend> Plan<T, B> {
                     unsafe {
                         match blocking && meanwhile.is_none() {
                             true => {
-                                let [send, recv] = executor.begin_messages(buffers, policy)?;
+                                let [send, recv] = match packets(variant, tile) {
+                                    Some(coding) => executor.begin_packets(coding, buffers, policy)?,
+                                    None => executor.begin_messages(buffers, policy)?,
+                                };
                                 exchange.run(send, recv, variant.coder(tile.exchange).as_ref())?;
                             }
                             false => {
@@ -226,7 +234,10 @@ impl<T: Real, B: Backend> Plan<T, B> {
                                 exchange.wait()?;
                             }
                         }
-                        executor.end_messages(buffers)?;
+                        match packets(variant, tile) {
+                            Some(_) => executor.end_packets(buffers)?,
+                            None => executor.end_messages(buffers)?,
+                        }
                     }
                 }
             }
@@ -242,6 +253,12 @@ impl<T: Real, B: Backend> Plan<T, B> {
 /// The error of [`Fault::Error`]: like one of a GPU, only this rank knows of it.
 fn injected_fault() -> Error {
     Error::Device { message: "an injected fault".into(), source: None }
+}
+
+/// What encodes the packets of a tile, where its exchange sends packets as they are encoded.
+fn packets<W, C>(variant: &Variant<W, C>, tile: TileRef) -> Option<&C> {
+    let encodes = variant.exchanges[tile.exchange].buffers().encodes;
+    variant.codings.get(tile.exchange)?.as_ref().filter(|_| encodes)
 }
 
 /// The buffers of a tile, in bytes.

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::certificate::Gains;
 use crate::exchange::{Coder, Exchange};
 use ferrier_codec::Loss;
 use ferrier_plan::geometry::Geometry;
@@ -127,8 +128,10 @@ pub struct Variant<W, C> {
     /// What encodes and decodes, by exchange; empty where nothing is encoded.
     pub(crate) codings: Vec<Option<C>>,
     pub(crate) reshape_of: Vec<usize>,
+    /// How often encoding or decoding a tile makes progress on exchanges in flight.
+    pub(crate) coding_polls: usize,
     /// By how much errors of each reshape grow until the end.
-    pub(crate) gains: Vec<f64>,
+    pub(crate) gains: Gains,
     /// The bytes that this rank sends without encoding them.
     pub(crate) plain_bytes: u64,
     pub(crate) input: Geometry,

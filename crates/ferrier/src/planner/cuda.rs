@@ -3,7 +3,7 @@
 use super::agree::{Decision, MESSAGES, StartChoice};
 use super::draft::Draft;
 use super::target::{Target, encoding};
-use crate::codec::{CodecInstance, RAW};
+use crate::codec::{self, CodecInstance, RAW};
 use crate::exec::cuda::{Cuda, CudaBinder, DeviceCodec, Engine, Gpu};
 use crate::{
     Choice, Comm, Error, Kind, Overlap, Problem, Real, Recipe, Result, Sign, Tiling, design, exchange,
@@ -14,6 +14,9 @@ use ferrier_plan::messages::Mechanism;
 
 /// Tiles of a reshape that is staged in main memory, so that it is in flight while others are transformed.
 const STAGED_TILES: usize = 4;
+
+/// Bytes of a packet of exchange `ring` that a GPU encodes.
+const GPU_PACKET: usize = 1 << 20;
 
 /// The exchange whose messages go from GPU to GPU where MPI accesses their memory: its collectives that do not block
 /// cannot.
@@ -36,6 +39,8 @@ impl Target for Cuda {
         let mut choice = decision.start.choice.clone();
         let engine = Engine::find(choice.kernel.take().as_deref())?;
         let mut recipe = design(problem, &choice, T::PRECISION, comm.size())?;
+        // Codecs of variable length, which a design may choose, do not run on a GPU.
+        recipe.codec = codec::decide_among(problem, choice.codec.as_deref(), &recipe, true)?;
         recipe.kernel = engine.name().into();
         if recipe.sphere.is_some() {
             return Err(Error::problem(
@@ -94,15 +99,10 @@ fn complete(comm: &Comm, problem: &Problem, mut choice: Choice, aware: bool) -> 
             "on a GPU real transforms have the negative sign; the spectrum of the other one is its conjugate",
         ));
     }
-    if problem.tolerance.is_some() && choice.codec.as_deref().is_some_and(|name| name != RAW) {
-        return Err(Error::choice(
-            "codec",
-            "on a GPU no certificate says whether a codec kept a tolerance: leave out the codec, and nothing is \
-             lost, or the tolerance",
-        ));
-    }
-    // A tolerance allows losses, it does not require them.
-    let coded = choice.codec.get_or_insert_with(|| RAW.into()) != RAW;
+    let coded = match &choice.codec {
+        Some(name) => name != RAW,
+        None => problem.tolerance.is_some(),
+    };
     (choice.fuse, choice.memory) = (Some(false), crate::MemoryUse::Small);
     let near = comm.transport_name() == "threads" && comm.node_count() == 1;
     let name = choice.exchange.get_or_insert_with(|| match (near && !coded) || comm.size() == 1 {
@@ -121,13 +121,17 @@ fn complete(comm: &Comm, problem: &Problem, mut choice: Choice, aware: bool) -> 
             ),
         ));
     }
-    if coded && comm.size() > 1 && (shares || name == "ring") {
+    if coded && comm.size() > 1 && shares {
         return Err(Error::choice(
             "exchange",
             format!(
-                "exchange `{name}` encodes nothing on a GPU; those that send whole messages do, such as `all_to_allv`"
+                "exchange `{name}` encodes nothing on a GPU; those that send messages do, such as `all_to_allv`"
             ),
         ));
+    }
+    if coded && name == "ring" {
+        // A packet costs a copy to the GPU and a launch.
+        choice.packet.get_or_insert(GPU_PACKET);
     }
     if !shares && comm.size() > 1 {
         let longest = problem.shape().into_iter().max().unwrap_or(1);

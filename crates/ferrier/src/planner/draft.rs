@@ -7,6 +7,7 @@ use super::entry_ref::EntryRef;
 use super::forecast::Forecast;
 use super::pipeline::Pipeline;
 use super::target::Target;
+use crate::exchange::PacketPolicy;
 use crate::exec::backend::{Backend, Executor, VariantOf};
 use crate::exec::bind::{bind, exchanges, has_remote_buffers};
 use crate::exec::certificate::Ledger;
@@ -157,7 +158,8 @@ impl<T: Real, B: Target> Draft<T, B> {
             directions.iter().zip(&cuts).map(|((_, first), cuts)| (&schedules[*first], &cuts[..])).collect();
         let encoding = <B::Executor<T>>::encoding(&binder);
         let encodes = encoding.is_some();
-        let options = (encoding, <B::Executor<T>>::NEEDS_RECEIVE_BUFFERS);
+        let packets = PacketPolicy::of(&decision.start.choice);
+        let options = (encoding, <B::Executor<T>>::NEEDS_RECEIVE_BUFFERS, packets);
         let exchanges = exchanges(comm, &recipe, &sent, entry, options)?;
         let mut bind = |kind: &CallKind, schedule: &Schedule| {
             let number = kind.direction as usize;
@@ -180,8 +182,9 @@ impl<T: Real, B: Target> Draft<T, B> {
             }
         }
         let memory = <B::Executor<T>>::memory(&mut binder, comm, &variants);
-        let lossy = encodes && <B::Executor<T>>::MEASURES_LOSS && codec::is_lossy(&recipe.codec);
-        let ledger = lossy.then(|| Ledger::new(comm, &recipe)).transpose()?;
+        let lossy = encodes && codec::is_lossy(&recipe.codec);
+        let reshapes = variants.iter().map(|variant| variant.gains.each.len()).max().unwrap_or(0);
+        let ledger = lossy.then(|| Ledger::new(comm, reshapes)).transpose()?;
         let mut notes = exchange::notes(exchanges.iter().flat_map(|exchanges| exchanges.iter()));
         notes.extend(<B::Executor<T>>::notes(&binder, &memory));
         let mut progress_thread = decision.start.choice.progress == Some(Progress::Thread) && comm.size() > 1;

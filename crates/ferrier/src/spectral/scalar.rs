@@ -13,6 +13,44 @@ struct SumFactor<T, F> {
     /// The formula for a GPU.
     code: &'static str,
     constant: T,
+    /// Which sum of entries has the largest factor.
+    largest: Largest,
+}
+
+/// The sum of entries whose factor is the largest.
+enum Largest {
+    /// The smallest one.
+    Least,
+    /// The smallest one that is not 0.
+    LeastPositive,
+    /// The largest one.
+    Most,
+}
+
+impl<T: Real, F: Fn(T) -> T + Sync> SumFactor<T, F> {
+    /// That sum; a smaller one where it would take long to find.
+    fn largest(&self) -> T {
+        let ends = self.tables.each_ref().map(|table| {
+            let values = table.iter().map(|x| x.widened());
+            let positive = values.clone().filter(|x| *x > 0.0).fold(f64::INFINITY, f64::min);
+            [values.clone().fold(f64::INFINITY, f64::min), positive, values.fold(0.0, f64::max)]
+        });
+        let least: f64 = ends.iter().map(|[least, ..]| least).sum();
+        let sum = match self.largest {
+            Largest::Most => ends.iter().map(|[.., most]| most).sum(),
+            // All axes but one at 0.
+            Largest::LeastPositive if least == 0.0 => {
+                ends.iter().map(|[_, positive, _]| *positive).fold(f64::INFINITY, f64::min)
+            }
+            _ => least,
+        };
+        T::rounded(sum)
+    }
+}
+
+/// A norm of factors in `T`, which are rounded.
+fn rounded_up<T: Real>(norm: f64) -> Option<f64> {
+    Some(norm * (1.0 + 16.0 * T::PRECISION.epsilon())).filter(|norm| norm.is_finite())
 }
 
 impl<T: Real, F: Fn(T) -> T + Sync> Operator<T> for SumFactor<T, F> {
@@ -30,6 +68,10 @@ impl<T: Real, F: Fn(T) -> T + Sync> Operator<T> for SumFactor<T, F> {
 
     fn formula(&self) -> Option<Formula<'_, T>> {
         Some(formula(self.code, Tables::Real(slices(&self.tables)), self.constant))
+    }
+
+    fn norm(&self) -> Option<f64> {
+        rounded_up::<T>((self.factor)(self.largest()).widened().abs())
     }
 }
 
@@ -65,6 +107,11 @@ impl<T: Real> Operator<T> for RealProduct<T> {
     fn formula(&self) -> Option<Formula<'_, T>> {
         Some(formula(PRODUCT_FORMULA, Tables::Real(slices(&self.tables)), T::zero()))
     }
+
+    fn norm(&self) -> Option<f64> {
+        let most = |table: &Vec<T>| table.iter().map(|x| x.widened().abs()).fold(0.0, f64::max);
+        rounded_up::<T>(self.tables.iter().map(most).product())
+    }
 }
 
 /// Multiplies each mode by the product of one complex table entry per axis.
@@ -88,6 +135,12 @@ impl<T: Real> Operator<T> for ComplexProduct<T> {
 
     fn formula(&self) -> Option<Formula<'_, T>> {
         Some(formula(PRODUCT_FORMULA, Tables::Complex(slices(&self.tables)), T::zero()))
+    }
+
+    fn norm(&self) -> Option<f64> {
+        let size = |x: &Complex<T>| x.re.widened().hypot(x.im.widened());
+        let most = |table: &Vec<Complex<T>>| table.iter().map(size).fold(0.0, f64::max);
+        rounded_up::<T>(self.tables.iter().map(most).product())
     }
 }
 
@@ -117,6 +170,10 @@ impl<T: Real> Operator<T> for Derivative<T> {
         let code = "REAL k = a + b + c; return {-(z.y * k), z.x * k};";
         Some(formula(code, Tables::Real(tables), T::zero()))
     }
+
+    fn norm(&self) -> Option<f64> {
+        rounded_up::<T>(self.waves.iter().map(|k| k.widened().abs()).fold(0.0, f64::max))
+    }
 }
 
 /// The table entries of the first mode of a run, and the entries along the axis of the run for all its modes.
@@ -133,7 +190,8 @@ fn squares<T: Real>(waves: &WaveNumbers) -> [Vec<T>; 3] {
 /// The Laplacian: multiplies each mode by -k^2. For axes of every kind.
 pub fn laplacian<T: Real>(waves: &WaveNumbers) -> impl Operator<T> + use<T> {
     let code = "return z * -(a + b + c);";
-    SumFactor { tables: squares(waves), factor: |square: T| -square, code, constant: T::zero() }
+    let (factor, largest) = (|square: T| -square, Largest::Most);
+    SumFactor { tables: squares(waves), factor, code, constant: T::zero(), largest }
 }
 
 /// The inverse of the Laplacian: solves laplace(u) = f. The mode with k = 0
@@ -142,7 +200,7 @@ pub fn laplacian<T: Real>(waves: &WaveNumbers) -> impl Operator<T> + use<T> {
 pub fn inverse_laplacian<T: Real>(waves: &WaveNumbers) -> impl Operator<T> + use<T> {
     let factor = |square: T| if square == T::zero() { T::zero() } else { -(T::one() / square) };
     let code = "REAL square = a + b + c; return z * (square == 0 ? REAL(0) : -(1 / square));";
-    SumFactor { tables: squares(waves), factor, code, constant: T::zero() }
+    SumFactor { tables: squares(waves), factor, code, constant: T::zero(), largest: Largest::LeastPositive }
 }
 
 /// Solves -laplace(u) + shift u = f, for a positive shift: divides each mode by k^2 + shift.
@@ -150,7 +208,7 @@ pub fn helmholtz<T: Real>(waves: &WaveNumbers, shift: f64) -> impl Operator<T> +
     let shift = T::rounded(shift);
     let code = "return z * (1 / (a + b + c + p[0]));";
     let factor = move |square: T| T::one() / (square + shift);
-    SumFactor { tables: squares(waves), factor, code, constant: shift }
+    SumFactor { tables: squares(waves), factor, code, constant: shift, largest: Largest::Least }
 }
 
 /// A sharp filter: modes with |k| above `largest` become zero.
@@ -159,7 +217,7 @@ pub fn low_pass<T: Real>(waves: &WaveNumbers, largest: f64) -> impl Operator<T> 
     let square = T::rounded(largest * largest) * (T::one() + T::rounded(8.0 * T::PRECISION.epsilon()));
     let code = "return z * (a + b + c <= p[0] ? REAL(1) : REAL(0));";
     let factor = move |k: T| if k <= square { T::one() } else { T::zero() };
-    SumFactor { tables: squares(waves), factor, code, constant: square }
+    SumFactor { tables: squares(waves), factor, code, constant: square, largest: Largest::Least }
 }
 
 /// A smooth filter: convolution with a Gaussian of standard deviation `sigma`.

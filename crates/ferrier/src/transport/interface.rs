@@ -134,8 +134,8 @@ pub(crate) trait Transport: Send + Sync {
     fn has_windows(&self) -> Result<bool> {
         Ok(true)
     }
-    /// A window of `bytes` bytes on this rank, and `words` words and `lanes` lanes on every rank.
-    fn window(&self, bytes: usize, words: usize, lanes: usize) -> Result<Box<dyn Window>>;
+    /// A window of `bytes` bytes on this rank, and `words` words and `slots` slots on every rank.
+    fn window(&self, bytes: usize, words: usize, slots: usize) -> Result<Box<dyn Window>>;
     /// Makes every other rank's calls return an error. Not collective.
     fn fail(&self, message: &str);
 }

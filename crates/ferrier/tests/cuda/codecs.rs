@@ -1,7 +1,7 @@
 //! Codecs on a GPU, against the CPU's.
 
 use ferrier::cuda::Gpu;
-use ferrier::{Choice, Comm, Error, Problem};
+use ferrier::{Choice, Comm, Complex, Error, LayoutSpec, Problem, Result};
 use ferrier_test::{Rng, watchdog};
 
 use crate::common::Number;
@@ -91,7 +91,7 @@ fn plans_encode_what_leaves_the_gpu() {
     let Some(gpu) = gpu() else { return };
     let _watchdog = watchdog(300);
     let problem = Problem::c2c([32, 48, 40]).output(ferrier::LayoutSpec::slabs(1));
-    for exchange in ["all_to_allv", "all_to_all", "point_to_point"] {
+    for exchange in ["all_to_allv", "all_to_all", "point_to_point", "ring"] {
         for (name, most) in [("f32", 1e-6), ("f16", 2e-3), ("trim:20", 1e-5), ("block:16", 1e-3)] {
             let choice = Choice::new().exchange(exchange).codec(name);
             let run = |comm: Comm| against_cpu_with::<f64>(&comm, &gpu, &problem, &choice);
@@ -103,4 +103,110 @@ fn plans_encode_what_leaves_the_gpu() {
     let refused =
         ferrier::ranks(2).run(|comm| planner(&problem, &shared, &gpu).draft::<f64>(&comm).map(drop));
     assert!(matches!(refused, Err(Error::Choice(_))), "{refused:?}");
+}
+
+/// What encoding has lost is at most what the certificate says, in both directions; returns what was sent of what it
+/// would have been without a codec.
+pub fn certified(comm: &Comm, gpu: &crate::Gpu, problem: &Problem, choice: &Choice) -> Result<f64> {
+    let plain = Choice::new().exchange("all_to_allv").codec("raw");
+    let mut exact = problem.clone();
+    exact.tolerance = None;
+    let mut raw = planner(&exact, &plain, gpu).draft::<f64>(comm)?.build()?;
+    let mut plan = planner(problem, choice, gpu).draft::<f64>(comm)?.build()?;
+    let norm = |values: &[f64]| -> Result<f64> {
+        Ok(comm.sum(&[values.iter().map(|x| x * x).sum::<f64>()])?[0].sqrt())
+    };
+    let check = |got: Vec<f64>, want: Vec<f64>, certificate: Option<ferrier::Certificate>| -> Result<()> {
+        let lost: Vec<f64> = got.iter().zip(&want).map(|(a, b)| a - b).collect();
+        let (error, certificate) = (norm(&lost)? / norm(&want)?, certificate.expect("after a call"));
+        let told = format!("{} {}: {error:.2e} lost, {certificate:?}", plan_name(choice), problem.real);
+        assert!(error > 0.0 && error <= certificate.bound(), "{told}");
+        assert!(certificate.loss < 1e3 * error, "{told}");
+        if let Some(tolerance) = &problem.tolerance {
+            assert!(certificate.bound() <= tolerance.0, "{told}");
+        }
+        if comm.rank() == 0 {
+            println!("{told}");
+        }
+        Ok(())
+    };
+    let mut rng = Rng::for_test(comm.rank() as u64);
+    let mut next = || (rng.bits() >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
+    let (mut input, mut one, mut other) = (plan.make_input()?, raw.make_output()?, plan.make_output()?);
+    let values: Vec<f64> = (0..input.scalars()).map(|_| next()).collect();
+    input.upload(&values[..])?;
+    // Twice: what a call leaves behind must not matter.
+    for _ in 0..2 {
+        raw.forward(&input, &mut one)?;
+        plan.forward(&input, &mut other)?;
+    }
+    raw.synchronize()?;
+    check(crate::download(&other)?, crate::download(&one)?, plan.certificate())?;
+    let sent = comm.sum(&[plan.wire_bytes() as f64, raw.wire_bytes() as f64])?;
+    let (mut there, mut back) = (raw.make_input()?, plan.make_input()?);
+    raw.backward(&one, &mut there)?;
+    plan.backward(&one, &mut back)?;
+    raw.synchronize()?;
+    check(crate::download(&back)?, crate::download(&there)?, plan.certificate())?;
+    Ok(sent[0] / sent[1])
+}
+
+fn plan_name(choice: &Choice) -> String {
+    let name = |name: &Option<String>| name.clone().unwrap_or("auto".into());
+    format!("{} over {}", name(&choice.codec), name(&choice.exchange))
+}
+
+/// Certificates hold on a GPU, with a codec and with a tolerance, whole and in packets, for arrays of any size of numbers.
+#[test]
+fn losses_on_a_gpu_are_certified() {
+    let Some(gpu) = gpu() else { return };
+    let _watchdog = watchdog(300);
+    let c2c = Problem::c2c([32, 48, 40]).output(LayoutSpec::slabs(1));
+    let r2c = Problem::r2c([30, 34, 50]).input(LayoutSpec::bricks()).output(LayoutSpec::pencils(0)).batch(2);
+    for problem in [&c2c, &r2c] {
+        let tolerant = problem.clone().tolerance(1e-6);
+        let by = |exchange: &str| Choice::new().exchange(exchange);
+        for (problem, choice, most) in [
+            (problem, by("ring").codec("block:16"), 0.3),
+            (problem, by("ring").codec("trim:20").packet(40_000).packets(2), 0.5),
+            (problem, by("all_to_allv").codec("f32"), 0.51),
+            (&tolerant, by("ring"), 0.45),
+            (&tolerant, by("point_to_point"), 0.45),
+            (&tolerant, Choice::new(), 0.45),
+        ] {
+            let run = |comm: Comm| certified(&comm, &gpu, problem, &choice);
+            let sent = ferrier::ranks(4).run(run).unwrap()[0];
+            assert!(sent < most, "{}: {sent} of the bytes", plan_name(&choice));
+        }
+    }
+}
+
+/// Numbers that are tiny, huge or not finite: the bound holds, or there is none.
+#[test]
+fn wild_numbers_are_certified() {
+    let Some(gpu) = gpu() else { return };
+    let _watchdog = watchdog(120);
+    let problem = Problem::c2c([16, 16, 16]).output(LayoutSpec::slabs(1));
+    let choice = Choice::new().exchange("ring").codec("block:16");
+    for (scale, finite) in [(1e-300, true), (1e290, true), (1.0, false)] {
+        let run = |comm: Comm| {
+            let mut plan = planner(&problem, &choice, &gpu).draft::<f64>(&comm)?.build()?;
+            let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
+            let wave = |i: usize| Complex::<f64>::cis(i as f64) * scale;
+            let mut values: Vec<f64> =
+                (0..input.scalars() / 2).flat_map(|i| [wave(i).re, wave(i).im]).collect();
+            if !finite && comm.rank() == 0 {
+                values[7] = f64::INFINITY;
+            }
+            input.upload(&values[..])?;
+            plan.forward(&input, &mut output)?;
+            Ok(plan.certificate().expect("after a call").loss)
+        };
+        let loss = ferrier::ranks(2).run(run).unwrap();
+        assert!(loss.iter().all(|own| own.to_bits() == loss[0].to_bits()));
+        assert!(
+            if finite { loss[0] > 1e-8 && loss[0] < 1e-3 } else { loss[0] == f64::INFINITY },
+            "{scale}: {loss:?}"
+        );
+    }
 }

@@ -78,6 +78,8 @@ fn ways_agree(comm: &Comm, gpu: &Gpu, problem: &Problem) {
     for codec in [None, Some("block:16")] {
         let (want, staged) = bits(comm, gpu, problem, &by("all_to_allv", codec));
         assert!(staged, "collectives take no pointers into a GPU's memory");
+        let (got, _) = bits(comm, gpu, problem, &by("ring", codec));
+        assert!(got == want, "{problem:?} {codec:?} by ring: other bits");
         let (got, staged) = bits(comm, gpu, problem, &by("point_to_point", codec));
         assert!(got == want, "{problem:?} {codec:?}: other bits");
         println!("messages of {codec:?} go {}", if staged { "by main memory" } else { "from GPU to GPU" });
@@ -106,6 +108,14 @@ fn body() {
         let choice = Choice::new().codec("trim:20");
         let error = worst(&comm, &gpu, problem, &choice);
         assert!(error < 1e-5 && error > 1e-9, "{problem:?} encoded: {error:.1e}");
+    }
+    for (problem, choice) in [
+        (problems[0].clone(), Choice::new().exchange("ring").codec("block:16")),
+        (problems[0].clone().tolerance(1e-6), Choice::new().exchange("ring")),
+        (problems[1].clone().tolerance(1e-6), Choice::new()),
+    ] {
+        let sent = crate::codecs::certified(&comm, &gpu, &problem, &choice).expect("certified");
+        assert!(sent < 0.5, "{choice:?}: {sent} of the bytes");
     }
     // Long messages go another way than short ones.
     ways_agree(&comm, &gpu, &problems[0]);

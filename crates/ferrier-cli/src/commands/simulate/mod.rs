@@ -206,6 +206,8 @@ fn event(event: &SimEvent) -> Event {
         start_ms: 1e3 * event.seconds[0],
         end_ms: 1e3 * event.seconds[1],
         test_ms: 0.0,
+        coded_ms: 0.0,
+        packet: None,
         bytes: event.bytes as u64,
     }
 }

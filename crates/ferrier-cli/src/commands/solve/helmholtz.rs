@@ -1,10 +1,12 @@
-//! `ferrier solve helmholtz`: -laplace(u) + u = f, with a known solution.
+//! `ferrier solve helmholtz`: -laplace(u) + u = f, with a known solution or a right-hand side from a file.
 
-use std::f64::consts::TAU;
+use std::f64::consts::{SQRT_2, TAU};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
 use clap::Args;
-use ferrier::solve::{Helmholtz, estimate_discretisation};
-use ferrier::{Array, Choice, Comm, LayoutSpec, Problem};
+use ferrier::solve::{Discretisation, Helmholtz, estimate_discretisation};
+use ferrier::{Array, Box3, Choice, Comm, LayoutSpec, Order, Plan, Problem, io};
 use ferrier_bench::agree::{RankGroup, agree_result, check_memory, draft};
 use ferrier_bench::table::{bytes, columns, digits, pairs, plural};
 use ferrier_bench::test_function::TestFunction;
@@ -15,7 +17,7 @@ use serde::Serialize;
 
 use super::run_args::RunArgs;
 use crate::arguments::{UserShape, setup};
-use crate::failure::Outcome;
+use crate::failure::{Outcome, fail};
 use crate::print;
 use crate::session::Session;
 
@@ -23,13 +25,105 @@ use crate::session::Session;
 #[derive(Args, Debug)]
 pub struct HelmholtzArgs {
     /// Points of the cube along each side
-    #[arg(long, value_name = "N")]
-    pub n: usize,
-    /// Allowed relative L2 errors of each of the two transforms
-    #[arg(long, value_name = "E,..", value_delimiter = ',', default_values_t = [1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12])]
-    pub tolerance: Vec<f64>,
+    #[arg(long, value_name = "N", required_unless_present = "rhs")]
+    pub n: Option<usize>,
+    /// The right-hand side: an array of real numbers on the points of a cube, which give N [default: one whose solution
+    /// is known]
+    #[arg(long, value_name = "FILE", conflicts_with = "n")]
+    pub rhs: Option<PathBuf>,
+    /// Write the solution of the last tolerance
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Allowed relative L2 errors of each of the two transforms; auto: as large as keeps the error of the solution within
+    /// that of the discretisation, which is estimated from solutions on three grids [default: six from 1e-2 to 1e-12; auto
+    /// with --rhs]
+    #[arg(long, value_name = "E|auto,..", value_delimiter = ',')]
+    pub tolerance: Vec<ToleranceArg>,
     #[command(flatten)]
     pub run: RunArgs,
+}
+
+/// A tolerance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ToleranceArg {
+    /// Estimated.
+    Auto,
+    /// Given.
+    Error(f64),
+}
+
+impl FromStr for ToleranceArg {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<ToleranceArg, String> {
+        match text {
+            "auto" => Ok(ToleranceArg::Auto),
+            _ => text
+                .parse()
+                .map(ToleranceArg::Error)
+                .map_err(|_| format!("expected a number, such as 1e-6, or auto; got `{text}`")),
+        }
+    }
+}
+
+impl HelmholtzArgs {
+    fn tolerances(&self) -> Vec<ToleranceArg> {
+        match (&self.tolerance[..], &self.rhs) {
+            ([], None) => [1e-2, 1e-4, 1e-6, 1e-8, 1e-10, 1e-12].map(ToleranceArg::Error).to_vec(),
+            ([], Some(_)) => vec![ToleranceArg::Auto],
+            (given, _) => given.to_vec(),
+        }
+    }
+
+    /// Points of the cube along each side.
+    fn points(&self) -> Outcome<usize> {
+        let Some(path) = &self.rhs else { return Ok(self.n.unwrap_or_default()) };
+        let reader = io::Reader::open(path)?;
+        match *reader.shape() {
+            [n, m, l] if n == m && m == l && !reader.dtype().is_complex() => Ok(n),
+            ref shape => fail(format!(
+                "--rhs {}: a right-hand side is a cube of real numbers, this one has shape {shape:?}{}",
+                path.display(),
+                if reader.dtype().is_complex() { " and is complex" } else { "" }
+            )),
+        }
+    }
+}
+
+/// Where right-hand sides come from.
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    /// A function whose solution is known.
+    Known,
+    /// A file with so many points along each side; coarser grids take some of them.
+    File(&'a Path, usize),
+}
+
+impl Source<'_> {
+    /// Sets the right-hand side on the points of a plan.
+    fn fill(self, comm: &Comm, plan: &Plan<f64>, f: &mut Array<f64>) -> Outcome {
+        let n = plan.recipe().shape[0];
+        let Source::File(path, points) = self else {
+            let exact = TestFunction::new([n; 3]);
+            f.fill_real(|_, index| exact.helmholtz(index));
+            return Ok(());
+        };
+        if points == n {
+            return Ok(io::read(comm, path, plan.input_layout(), f)?);
+        }
+        let (own, step) = (plan.input_box(), points / n);
+        let part = Box3::new(own.lo.map(|at| at * step), own.hi.map(|at| at * step));
+        let mut values = vec![0.0; part.volume()];
+        let read = io::Reader::open(path)
+            .and_then(|file| file.read_box(part, Order::C, &mut values[..], comm.threads(), &|_| ()));
+        agree_result(comm, read)?;
+        let [_, rows, lines] = part.shape();
+        f.fill_real(|_, index| {
+            let [i, j, k] = [0, 1, 2].map(|axis| (index[axis] - own.lo[axis]) * step);
+            values[(i * rows + j) * lines + k]
+        });
+        Ok(())
+    }
 }
 
 /// Cost and error of a tolerance; the keys are part of the contract.
@@ -39,7 +133,7 @@ struct HelmholtzRow {
     tolerance: Option<f64>,
     codec: String,
     exchange: String,
-    /// Distance from the exact solution over its norm.
+    /// Distance from the exact solution over its norm; null where that is unknown.
     solution_error: f64,
     /// Distance from the solution of the first row over its norm: the effect of the tolerance.
     deviation: f64,
@@ -67,6 +161,22 @@ struct HelmholtzReport {
     /// The largest tolerance whose error is at most twice that of the discretisation.
     suggested: Option<f64>,
     rows: Vec<HelmholtzRow>,
+    /// How the tolerance was chosen, if it was.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    auto: Option<AutoTolerance>,
+}
+
+/// A tolerance from solutions on three grids; the keys are part of the contract.
+#[derive(Clone, Debug, Serialize)]
+struct AutoTolerance {
+    /// Points of the grids along each side.
+    grids: Vec<usize>,
+    /// The order at which the solutions converge; null where they do not show one.
+    order: Option<f64>,
+    /// The estimated error of the solution on the grid.
+    estimate: f64,
+    /// Null: what is left to lose is less than rounding, so that nothing may be lost.
+    tolerance: Option<f64>,
 }
 
 /// Runs the command.
@@ -77,46 +187,124 @@ pub fn run(args: &HelmholtzArgs, session: &Session) -> Outcome {
     let common = args.run.common();
     let prepare = || {
         session.size(&common)?;
-        let frame = UserShape::new(&[args.n; 3])?;
+        let n = args.points()?;
+        let frame = UserShape::new(&[n; 3])?;
         args.run.check_repeat()?;
-        setup::choice(&common, &frame)
+        if args.rhs.is_some() && args.tolerances().contains(&ToleranceArg::Auto) && n % 4 != 0 {
+            return fail(format!(
+                "--tolerance auto solves on every second and every fourth point of --rhs: {n} points along a side are \
+                 not a multiple of 4"
+            ));
+        }
+        Ok((n, setup::choice(&common, &frame)?))
     };
-    let choice = session.agree(prepare())?;
+    let (n, choice) = session.agree(prepare())?;
     session.first(|| print::check([&args.run.json]))?;
-    let report = session.run(&common, |comm| sweep(comm, args, &choice))?;
+    let report = session.run(&common, |comm| sweep(comm, args, n, &choice))?;
     session.first(|| print::report(args.run.json.as_deref(), &report, &text(&report)))
 }
 
 /// Solves all of them. Collective.
-fn sweep(comm: &Comm, args: &HelmholtzArgs, choice: &Choice) -> Outcome<HelmholtzReport> {
-    let choice = &args.run.tuned(comm, &problem(args.n, None), choice)?;
+fn sweep(comm: &Comm, args: &HelmholtzArgs, n: usize, choice: &Choice) -> Outcome<HelmholtzReport> {
+    let choice = &args.run.tuned(comm, &problem(n, None), choice)?;
     // Unattainable tolerances fail before long work.
-    for &tolerance in &args.tolerance {
-        draft::<f64>(comm, &problem(args.n, Some(tolerance)), choice.clone())?;
+    for tolerance in args.tolerances() {
+        if let ToleranceArg::Error(tolerance) = tolerance {
+            draft::<f64>(comm, &problem(n, Some(tolerance)), choice.clone())?;
+        }
     }
-    let exact = TestFunction::new([args.n; 3]);
-    let (raw, solution) = solve(comm, choice, &exact, None, args.run.repeat)?;
-    let (_, second) = solve(comm, choice, &TestFunction::new([finer(args.n); 3]), None, 0)?;
-    let estimate = estimate_discretisation(comm, &solution, &second)?.coarse();
-    drop(second);
-    let error = raw.solution_error;
-    let mut rows = vec![raw];
-    for &tolerance in &args.tolerance {
-        let (mut row, own) = solve(comm, choice, &exact, Some(tolerance), args.run.repeat)?;
+    let source = args.rhs.as_deref().map_or(Source::Known, |path| Source::File(path, n));
+    let on = |n: usize, tolerance, repeat| solve(comm, choice, source, n, tolerance, repeat);
+    let (raw, solution) = on(n, None, args.run.repeat)?;
+    let wants_auto = args.tolerances().contains(&ToleranceArg::Auto);
+    let grids = three_grids(n, source);
+    let (mut estimate, mut auto) = (f64::NAN, None);
+    if matches!(source, Source::Known) || wants_auto {
+        let (_, second) = on(grids[1], None, 0)?;
+        let near = match source {
+            Source::Known => estimate_discretisation(comm, &solution, &second)?,
+            Source::File(..) => estimate_discretisation(comm, &second, &solution)?,
+        };
+        estimate = near.coarse();
+        if wants_auto {
+            let (_, third) = on(grids[2], None, 0)?;
+            let far = match source {
+                Source::Known => estimate_discretisation(comm, &second, &third)?,
+                Source::File(..) => estimate_discretisation(comm, &third, &second)?,
+            };
+            let chosen = choose(comm, choice, &raw, source, [near, far], &grids)?;
+            estimate = chosen.estimate;
+            auto = Some(chosen);
+        }
+    }
+    let error = raw.row.solution_error;
+    let (mut rows, mut last) = (vec![raw.row], None);
+    for tolerance in args.tolerances() {
+        let tolerance = match tolerance {
+            ToleranceArg::Error(tolerance) => Some(tolerance),
+            ToleranceArg::Auto => auto.as_ref().and_then(|auto| auto.tolerance),
+        };
+        let (mut solved, own) = on(n, tolerance, args.run.repeat)?;
         let (off, norm) = distance(comm, &own, |index| value(&solution, index))?;
-        row.deviation = off / norm;
-        rows.push(row);
+        solved.row.deviation = off / norm;
+        rows.push(solved.row);
+        last = Some((own, solved.layout));
+    }
+    if let (Some(path), Some((own, layout))) = (&args.out, last) {
+        io::write(comm, path, &layout, &own)?;
     }
     let good = rows.iter().filter(|row| row.solution_error <= 2.0 * error).filter_map(|row| row.tolerance);
     Ok(HelmholtzReport {
-        n: args.n,
+        n,
         group: RankGroup::new(comm),
         discretisation_error: error,
         discretisation_estimate: estimate,
-        finer_n: finer(args.n),
+        finer_n: grids[1],
         suggested: good.reduce(f64::max),
         rows,
+        auto,
     })
+}
+
+/// The grid, and two that share points with it, in equal ratios if possible: finer ones of a known function, coarser ones
+/// of a file.
+fn three_grids(n: usize, source: Source<'_>) -> [usize; 3] {
+    match source {
+        Source::Known => [n, finer(n), finer(finer(n))],
+        Source::File(..) => [n, n / 2, n / 4],
+    }
+}
+
+/// The tolerance with which the error of the solution is at most that of the discretisation. `near`: the difference
+/// between the grid and the next, `far`: between that and the third. Collective.
+fn choose(
+    comm: &Comm,
+    choice: &Choice,
+    raw: &Solved,
+    source: Source<'_>,
+    [near, far]: [Discretisation; 2],
+    grids: &[usize; 3],
+) -> Outcome<AutoTolerance> {
+    let coarser = matches!(source, Source::File(..));
+    let [coarse, fine] = if coarser { [far, near] } else { [near, far] };
+    // Errors fall as h^p: those of both pairs as the power of their spacings.
+    let order = (coarse.difference / fine.difference).ln() / coarse.ratio.ln();
+    let even = (coarse.ratio - fine.ratio).abs() < 1e-9;
+    let order = Some(order).filter(|order| even && order.is_finite() && *order > 0.0);
+    let estimate = match (order, coarser) {
+        (Some(order), true) => near.fine_of_order(order),
+        (Some(order), false) => near.coarse_of_order(order),
+        // No order can be seen where only rounding is left.
+        (None, _) => near.difference,
+    };
+    let converges = fine.difference < coarse.difference || near.difference < 1e-12;
+    // As in `Helmholtz::error_bound`: losses of both transforms together.
+    let tolerance = (estimate / (SQRT_2 * raw.norms[0] / raw.norms[1] + 1.0)).min(0.1);
+    let attainable = converges
+        && tolerance > 0.0
+        && draft::<f64>(comm, &problem(grids[0], Some(tolerance)), choice.clone()).is_ok();
+    let tolerance = attainable.then_some(tolerance);
+    Ok(AutoTolerance { grids: grids.to_vec(), order, estimate, tolerance })
 }
 
 fn problem(n: usize, tolerance: Option<f64>) -> Problem {
@@ -136,43 +324,60 @@ fn finer(n: usize) -> usize {
     }
 }
 
-/// Solves on the grid of `exact`, first untimed. Collective.
+/// A solution: its row, the norms of its right-hand side and of itself, its layout.
+struct Solved {
+    row: HelmholtzRow,
+    norms: [f64; 2],
+    layout: ferrier::Layout,
+}
+
+/// Solves on a grid, first untimed. Collective.
 fn solve(
     comm: &Comm,
     choice: &Choice,
-    exact: &TestFunction,
+    source: Source<'_>,
+    n: usize,
     tolerance: Option<f64>,
     repeat: usize,
-) -> Outcome<(HelmholtzRow, Array<f64>)> {
-    let n = exact.shape()[0];
+) -> Outcome<(Solved, Array<f64>)> {
     let draft = draft::<f64>(comm, &problem(n, tolerance), choice.clone())?;
     // Right-hand side, solution, the solution to compare with, spectrum.
     let volume = draft.recipe().input.boxes()[comm.rank()].volume();
     check_memory(comm, draft.memory().total() + 4 * size_of::<f64>() * volume)?;
     let plan = draft.build()?;
     let (codec, exchange) = (plan.recipe().codec.clone(), plan.recipe().exchange.clone());
+    let layout = plan.input_layout().clone();
     let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?)));
     let (mut f, mut u) = agree_result(comm, arrays)?;
-    f.fill_real(|_, index| exact.helmholtz(index));
+    source.fill(comm, &plan, &mut f)?;
     let mut solver = Helmholtz::new(plan, [TAU; 3], 1.0)?;
     let cost = solver.solve(&f, &mut u)?;
     let mut seconds = Vec::with_capacity(repeat);
     for _ in 0..repeat {
         seconds.push(timed(comm, || solver.solve(&f, &mut u).map(drop))?);
     }
-    let (off, norm) = distance(comm, &u, |index| Complex::from(exact.value(index)))?;
-    let (_, norm_f) = distance(comm, &f, |index| Complex::from(exact.helmholtz(index)))?;
+    let exact = TestFunction::new([n; 3]);
+    let [norm_f, norm_u] =
+        [&f, &u].map(|array| distance(comm, array, |_| Complex::ZERO).map(|(norm, _)| norm));
+    let norms = [norm_f?, norm_u?];
+    let solution_error = match source {
+        Source::Known => {
+            let (off, norm) = distance(comm, &u, |index| Complex::from(exact.value(index)))?;
+            off / norm
+        }
+        Source::File(..) => f64::NAN,
+    };
     let row = HelmholtzRow {
         tolerance,
         codec,
         exchange,
-        solution_error: off / norm,
+        solution_error,
         deviation: 0.0,
-        error_bound: solver.error_bound(&cost, norm_f, norm),
+        error_bound: solver.error_bound(&cost, norms[0], norms[1]),
         median_ms: median(&seconds) * 1e3,
         wire_bytes: comm.sum(&[cost.wire_bytes as f64])?[0] as u64,
     };
-    Ok((row, u))
+    Ok((Solved { row, norms, layout }, u))
 }
 
 fn text(report: &HelmholtzReport) -> String {
@@ -180,19 +385,32 @@ fn text(report: &HelmholtzReport) -> String {
     let RankGroup { ranks, nodes, .. } = report.group;
     let nodes = if nodes > 1 { format!(" on {nodes} nodes") } else { String::new() };
     let ranks = plural(ranks, "rank");
-    let [error, estimate] =
-        [report.discretisation_error, report.discretisation_estimate].map(|error| format!("{error:.2e}"));
+    let number = |error: f64| if error.is_nan() { "unknown".into() } else { format!("{error:.2e}") };
+    let [error, estimate] = [report.discretisation_error, report.discretisation_estimate].map(number);
     let mut out = format!("-laplace(u) + u = f on {n}x{n}x{n} points, {ranks}{nodes}\n\n");
-    out += &pairs(&[
-        ("discretisation error", error),
-        ("as estimated", format!("{estimate}, from a second grid of {finer_n} points")),
-    ]);
+    let mut lines = vec![("discretisation error", error)];
+    match &report.auto {
+        Some(auto) => {
+            let grids = auto.grids[1..].iter().map(usize::to_string).collect::<Vec<_>>().join(" and ");
+            let order = auto.order.map_or("no order seen".into(), |order| format!("order {order:.1}"));
+            lines.push(("as estimated", format!("{estimate}, from grids of {grids} points, {order}")));
+            let text = |tolerance: f64| format!("{tolerance:.2e}, as much as the discretisation");
+            let none = || "none: what may be lost is less than rounding, or the grids are too coarse".into();
+            lines.push(("tolerance", auto.tolerance.map_or_else(none, text)));
+        }
+        None if report.discretisation_estimate.is_nan() => {}
+        None => lines.push(("as estimated", format!("{estimate}, from a second grid of {finer_n} points"))),
+    }
+    out += &pairs(&lines);
     let row = |row: &HelmholtzRow| {
         let mark = if row.tolerance.is_some() && row.tolerance == report.suggested { "<-" } else { "" };
         vec![
-            row.tolerance.map_or("none".into(), |tolerance| format!("{tolerance:e}")),
+            row.tolerance.map_or("none".into(), |tolerance| {
+                let short = format!("{tolerance:.1e}");
+                if short.parse() == Ok(tolerance) { format!("{tolerance:e}") } else { short }
+            }),
             row.codec.clone(),
-            format!("{:.2e}", row.solution_error),
+            if row.solution_error.is_nan() { "-".into() } else { format!("{:.2e}", row.solution_error) },
             format!("{:.1e}", row.deviation),
             format!("{:.1e}", row.error_bound),
             digits(row.median_ms),

@@ -24,6 +24,8 @@ pub enum Equation {
     #[command(after_help = "Examples:
   ferrier solve helmholtz --n 64 --ranks 4
   ferrier solve helmholtz --n 128 --ranks 4 --tolerance 1e-4,1e-6,1e-8 --json table.json
+  ferrier solve helmholtz --n 64 --ranks 4 --tolerance auto
+  ferrier solve helmholtz --rhs f.npy --out u.npy --ranks 4
   mpiexec -n 4 ferrier solve helmholtz --n 128")]
     Helmholtz(helmholtz::HelmholtzArgs),
     /// laplace(u) = f with periodic, Neumann or Dirichlet boundary conditions

@@ -4,20 +4,26 @@
 
 mod one_sided;
 mod shared_window;
+mod spans;
 mod steps;
 mod two_sided;
 
 use ferrier_plan::messages::Volumes;
 
+use super::packets::PacketPolicy;
 use super::progress_set::{self, Exchange};
 use crate::Result;
 use crate::transport::Comm;
 
-pub(super) fn exchanges(comm: &Comm, all: &[Volumes]) -> Result<Vec<Exchange>> {
-    let chunk = shared_window::chunk_size(comm)?;
+pub(super) fn exchanges(comm: &Comm, all: &[Volumes], policy: PacketPolicy) -> Result<Vec<Exchange>> {
+    let encodes = all.iter().any(|volumes| volumes.encoded.is_some());
+    let chunk = match policy.bytes {
+        Some(bytes) => bytes.max(1),
+        None => shared_window::chunk_size(comm, encodes)?,
+    };
     let comm = comm.duplicate()?;
     match comm.transport().has_windows()? {
-        true => Ok(one_sided::exchanges(comm, all, chunk)),
+        true => Ok(one_sided::exchanges(comm, all, policy, chunk)),
         false => {
             let specs = all.iter().map(|volumes| two_sided::specify(&comm, volumes));
             Ok(progress_set::exchanges(comm.transport(), specs.collect::<Result<Vec<_>>>()?))

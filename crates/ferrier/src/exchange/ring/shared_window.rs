@@ -4,11 +4,9 @@ use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ferrier_plan::messages::{BufferLayout, Volumes, packed};
 
+use crate::exchange::packets::PacketPolicy;
 use crate::transport::{Comm, Window};
 use crate::{Error, Result};
-
-/// Bytes of a packet, unless `FERRIER_RING_CHUNK` says otherwise.
-const CHUNK: usize = 256 << 10;
 
 /// State that the exchanges of a plan share.
 pub(super) struct RingWindow {
@@ -16,6 +14,8 @@ pub(super) struct RingWindow {
     /// Bytes of this rank's window.
     pub bytes: usize,
     exchanges: usize,
+    /// Packets in flight at once.
+    pub depth: usize,
     window: OnceLock<Box<dyn Window>>,
     /// The reshape that owns the window.
     owner: Mutex<WindowOwner>,
@@ -38,15 +38,15 @@ impl WindowOwner {
 
 impl RingWindow {
     /// `comm` belongs to the `exchanges` alone.
-    pub fn new(comm: Comm, bytes: usize, exchanges: usize) -> RingWindow {
-        RingWindow { comm, bytes, exchanges, window: OnceLock::new(), owner: Mutex::default() }
+    pub fn new(comm: Comm, bytes: usize, exchanges: usize, depth: usize) -> RingWindow {
+        RingWindow { comm, bytes, exchanges, depth, window: OnceLock::new(), owner: Mutex::default() }
     }
 
     /// Allocates the window, if that was not done. Collective.
     pub fn open(&self) -> Result<()> {
         if self.window.get().is_none() {
             let words = self.exchanges * 2 * self.comm.size();
-            let window = self.comm.transport().window(self.bytes, words, self.exchanges)?;
+            let window = self.comm.transport().window(self.bytes, words, self.exchanges * self.depth)?;
             let _ = self.window.set(window);
         }
         Ok(())
@@ -102,11 +102,12 @@ fn aligned(len: usize) -> usize {
 }
 
 /// Rank 0's setting, on every rank. Collective.
-pub(super) fn chunk_size(comm: &Comm) -> Result<usize> {
+pub(super) fn chunk_size(comm: &Comm, encodes: bool) -> Result<usize> {
+    let usual = PacketPolicy::usual_bytes(encodes);
     let asked = std::env::var("FERRIER_RING_CHUNK").ok().and_then(|text| text.parse().ok());
-    let own: u64 = asked.unwrap_or(CHUNK as u64).max(1);
+    let own: u64 = asked.unwrap_or(usual as u64).max(1);
     let all = comm.all_gather(&own.to_le_bytes())?;
-    Ok(all[0].as_slice().try_into().map_or(CHUNK, |bytes| u64::from_le_bytes(bytes) as usize))
+    Ok(all[0].as_slice().try_into().map_or(usual, |bytes| u64::from_le_bytes(bytes) as usize))
 }
 
 /// Where the segment of each rank lies in a range of the window.

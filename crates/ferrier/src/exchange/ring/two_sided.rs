@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use ferrier_plan::messages::{Volumes, packed};
 
-use super::steps::step;
+use super::steps::Steps;
 use crate::Result;
 use crate::exchange::coder::Coder;
 use crate::exchange::groups::segments;
@@ -29,19 +29,17 @@ struct TwoSidedRun {
 unsafe impl Send for TwoSidedRun {}
 
 pub(super) fn specify(comm: &Comm, volumes: &Volumes) -> Result<ExchangeSpec> {
-    let (nodes, rank) = (comm.nodes(), comm.rank());
     let (send, recv) = (packed(&volumes.to), packed(&volumes.from));
     let (sent, received) = (segments(&send, &volumes.to), segments(&recv, &volumes.from));
     let mut steps = Vec::new();
-    let count = comm.node_count();
-    for now in 1..=count {
-        let to: Vec<Segment> =
-            sent.iter().filter(|segment| step(nodes, count, rank, segment.peer) == now).copied().collect();
-        let from: Vec<Segment> = received
-            .iter()
-            .filter(|segment| step(nodes, count, segment.peer, rank) == now)
-            .copied()
-            .collect();
+    let order = Steps::new(volumes, comm.nodes(), comm.rank());
+    let [targets, sources] = [true, false].map(|sending| order.peers(sending));
+    for now in 0..order.count() {
+        let of_step = |peers: &[(usize, usize)], segments: &[Segment]| -> Vec<Segment> {
+            let peers = peers.iter().filter(|(_, step)| *step == now);
+            peers.filter_map(|(peer, _)| segments.iter().find(|own| own.peer == *peer)).copied().collect()
+        };
+        let (to, from) = (of_step(&targets, &sent), of_step(&sources, &received));
         steps.push(comm.transport().transfer(TransferKind::Messages, &to, &from)?);
     }
     let run = TwoSidedRun { step: 0, send: std::ptr::null(), recv: std::ptr::null_mut(), coder: None };

@@ -3,7 +3,8 @@
 use crate::exec::field_table::table_at;
 use crate::transport::{EXPOSED, Exposed};
 
-/// The exposed pointers of all ranks (input, output, workspace), then the address that planes in scratch count from.
+/// The exposed pointers of all ranks (input, output, workspace), then the address that planes in scratch count from, then
+/// that of this rank's window.
 pub(crate) struct Bases<T> {
     pointers: Vec<*mut T>,
     /// The addresses of the arrays of a batch, where each has memory of its own; else null.
@@ -13,9 +14,11 @@ pub(crate) struct Bases<T> {
 }
 
 impl<T> Bases<T> {
-    pub fn new(ranks: usize) -> Self {
-        let (pointers, tables) =
-            (vec![std::ptr::null_mut(); ranks * EXPOSED + 1], vec![std::ptr::null(); ranks * EXPOSED + 1]);
+    pub fn new(ranks: usize, window: *mut T) -> Self {
+        let count = ranks * EXPOSED;
+        let (mut pointers, tables) =
+            (vec![std::ptr::null_mut(); count + 2], vec![std::ptr::null(); count + 2]);
+        pointers[count + 1] = window;
         Bases { pointers, tables, listed: false }
     }
 
@@ -33,9 +36,8 @@ impl<T> Bases<T> {
 
     /// Sets the address that planes in scratch count from.
     pub fn set_scratch(&mut self, scratch: *mut T) {
-        if let Some(last) = self.pointers.last_mut() {
-            *last = scratch;
-        }
+        let at = self.pointers.len() - 2;
+        self.pointers[at] = scratch;
     }
 
     /// The address of a scalar of an array: `offset` is that in array `first` of the batch, `array` counts from there,

@@ -7,18 +7,23 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::codec::CodecInstance;
 use crate::exchange::Coder;
-use crate::exec::backend::TileToCode;
+use crate::exec::backend::{PollPolicy, TileToCode};
 use crate::exec::variant::Coding;
+use crate::machine::SendPtr;
 use crate::machine::pool::Pool;
 use crate::{Error, Real, Result};
 use ferrier_codec::{Codec, Loss};
 use ferrier_plan::messages::{CHUNK_SCALARS, EncodedSegment, Encoding, LENGTH_BYTES};
 
-/// The workspaces of a call by rank (of this node only), and the scratch of the thread that encodes while a pass
-/// runs.
+/// The workspaces of a call by rank (of this node only), the scratch of the thread that encodes while a pass
+/// runs, and the threads that encode while none does.
 pub(crate) struct WorkPointers<T> {
     work: Vec<AtomicPtr<T>>,
     scratch: AtomicPtr<T>,
+    /// The threads of the rank, between passes of a call; null while they run one.
+    pool: AtomicPtr<Pool>,
+    /// The scratch of the first of them, and scalars of each.
+    scratches: (AtomicPtr<T>, AtomicUsize),
     /// Whether received bytes are overwritten with garbage.
     #[cfg(test)]
     spoil: std::sync::atomic::AtomicBool,
@@ -30,6 +35,8 @@ impl<T> WorkPointers<T> {
         WorkPointers {
             work: (0..ranks).map(|_| none()).collect(),
             scratch: none(),
+            pool: AtomicPtr::new(std::ptr::null_mut()),
+            scratches: (none(), AtomicUsize::new(0)),
             #[cfg(test)]
             spoil: Default::default(),
         }
@@ -41,6 +48,13 @@ impl<T> WorkPointers<T> {
 
     pub fn set_scratch(&self, scratch: *mut T) {
         self.scratch.store(scratch, Relaxed);
+    }
+
+    /// Sets the threads that encode, each with its scratch, or null.
+    pub fn set_pool(&self, pool: *const Pool, first: *mut T, scalars: usize) {
+        self.scratches.0.store(first, Relaxed);
+        self.scratches.1.store(scalars, Relaxed);
+        self.pool.store(pool.cast_mut(), Relaxed);
     }
 }
 
@@ -189,15 +203,16 @@ impl<T: Real> CpuCoding<T> {
     ///
     /// # Safety
     /// As for [`encode_chunk`](Self::encode_chunk); `scratch` gives each thread its own [`scratch`] scalars.
-    pub(super) unsafe fn encode_all(&self, pool: &Pool, scratch: &(dyn Fn(usize) -> *mut T + Sync)) {
+    pub(super) unsafe fn encode_all(
+        &self,
+        pool: &Pool,
+        poll: PollPolicy<'_>,
+        scratch: &(dyn Fn(usize) -> *mut T + Sync),
+    ) {
         let slot = self.encoding.chunk_bytes(CHUNK_SCALARS);
         let segments = self.sent.segments.len();
-        if self.encoding.varies && pool.threads() == 1 {
-            // In order, so that each chunk begins where the last one ended.
-            // SAFETY: this function's contract.
-            return unsafe { (0..segments).for_each(|i| self.encode_segment(i, self.scratch(scratch(0)))) };
-        }
         self.share_out(pool, self.sent.chunks.len(), |thread, chunk| {
+            poll_at(poll, pool, thread, chunk, self.sent.chunks.len());
             // SAFETY: the thread's own.
             let scratch = unsafe { self.scratch(scratch(thread)) };
             let (segment, chunk) = self.sent.find(chunk);
@@ -205,8 +220,15 @@ impl<T: Real> CpuCoding<T> {
             unsafe { self.encode_chunk(segment, chunk, chunk * slot, scratch) };
         });
         if self.encoding.varies {
-            // SAFETY: this function's contract; segments do not overlap.
-            self.share_out(pool, segments, |_, segment| unsafe { self.compact(segment) });
+            self.share_out(pool, segments, |_, index| {
+                let segment = &self.sent.segments[index];
+                // SAFETY: this function's contract; segments do not overlap. A segment has room for its chunks and the
+                // length 0 that ends it.
+                unsafe {
+                    let end = self.compact(index, 0..segment.chunks());
+                    self.bytes(segment, end).write_bytes(0, LENGTH_BYTES);
+                }
+            });
         }
     }
 
@@ -219,37 +241,21 @@ impl<T: Real> CpuCoding<T> {
         });
     }
 
-    /// Encodes a segment of variable length, chunk after chunk.
+    /// Removes the gaps between chunks of a segment. Returns their bytes.
     ///
     /// # Safety
     /// As for [`encode_chunk`](Self::encode_chunk).
-    unsafe fn encode_segment(&self, index: usize, scratch: &mut [u64]) {
-        let segment = &self.sent.segments[index];
-        let mut end = 0;
-        for chunk in 0..segment.chunks() {
-            // SAFETY: this function's contract.
-            end += unsafe { self.encode_chunk(index, chunk, end, scratch) };
-        }
-        // SAFETY: a segment has room for its chunks and the length 0 that ends it.
-        unsafe { self.bytes(segment, end).write_bytes(0, LENGTH_BYTES) };
-    }
-
-    /// Removes the gaps between the chunks of a segment and ends it.
-    ///
-    /// # Safety
-    /// As for [`encode_chunk`](Self::encode_chunk).
-    unsafe fn compact(&self, index: usize) {
+    unsafe fn compact(&self, index: usize, chunks: Range<usize>) -> usize {
         let (segment, slot) = (&self.sent.segments[index], self.encoding.chunk_bytes(CHUNK_SCALARS));
-        let most = self.encoding.segment_bytes(segment.scalars);
-        // SAFETY: this function's contract.
-        let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes(segment, 0), most) };
-        let mut end = 0;
-        for (chunk, record) in self.sent.chunks(index).iter().enumerate() {
-            let len = record.len.load(Relaxed);
-            bytes.copy_within(chunk * slot..chunk * slot + len, end);
-            end += len;
-        }
-        bytes[end..end + LENGTH_BYTES].fill(0);
+        let start = chunks.start * slot;
+        chunks.fold(start, |end, chunk| {
+            let len = self.sent.chunks(index)[chunk].len.load(Relaxed);
+            if end < chunk * slot {
+                // SAFETY: this function's contract; chunks lie in the segment's bytes.
+                unsafe { self.bytes(segment, end).copy_from(self.bytes(segment, chunk * slot), len) };
+            }
+            end + len
+        }) - start
     }
 
     /// # Safety
@@ -273,43 +279,38 @@ impl<T: Real> CpuCoding<T> {
     pub(super) unsafe fn decode_all(
         &self,
         pool: &Pool,
+        poll: PollPolicy<'_>,
         scratch: &(dyn Fn(usize) -> *mut T + Sync),
     ) -> Result<()> {
-        #[cfg(test)]
-        self.received
-            .segments
-            .iter()
-            .for_each(|segment| self.spoil(segment, 0..self.encoding.segment_bytes(segment.scalars)));
-        for segment in 0..self.received.segments.len() {
+        for (index, segment) in self.received.segments.iter().enumerate() {
+            let most = self.encoding.segment_bytes(segment.scalars);
             // SAFETY: this function's contract.
-            unsafe { self.locate(segment)? };
+            let bytes = unsafe { std::slice::from_raw_parts_mut(self.bytes(segment, 0), most) };
+            self.spoil(bytes);
+            self.locate(index, 0..segment.chunks(), bytes)?;
         }
         *self.failure() = None;
         self.share_out(pool, self.received.chunks.len(), |thread, chunk| {
+            poll_at(poll, pool, thread, chunk, self.received.chunks.len());
             // SAFETY: the thread's own.
             let scratch = unsafe { self.scratch(scratch(thread)) };
-            let record = &self.received.chunks[chunk];
-            let (at, len) = (record.at.load(Relaxed), record.len.load(Relaxed));
-            let (segment, chunk) = self.received.find(chunk);
+            let (index, chunk) = self.received.find(chunk);
+            let segment = &self.received.segments[index];
+            let most = self.encoding.segment_bytes(segment.scalars);
             // SAFETY: this function's contract; chunks do not overlap.
-            if let Err(error) = unsafe { self.decode_chunk(segment, chunk, at..at + len, scratch) } {
-                self.failure().get_or_insert(error);
+            unsafe {
+                let bytes = std::slice::from_raw_parts(self.bytes(segment, 0), most);
+                self.decode_chunk(index, chunk, bytes, scratch);
             }
         });
         self.failure().take().map_or(Ok(()), Err)
     }
 
-    /// Finds the chunks of a received segment.
-    ///
-    /// # Safety
-    /// As for [`decode_all`](Self::decode_all).
-    unsafe fn locate(&self, index: usize) -> Result<()> {
-        let segment = &self.received.segments[index];
-        let most = self.encoding.segment_bytes(segment.scalars);
-        // SAFETY: this function's contract.
-        let bytes = unsafe { std::slice::from_raw_parts(self.bytes(segment, 0), most) };
+    /// Finds chunks of a received segment, which lie one after the other in `bytes`.
+    fn locate(&self, index: usize, chunks: Range<usize>, bytes: &[u8]) -> Result<()> {
+        let (segment, most) = (&self.received.segments[index], bytes.len());
         let mut at = 0;
-        for (chunk, record) in self.received.chunks(index).iter().enumerate() {
+        for (chunk, record) in chunks.clone().zip(&self.received.chunks(index)[chunks]) {
             let room = self.encoding.max_bytes(segment.chunk(chunk).len());
             let mut len = room;
             if self.encoding.varies {
@@ -329,45 +330,56 @@ impl<T: Real> CpuCoding<T> {
         Ok(())
     }
 
+    /// Decodes a chunk that was found in `bytes`; `failure` gets its error.
+    ///
     /// # Safety
-    /// As for [`decode_all`](Self::decode_all); the bytes are inside the segment.
-    unsafe fn decode_chunk(
-        &self,
-        index: usize,
-        chunk: usize,
-        bytes: Range<usize>,
-        scratch: &mut [u64],
-    ) -> Result<()> {
-        let segment = &self.received.segments[index];
+    /// No other thread accesses the stage of the chunk.
+    unsafe fn decode_chunk(&self, index: usize, chunk: usize, bytes: &[u8], scratch: &mut [u64]) {
+        let (segment, record) = (&self.received.segments[index], &self.received.chunks(index)[chunk]);
+        let (at, len) = (record.at.load(Relaxed), record.len.load(Relaxed));
         let (values, scalars) = self.stage(segment, chunk);
         // SAFETY: this function's contract.
-        let (from, values) = unsafe {
-            (
-                std::slice::from_raw_parts(self.bytes(segment, bytes.start), bytes.len()),
-                std::slice::from_raw_parts_mut(values, scalars),
-            )
-        };
-        let wrong =
-            |error: ferrier_codec::Error| Error::codec(segment.peer, error.to_string()).caused_by(error);
-        self.codec.decode(from, values, scratch).map_err(wrong)
-    }
-
-    /// Overwrites received bytes, as a faulty network might.
-    #[cfg(test)]
-    fn spoil(&self, segment: &EncodedSegment, bytes: Range<usize>) {
-        if self.pointers.spoil.load(Relaxed) {
-            // SAFETY: bytes of a received segment, which only this rank accesses.
-            unsafe { self.bytes(segment, bytes.start).write_bytes(0xa7, bytes.len()) };
+        let values = unsafe { std::slice::from_raw_parts_mut(values, scalars) };
+        if let Err(error) = self.codec.decode(&bytes[at..at + len], values, scratch) {
+            let wrong = Error::codec(segment.peer, error.to_string()).caused_by(error);
+            self.failure().get_or_insert(wrong);
         }
     }
 
-    /// The scratch of the thread that runs exchanges.
-    ///
-    /// # Safety
-    /// Only that thread calls this.
-    unsafe fn own_scratch<'a>(&self) -> &'a mut [u64] {
-        // SAFETY: the plan set it for this call.
-        unsafe { self.scratch(self.pointers.scratch.load(Relaxed)) }
+    /// Overwrites received bytes, as a faulty network might, where a test asks for it.
+    #[cfg_attr(not(test), expect(clippy::unused_self))]
+    fn spoil(&self, _bytes: &mut [u8]) {
+        #[cfg(test)]
+        if self.pointers.spoil.load(Relaxed) {
+            _bytes.fill(0xa7);
+        }
+    }
+
+    /// Runs `work` for each index below `count` with the scratch of a thread: on all threads of the rank where they
+    /// are idle, otherwise on this one, which runs exchanges while they run a pass.
+    fn for_each(&self, count: usize, work: impl Fn(usize, &mut [u64]) + Sync) {
+        let pool = self.pointers.pool.load(Relaxed);
+        if pool.is_null() || count == 1 {
+            // SAFETY: the plan set it for this call, for the thread that runs exchanges.
+            let scratch = unsafe { self.scratch(self.pointers.scratch.load(Relaxed)) };
+            return (0..count).for_each(|index| work(index, scratch));
+        }
+        let (first, scalars) = &self.pointers.scratches;
+        let (first, scalars) = (SendPtr(first.load(Relaxed)), scalars.load(Relaxed));
+        // SAFETY: the executor set its threads for this call and has taken them back where they run a pass.
+        self.share_out(unsafe { &*pool }, count, |thread, index| {
+            // SAFETY: the thread's own.
+            work(index, unsafe { self.scratch(first.get().wrapping_add(thread * scalars)) });
+        });
+    }
+}
+
+/// Makes progress on exchanges in flight about as often as the policy says, on the thread that may: of every so many
+/// chunks, it gets one of the first.
+fn poll_at(poll: PollPolicy<'_>, pool: &Pool, thread: usize, chunk: usize, chunks: usize) {
+    let every = chunks.div_ceil(poll.times.max(1));
+    if thread == 0 && poll.times > 0 && chunk % every < pool.threads() {
+        (poll.poll)();
     }
 }
 
@@ -403,31 +415,27 @@ impl<T: Real> Coder for CpuCoding<T> {
 
     fn encode(&self, peer: usize, chunks: Range<usize>) -> usize {
         let Some(segment) = self.sent.of(peer) else { return 0 };
-        let start = chunks.start * self.encoding.chunk_bytes(CHUNK_SCALARS);
-        chunks.fold(start, |at, chunk| {
+        let slot = self.encoding.chunk_bytes(CHUNK_SCALARS);
+        self.for_each(chunks.len(), |index, scratch| {
+            let chunk = chunks.start + index;
             // SAFETY: an exchange calls this while it is in flight, when no pass accesses its stage and bytes.
-            at + unsafe { self.encode_chunk(segment, chunk, at, self.own_scratch()) }
-        }) - start
+            unsafe { self.encode_chunk(segment, chunk, chunk * slot, scratch) };
+        });
+        // SAFETY: as above.
+        unsafe { self.compact(segment, chunks) }
     }
 
-    fn size(&self, peer: usize, chunk: usize) -> usize {
-        let segment = self.received.of(peer).map(|index| &self.received.segments[index]);
-        segment.map_or(0, |segment| self.encoding.max_bytes(segment.chunk(chunk).len()))
-    }
-
-    fn decode(&self, peer: usize, chunk: usize, bytes: Range<usize>) -> Result<()> {
-        #[cfg(test)]
-        if let Some(index) = self.received.of(peer) {
-            self.spoil(&self.received.segments[index], bytes.clone());
-        }
-        let room = self.size(peer, chunk);
-        match self.received.of(peer) {
-            Some(segment) if bytes.len() <= room => {
-                // SAFETY: as in `encode`; the bytes are those of one chunk of the segment.
-                unsafe { self.decode_chunk(segment, chunk, bytes, self.own_scratch()) }
-            }
-            _ => Err(too_long(peer, room, bytes.len())),
-        }
+    fn decode(&self, peer: usize, chunks: Range<usize>, bytes: &mut [u8]) -> Result<()> {
+        let Some(index) = self.received.of(peer) else { return Ok(()) };
+        self.spoil(bytes);
+        let bytes = &*bytes;
+        self.locate(index, chunks.clone(), bytes)?;
+        *self.failure() = None;
+        self.for_each(chunks.len(), |number, scratch| {
+            // SAFETY: as in `encode`; chunks do not overlap.
+            unsafe { self.decode_chunk(index, chunks.start + number, bytes, scratch) };
+        });
+        self.failure().take().map_or(Ok(()), Err)
     }
 }
 

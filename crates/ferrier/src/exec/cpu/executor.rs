@@ -89,7 +89,6 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
 
     const NEEDS_RECEIVE_BUFFERS: bool = false;
     const SYNCHRONOUS: bool = true;
-    const MEASURES_LOSS: bool = true;
 
     fn encoding(binder: &CpuBinder<T>) -> Option<&Encoding> {
         binder.codec.as_ref().map(|codec| &codec.encoding)
@@ -135,9 +134,12 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         let pool = Pool::new(comm.threads())?;
         let passes = || variants.iter().flat_map(|variant| &variant.passes);
         let strips = passes().map(|pass| pass.work.most_strips()).max().unwrap_or(0);
+        let exchanges = variants.iter().flat_map(|variant| variant.exchanges.iter());
+        let window = exchanges.map(|exchange| exchange.window_address()).find(|address| *address != 0);
+        let window = window.unwrap_or(0) as *mut T;
         let outputs = || variants.iter().map(|variant| &variant.output);
         Ok(CpuExecutor {
-            workers: (0..pool.threads()).map(|_| WorkerState::new(strips, comm.size())).collect(),
+            workers: (0..pool.threads()).map(|_| WorkerState::new(strips, comm.size(), window)).collect(),
             pool,
             work,
             scratch_at: (memory.workspace() - memory.scratch) / size_of::<T>(),
@@ -172,6 +174,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         if let Some(pointers) = &self.pointers {
             exposed.iter().enumerate().for_each(|(rank, own)| pointers.set(rank, own[2] as *mut T));
             pointers.set_scratch(scratch(self.workers.len()));
+            pointers.set_pool(&raw const self.pool, scratch(0), self.scratch);
         }
         Ok(())
     }
@@ -184,20 +187,25 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         scale: f64,
     ) -> Result<()> {
         let workers = SendPtr(self.workers.as_mut_ptr());
+        let first = self.current.wrapping_add(self.scratch_at);
+        let lend = |pool| self.pointers.iter().for_each(|own| own.set_pool(pool, first, self.scratch));
+        // Exchanges that are polled while the threads run a pass encode on the thread that polls.
+        lend(std::ptr::null());
         // SAFETY: this function's contract; there is a worker for each thread, with the addresses of this call.
         unsafe { work.run(&self.pool, workers, &poll, (operator, scale)) };
+        lend(&raw const self.pool);
         Ok(())
     }
 
-    unsafe fn encode(&mut self, coding: &Arc<CpuCoding<T>>) -> Result<()> {
+    unsafe fn encode(&mut self, coding: &Arc<CpuCoding<T>>, poll: PollPolicy<'_>) -> Result<()> {
         // SAFETY: this function's contract; each thread has its own scratch.
-        unsafe { coding.encode_all(&self.pool, &self.scratches()) };
+        unsafe { coding.encode_all(&self.pool, poll, &self.scratches()) };
         Ok(())
     }
 
-    unsafe fn decode(&mut self, coding: &Arc<CpuCoding<T>>) -> Result<()> {
+    unsafe fn decode(&mut self, coding: &Arc<CpuCoding<T>>, poll: PollPolicy<'_>) -> Result<()> {
         // SAFETY: as above.
-        unsafe { coding.decode_all(&self.pool, &self.scratches()) }
+        unsafe { coding.decode_all(&self.pool, poll, &self.scratches()) }
     }
 
     unsafe fn begin_messages(
@@ -208,14 +216,14 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         Ok(buffers.at.map(|at| self.current.cast::<u8>().wrapping_add(at)))
     }
 
-    unsafe fn norm(&self, geometry: &Geometry, batch: usize, address: usize) -> Norm {
-        let Some(norms) = &self.norms else { return Norm::ZERO };
+    unsafe fn norm(&self, geometry: &Geometry, batch: usize, address: usize) -> Result<Norm> {
+        let Some(norms) = &self.norms else { return Ok(Norm::ZERO) };
         // SAFETY: this function's contract.
         let norm =
             |batch, address: usize| unsafe { norms.norm(&self.pool, geometry, batch, address as *const T) };
-        let Some(table) = table_at(address) else { return norm(batch, address) };
+        let Some(table) = table_at(address) else { return Ok(norm(batch, address)) };
         // SAFETY: this function's contract: the table has an entry for each array.
-        (0..batch).map(|array| norm(1, unsafe { *table.add(array) })).sum()
+        Ok((0..batch).map(|array| norm(1, unsafe { *table.add(array) })).sum())
     }
 
     fn park(&self) {

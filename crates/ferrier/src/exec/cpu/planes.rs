@@ -185,6 +185,7 @@ fn scratch_piece(
         // Every plane of every array uses the same memory.
         strides[across] = 0;
     }
-    let piece = Piece { region: *between, rank: context.ranks, base: Base::In, offset: 0, strides, batch: 0 };
+    let (rank, base) = Base::scratch(context.ranks);
+    let piece = Piece { region: *between, rank, base, offset: 0, strides, batch: 0 };
     (piece, volume.next_multiple_of(64 / context.scalar_bytes))
 }

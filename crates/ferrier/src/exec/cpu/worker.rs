@@ -29,13 +29,13 @@ pub(super) struct WorkerState<T> {
 unsafe impl<T: Send> Send for WorkerState<T> {}
 
 impl<T> WorkerState<T> {
-    /// Room for `strips` strips and the exposed pointers of `ranks` ranks.
-    pub fn new(strips: usize, ranks: usize) -> Self {
+    /// Room for `strips` strips and the exposed pointers of `ranks` ranks. `window`: this rank's, or null.
+    pub fn new(strips: usize, ranks: usize, window: *mut T) -> Self {
         WorkerState {
             from: Vec::with_capacity(strips),
             to: Vec::with_capacity(strips),
             ahead: Vec::with_capacity(strips),
-            bases: Bases::new(ranks),
+            bases: Bases::new(ranks, window),
             scratch: SendPtr(std::ptr::null_mut()),
             scratch_len: 0,
             staged: None,

@@ -4,10 +4,12 @@ use std::marker::PhantomData;
 use std::ops::Range;
 
 use super::address_sets::AddressSets;
-use super::codec::{Chunks, CudaCoding, DeviceCodec, table};
+use super::codec::{Chunks, DeviceCodec, table};
+use super::coding::{CudaCoding, Records};
 use super::fused_op::{FORMULA_SETS, FormulaRoom, FusedLaunch};
 use super::gpu::Gpu;
 use super::line_tables::{LineTable, MoveTable};
+use super::norm::NORM_BYTES;
 use super::table_buffer::TableBuffer;
 use super::tuning::{Cut, Wish};
 use super::work::{CudaWork, Launch, LineLaunch, MoveLaunch};
@@ -79,6 +81,8 @@ pub struct CudaBinder<T> {
     /// And the lists of arrays, of input and output.
     pub(super) lists_at: [usize; 2],
     pub(super) formulas: FormulaRoom,
+    /// Chunks that are encoded, of all exchanges.
+    pub(super) records: usize,
     scalar: PhantomData<T>,
 }
 
@@ -103,6 +107,7 @@ impl<T: Real> CudaBinder<T> {
             addresses_at: Vec::new(),
             lists_at: [0; 2],
             formulas: FormulaRoom::default(),
+            records: 0,
             scalar: PhantomData,
         })
     }
@@ -130,6 +135,7 @@ impl<T: Real> CudaBinder<T> {
             cufft: self.cufft,
             tables: self.tables.bytes.len(),
             staging: if self.staged { total } else { 0 },
+            records: if self.codec.is_some() { Records::bytes(self.records) + NORM_BYTES } else { 0 },
             ..Memory::of(variants, size_of::<T>())
         }
     }
@@ -161,10 +167,10 @@ impl<T: Real> CudaBinder<T> {
             let (parts, chunks) = table(parts);
             (Chunks { at: self.tables.push(&parts), count: parts.len(), chunks }, segments)
         };
-        let ((encode, sent), (decode, _)) = (chunks(0), chunks(1));
-        let mut lens = plain;
-        sent.iter().for_each(|part| lens[part.peer] = encoding.segment_bytes(part.scalars));
-        CudaCoding::new(encode, decode, lens)
+        let ((encode, sent), (decode, received)) = (chunks(0), chunks(1));
+        let first_record = self.records;
+        self.records += encode.chunks;
+        CudaCoding::new([encode, decode], [&sent, &received], plain, encoding, first_record)
     }
 
     /// A launch that moves all pieces.

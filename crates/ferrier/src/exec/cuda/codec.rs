@@ -10,10 +10,7 @@ use super::gpu::{Function, Gpu, Grid, argument};
 use super::memory::{Block, Stream};
 use super::sources::{CODEC, COMMON, DECODE, ENCODE, real_name};
 use crate::codec::{CHUNK_SCALARS, CodecInstance};
-use crate::exchange::Coder;
-use crate::exec::variant::Coding;
 use crate::{Error, Precision, Real, Result};
-use ferrier_codec::Loss;
 
 /// Threads of a block of `codec.cuh`.
 const WORKERS: u32 = 128;
@@ -151,8 +148,8 @@ impl<T: Real> DeviceCodec<T> {
         let (to, _written) = bytes.device_ptr_mut(stream);
         let chunks = values.len().div_ceil(CHUNK_SCALARS);
         let stream = Stream::of_user(&self.gpu, stream);
-        // SAFETY: lengths were checked; a table goes only when the GPU is done.
-        unsafe { launch(self.encode, (table, 1, chunks), [from, to], &stream) }
+        // SAFETY: lengths were checked; a table goes only when the GPU is done. There are no records.
+        unsafe { launch_encode(self.encode, (table, 1, chunks), [from, to], (0, 0), &stream) }
     }
 
     /// Enqueues decoding to all scalars of a slice.
@@ -172,7 +169,7 @@ impl<T: Real> DeviceCodec<T> {
         let (to, _written) = values.device_ptr_mut(stream);
         let stream = Stream::of_user(&self.gpu, stream);
         // SAFETY: as above.
-        unsafe { launch(self.decode, (table, 1, chunks), [to, from], &stream) }
+        unsafe { launch_decode(self.decode, (table, 1, 0..chunks), [to, from], &stream) }
     }
 
     fn fits(&self, scalars: usize, bytes: usize) -> Result<()> {
@@ -205,90 +202,95 @@ impl<T: Real> DeviceCodec<T> {
         Ok(start)
     }
 
-    /// Enqueues a launch of a plan: encodes or decodes segments of a workspace.
+    /// Enqueues encoding the segments of an exchange. `bytes`: the workspace, or the main memory that stands for it;
+    /// `run`: the number that marks chunks which the host may read, 0 where it waits for the stream.
     ///
     /// # Safety
-    /// The table at `tables` is that of `chunks`, its offsets lie in the
-    /// workspace, which others do not access there until the launch is complete.
-    pub(super) unsafe fn run(
+    /// The table at `tables` is that of `coding`, its offsets lie in the workspace and at `bytes`, which others do not
+    /// access there until the launch is complete, or the records tell. `records` has one for each chunk.
+    pub(super) unsafe fn encode_segments(
         &self,
-        encode: bool,
         chunks: &Chunks,
+        (tables, work, bytes): (u64, u64, u64),
+        (records, run): (u64, u64),
+        stream: &Stream,
+    ) -> Result<()> {
+        let table = (tables + chunks.at as u64, chunks.count, chunks.chunks);
+        // SAFETY: this function's contract.
+        unsafe { launch_encode(self.encode, table, [work, bytes], (records, run), stream) }
+    }
+
+    /// The kernel that decodes.
+    pub(super) fn decoder(&self) -> Decoder {
+        Decoder(self.decode)
+    }
+}
+
+/// The kernel that decodes chunks.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Decoder((Function, Grid));
+
+impl Decoder {
+    /// Enqueues decoding some of the chunks of an exchange.
+    ///
+    /// # Safety
+    /// The table at `tables` is that of `chunks`, its offsets lie in the workspace, which others do not access there
+    /// until the launch is complete.
+    pub unsafe fn run(
+        self,
+        chunks: &Chunks,
+        some: Range<usize>,
         tables: u64,
         work: u64,
         stream: &Stream,
     ) -> Result<()> {
-        let kernel = if encode { self.encode } else { self.decode };
+        let table = (tables + chunks.at as u64, chunks.count, some);
         // SAFETY: this function's contract.
-        unsafe {
-            launch(kernel, (tables + chunks.at as u64, chunks.count, chunks.chunks), [work, work], stream)
-        }
+        unsafe { launch_decode(self.0, table, [work, work], stream) }
     }
 }
 
 /// # Safety
-/// As [`DeviceCodec::run`]; offsets are relative to `values` and `bytes`.
-unsafe fn launch(
+/// As [`DeviceCodec::encode_segments`]; offsets are relative to `values` and `bytes`.
+unsafe fn launch_encode(
     (function, grid): (Function, Grid),
     (mut table, count, chunks): (u64, usize, usize),
     [mut values, mut bytes]: [u64; 2],
+    (mut records, mut run): (u64, u64),
     stream: &Stream,
 ) -> Result<()> {
     let mut count = count as i32;
-    let mut arguments: [*mut c_void; 4] =
-        [argument(&mut table), argument(&mut count), argument(&mut values), argument(&mut bytes)];
-    // SAFETY: the arguments are those of `codec.cuh`; this function's contract for the memory.
+    let mut arguments: [*mut c_void; 6] = [
+        argument(&mut table),
+        argument(&mut count),
+        argument(&mut values),
+        argument(&mut bytes),
+        argument(&mut records),
+        argument(&mut run),
+    ];
+    // SAFETY: the arguments are those of `encode.cu`; this function's contract for the memory.
     unsafe { function.launch(Grid { blocks: chunks as u32, ..grid }, stream.raw(), &mut arguments, false) }
 }
 
-/// Encodes and decodes the segments of one exchange; the exchange itself asks only for lengths.
-pub struct CudaCoding {
-    pub(super) encode: Chunks,
-    pub(super) decode: Chunks,
-    lens: Arc<Lengths>,
-}
-
-impl CudaCoding {
-    /// `lens`: bytes to each rank.
-    pub(super) fn new(encode: Chunks, decode: Chunks, lens: Vec<usize>) -> CudaCoding {
-        CudaCoding { encode, decode, lens: Arc::new(Lengths(lens)) }
-    }
-}
-
-impl Coding for CudaCoding {
-    fn coder(&self) -> Arc<dyn Coder> {
-        self.lens.clone()
-    }
-
-    fn bytes_sent(&self) -> u64 {
-        self.lens.0.iter().map(|&bytes| bytes as u64).sum()
-    }
-
-    fn loss(&self) -> Loss {
-        // Not measured: see `Executor::MEASURES_LOSS`.
-        Loss::NONE
-    }
-}
-
-/// Tells exchanges the lengths of segments that the GPU has encoded.
-struct Lengths(Vec<usize>);
-
-impl Coder for Lengths {
-    fn len(&self, peer: usize) -> usize {
-        self.0[peer]
-    }
-
-    fn encode(&self, _peer: usize, _chunks: Range<usize>) -> usize {
-        unreachable!("exchanges that encode themselves are refused on a GPU")
-    }
-
-    fn size(&self, _peer: usize, _chunk: usize) -> usize {
-        unreachable!("exchanges that encode themselves are refused on a GPU")
-    }
-
-    fn decode(&self, _peer: usize, _chunk: usize, _bytes: Range<usize>) -> Result<()> {
-        unreachable!("exchanges that encode themselves are refused on a GPU")
-    }
+/// # Safety
+/// As [`Decoder::run`]; offsets are relative to `values` and `bytes`.
+unsafe fn launch_decode(
+    (function, grid): (Function, Grid),
+    (mut table, count, chunks): (u64, usize, Range<usize>),
+    [mut values, mut bytes]: [u64; 2],
+    stream: &Stream,
+) -> Result<()> {
+    let (mut count, mut first) = (count as i32, chunks.start as u64);
+    let mut arguments: [*mut c_void; 5] = [
+        argument(&mut table),
+        argument(&mut count),
+        argument(&mut values),
+        argument(&mut bytes),
+        argument(&mut first),
+    ];
+    let grid = Grid { blocks: chunks.len() as u32, ..grid };
+    // SAFETY: the arguments are those of `decode.cu`; this function's contract for the memory.
+    unsafe { function.launch(grid, stream.raw(), &mut arguments, false) }
 }
 
 #[cfg(test)]

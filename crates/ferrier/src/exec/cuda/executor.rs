@@ -5,12 +5,15 @@ use std::sync::Arc;
 use super::address_sets::AddressSets;
 use super::array::{DeviceArray, DeviceData, DeviceDataMut};
 use super::binder::{CudaBinder, set_len};
-use super::codec::{CudaCoding, DeviceCodec};
+use super::codec::DeviceCodec;
+use super::coding::{CudaCoding, PacketRun, Records};
 use super::formulas::Formulas;
 use super::fused_op::{Code, Operand};
 use super::gpu::Gpu;
 use super::launch::{self, CallArguments};
+use super::marks::share_marks;
 use super::memory::{Block, Event, Pinned, Stream};
+use super::norm::NormSum;
 use super::work::CudaWork;
 use crate::exec::backend::{
     ArrayShape, Backend, Executor, MessageBuffers, PassEnds, PollPolicy, TileToCode, VariantOf,
@@ -22,6 +25,7 @@ use crate::exec::operator::Operator;
 use crate::exec::variant::BoundStep;
 use crate::transport::Exposed;
 use crate::{Comm, Error, Real, Result};
+use ferrier_codec::Norm;
 use ferrier_plan::geometry::Geometry;
 use ferrier_plan::lowering::RankContext;
 use ferrier_plan::messages::Encoding;
@@ -74,6 +78,19 @@ impl<T: Real, D: DeviceDataMut<T>> Output<T, Cuda> for D {
 /// Kernels load and store up to 16 bytes at once.
 const ALIGNMENT: usize = 16;
 
+/// What encodes and decodes the messages of a plan.
+struct Coded<T> {
+    codec: DeviceCodec<T>,
+    norms: NormSum<T>,
+    records: Arc<Records>,
+    /// Decodes packets while the stream of the plan encodes others.
+    stream: Arc<Stream>,
+    /// How far the stream of the plan was when packets were begun, and that of packets when they ended.
+    marks: [Event; 2],
+    /// Exchanges that were begun.
+    runs: u64,
+}
+
 /// Runs the passes of a plan on its GPU.
 pub struct CudaExecutor<T: Real> {
     pub(super) gpu: Gpu,
@@ -93,7 +110,7 @@ pub struct CudaExecutor<T: Real> {
     scratch: [u64; 2],
     /// Offset of cuFFT's work area.
     cufft: u64,
-    codec: Option<DeviceCodec<T>>,
+    coded: Option<Coded<T>>,
     formulas: Formulas<T>,
     /// The current call, and its kind.
     call: CallArguments<T>,
@@ -114,7 +131,6 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
 
     const NEEDS_RECEIVE_BUFFERS: bool = true;
     const SYNCHRONOUS: bool = false;
-    const MEASURES_LOSS: bool = false;
 
     fn encoding(binder: &CudaBinder<T>) -> Option<&Encoding> {
         binder.codec.as_ref().map(|(_, encoding)| encoding)
@@ -185,7 +201,18 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
         exposed: bool,
     ) -> Result<Self> {
         let scratch_at = binder.scratch_at(memory);
-        let CudaBinder { gpu, tables, addresses_at, lists_at, formulas, codec, recipe, .. } = binder;
+        let CudaBinder { gpu, tables, addresses_at, lists_at, formulas, codec, recipe, records, .. } = binder;
+        let coded = |(codec, _)| -> Result<Coded<T>> {
+            Ok(Coded {
+                codec,
+                norms: NormSum::new(&gpu)?,
+                records: Arc::new(Records::new(&gpu, records)?),
+                stream: Arc::new(Stream::new(&gpu)?),
+                marks: [Event::mark(&gpu)?, Event::mark(&gpu)?],
+                runs: 0,
+            })
+        };
+        let coded = codec.map(coded).transpose()?;
         let work = work.ok_or_else(|| Error::device("a plan on a GPU has a workspace of its own"))?;
         let block = Block::new(&gpu, memory.tables, "the tables of a plan")?;
         block.upload(0, &tables.bytes)?;
@@ -207,7 +234,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
             addresses: addresses_at.into_iter().map(sets).collect(),
             lists: lists_at.map(|at| AddressSets::new(at, recipe.batch)),
             scratch: scratch_at.map(|at| work.start() + at as u64),
-            codec: codec.map(|(codec, _)| codec),
+            coded,
             formulas: Formulas::new(formulas, variants.len()),
             call: CallArguments::default(),
             which: 0,
@@ -311,16 +338,45 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
         unsafe { launch::run::<T>(work, &self.call, (addresses, lists), &self.stream, scale) }
     }
 
-    unsafe fn encode(&mut self, coding: &CudaCoding) -> Result<()> {
-        let Some(codec) = &self.codec else { return Ok(()) };
-        // SAFETY: this function's contract; the chunks are in the plan's tables.
-        unsafe { codec.run(true, &coding.encode, self.call.tables, self.current, &self.stream) }
+    unsafe fn encode(&mut self, coding: &CudaCoding, _poll: PollPolicy<'_>) -> Result<()> {
+        // SAFETY: this function's contract.
+        unsafe { self.encode_to(coding, self.current, 0) }
     }
 
-    unsafe fn decode(&mut self, coding: &CudaCoding) -> Result<()> {
-        let Some(codec) = &self.codec else { return Ok(()) };
-        // SAFETY: as above.
-        unsafe { codec.run(false, &coding.decode, self.call.tables, self.current, &self.stream) }
+    unsafe fn decode(&mut self, coding: &CudaCoding, _poll: PollPolicy<'_>) -> Result<()> {
+        let Some(coded) = &self.coded else { return Ok(()) };
+        let chunks = coding.decode();
+        // SAFETY: this function's contract; the chunks are in the plan's tables.
+        unsafe {
+            coded.codec.decoder().run(chunks, 0..chunks.chunks, self.call.tables, self.current, &self.stream)
+        }
+    }
+
+    unsafe fn begin_packets(
+        &mut self,
+        coding: &CudaCoding,
+        buffers: MessageBuffers,
+        _poll: PollPolicy<'_>,
+    ) -> Result<[*mut u8; 2]> {
+        let Some(coded) = &mut self.coded else { return Err(Error::device("nothing is encoded")) };
+        // Packets that were received before are read from the staging memory until then.
+        coded.stream.synchronize()?;
+        coded.runs += 1;
+        let run = coded.runs;
+        coded.marks[0].record(&self.stream)?;
+        // SAFETY: the event lives.
+        unsafe { coded.stream.wait(coded.marks[0].raw())? };
+        // SAFETY: this function's contract. The staging memory is as long as the workspace; the send buffer lies apart
+        // from those of exchanges in flight.
+        unsafe { self.encode_to(coding, self.staging.at(0) as u64, run)? };
+        Ok(buffers.at.map(|at| self.staging.at(at)))
+    }
+
+    unsafe fn end_packets(&mut self, _buffers: MessageBuffers) -> Result<()> {
+        let Some(coded) = &self.coded else { return Ok(()) };
+        coded.marks[1].record(&coded.stream)?;
+        // SAFETY: the event lives.
+        unsafe { self.stream.wait(coded.marks[1].raw()) }
     }
 
     unsafe fn begin_messages(
@@ -383,10 +439,48 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
 
     fn abandon(&mut self) {
         let _ = self.stream.synchronize();
+        if let Some(coded) = &self.coded {
+            let _ = coded.stream.synchronize();
+        }
+    }
+
+    unsafe fn norm(&self, geometry: &Geometry, batch: usize, address: usize) -> Result<Norm> {
+        let Some(coded) = &self.coded else { return Ok(Norm::ZERO) };
+        // SAFETY: this function's contract; what the call enqueued is on this stream.
+        let norm = |batch, address| unsafe { coded.norms.norm(geometry, batch, address, &self.stream) };
+        if address & LISTED == 0 {
+            return norm(batch, address as u64);
+        }
+        // In place one list is both.
+        let output = address as u64 == self.call.output && self.call.input != self.call.output;
+        self.lists[usize::from(output)].last().iter().map(|&array| norm(1, array)).sum()
     }
 }
 
 impl<T: Real> CudaExecutor<T> {
+    /// Enqueues encoding the segments of an exchange to the workspace, or to the memory at `bytes` that stands for it.
+    /// `run`: the number that marks chunks which the host may read.
+    ///
+    /// # Safety
+    /// As [`Executor::encode`].
+    unsafe fn encode_to(&self, coding: &CudaCoding, bytes: u64, run: u64) -> Result<()> {
+        let Some(coded) = &self.coded else { return Ok(()) };
+        coding.packets.set(PacketRun {
+            gpu: self.gpu.clone(),
+            records: coded.records.clone(),
+            number: run,
+            decoder: coded.codec.decoder(),
+            tables: self.call.tables,
+            work: self.current,
+            staging: self.staging.at(0),
+            stream: coded.stream.clone(),
+        });
+        let records = (coded.records.address(coding.first_record), run);
+        let memory = (self.call.tables, self.current, bytes);
+        // SAFETY: this function's contract; the chunks are in the plan's tables, and have records.
+        unsafe { coded.codec.encode_segments(&coding.encode, memory, records, &self.stream) }
+    }
+
     /// Sets cuFFT's stream and work area.
     pub(super) fn bind_cufft<'a>(&self, passes: impl Iterator<Item = &'a CudaWork>) -> Result<()> {
         for fft in passes.flat_map(CudaWork::cufft_plans) {
@@ -400,32 +494,6 @@ impl<T: Real> CudaExecutor<T> {
 impl<T: Real> Drop for CudaExecutor<T> {
     fn drop(&mut self) {
         // Other ranks may still wait for our events, and kernels may still use our memory.
-        let _ = self.stream.synchronize();
+        self.abandon();
     }
-}
-
-/// Collects the events of all ranks and enables access to their GPUs' memory. Collective.
-///
-/// A rank may drop its plan while another one has still to wait for its last event: so all ranks hold references to
-/// the events.
-pub(crate) fn share_marks(comm: &Comm, gpu: &Gpu, marks: &Arc<[Event; 2]>) -> Result<Vec<Arc<[Event; 2]>>> {
-    let start = Arc::as_ptr(marks);
-    for _ in 1..comm.size() {
-        // SAFETY: the events live; every other rank takes one of these counts below (where the group fails first,
-        // they are leaked).
-        unsafe { Arc::increment_strong_count(start) };
-    }
-    let own: Vec<u8> = [start as usize, gpu.index()].iter().flat_map(|value| value.to_le_bytes()).collect();
-    let mut peers = Vec::with_capacity(comm.size());
-    for (peer, theirs) in comm.all_gather(&own)?.iter().enumerate() {
-        let words: Vec<usize> =
-            theirs.as_chunks::<8>().0.iter().map(|word| usize::from_le_bytes(*word)).collect();
-        peers.push(match peer == comm.rank() {
-            true => marks.clone(),
-            // SAFETY: a rank of this process, which has counted this reference above.
-            false => unsafe { Arc::from_raw(words[0] as *const [Event; 2]) },
-        });
-        gpu.reach(words[1])?;
-    }
-    Ok(peers)
 }

@@ -148,7 +148,7 @@ impl<T: Real> crate::Plan<T, Cuda> {
             end += ms;
             (start, end, 0.0)
         });
-        Ok(self.events_of(times))
+        Ok(self.events_of(times, &[]))
     }
 
     /// Milliseconds of each step of the last call.

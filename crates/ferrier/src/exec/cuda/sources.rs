@@ -10,6 +10,7 @@ pub(crate) const MOVE: &str = include_str!("kernels/move.cu");
 pub(super) const OPERATE: &str = include_str!("kernels/operate.cu");
 pub(super) const CODEC: &str = include_str!("kernels/codec.cuh");
 pub(super) const ENCODE: &str = include_str!("kernels/encode.cu");
+pub(super) const NORM: &str = include_str!("kernels/norm.cu");
 pub(super) const DECODE: &str = include_str!("kernels/decode.cu");
 
 /// The name of a scalar in C.

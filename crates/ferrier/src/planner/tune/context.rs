@@ -1,6 +1,7 @@
 //! What a search for a choice depends on.
 
-use crate::exchange::{EXCHANGES, ExchangeEntry};
+use crate::codec::RAW;
+use crate::exchange::{EXCHANGES, ExchangeEntry, PacketPolicy};
 use crate::planner::Forecast;
 use crate::{Choice, Comm, MachineSpeeds, Problem, Tiling};
 use ferrier_plan::messages::Mechanism;
@@ -21,6 +22,9 @@ pub(super) struct TuneContext<'a> {
     pub tiling: Option<Tiling>,
     /// Does the transport allow a progress thread?
     pub progress_thread: bool,
+    /// Bytes of a packet by default; `None` if exchange `ring` has none whose size matters: where it is not what the
+    /// user chose, and messages are not encoded.
+    pub packet: Option<usize>,
     /// What predictions depend on.
     pub forecast: Forecast,
 }
@@ -41,6 +45,9 @@ impl<'a> TuneContext<'a> {
         let nodes = comm.node_count();
         let exchange = crate::exchange::find(given.exchange.as_deref().unwrap_or(default));
         let sends = comm.size() > 1 && exchange.is_ok_and(|member| member.sends_messages(nodes));
+        let encoded = problem.tolerance.is_some() || given.codec.as_deref().is_some_and(|name| name != RAW);
+        let ring = given.exchange.as_deref().map_or(encoded, |name| name == "ring");
+        let packet = (comm.size() > 1 && ring).then(|| PacketPolicy::usual_bytes(encoded));
         let tiling = given.overlap.as_ref().and_then(|overlap| overlap.forward.first().copied());
         TuneContext {
             problem,
@@ -51,6 +58,7 @@ impl<'a> TuneContext<'a> {
             nodes,
             tiling: sends.then(|| tiling.unwrap_or_default()),
             progress_thread: comm.transport().allows_progress_thread().is_ok(),
+            packet,
             forecast: Forecast::new(comm, crate::planner::machine(comm, speeds)),
         }
     }

@@ -75,6 +75,9 @@ impl CostModel<'_> {
             .overlap(None)
             .threads(choice.threads.unwrap_or(self.context.threads));
         (rest.exchange, rest.kernel, rest.axes) = (None, None, None);
+        if recipe.exchange != "ring" {
+            (rest.packet, rest.packets) = (None, None);
+        }
         Ok(format!("{:016x} {rest:?}", recipe.digest()))
     }
 

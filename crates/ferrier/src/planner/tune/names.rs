@@ -29,7 +29,7 @@ const ALIASES: [(&str, &str); 12] = [
 /// # Errors
 /// [`Error::UnknownName`](crate::Error::UnknownName) lists the names that exist.
 pub fn tunable(name: &str) -> Result<&'static str> {
-    const NAMES: [&str; 21] = [
+    const NAMES: [&str; 23] = [
         "exchange",
         "kernel",
         "axes",
@@ -50,6 +50,8 @@ pub fn tunable(name: &str) -> Result<&'static str> {
         "cut",
         "arrays",
         "progress",
+        "packet",
+        "packets",
         "threads",
     ];
     let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);

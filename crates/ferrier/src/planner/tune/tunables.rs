@@ -3,6 +3,7 @@
 use super::context::{TuneContext, longest};
 use super::names::BY_NAME;
 use super::per_reshape::{self, MOST_POLLS, MOST_WINDOW, Setter};
+use crate::exchange::PacketPolicy;
 use crate::kernel::KERNELS;
 use crate::{Choice, Decomposition, MemoryUse, Overlap, Progress, Tiling};
 use ferrier_plan::layout::factor_pairs;
@@ -47,6 +48,8 @@ static TUNABLES: &[Tunable] = &[
     Tunable { values: cuts, decided: |choice| choice.overlap.is_some(), set: |choice, value| set_tiling(choice, |tiling| tiling.cut = value.name().parse().ok()) },
     Tunable { values: batch_chunks, decided: |choice| choice.overlap.is_some(), set: |choice, value| choice.overlap.get_or_insert_default().arrays = value.number() },
     Tunable { values: progress, decided: |choice| choice.progress.is_some(), set: |choice, value| choice.progress = Some(if value.name() == THREAD { Progress::Thread } else { Progress::Poll }) },
+    Tunable { values: packet_bytes, decided: |choice| choice.packet.is_some(), set: |choice, value| choice.packet = Some(value.number()) },
+    Tunable { values: packets, decided: |choice| choice.packets.is_some(), set: |choice, value| choice.packets = Some(value.number()) },
     Tunable { values: threads, decided: |choice| choice.threads.is_some(), set: |choice, value| choice.threads = Some(value.number()) },
 ];
 
@@ -132,6 +135,17 @@ fn sub(tile: Option<[usize; 2]>) -> [usize; 2] {
 fn batch_chunks(context: &TuneContext<'_>) -> Option<Parameter> {
     let batch = context.problem.batch;
     context.tiling.filter(|_| batch > 1).map(|_| Parameter::log_scale("arrays", 1, batch).from(batch))
+}
+
+/// Bytes of a packet of exchange `ring`.
+fn packet_bytes(context: &TuneContext<'_>) -> Option<Parameter> {
+    Some(Parameter::log_scale("packet", 16 << 10, 1 << 20).from(context.packet?))
+}
+
+/// Packets of exchange `ring` in flight at once.
+fn packets(context: &TuneContext<'_>) -> Option<Parameter> {
+    let usual = PacketPolicy::USUALLY_IN_FLIGHT;
+    context.packet.map(|_| Parameter::log_scale("packets", 1, 16).from(usual))
 }
 
 const THREAD: &str = "thread";
@@ -273,6 +287,7 @@ mod tests {
             nodes: 1,
             tiling: None,
             progress_thread: true,
+            packet: None,
             forecast: Forecast::new(&crate::Comm::one_rank(), crate::machine::model().clone()),
         }
     }
@@ -350,6 +365,10 @@ mod tests {
             choices.choice(&point)
         };
         assert_eq!(at(&choices, &[]), given);
+        assert!(!names(&choices).contains(&"packet"));
+        let ring = TuneContext { packet: Some(65536), ..place(Some(Tiling::default())) };
+        let found = at(&ChoiceSpace::new(&ring, &given, &[]), &[("packet", "32768"), ("packets", "8")]);
+        assert_eq!(found, given.clone().packet(32768).packets(8));
         // Without tiles the other fields of a tiling have no effect.
         assert_eq!(at(&choices, &[("window", "4"), ("cut", "1")]), given);
         let cut = Tiling::new(4).cut(1).window(8).polls(0);

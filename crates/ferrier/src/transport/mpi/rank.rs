@@ -230,8 +230,8 @@ impl Transport for MpiRank {
         self.node_shared()?.has_windows(&self.comm)
     }
 
-    fn window(&self, bytes: usize, words: usize, _lanes: usize) -> Result<Box<dyn Window>> {
-        Ok(Box::new(MpiWindow::new(self.node_shared()?, &self.comm, bytes, words)?))
+    fn window(&self, bytes: usize, words: usize, slots: usize) -> Result<Box<dyn Window>> {
+        Ok(Box::new(MpiWindow::new(self.node_shared()?, &self.comm, bytes, words, slots)?))
     }
 
     /// A blocked call of another process cannot be ended: aborts the job with this rank's message.

@@ -15,7 +15,15 @@ pub(super) struct MpiWindow {
     comm: ferrier_mpi::Comm,
     /// Offset of the words of each rank: after its bytes.
     words: Vec<usize>,
+    /// Before the window: puts in flight are waited for before it is freed.
+    slots: Vec<Mutex<SlotState>>,
     window: Mutex<Option<ferrier_mpi::Window>>,
+}
+
+/// The put of a slot, and its target while it is in flight.
+struct SlotState {
+    request: ferrier_mpi::PutRequest,
+    peer: Option<usize>,
 }
 
 impl MpiWindow {
@@ -25,6 +33,7 @@ impl MpiWindow {
         comm: &ferrier_mpi::Comm,
         bytes: usize,
         words: usize,
+        slots: usize,
     ) -> Result<MpiWindow> {
         let own = bytes.next_multiple_of(64);
         let window = ferrier_mpi::Window::allocate(comm, own + words * 8).map_err(mpi_error)?;
@@ -32,7 +41,13 @@ impl MpiWindow {
         window.lock_all().map_err(mpi_error)?;
         let number = node_shared.number_window();
         let (node_shared, comm) = (node_shared.clone(), comm.clone());
-        Ok(MpiWindow { node_shared, number, comm, words, window: Mutex::new(Some(window)) })
+        let slot = |_| Mutex::new(SlotState { request: ferrier_mpi::PutRequest::new(&comm), peer: None });
+        let slots = (0..slots).map(slot).collect();
+        Ok(MpiWindow { node_shared, number, comm, words, slots, window: Mutex::new(Some(window)) })
+    }
+
+    fn slot(&self, slot: usize) -> MutexGuard<'_, SlotState> {
+        self.slots[slot].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn with<R>(&self, work: impl FnOnce(&ferrier_mpi::Window) -> ferrier_mpi::Result<R>) -> Result<R> {
@@ -43,23 +58,28 @@ impl MpiWindow {
 }
 
 impl Window for MpiWindow {
-    unsafe fn put(&self, _lane: usize, puts: &[Put]) -> Result<()> {
-        self.with(|window| {
-            let begin = |put: &Put| {
-                // SAFETY: by the contract of `put` the bytes live until `puts_complete`, which flushes.
-                unsafe { window.begin_put(put.data, put.len, put.peer, put.offset) }
-            };
-            puts.iter().try_for_each(begin)
-        })
+    unsafe fn put(&self, slot: usize, put: &Put) -> Result<()> {
+        let mut slot = self.slot(slot);
+        let SlotState { request, peer } = &mut *slot;
+        *peer = Some(put.peer);
+        // SAFETY: by the contract of `put` the bytes live until `has_arrived`, which tests the request.
+        self.with(|window| unsafe { window.request_put(request, put.data, put.len, put.peer, put.offset) })
     }
 
-    /// MPI has no test for puts: waits for them. They had time until now.
-    fn puts_complete(&self, _lane: usize) -> Result<bool> {
-        self.with(ferrier_mpi::Window::flush_all).map(|()| true)
+    /// MPI has no test for arrival: when the bytes have left, waits for the rest of the way.
+    fn has_arrived(&self, slot: usize) -> Result<bool> {
+        let mut slot = self.slot(slot);
+        let Some(peer) = slot.peer else { return Ok(true) };
+        if !slot.request.test().map_err(mpi_error)? {
+            return Ok(false);
+        }
+        self.with(|window| window.flush(peer))?;
+        slot.peer = None;
+        Ok(true)
     }
 
     /// Not while the rank has other work.
-    fn wake_hint(&self, _lane: usize) -> WakeHint {
+    fn wake_hint(&self, _slot: usize) -> WakeHint {
         WakeHint::Nothing
     }
 
@@ -75,8 +95,8 @@ impl Window for MpiWindow {
         self.with(|window| window.load(self.words[self.comm.rank()] + word * 8)).unwrap_or(0)
     }
 
-    fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
-        self.with(|window| window.read(offset, into))
+    fn bytes(&self, offset: usize, len: usize) -> Result<*mut u8> {
+        self.with(|window| window.address(offset, len))
     }
 
     fn check(&self, _awaited: &dyn Fn(usize) -> bool) -> Result<()> {
@@ -87,6 +107,7 @@ impl Window for MpiWindow {
 
 impl Drop for MpiWindow {
     fn drop(&mut self) {
+        self.slots.clear();
         if let Some(window) = self.window.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
             self.node_shared.defer_free(self.number, window);
         }

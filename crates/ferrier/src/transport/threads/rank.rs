@@ -156,9 +156,9 @@ impl Transport for ThreadRank {
         outcome
     }
 
-    fn window(&self, bytes: usize, words: usize, lanes: usize) -> Result<Box<dyn Window>> {
+    fn window(&self, bytes: usize, words: usize, slots: usize) -> Result<Box<dyn Window>> {
         let all = self.gather_objects(WindowMemory::new(bytes, words)?)?;
-        Ok(Box::new(ThreadWindow::new(self.handle(), all, lanes)))
+        Ok(Box::new(ThreadWindow::new(self.handle(), all, slots)))
     }
 
     fn fail(&self, message: &str) {

@@ -1,11 +1,12 @@
 //! Windows of ranks that are threads. All ranks hold all memory, so that it
 //! outlives a rank that has exited.
 
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::world::{ThreadRank, lock};
+use super::wire::Links;
+use super::world::ThreadRank;
 use crate::machine::buffer::Buffer;
 use crate::transport::transfer::WakeHint;
 use crate::transport::window::{Put, Window};
@@ -39,61 +40,48 @@ impl WindowMemory {
 pub(super) struct ThreadWindow {
     rank: ThreadRank,
     memory: Vec<Arc<WindowMemory>>,
-    lanes: Vec<Mutex<Lane>>,
+    slots: Vec<Slot>,
 }
 
-/// Puts of a lane that need no allocation.
-const PREPARED_PUTS: usize = 4;
-
-/// Tickets of a lane for the simulated network, if there is one, and how many are in use.
-struct Lane {
-    tickets: Vec<usize>,
-    used: usize,
+/// The ticket of a slot for the simulated network, if there is one, and whether its last put uses it.
+struct Slot {
+    ticket: usize,
+    in_use: AtomicBool,
 }
 
 impl ThreadWindow {
-    pub fn new(rank: ThreadRank, memory: Vec<Arc<WindowMemory>>, lanes: usize) -> ThreadWindow {
-        let tickets = || rank.links().map(|links| (0..PREPARED_PUTS).map(|_| links.ticket()).collect());
-        let lane = |_| Mutex::new(Lane { tickets: tickets().unwrap_or_default(), used: 0 });
-        ThreadWindow { memory, lanes: (0..lanes).map(lane).collect(), rank }
-    }
-
-    /// Accounts for a put over the simulated network, if there is one between the two ranks.
-    fn send(&self, lane: &mut Lane, put: &Put) {
-        let Some((links, from, to)) = self.rank.link_to(put.peer) else { return };
-        if lane.used == lane.tickets.len() {
-            lane.tickets.push(links.ticket());
-        }
-        links.send(lane.tickets[lane.used], from, to, put.len, Instant::now());
-        lane.used += 1;
+    pub fn new(rank: ThreadRank, memory: Vec<Arc<WindowMemory>>, slots: usize) -> ThreadWindow {
+        let ticket = || rank.links().map_or(0, Links::ticket);
+        let slot = |_| Slot { ticket: ticket(), in_use: AtomicBool::new(false) };
+        ThreadWindow { memory, slots: (0..slots).map(slot).collect(), rank }
     }
 }
 
 impl Window for ThreadWindow {
-    /// Copies at once; the target is told only when the put is complete.
-    unsafe fn put(&self, lane: usize, puts: &[Put]) -> Result<()> {
-        let mut lane = lock(&self.lanes[lane]);
-        lane.used = 0;
-        for put in puts {
-            let target = self.memory[put.peer].address(put.offset, put.len)?;
-            // SAFETY: inside the target's memory, which this window keeps alive. The exchange assigns every byte
-            // to one source at a time, and the target reads it only after a signal.
-            unsafe { target.copy_from(put.data, put.len) };
-            self.send(&mut lane, put);
+    /// Copies at once; the target is told only when the put has arrived.
+    unsafe fn put(&self, slot: usize, put: &Put) -> Result<()> {
+        let target = self.memory[put.peer].address(put.offset, put.len)?;
+        // SAFETY: inside the target's memory, which this window keeps alive. The exchange assigns every byte to one
+        // source at a time, and the target reads it only after a signal.
+        unsafe { target.copy_from(put.data, put.len) };
+        let (slot, link) = (&self.slots[slot], self.rank.link_to(put.peer));
+        slot.in_use.store(link.is_some(), Ordering::SeqCst);
+        if let Some((links, from, to)) = link {
+            links.send(slot.ticket, from, to, put.len, Instant::now());
         }
         Ok(())
     }
 
-    fn puts_complete(&self, lane: usize) -> Result<bool> {
-        Ok(self.wake_hint(lane) == WakeHint::Now)
+    fn has_arrived(&self, slot: usize) -> Result<bool> {
+        Ok(self.wake_hint(slot) == WakeHint::Now)
     }
 
-    fn wake_hint(&self, lane: usize) -> WakeHint {
-        let lane = lock(&self.lanes[lane]);
-        let now = Instant::now();
-        let arrival =
-            |ticket: &usize| self.rank.links().map_or(WakeHint::Now, |links| links.wake_hint(*ticket, now));
-        lane.tickets[..lane.used].iter().map(arrival).max().unwrap_or(WakeHint::Now)
+    fn wake_hint(&self, slot: usize) -> WakeHint {
+        let Slot { ticket, in_use } = &self.slots[slot];
+        match self.rank.links().filter(|_| in_use.load(Ordering::SeqCst)) {
+            Some(links) => links.wake_hint(*ticket, Instant::now()),
+            None => WakeHint::Now,
+        }
     }
 
     fn signal(&self, peer: usize, word: usize, value: u64) -> Result<()> {
@@ -106,11 +94,8 @@ impl Window for ThreadWindow {
         self.memory[self.rank.rank].words[word].load(Ordering::SeqCst)
     }
 
-    fn read(&self, offset: usize, into: &mut [u8]) -> Result<()> {
-        let source = self.memory[self.rank.rank].address(offset, into.len())?;
-        // SAFETY: inside this rank's memory; the source has signalled that the put is complete.
-        unsafe { into.as_mut_ptr().copy_from(source, into.len()) };
-        Ok(())
+    fn bytes(&self, offset: usize, len: usize) -> Result<*mut u8> {
+        self.memory[self.rank.rank].address(offset, len)
     }
 
     fn check(&self, awaited: &dyn Fn(usize) -> bool) -> Result<()> {

@@ -274,18 +274,18 @@ union Numbers {
     REAL each[VECTOR];
 };
 
-// The part of this block, and its chunk there.
+// The part of a chunk that is counted over all parts, and its number there.
 INLINE Part find(const Part *parts, int count, Word &chunk) {
     int low = 0, high = count;
     while (high - low > 1) {
         int mid = (low + high) / 2;
-        if (parts[mid].first <= blockIdx.x)
+        if (parts[mid].first <= chunk)
             low = mid;
         else
             high = mid;
     }
     Part part = parts[low];
-    chunk = blockIdx.x - part.first;
+    chunk -= part.first;
     return part;
 }
 

@@ -122,8 +122,9 @@ INLINE void decode_some(REAL *to, const unsigned char *from, unsigned count) {
 }
 
 extern "C" __global__ void __launch_bounds__(WORKERS, DECODERS)
-    decode_chunks(const Part *parts, int count, REAL *__restrict__ values, const unsigned char *__restrict__ bytes) {
-    Word chunk;
+    decode_chunks(const Part *parts, int count, REAL *__restrict__ values, const unsigned char *__restrict__ bytes,
+                  Word first) {
+    Word chunk = first + blockIdx.x;
     Part part = find(parts, count, chunk);
     unsigned numbers = length(part, chunk);
     REAL *to = values + part.stage + chunk * CHUNK;

@@ -1,4 +1,57 @@
-// Chunks of numbers to bytes.
+// Chunks of numbers to bytes, and what is lost of each.
+
+// Of a chunk: the sum of the squares of what was lost is at most `sum` times 4^exponent. The host reads bytes of this run
+// when `run` is its number.
+struct Record {
+    double sum, exponent;
+    Word run, unused;
+};
+
+// 2^k, for numbers that are neither too small nor too large.
+INLINE double two_to(int k) { return __longlong_as_double((long long)(k + 1023) << 52); }
+
+// What a thread knows of the loss of its chunk: squares in units of 4^exponent, and whether there is any.
+struct Loss {
+    double sum = 0, weight = 1;
+    int exponent = 0;
+    bool some = false;
+
+    // Where the largest magnitude is below 2^(exponent + 1).
+    INLINE void unit(int top) {
+        exponent = min(max(top, -1000), 1000);
+        weight = two_to(-exponent);
+    }
+    INLINE void add(REAL x, REAL decoded) {
+        double lost = double(x) - double(decoded);
+        some |= lost != 0;
+        lost *= weight;
+        sum = __fma_rn(lost, lost, sum);
+    }
+};
+
+// Writes the record of a chunk that is complete.
+INLINE void record(const Loss &loss, Record *records, Word run, double *sums) {
+    if (!records) return;
+    double sum = loss.sum;
+#pragma unroll
+    for (int far = 16; far > 0; far /= 2) sum += __shfl_xor_sync(0xffffffff, sum, far);
+    // What this thread has written comes before what thread 0 writes last.
+    if (run) __threadfence_system();
+    bool some = __syncthreads_or(loss.some);
+    if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = sum;
+    __syncthreads();
+    if (threadIdx.x) return;
+    sum = 0;
+#pragma unroll
+    for (int i = 0; i < WORKERS / 32; i++) sum += sums[i];
+    // Up: fewer than 100 roundings of half an epsilon each; squares that were too small for a number are far below 2^-900.
+    Record &mine = records[blockIdx.x];
+    mine.sum = some ? sum * (1 + two_to(-40)) + two_to(-900) : 0;
+    mine.exponent = loss.exponent;
+    if (!run) return;
+    __threadfence_system();
+    *reinterpret_cast<volatile Word *>(&mine.run) = run;
+}
 
 // Blocks that should fit on a multiprocessor (measured on an H200).
 #if BITS == 64
@@ -25,7 +78,7 @@ INLINE void write_head(const Head &head, unsigned char *image) {
 }
 
 // The head of a chunk of which this thread has seen the largest finite magnitude, and whether all are finite.
-INLINE Head judge(WORD top, bool odd, WORD *judged, REAL &lift) {
+INLINE Head judge(WORD &top, bool odd, WORD *judged, REAL &lift) {
 #pragma unroll
     for (int far = 16; far > 0; far /= 2) top = max(top, __shfl_xor_sync(0xffffffff, top, far));
     // The others have seen what was there.
@@ -91,26 +144,28 @@ INLINE void pack(unsigned (&pieces)[PER + 2], int bit, Code code) {
 }
 
 INLINE void write_codes(const REAL (&x)[ROWS][LANES], const unsigned (&tops)[ROWS / 2], const Share &share, const Head &head,
-                        unsigned char *image) {
+                        unsigned char *image, Loss &loss) {
     constexpr Layout layout(CHUNK);
     unsigned char *packed = image + layout.packed;
     unsigned pieces[LANES][PER + 2] = {};
 #if !BLOCK
-    REAL factor = power(scale(head));
+    REAL factor = power(scale(head)), step = power(-scale(head));
 #endif
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
 #if BLOCK
         int depth = depth_of(int((r % 2 ? tops[r / 2] >> 16 : tops[r / 2] & 0xffff) >> NARROW), head);
-        REAL factor = plain_factor(head, depth);
+        REAL factor = plain_factor(head, depth), step = plain_step(head, depth);
         if (share.set == 0) image[2 + share.row() + r] = (unsigned char)(depth);
 #endif
 #pragma unroll
         for (int l = 0; l < LANES; l++) {
 #if BLOCK
             Code code = encode_plain(x[r][l], factor);
+            loss.add(x[r][l], decode_plain(code, step));
 #else
             Code code = encode_plain(x[r][l], head, factor);
+            loss.add(x[r][l], decode_plain(code, head, step));
 #endif
             pack(pieces[l], r * WIDTH, code);
         }
@@ -158,7 +213,7 @@ INLINE bool is_zero(const REAL (&x)[ROWS][LANES]) {
 
 // Encodes a chunk that is plain: all numbers are finite, the largest is neither so small that it is lifted nor so large that
 // it may be rounded up to infinity; or all are zero. Others are left to `encode_some`.
-INLINE bool encode_whole(const REAL *from, unsigned char *to, unsigned char *raw, WORD *judged) {
+INLINE bool encode_whole(const REAL *from, unsigned char *to, unsigned char *raw, WORD *judged, Loss &loss) {
     constexpr Layout layout(CHUNK);
     unsigned phase = unsigned(reinterpret_cast<Word>(to) % 16);
     // Pieces lie at multiples of four.
@@ -183,7 +238,8 @@ INLINE bool encode_whole(const REAL *from, unsigned char *to, unsigned char *raw
     if (field < LOW || field >= (1 << EXPONENT) - 2) return false;
     Head head = {base_of(field), false, false};
     write_head(head, image);
-    write_codes(x, tops, share, head, image);
+    loss.unit(field - BIAS);
+    write_codes(x, tops, share, head, image, loss);
     __syncthreads();
     copy(to, image, layout.bytes());
     return true;
@@ -227,7 +283,7 @@ struct Chunk {
     }
 };
 
-INLINE void encode_some(const REAL *from, unsigned char *to, unsigned count, WORD *judged) {
+INLINE void encode_some(const REAL *from, unsigned char *to, unsigned count, WORD *judged, Loss &loss) {
     Chunk chunk = {from, Layout(count), {}, 1, to};
     const Layout &layout = chunk.layout;
     WORD top = 0;
@@ -254,18 +310,35 @@ INLINE void encode_some(const REAL *from, unsigned char *to, unsigned count, WOR
         for (int b = 0; b < 8; b++) made |= chunk.rest_bit(8 * i + b) << b;
         to[layout.rest() + i] = (unsigned char)(made);
     }
+    if (top > 0) loss.unit(int(top >> MANTISSA) - BIAS);
+    REAL lower = power(chunk.head.lifted ? -LIFT : 0);
+    for (unsigned at = threadIdx.x; at < count; at += WORKERS) {
+#if BLOCK
+        loss.add(from[at], decode(chunk.code(at), to[2 + at / ROW], chunk.head, lower));
+#else
+        loss.add(from[at], decode(chunk.code(at), chunk.head, lower));
+#endif
+    }
+    // Nothing is known of what is not finite.
+    if (chunk.head.special) loss.sum = two_to(1023) * 4, loss.some = true;
 }
 
 extern "C" __global__ void __launch_bounds__(WORKERS, ENCODERS)
-    encode_chunks(const Part *parts, int count, const REAL *values, unsigned char *bytes) {
+    encode_chunks(const Part *parts, int count, const REAL *values, unsigned char *bytes, Record *records, Word run) {
     extern __shared__ __align__(16) unsigned char raw[];
     __shared__ WORD judged[WORKERS / 32];
-    Word chunk;
+    __shared__ double sums[WORKERS / 32];
+    Word chunk = blockIdx.x;
     Part part = find(parts, count, chunk);
     unsigned numbers = length(part, chunk);
     const REAL *from = values + part.stage + chunk * CHUNK;
     unsigned char *to = bytes + part.bytes + chunk * SLOT;
     // Parts begin at even places, so whole chunks do.
     bool whole = numbers == CHUNK && reinterpret_cast<Word>(to) % 2 == 0 && reinterpret_cast<Word>(from) % 16 == 0;
-    if (!whole || !encode_whole(from, to, raw, judged)) encode_some(from, to, numbers, judged);
+    Loss loss;
+    if (!whole || !encode_whole(from, to, raw, judged, loss)) {
+        loss = Loss();
+        encode_some(from, to, numbers, judged, loss);
+    }
+    record(loss, records, run, sums);
 }
