@@ -275,8 +275,11 @@ fn substitutions_are_noted_once() {
     let outcome = crate::ranks(RANKS).nodes(2).run(|comm| {
         for name in NAMES {
             let Some(make) = find(name)?.make else { panic!("{name} sends no messages") };
-            assert!(notes(&make(&comm, &tiles(comm.rank()))?).is_empty(), "{name} does what was asked for");
-            let noted = notes(&make(&comm, &variable_tiles(comm.rank()))?);
+            assert!(
+                notes(&make(&comm, &tiles(comm.rank()), PacketPolicy::default())?).is_empty(),
+                "{name} does what was asked for"
+            );
+            let noted = notes(&make(&comm, &variable_tiles(comm.rank()), PacketPolicy::default())?);
             match name {
                 "all_to_all" | "all_to_allv" => {
                     let text =
@@ -301,7 +304,7 @@ fn an_exchange_of_variable_length_needs_a_coder() {
         let volumes = Volumes { encoded, ..volumes };
         for name in ["point_to_point", "ring"] {
             let Some(make) = find(name)?.make else { panic!("{name} sends no messages") };
-            let exchanges = make(&comm, std::slice::from_ref(&volumes))?;
+            let exchanges = make(&comm, std::slice::from_ref(&volumes), PacketPolicy::default())?;
             exchanges.iter().try_for_each(Exchange::open)?;
             // SAFETY: nothing is started without a coder.
             let started = unsafe { exchanges[0].start(std::ptr::null(), std::ptr::null_mut(), None) };
