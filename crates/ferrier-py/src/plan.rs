@@ -136,6 +136,8 @@ impl Plan {
                 "this plan was made before os.fork: its threads are in the parent process; make it again here",
             ));
         }
+        // `work` itself would ask for a plan that lives for ever.
+        #[allow(clippy::redundant_closure)]
         let result = py.detach(|| lock(&self.inner).as_deref_mut().map(|plan| work(plan)));
         let closed = || FerrierError::new_err("this plan was closed");
         result.ok_or_else(closed)?.map_err(raise)
