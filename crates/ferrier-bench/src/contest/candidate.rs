@@ -78,6 +78,9 @@ impl<T: Real> Arrays<T> {
     }
 }
 
+/// The events of a transform on this rank, and its milliseconds.
+pub type Traced = (Vec<Event>, f64);
+
 /// A plan with its arrays and times.
 pub struct Candidate<T: Real> {
     plan: Plan<T>,
@@ -86,7 +89,7 @@ pub struct Candidate<T: Real> {
     /// Round trips restore the input.
     whole: bool,
     /// Steps of every repetition; events and time of both directions.
-    profiles: Vec<(Vec<StepTime>, [(Vec<Event>, f64); 2])>,
+    profiles: Vec<(Vec<StepTime>, [Traced; 2])>,
     result: CandidateResult,
 }
 
@@ -206,13 +209,12 @@ impl<T: Real> Candidate<T> {
 ///
 /// # Errors
 /// A rank failed or left.
-pub fn gather_events(comm: &Comm, own: &(Vec<Event>, f64)) -> Outcome<RankEvents> {
+pub fn gather_events(comm: &Comm, own: &Traced) -> Outcome<RankEvents> {
     let all = comm.all_gather(&serde_json::to_vec(own).map_err(Failure::new)?)?;
     if comm.rank() != 0 {
         return Ok(RankEvents::default());
     }
     let read = |bytes: &Vec<u8>| serde_json::from_slice(bytes).map_err(Failure::new);
-    let (events, total_ms) =
-        all.iter().map(read).collect::<Outcome<Vec<(Vec<Event>, f64)>>>()?.into_iter().unzip();
+    let (events, total_ms) = all.iter().map(read).collect::<Outcome<Vec<Traced>>>()?.into_iter().unzip();
     Ok(RankEvents { events, total_ms })
 }
