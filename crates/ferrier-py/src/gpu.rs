@@ -7,8 +7,8 @@ use pyo3::prelude::*;
 
 use crate::engine::{AnyDraft, Array, Made, Place, Request, made_call};
 use crate::errors::raise;
-use crate::fft::{Axis, Cache, Element, Job, Key, Places, Span, caches, calls};
-use crate::plan::Memory;
+use crate::fft::{Axis, Cache, Caches, Element, Job, Key, PerProcess, Places, Span, calls};
+use crate::memory::Memory;
 
 /// Plans on this GPU.
 pub fn draft(planner: Planner, comm: &Comm, double: bool, gpu: usize) -> Result<Box<dyn AnyDraft>> {
@@ -83,19 +83,20 @@ struct GpuKey {
 }
 
 /// Plans of `ferrier.fft` on GPUs.
-pub struct Caches {
-    single: Cache<GpuKey, Plan<f32>>,
-    double: Cache<GpuKey, Plan<f64>>,
+static CACHES: PerProcess<Caches<GpuKey, Plan<f32>, Plan<f64>>> = PerProcess::new();
+
+fn caches() -> &'static Caches<GpuKey, Plan<f32>, Plan<f64>> {
+    CACHES.get(Caches::new)
 }
 
-impl Caches {
-    pub fn new() -> Caches {
-        Caches { single: Cache::new(), double: Cache::new() }
-    }
+/// Forgets all idle plans and returns their memory: how many, and their bytes.
+pub fn clear() -> (usize, usize) {
+    caches().clear()
+}
 
-    pub fn clear(&self) -> [(usize, usize); 2] {
-        [self.single.clear(), self.double.clear()]
-    }
+/// Called in a process that was just forked.
+pub fn after_fork() {
+    CACHES.leave_to_parent();
 }
 
 trait Cached: Real {
@@ -104,13 +105,13 @@ trait Cached: Real {
 
 impl Cached for f32 {
     fn cache() -> &'static Cache<GpuKey, Plan<f32>> {
-        &caches().gpu.single
+        &caches().single
     }
 }
 
 impl Cached for f64 {
     fn cache() -> &'static Cache<GpuKey, Plan<f64>> {
-        &caches().gpu.double
+        &caches().double
     }
 }
 

@@ -7,6 +7,7 @@ mod errors;
 mod fft;
 #[cfg(feature = "cuda")]
 mod gpu;
+mod memory;
 mod plan;
 mod redistribute;
 
@@ -24,11 +25,12 @@ fn _ferrier(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<comm::Comm>()?;
     module.add_class::<plan::Draft>()?;
     module.add_class::<plan::Plan>()?;
-    module.add_class::<plan::Memory>()?;
+    module.add_class::<memory::Memory>()?;
     module.add_function(wrap_pyfunction!(comm::run_ranks, module)?)?;
     module.add_function(wrap_pyfunction!(redistribute::redistribute, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)?;
     module.add_function(wrap_pyfunction!(gpu_count, module)?)?;
+    module.add_function(wrap_pyfunction!(clear_plans, module)?)?;
     module.add_function(wrap_pyfunction!(after_fork, module)?)
 }
 
@@ -36,7 +38,22 @@ fn _ferrier(module: &Bound<'_, PyModule>) -> PyResult<()> {
 #[pyfunction]
 fn after_fork() {
     fft::after_fork();
+    #[cfg(feature = "cuda")]
+    gpu::after_fork();
     plan::after_fork();
+}
+
+/// Forgets the plans that were kept for the next call: how many, and their bytes.
+#[pyfunction]
+fn clear_plans(py: Python<'_>) -> (usize, usize) {
+    py.detach(|| {
+        let cpu = fft::clear();
+        #[cfg(feature = "cuda")]
+        let gpu = gpu::clear();
+        #[cfg(not(feature = "cuda"))]
+        let gpu = (0, 0);
+        (cpu.0 + gpu.0, cpu.1 + gpu.1)
+    })
 }
 
 /// The number of GPUs that can be used.

@@ -11,9 +11,10 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::comm::Comm;
-use crate::engine::{AnyDraft, AnyPlan, Array, Made, Request};
+use crate::engine::{AnyDraft, AnyPlan, Array, Request};
 use crate::errors::{FerrierError, raise};
 use crate::fft::{Element, Span, data};
+use crate::memory::Memory;
 
 /// How many times this process was forked from another.
 static FORKS: AtomicUsize = AtomicUsize::new(0);
@@ -275,34 +276,6 @@ fn extent(array: &Bound<'_, PyUntypedArray>) -> Option<usize> {
         _ => usize::try_from(stride).ok().map(|stride| (n - 1) * stride),
     };
     array.shape().iter().zip(array.strides()).map(reach).sum()
-}
-
-/// An array that a plan made, in memory that the ranks of a node can share, or in that of a GPU.
-#[pyclass(frozen, module = "ferrier._ferrier")]
-pub struct Memory {
-    pub array: Box<dyn Made>,
-    pub batch: usize,
-}
-
-#[pymethods]
-impl Memory {
-    /// Address and strides in bytes (arrays of the batch first) of its real or complex elements.
-    fn view(&self, real: bool) -> (usize, [usize; 4]) {
-        self.array.view(real, self.batch)
-    }
-
-    /// Its address and scalars.
-    #[getter]
-    fn span(&self) -> (usize, usize) {
-        let Span { start, scalars } = self.array.span();
-        (start, scalars)
-    }
-
-    /// Copies its bytes to an array of as many, after all work enqueued on its GPU.
-    fn download(&self, py: Python<'_>, mut to: numpy::PyReadwriteArray1<'_, u8>) -> PyResult<()> {
-        let to = to.as_slice_mut()?;
-        py.detach(|| self.array.download(to)).map_err(raise)
-    }
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

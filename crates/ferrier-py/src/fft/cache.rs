@@ -148,45 +148,62 @@ impl<K: Clone + Eq + Hash, P> Idle<K, P> {
     }
 }
 
-/// The caches of this process.
-pub struct Caches {
-    single: Cache<Key, Plan<f32>>,
-    double: Cache<Key, Plan<f64>>,
-    #[cfg(feature = "cuda")]
-    pub gpu: crate::gpu::Caches,
-}
+/// Something that each process makes for itself, when it first needs it.
+pub struct PerProcess<T>(AtomicPtr<T>);
 
-impl Caches {
-    fn new() -> Caches {
-        Caches {
-            single: Cache::new(),
-            double: Cache::new(),
-            #[cfg(feature = "cuda")]
-            gpu: crate::gpu::Caches::new(),
+impl<T> PerProcess<T> {
+    pub const fn new() -> Self {
+        PerProcess(AtomicPtr::new(std::ptr::null_mut()))
+    }
+
+    pub fn get(&'static self, make: impl FnOnce() -> T) -> &'static T {
+        let made = self.0.load(Ordering::Acquire);
+        if !made.is_null() {
+            // SAFETY: what was made is never freed.
+            return unsafe { &*made };
+        }
+        let new = Box::into_raw(Box::new(make()));
+        match self.0.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+            // SAFETY: what was made is never freed.
+            Ok(_) => unsafe { &*new },
+            Err(other) => {
+                // SAFETY: `new` was made above and has no other reference.
+                drop(unsafe { Box::from_raw(new) });
+                // SAFETY: what was made is never freed.
+                unsafe { &*other }
+            }
         }
     }
+
+    /// In a process that was just forked: the plans of the parent have threads that are not here, and their locks may be
+    /// held by threads that are not here. They are left where they are.
+    pub fn leave_to_parent(&self) {
+        self.0.store(std::ptr::null_mut(), Ordering::Release);
+    }
 }
 
-static CACHES: AtomicPtr<Caches> = AtomicPtr::new(std::ptr::null_mut());
+/// The plans of both precisions.
+pub struct Caches<K, S, D> {
+    pub single: Cache<K, S>,
+    pub double: Cache<K, D>,
+}
 
-/// The caches of this process.
-pub fn caches() -> &'static Caches {
-    let made = CACHES.load(Ordering::Acquire);
-    if !made.is_null() {
-        // SAFETY: caches are never freed.
-        return unsafe { &*made };
+impl<K: Clone + Eq + Hash, S, D> Caches<K, S, D> {
+    pub fn new() -> Self {
+        Caches { single: Cache::new(), double: Cache::new() }
     }
-    let new = Box::into_raw(Box::new(Caches::new()));
-    match CACHES.compare_exchange(std::ptr::null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: caches are never freed.
-        Ok(_) => unsafe { &*new },
-        Err(other) => {
-            // SAFETY: `new` was made above and has no other reference.
-            drop(unsafe { Box::from_raw(new) });
-            // SAFETY: caches are never freed.
-            unsafe { &*other }
-        }
+
+    /// Forgets all idle plans and returns their memory: how many, and their bytes.
+    pub fn clear(&self) -> (usize, usize) {
+        let (single, double) = (self.single.clear(), self.double.clear());
+        (single.0 + double.0, single.1 + double.1)
     }
+}
+
+static CACHES: PerProcess<Caches<Key, Plan<f32>, Plan<f64>>> = PerProcess::new();
+
+fn caches() -> &'static Caches<Key, Plan<f32>, Plan<f64>> {
+    CACHES.get(Caches::new)
 }
 
 /// A precision that has a cache.
@@ -219,14 +236,10 @@ impl Cached for f64 {
 
 /// Forgets all idle plans and returns their memory: how many, and their bytes.
 pub fn clear() -> (usize, usize) {
-    let mut all = vec![caches().single.clear(), caches().double.clear()];
-    #[cfg(feature = "cuda")]
-    all.extend(caches().gpu.clear());
-    all.iter().fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
+    caches().clear()
 }
 
-/// In a process that was just forked: the plans of the parent have threads that are not here, and their locks may be
-/// held by threads that are not here. They are left where they are.
-pub fn leave_to_parent() {
-    CACHES.store(std::ptr::null_mut(), Ordering::Release);
+/// Called in a process that was just forked.
+pub fn after_fork() {
+    CACHES.leave_to_parent();
 }

@@ -17,7 +17,7 @@ use arguments::{Axes, Norm, no_points, workers};
 pub use arrays::{Element, Places, data};
 use arrays::{Out, Source, empty, extent, helper, kinds_in_order};
 #[cfg(feature = "cuda")]
-pub use cache::{Cache, Key, caches};
+pub use cache::{Cache, Caches, Key, PerProcess, after_fork, clear};
 use calls::Call;
 pub use calls::{Axis, calls};
 pub use job::{Job, Span};
@@ -386,17 +386,6 @@ fn r2r<'py>(
     Request { x, forward, s, axes, norm, overwrite, workers, out, orthogonalize }.run(Family::R2r(kind))
 }
 
-/// Forgets the plans that were kept for the next call: how many, and their bytes.
-#[pyfunction]
-fn clear_plans(py: Python<'_>) -> (usize, usize) {
-    py.detach(cache::clear)
-}
-
-/// Called in a process that was just forked.
-pub fn after_fork() {
-    cache::leave_to_parent();
-}
-
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
     for function in [
         wrap_pyfunction!(c2c, module)?,
@@ -405,7 +394,6 @@ pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
         wrap_pyfunction!(r2r, module)?,
         wrap_pyfunction!(arguments::swap_workers, module)?,
         wrap_pyfunction!(arguments::get_workers, module)?,
-        wrap_pyfunction!(clear_plans, module)?,
     ] {
         module.add_function(function)?;
     }

@@ -30,7 +30,7 @@ pub fn run(common: &CommonArgs, file: &Path, session: &Session) -> Outcome {
     let (speeds, ranks, nodes, threads) = session.run(common, work)?;
     session.first(|| {
         let coding = codec_speed::speeds(CODEC, CODED)?;
-        let run = Run { ranks, nodes, threads, launched: session.launched().is_some() };
+        let run = Measurer { ranks, nodes, threads, launched: session.launched().is_some() };
         let cluster = cluster(&speeds, coding, common, &run);
         print::write(file, &cluster.to_toml().map_err(Failure::new)?)?;
         if print::is_stdout(Some(file)) {
@@ -60,15 +60,15 @@ pub fn run(common: &CommonArgs, file: &Path, session: &Session) -> Outcome {
 }
 
 /// Who measured.
-struct Run {
+struct Measurer {
     ranks: usize,
     nodes: usize,
     threads: usize,
     launched: bool,
 }
 
-fn cluster(speeds: &MachineSpeeds, coding: [f64; 2], common: &CommonArgs, run: &Run) -> Cluster {
-    let Run { ranks, nodes, threads, launched } = *run;
+fn cluster(speeds: &MachineSpeeds, coding: [f64; 2], common: &CommonArgs, run: &Measurer) -> Cluster {
+    let Measurer { ranks, nodes, threads, launched } = *run;
     let info = machine::info();
     let here = machine::model().clone().with_speeds(speeds);
     let wire = common.execution.wire;
