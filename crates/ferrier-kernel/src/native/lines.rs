@@ -323,7 +323,7 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
                     let areas = self.groups_per_set((scratch.len() - spare) / self.area_len());
                     let groups = repeat.count * block.lines.div_ceil(V::LINES);
                     let visits = groups * self.fft.n * self.fft.pass_count();
-                    let mut prefetcher = Prefetcher::new(block, false, (2, 2), visits).to_second_level();
+                    let mut prefetcher = Prefetcher::new(block, false, (2, 2), visits).into_second_level();
                     let scratch = (scratch.as_mut_ptr(), areas, self.area_len());
                     planes.run::<V>(self.scale(block), scratch, &mut prefetcher);
                 }

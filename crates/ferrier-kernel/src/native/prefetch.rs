@@ -152,7 +152,7 @@ impl<'a, T> Prefetcher<'a, T> {
     }
 
     /// Prefetches to the second-level cache: more than the first level holds.
-    pub fn to_second_level(self) -> Self {
+    pub fn into_second_level(self) -> Self {
         Prefetcher { second_level: true, ..self }
     }
 
