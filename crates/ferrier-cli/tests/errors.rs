@@ -267,7 +267,6 @@ fn devices_that_are_not_there_or_do_not_fit() {
     let on_gpu = |more: &[&str]| run(&[&["bench", "8", "--device", "cuda"], more].concat());
     assert_refused(&on_gpu(&["--exchange-only"]), "--exchange-only is for the CPU");
     assert_refused(&on_gpu(&["--codec-speed"]), "--codec-speed is for the CPU");
-    assert_refused(&on_gpu(&["--breakdown"]), "--breakdown is for the CPU");
     // Where there is a GPU, there is none of such a number.
     for words in [&["bench", "8"][..], &["plan", "8"], &["bench", "8", "--apply", "laplacian"]] {
         let output = run(&[words, &["--device", "cuda:4711"]].concat());

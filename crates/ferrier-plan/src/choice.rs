@@ -238,8 +238,10 @@ pub struct Choice {
     pub block: Option<usize>,
     /// Bytes of a packet of exchange `ring`, which is encoded, sent and decoded as a whole; by default 64 KiB for
     /// encoded messages and 1 MiB for others.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub packet: Option<usize>,
     /// Packets of exchange `ring` that a rank has in flight at once; by default 4.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub packets: Option<usize>,
     /// Trade-off between memory and speed.
     pub memory: MemoryUse,

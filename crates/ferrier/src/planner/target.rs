@@ -47,7 +47,8 @@ impl Target for Cpu {
     fn design<T: Real>(problem: &Problem, decision: &Decision, comm: &Comm) -> Result<Designed> {
         let choice = &decision.start.choice;
         let mechanism = mechanism(choice, comm.node_count())?;
-        let forecast = Forecast::of(comm, decision, mechanism, EndStrides::new(problem));
+        // Without the strides of users: arrays with gaps give the recipe, and with it the bits, of arrays without.
+        let forecast = Forecast::of(comm, decision, mechanism, EndStrides::default());
         let coded = forecast.sends() && problem.tolerance.is_some() || choice.codec.is_some();
         let ranks = (comm.size(), &forecast.machine);
         design_on(problem, choice, T::PRECISION, ranks, &forecast.setting(coded))

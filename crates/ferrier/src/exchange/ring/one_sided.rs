@@ -20,6 +20,9 @@ use crate::exchange::progress_set::{self, Exchange, ExchangeSpec, Operation, Pro
 use crate::exchange::rank_exit::test_then_check;
 use crate::transport::{Comm, Put, Segment, WakeHint, Window};
 
+/// Most packets of a run that are timed: 3 MiB of reports.
+const MOST_TIMINGS: usize = 1 << 16;
+
 struct OneSided {
     ring: Arc<RingWindow>,
     /// Its number in the ring, and that of its reshape.
@@ -51,7 +54,7 @@ struct OneSidedRun {
     put: Cursor,
     /// When each packet in flight was put, and its bytes.
     puts: Vec<(Instant, usize)>,
-    /// What was done, for reports. Has room for everything.
+    /// What was done, for reports: as much as there is room for, since calls do not allocate.
     timings: Vec<PacketTiming>,
 }
 
@@ -64,7 +67,9 @@ impl OneSidedRun {
     }
 
     fn record(&mut self, work: PacketWork, packet: usize, bytes: usize, start: Instant) {
-        self.timings.push(PacketTiming { work, packet, bytes, start, end: Instant::now() });
+        if self.timings.len() < self.timings.capacity() {
+            self.timings.push(PacketTiming { work, packet, bytes, start, end: Instant::now() });
+        }
     }
 }
 
@@ -133,7 +138,7 @@ fn specify(
         retired: Cursor::default(),
         put: Cursor::default(),
         puts: vec![(Instant::now(), 0); ring.depth],
-        timings: Vec::with_capacity(work),
+        timings: Vec::with_capacity(work.min(MOST_TIMINGS)),
     });
     let (ring, reshape, window) = (ring.clone(), volumes.reshape, ring.bytes);
     let protocol = OneSided { ring, number, reshape, window_offsets, in_place, sent, received, run };
