@@ -198,6 +198,7 @@ macro_rules! made_call {
         }
     }};
 }
+#[cfg(feature = "cuda")]
 pub(crate) use made_call;
 
 /// An array in main memory as the library takes it.

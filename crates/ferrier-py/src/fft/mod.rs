@@ -17,7 +17,8 @@ use arguments::{Axes, Norm, no_points, workers};
 pub use arrays::{Element, Places, data};
 use arrays::{Out, Source, empty, extent, helper, kinds_in_order};
 #[cfg(feature = "cuda")]
-pub use cache::{Cache, Caches, Key, PerProcess, after_fork, clear};
+pub use cache::{Cache, Caches, Key, PerProcess};
+pub use cache::{after_fork, clear};
 use calls::Call;
 pub use calls::{Axis, calls};
 pub use job::{Job, Span};
