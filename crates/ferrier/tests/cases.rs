@@ -8,37 +8,34 @@ use common::{MODES, Oracle, Run, any_choice, exchanges, kernels, nodes, thin};
 use ferrier_test::cases::cases;
 use ferrier_test::{Rng, watchdog};
 
-/// All cases and all exchanges; kernel, precision and threads take turns, so
-/// that every case meets each of them on some number of ranks. Eight ranks
-/// take one half of the cases and twelve the other.
+/// All cases and all exchanges. Kernels take turns from one number of ranks to the next, so that every case meets each
+/// of them over every exchange; precision and threads are drawn. Eight ranks take one half of the cases and twelve the
+/// other.
 fn table(ranks: usize) {
     let _watchdog = watchdog(if thin() { 600 } else { 300 });
     let mut rng = Rng::for_test(1000 + ranks as u64);
     let oracle = Oracle::default();
-    let mut turn = ranks;
+    let place = ferrier_test::RANKS.iter().position(|&number| number == ranks).unwrap();
     let step = match (thin(), ranks) {
         (true, _) => 7,
         (false, 0..8) => 1,
         (false, _) => 2,
     };
-    for case in cases().iter().skip(if step == 2 { ranks / 4 % 2 } else { 0 }).step_by(step) {
-        for exchange in exchanges() {
-            for kernel in kernels() {
-                turn += 1;
-                let threads = [1, 2, 1, 3][turn % 4];
-                let run = Run {
-                    case,
-                    ranks,
-                    nodes: nodes(exchange, ranks, turn / 2),
-                    threads,
-                    choice: any_choice(exchange, kernel, ranks, &mut rng),
-                    modes: &MODES,
-                };
-                if turn.is_multiple_of(3) {
-                    run.check::<f32>(&oracle, &mut rng)
-                } else {
-                    run.check::<f64>(&oracle, &mut rng)
-                }
+    let kernels = kernels();
+    for (c, case) in cases().iter().enumerate().skip(if step == 2 { ranks / 4 % 2 } else { 0 }).step_by(step) {
+        for (e, exchange) in exchanges().into_iter().enumerate() {
+            let run = Run {
+                case,
+                ranks,
+                nodes: nodes(exchange, ranks, rng.below(4)),
+                threads: *rng.pick(&[1, 1, 2, 3]),
+                choice: any_choice(exchange, kernels[(c / step + e + place) % kernels.len()], ranks, &mut rng),
+                modes: &MODES,
+            };
+            if rng.below(3) == 0 {
+                run.check::<f32>(&oracle, &mut rng)
+            } else {
+                run.check::<f64>(&oracle, &mut rng)
             }
         }
     }
