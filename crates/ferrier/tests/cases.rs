@@ -22,14 +22,20 @@ fn table(ranks: usize) {
         (false, _) => 2,
     };
     let kernels = kernels();
-    for (c, case) in cases().iter().enumerate().skip(if step == 2 { ranks / 4 % 2 } else { 0 }).step_by(step) {
+    for (c, case) in cases().iter().enumerate().skip(if step == 2 { ranks / 4 % 2 } else { 0 }).step_by(step)
+    {
         for (e, exchange) in exchanges().into_iter().enumerate() {
             let run = Run {
                 case,
                 ranks,
                 nodes: nodes(exchange, ranks, rng.below(4)),
                 threads: *rng.pick(&[1, 1, 2, 3]),
-                choice: any_choice(exchange, kernels[(c / step + e + place) % kernels.len()], ranks, &mut rng),
+                choice: any_choice(
+                    exchange,
+                    kernels[(c / step + e + place) % kernels.len()],
+                    ranks,
+                    &mut rng,
+                ),
                 modes: &MODES,
             };
             if rng.below(3) == 0 {
