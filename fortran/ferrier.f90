@@ -43,6 +43,10 @@ module ferrier
     integer :: low(3) = 0, high(3) = 0
     logical :: periodic(3) = .false., faces_only = .false.
     integer :: fields = 1
+    ! Of messages between nodes; blank: chosen.
+    character(len=32) :: exchange = ''
+    ! The CUDA device whose memory the arrays are in, from 0 on; -1: main memory.
+    integer :: device = -1
   end type
 
   ! How far the last result may be from the exact one.
@@ -67,6 +71,7 @@ module ferrier
     integer(c_int32_t) :: periodic(3), faces_only
     integer(c_int64_t) :: fields
     type(c_ptr) :: exchange
+    integer(c_int64_t) :: device
   end type
 
   type, bind(c) :: c_call
@@ -83,7 +88,11 @@ module ferrier
     procedure :: from_mpi => comm_from_mpi
     procedure :: rank => comm_rank
     procedure :: size => comm_size
+    procedure :: nodes => comm_nodes
+    procedure :: threads => comm_threads
     procedure :: set_threads => comm_set_threads
+    procedure :: barrier => comm_barrier
+    procedure :: json => comm_json
     procedure :: sum => comm_sum
     procedure :: max => comm_max
     procedure :: destroy => comm_destroy
@@ -123,6 +132,13 @@ module ferrier
     procedure :: tolerance => problem_tolerance
     procedure :: reproducible => problem_reproducible
     procedure :: operators => problem_operators
+    procedure :: copy => problem_copy
+    procedure :: check => problem_check
+    procedure :: json => problem_json
+    procedure :: spectrum_shape => problem_spectrum_shape
+    procedure :: kept_modes => problem_kept_modes
+    procedure :: columns => problem_columns
+    procedure :: mode => problem_mode
     procedure :: destroy => problem_destroy
   end type
 
@@ -131,6 +147,7 @@ module ferrier
   contains
     procedure :: create => options_create
     procedure :: set => options_set
+    procedure :: set_json => options_set_json
     procedure :: effort => options_effort
     procedure :: wisdom => options_wisdom
     procedure :: cuda => options_cuda
@@ -145,6 +162,28 @@ module ferrier
     procedure :: destroy => operator_destroy
   end type
 
+  ! Memory that a plan, a redistribution or a halo made: shared with the other ranks of the node, in huge pages, so that
+  ! transforms need fewer copies than with other memory; on a GPU: memory of the GPU. In main memory a program uses it by
+  !
+  !   complex(c_double_complex), pointer :: modes(:,:,:)
+  !   call c_f_pointer(array%data(), modes, [nx, ny, nz])
+  type, public :: ferrier_array
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: data => array_data
+    procedure :: bytes => array_bytes
+    procedure :: upload => array_upload
+    procedure :: download => array_download
+    procedure :: destroy => array_destroy
+  end type
+
+  ! Memory that several plans can use in turn for their work.
+  type, public :: ferrier_workspace
+    type(c_ptr) :: handle = c_null_ptr
+  contains
+    procedure :: destroy => workspace_destroy
+  end type
+
   type, public :: ferrier_plan
     type(c_ptr) :: handle = c_null_ptr
   contains
@@ -157,6 +196,13 @@ module ferrier
     procedure :: memory_bytes => plan_memory_bytes
     procedure :: wire_bytes => plan_wire_bytes
     procedure :: field_bytes => plan_field_bytes
+    procedure :: order => plan_order
+    procedure :: is_tuning => plan_is_tuning
+    procedure :: make_input => plan_make_input
+    procedure :: make_output => plan_make_output
+    procedure :: make_in_place => plan_make_in_place
+    procedure :: make_workspace => plan_make_workspace
+    procedure :: execute => plan_execute
     procedure :: forward_list => plan_forward_list
     procedure :: backward_list => plan_backward_list
     procedure :: set_stream => plan_set_stream
@@ -204,6 +250,11 @@ module ferrier
     procedure :: size => redistribution_size
     procedure :: run => redistribution_run
     procedure :: run_in_place => redistribution_run_in_place
+    procedure :: run_addresses => redistribution_run_addresses
+    procedure :: make => redistribution_make
+    procedure :: memory_bytes => redistribution_memory_bytes
+    procedure :: set_stream => redistribution_set_stream
+    procedure :: synchronize => redistribution_synchronize
     procedure :: notes => redistribution_notes
     procedure :: destroy => redistribution_destroy
   end type
@@ -217,7 +268,12 @@ module ferrier
     procedure :: create => halo_create
     procedure :: box => halo_box
     procedure :: shape => halo_shape
+    procedure :: strides => halo_strides
     procedure :: size => halo_size
+    procedure :: memory_bytes => halo_memory_bytes
+    procedure :: make => halo_make
+    procedure :: set_stream => halo_set_stream
+    procedure :: synchronize => halo_synchronize
     procedure :: exchange => halo_exchange
     procedure :: exchange_list => halo_exchange_list
     procedure :: start => halo_start
@@ -236,13 +292,24 @@ module ferrier
     procedure :: create => ghost_sum_create
     procedure :: box => ghost_sum_box
     procedure :: shape => ghost_sum_shape
+    procedure :: strides => ghost_sum_strides
     procedure :: size => ghost_sum_size
+    procedure :: memory_bytes => ghost_sum_memory_bytes
+    procedure :: make => ghost_sum_make
+    procedure :: set_stream => ghost_sum_set_stream
+    procedure :: synchronize => ghost_sum_synchronize
     procedure :: run => ghost_sum_run
     procedure :: run_list => ghost_sum_run_list
+    procedure :: notes => ghost_sum_notes
     procedure :: destroy => ghost_sum_destroy
   end type
 
-  public :: ferrier_error_text, ferrier_version, ferrier_predict
+  ! What plan%execute does.
+  integer, parameter, public :: ferrier_forward = 0, ferrier_backward = 1, ferrier_apply = 2
+  integer, parameter, public :: ferrier_forward_in_place = 3, ferrier_backward_in_place = 4, ferrier_apply_in_place = 5
+
+  public :: ferrier_error_text, ferrier_version, ferrier_predict, ferrier_status_name, ferrier_info, ferrier_cuda_count
+  public :: ferrier_wisdom_file, ferrier_wisdom_merge, ferrier_measure_machine, ferrier_run_ranks
 
   interface
     integer(c_int) function c_ferrier_comm_one(comm) &
@@ -927,6 +994,284 @@ module ferrier
     integer(c_size_t) function c_strlen(text) bind(c, name="strlen")
       import
       type(c_ptr), value :: text
+    end function
+    integer(c_int) function c_ferrier_comm_nodes(handle, n) &
+      bind(c, name="ferrier_comm_nodes")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: n
+    end function
+    integer(c_int) function c_ferrier_comm_threads(handle, n) &
+      bind(c, name="ferrier_comm_threads")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: n
+    end function
+    integer(c_int) function c_ferrier_comm_barrier(handle) &
+      bind(c, name="ferrier_comm_barrier")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_comm_json(handle, text) &
+      bind(c, name="ferrier_comm_json")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_problem_clone(handle, made) &
+      bind(c, name="ferrier_problem_clone")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_problem_check(handle) &
+      bind(c, name="ferrier_problem_check")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_problem_json(handle, text) &
+      bind(c, name="ferrier_problem_json")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_problem_spectrum_shape(handle, three) &
+      bind(c, name="ferrier_problem_spectrum_shape")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: three(3)
+    end function
+    integer(c_int) function c_ferrier_problem_kept_modes(handle, axis, list, room, n) &
+      bind(c, name="ferrier_problem_kept_modes")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), value :: axis
+      integer(c_int64_t), intent(out) :: list(*)
+      integer(c_int64_t), value :: room
+      integer(c_int64_t), intent(out) :: n
+    end function
+    integer(c_int) function c_ferrier_problem_columns(handle, list, room, n) &
+      bind(c, name="ferrier_problem_columns")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: list(*)
+      integer(c_int64_t), value :: room
+      integer(c_int64_t), intent(out) :: n
+    end function
+    integer(c_int) function c_ferrier_problem_mode(handle, k, three) &
+      bind(c, name="ferrier_problem_mode")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), value :: k
+      integer(c_int64_t), intent(out) :: three(3)
+    end function
+    integer(c_int) function c_ferrier_options_set_json(handle, string) &
+      bind(c, name="ferrier_options_set_json")
+      import
+      type(c_ptr), value :: handle
+      character(kind=c_char), intent(in) :: string(*)
+    end function
+    integer(c_int) function c_ferrier_array_data(handle, made) &
+      bind(c, name="ferrier_array_data")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_array_bytes(handle, n) &
+      bind(c, name="ferrier_array_bytes")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: n
+    end function
+    integer(c_int) function c_ferrier_array_upload(handle, address, bytes) &
+      bind(c, name="ferrier_array_upload")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), value :: address
+      integer(c_int64_t), value :: bytes
+    end function
+    integer(c_int) function c_ferrier_array_download(handle, address, bytes) &
+      bind(c, name="ferrier_array_download")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), value :: address
+      integer(c_int64_t), value :: bytes
+    end function
+    integer(c_int) function c_ferrier_array_free(handle) &
+      bind(c, name="ferrier_array_free")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_workspace_free(handle) &
+      bind(c, name="ferrier_workspace_free")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_plan_order(handle, side, three) &
+      bind(c, name="ferrier_plan_order")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int32_t), value :: side
+      integer(c_int64_t), intent(out) :: three(3)
+    end function
+    integer(c_int) function c_ferrier_plan_is_tuning(handle, flag) &
+      bind(c, name="ferrier_plan_is_tuning")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int32_t), intent(out) :: flag
+    end function
+    integer(c_int) function c_ferrier_plan_make_input(handle, made) &
+      bind(c, name="ferrier_plan_make_input")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_plan_make_output(handle, made) &
+      bind(c, name="ferrier_plan_make_output")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_plan_make_in_place(handle, made) &
+      bind(c, name="ferrier_plan_make_in_place")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_plan_make_workspace(handle, made) &
+      bind(c, name="ferrier_plan_make_workspace")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_redistribution_make(handle, side, made) &
+      bind(c, name="ferrier_redistribution_make")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int32_t), value :: side
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_redistribution_memory_bytes(handle, n) &
+      bind(c, name="ferrier_redistribution_memory_bytes")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: n
+    end function
+    integer(c_int) function c_ferrier_redistribution_set_stream(handle, address) &
+      bind(c, name="ferrier_redistribution_set_stream")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), value :: address
+    end function
+    integer(c_int) function c_ferrier_redistribution_synchronize(handle) &
+      bind(c, name="ferrier_redistribution_synchronize")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_halo_strides(handle, three) &
+      bind(c, name="ferrier_halo_strides")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: three(3)
+    end function
+    integer(c_int) function c_ferrier_halo_memory_bytes(handle, n) &
+      bind(c, name="ferrier_halo_memory_bytes")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: n
+    end function
+    integer(c_int) function c_ferrier_halo_make(handle, made) &
+      bind(c, name="ferrier_halo_make")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_halo_set_stream(handle, address) &
+      bind(c, name="ferrier_halo_set_stream")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), value :: address
+    end function
+    integer(c_int) function c_ferrier_halo_synchronize(handle) &
+      bind(c, name="ferrier_halo_synchronize")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_strides(handle, three) &
+      bind(c, name="ferrier_ghost_sum_strides")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: three(3)
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_memory_bytes(handle, n) &
+      bind(c, name="ferrier_ghost_sum_memory_bytes")
+      import
+      type(c_ptr), value :: handle
+      integer(c_int64_t), intent(out) :: n
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_make(handle, made) &
+      bind(c, name="ferrier_ghost_sum_make")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: made
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_set_stream(handle, address) &
+      bind(c, name="ferrier_ghost_sum_set_stream")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), value :: address
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_synchronize(handle) &
+      bind(c, name="ferrier_ghost_sum_synchronize")
+      import
+      type(c_ptr), value :: handle
+    end function
+    integer(c_int) function c_ferrier_ghost_sum_notes(handle, text) &
+      bind(c, name="ferrier_ghost_sum_notes")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_info(text) &
+      bind(c, name="ferrier_info")
+      import
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_wisdom_file(text) &
+      bind(c, name="ferrier_wisdom_file")
+      import
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_wisdom_merge(string, other) &
+      bind(c, name="ferrier_wisdom_merge")
+      import
+      character(kind=c_char), intent(in) :: string(*)
+      character(kind=c_char), intent(in) :: other(*)
+    end function
+    integer(c_int) function c_ferrier_measure_machine(handle, place, text) &
+      bind(c, name="ferrier_measure_machine")
+      import
+      type(c_ptr), value :: handle
+      type(c_ptr), value :: place
+      type(c_ptr), intent(out) :: text
+    end function
+    integer(c_int) function c_ferrier_cuda_count(n) &
+      bind(c, name="ferrier_cuda_count")
+      import
+      integer(c_int64_t), intent(out) :: n
+    end function
+    integer(c_int) function c_ferrier_run_ranks(ranks, nodes, threads, function, data) &
+      bind(c, name="ferrier_run_ranks")
+      import
+      integer(c_int64_t), value :: ranks
+      integer(c_int64_t), value :: nodes
+      integer(c_int64_t), value :: threads
+      type(c_funptr), value :: function
+      type(c_ptr), value :: data
+    end function
+    type(c_ptr) function c_ferrier_status_name(status) bind(c, name="ferrier_status_name")
+      import
+      integer(c_int32_t), value :: status
     end function
   end interface
 
@@ -2005,8 +2350,10 @@ contains
     call done(c_ferrier_redistribution_free(handle), stat)
   end subroutine
 
-  function to_ghosts(ghosts) result(given)
+  function to_ghosts(ghosts, name) result(given)
     type(ferrier_ghosts), intent(in) :: ghosts
+    ! Keeps the name of the exchange as long as the result is used.
+    character(len=len(ghosts%exchange) + 1, kind=c_char), intent(out), target :: name
     type(c_ghosts) :: given
     given%size = c_sizeof(given)
     given%low = reversed(ghosts%low)
@@ -2014,7 +2361,9 @@ contains
     given%periodic = merge(1_c_int32_t, 0_c_int32_t, ghosts%periodic(3:1:-1))
     given%faces_only = merge(1_c_int32_t, 0_c_int32_t, ghosts%faces_only)
     given%fields = ghosts%fields
-    given%exchange = c_null_ptr
+    given%device = ghosts%device
+    name = trim(ghosts%exchange) // c_null_char
+    given%exchange = merge(c_null_ptr, c_loc(name), len_trim(ghosts%exchange) == 0)
   end function
 
   ! The addresses of fields that follow each other, the last dimension of one array.
@@ -2036,11 +2385,12 @@ contains
     type(ferrier_problem), intent(in) :: problem
     integer, intent(in) :: side, element_bytes
     type(ferrier_ghosts), intent(in) :: ghosts
+    character(len=len(ghosts%exchange) + 1, kind=c_char), target :: name
     integer, intent(out), optional :: stat
     self%element_bytes = element_bytes
     self%fields = ghosts%fields
     call done(c_ferrier_halo_create(comm%handle, problem%handle, int(side, c_int32_t), &
-      int(element_bytes, c_int64_t), to_ghosts(ghosts), self%handle), stat)
+      int(element_bytes, c_int64_t), to_ghosts(ghosts, name), self%handle), stat)
   end subroutine
 
   ! The box of this rank, without ghost cells.
@@ -2143,13 +2493,14 @@ contains
     type(ferrier_problem), intent(in) :: problem
     integer, intent(in) :: side, element
     type(ferrier_ghosts), intent(in) :: ghosts
+    character(len=len(ghosts%exchange) + 1, kind=c_char), target :: name
     integer, intent(out), optional :: stat
     self%element_bytes = 8
     if (element == ferrier_sum_real32 .or. element == ferrier_sum_int32) self%element_bytes = 4
     if (element == ferrier_sum_complex64) self%element_bytes = 16
     self%fields = ghosts%fields
     call done(c_ferrier_ghost_sum_create(comm%handle, problem%handle, int(side, c_int32_t), &
-      int(element, c_int32_t), to_ghosts(ghosts), self%handle), stat)
+      int(element, c_int32_t), to_ghosts(ghosts, name), self%handle), stat)
   end subroutine
 
   ! The box of this rank, without ghost cells.
@@ -2206,5 +2557,414 @@ contains
     handle = self%handle
     self%handle = c_null_ptr
     call done(c_ferrier_ghost_sum_free(handle), stat)
+  end subroutine
+
+  ! Groups of ranks that share memory.
+  function comm_nodes(self) result(value)
+    class(ferrier_comm), intent(in) :: self
+    integer(int64) :: value
+    call done(c_ferrier_comm_nodes(self%handle, value))
+  end function
+
+  ! Threads that each rank may use.
+  function comm_threads(self) result(value)
+    class(ferrier_comm), intent(in) :: self
+    integer(int64) :: value
+    call done(c_ferrier_comm_threads(self%handle, value))
+  end function
+
+  ! Returns when every rank has called it. Collective.
+  subroutine comm_barrier(self, stat)
+    class(ferrier_comm), intent(in) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_comm_barrier(self%handle), stat)
+  end subroutine
+
+  function comm_json(self) result(text)
+    class(ferrier_comm), intent(in) :: self
+    character(:), allocatable :: text
+    type(c_ptr) :: pointer
+    call done(c_ferrier_comm_json(self%handle, pointer))
+    text = taken(pointer)
+  end function
+
+  ! self becomes a copy of another problem; plans and other copies stay as they are.
+  subroutine problem_copy(self, other, stat)
+    class(ferrier_problem), intent(inout) :: self
+    type(ferrier_problem), intent(in) :: other
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_clone(other%handle, self%handle), stat)
+  end subroutine
+
+  ! Checks everything but the layouts, as plan%create does.
+  subroutine problem_check(self, stat)
+    class(ferrier_problem), intent(in) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_problem_check(self%handle), stat)
+  end subroutine
+
+  function problem_json(self) result(text)
+    class(ferrier_problem), intent(in) :: self
+    character(:), allocatable :: text
+    type(c_ptr) :: pointer
+    call done(c_ferrier_problem_json(self%handle, pointer))
+    text = taken(pointer)
+  end function
+
+  function problem_spectrum_shape(self) result(extents)
+    class(ferrier_problem), intent(in) :: self
+    integer(int64) :: extents(3), values(3)
+    call done(c_ferrier_problem_spectrum_shape(self%handle, values))
+    extents = values(3:1:-1)
+  end function
+
+  ! The modes of the whole axis that the spectrum holds, one for each of its indices along an axis, counted from 1.
+  function problem_kept_modes(self, axis) result(modes)
+    class(ferrier_problem), intent(in) :: self
+    integer, intent(in) :: axis
+    integer(int64), allocatable :: modes(:)
+    integer(int64) :: none(1), count
+    call done(c_ferrier_problem_kept_modes(self%handle, axis_of(axis), none, 0_c_int64_t, count))
+    allocate (modes(count))
+    call done(c_ferrier_problem_kept_modes(self%handle, axis_of(axis), modes, size(modes, kind=c_int64_t), count))
+    modes = modes + 1
+  end function
+
+  ! The columns of an ellipsoid, one for each index of the spectrum along axis 2: indices, from 1 on, in the kept modes of
+  ! axis 2 (columns(2, i)) and axis 1 (columns(1, i)). Empty without an ellipsoid.
+  function problem_columns(self) result(columns)
+    class(ferrier_problem), intent(in) :: self
+    integer(int64), allocatable :: columns(:, :)
+    integer(int64) :: none(1), count
+    call done(c_ferrier_problem_columns(self%handle, none, 0_c_int64_t, count))
+    allocate (columns(2, count))
+    call done(c_ferrier_problem_columns(self%handle, columns, size(columns, 2, kind=c_int64_t), count))
+    columns = columns(2:1:-1, :) + 1
+  end function
+
+  ! Where mode k, counted from 1, of a problem of c2c_1d lies: its indices in the spectrum.
+  function problem_mode(self, k) result(index)
+    class(ferrier_problem), intent(in) :: self
+    integer(int64), intent(in) :: k
+    integer(int64) :: index(3), values(3)
+    call done(c_ferrier_problem_mode(self%handle, k - 1, values))
+    index = values(3:1:-1) + 1
+  end function
+
+  ! Sets choices from a JSON object.
+  subroutine options_set_json(self, text, stat)
+    class(ferrier_options), intent(inout) :: self
+    character(*), intent(in) :: text
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_options_set_json(self%handle, text // c_null_char), stat)
+  end subroutine
+
+  ! The address of the first element, for c_f_pointer; valid until the array is destroyed.
+  function array_data(self) result(address)
+    class(ferrier_array), intent(in) :: self
+    type(c_ptr) :: address
+    call done(c_ferrier_array_data(self%handle, address))
+  end function
+
+  function array_bytes(self) result(value)
+    class(ferrier_array), intent(in) :: self
+    integer(int64) :: value
+    call done(c_ferrier_array_bytes(self%handle, value))
+  end function
+
+  ! Copies from main memory (c_loc of as many bytes) to the whole array, which may be on a GPU.
+  subroutine array_upload(self, place, stat)
+    class(ferrier_array), intent(in) :: self
+    type(c_ptr), intent(in) :: place
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_array_upload(self%handle, place, self%bytes()), stat)
+  end subroutine
+
+  ! Copies the whole array, which may be on a GPU, to main memory (c_loc of as many bytes).
+  subroutine array_download(self, place, stat)
+    class(ferrier_array), intent(in) :: self
+    type(c_ptr), intent(in) :: place
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_array_download(self%handle, place, self%bytes()), stat)
+  end subroutine
+
+  subroutine array_destroy(self, stat)
+    class(ferrier_array), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_array_free(handle), stat)
+  end subroutine
+
+  subroutine workspace_destroy(self, stat)
+    class(ferrier_workspace), intent(inout) :: self
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: handle
+    handle = self%handle
+    self%handle = c_null_ptr
+    call done(c_ferrier_workspace_free(handle), stat)
+  end subroutine
+
+  ! The memory order: axes from the fastest to the slowest.
+  function plan_order(self, side) result(axes)
+    class(ferrier_plan), intent(in) :: self
+    integer, intent(in) :: side
+    integer :: axes(3)
+    integer(c_int64_t) :: values(3)
+    call done(c_ferrier_plan_order(self%handle, int(side, c_int32_t), values))
+    axes = 3 - int(values(3:1:-1))
+  end function
+
+  ! While the plan looks for a faster choice (ferrier_online).
+  function plan_is_tuning(self) result(tuning)
+    class(ferrier_plan), intent(in) :: self
+    logical :: tuning
+    integer(c_int32_t) :: flag
+    call done(c_ferrier_plan_is_tuning(self%handle, flag))
+    tuning = flag /= 0
+  end function
+
+  ! An array for the input of forward. Collective.
+  subroutine plan_make_input(self, made, stat)
+    class(ferrier_plan), intent(in) :: self
+    type(ferrier_array), intent(inout) :: made
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_plan_make_input(self%handle, made%handle), stat)
+  end subroutine
+
+  ! An array for the output of forward. Collective.
+  subroutine plan_make_output(self, made, stat)
+    class(ferrier_plan), intent(in) :: self
+    type(ferrier_array), intent(inout) :: made
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_plan_make_output(self%handle, made%handle), stat)
+  end subroutine
+
+  ! An array for transforms in place. Collective.
+  subroutine plan_make_in_place(self, made, stat)
+    class(ferrier_plan), intent(in) :: self
+    type(ferrier_array), intent(inout) :: made
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_plan_make_in_place(self%handle, made%handle), stat)
+  end subroutine
+
+  ! A workspace for execute. Collective; main memory only.
+  subroutine plan_make_workspace(self, made, stat)
+    class(ferrier_plan), intent(in) :: self
+    type(ferrier_workspace), intent(inout) :: made
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_plan_make_workspace(self%handle, made%handle), stat)
+  end subroutine
+
+  ! A call of any kind (ferrier_forward, ...) by addresses and bytes, in main memory or that of a GPU. In place `from` is
+  ! ignored. Collective.
+  subroutine plan_execute(self, action, from, from_bytes, to, to_bytes, scale, op, workspace, stat)
+    class(ferrier_plan), intent(in) :: self
+    integer, intent(in) :: action
+    type(c_ptr), intent(in) :: from, to
+    integer(int64), intent(in) :: from_bytes, to_bytes
+    real(c_double), intent(in), optional :: scale
+    type(ferrier_operator), intent(in), optional :: op
+    type(ferrier_workspace), intent(in), optional :: workspace
+    integer, intent(out), optional :: stat
+    type(c_call) :: given
+    given%size = c_sizeof(given)
+    given%scale = 1
+    given%op = c_null_ptr
+    given%workspace = c_null_ptr
+    if (present(scale)) given%scale = scale
+    if (present(op)) given%op = op%handle
+    if (present(workspace)) given%workspace = workspace%handle
+    call done(c_ferrier_plan_execute(self%handle, int(action, c_int32_t), given, from, from_bytes, to, to_bytes), stat)
+  end subroutine
+
+  ! By addresses and bytes, in main memory or that of a GPU. Collective.
+  subroutine redistribution_run_addresses(self, from, from_bytes, to, to_bytes, stat)
+    class(ferrier_redistribution), intent(in) :: self
+    type(c_ptr), intent(in) :: from, to
+    integer(int64), intent(in) :: from_bytes, to_bytes
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_redistribution_run(self%handle, from, from_bytes, to, to_bytes), stat)
+  end subroutine
+
+  ! An array for one side, in memory that the ranks of a node share, or of the GPU. Collective.
+  subroutine redistribution_make(self, side, made, stat)
+    class(ferrier_redistribution), intent(in) :: self
+    integer, intent(in) :: side
+    type(ferrier_array), intent(inout) :: made
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_redistribution_make(self%handle, int(side, c_int32_t), made%handle), stat)
+  end subroutine
+
+  function redistribution_memory_bytes(self) result(value)
+    class(ferrier_redistribution), intent(in) :: self
+    integer(int64) :: value
+    call done(c_ferrier_redistribution_memory_bytes(self%handle, value))
+  end function
+
+  ! A CUDA stream on which it enqueues its work on a GPU.
+  subroutine redistribution_set_stream(self, stream, stat)
+    class(ferrier_redistribution), intent(inout) :: self
+    type(c_ptr), intent(in) :: stream
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_redistribution_set_stream(self%handle, stream), stat)
+  end subroutine
+
+  ! Waits for its work on a GPU.
+  subroutine redistribution_synchronize(self, stat)
+    class(ferrier_redistribution), intent(in) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_redistribution_synchronize(self%handle), stat)
+  end subroutine
+
+  ! Distances of neighbours on each axis of a field, in elements.
+  function halo_strides(self) result(strides)
+    class(ferrier_halo), intent(in) :: self
+    integer(int64) :: strides(3), values(3)
+    call done(c_ferrier_halo_strides(self%handle, values))
+    strides = values(3:1:-1)
+  end function
+
+  function halo_memory_bytes(self) result(value)
+    class(ferrier_halo), intent(in) :: self
+    integer(int64) :: value
+    call done(c_ferrier_halo_memory_bytes(self%handle, value))
+  end function
+
+  ! A field with ghost cells, zero at first, in memory that the ranks of a node share, or of the GPU. Collective.
+  subroutine halo_make(self, made, stat)
+    class(ferrier_halo), intent(in) :: self
+    type(ferrier_array), intent(inout) :: made
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_halo_make(self%handle, made%handle), stat)
+  end subroutine
+
+  ! A CUDA stream on which it enqueues its work on a GPU.
+  subroutine halo_set_stream(self, stream, stat)
+    class(ferrier_halo), intent(inout) :: self
+    type(c_ptr), intent(in) :: stream
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_halo_set_stream(self%handle, stream), stat)
+  end subroutine
+
+  ! Waits for its work on a GPU.
+  subroutine halo_synchronize(self, stat)
+    class(ferrier_halo), intent(in) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_halo_synchronize(self%handle), stat)
+  end subroutine
+
+  ! Distances of neighbours on each axis of a field, in elements.
+  function ghost_sum_strides(self) result(strides)
+    class(ferrier_ghost_sum), intent(in) :: self
+    integer(int64) :: strides(3), values(3)
+    call done(c_ferrier_ghost_sum_strides(self%handle, values))
+    strides = values(3:1:-1)
+  end function
+
+  function ghost_sum_memory_bytes(self) result(value)
+    class(ferrier_ghost_sum), intent(in) :: self
+    integer(int64) :: value
+    call done(c_ferrier_ghost_sum_memory_bytes(self%handle, value))
+  end function
+
+  ! A field with ghost cells, zero at first, in memory that the ranks of a node share, or of the GPU. Collective.
+  subroutine ghost_sum_make(self, made, stat)
+    class(ferrier_ghost_sum), intent(in) :: self
+    type(ferrier_array), intent(inout) :: made
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_ghost_sum_make(self%handle, made%handle), stat)
+  end subroutine
+
+  ! A CUDA stream on which it enqueues its work on a GPU.
+  subroutine ghost_sum_set_stream(self, stream, stat)
+    class(ferrier_ghost_sum), intent(inout) :: self
+    type(c_ptr), intent(in) :: stream
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_ghost_sum_set_stream(self%handle, stream), stat)
+  end subroutine
+
+  ! Waits for its work on a GPU.
+  subroutine ghost_sum_synchronize(self, stat)
+    class(ferrier_ghost_sum), intent(in) :: self
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_ghost_sum_synchronize(self%handle), stat)
+  end subroutine
+
+  function ghost_sum_notes(self) result(text)
+    class(ferrier_ghost_sum), intent(in) :: self
+    character(:), allocatable :: text
+    type(c_ptr) :: pointer
+    call done(c_ferrier_ghost_sum_notes(self%handle, pointer))
+    text = taken(pointer)
+  end function
+
+  ! The name of a status.
+  function ferrier_status_name(status) result(text)
+    integer, intent(in) :: status
+    character(:), allocatable :: text
+    text = to_text(c_ferrier_status_name(int(status, c_int32_t)))
+  end function
+
+  ! The machine and what the library can do on it, as JSON.
+  function ferrier_info() result(text)
+    character(:), allocatable :: text
+    type(c_ptr) :: pointer
+    call done(c_ferrier_info(pointer))
+    text = taken(pointer)
+  end function
+
+  ! The number of CUDA devices.
+  function ferrier_cuda_count() result(count)
+    integer(int64) :: count
+    call done(c_ferrier_cuda_count(count))
+  end function
+
+  ! The user's wisdom file.
+  subroutine ferrier_wisdom_file(path, stat)
+    character(:), allocatable, intent(out) :: path
+    integer, intent(out), optional :: stat
+    type(c_ptr) :: pointer
+    pointer = c_null_ptr
+    call done(c_ferrier_wisdom_file(pointer), stat)
+    path = taken(pointer)
+  end subroutine
+
+  ! Adds the entries of a wisdom file to another one.
+  subroutine ferrier_wisdom_merge(from, to, stat)
+    character(*), intent(in) :: from, to
+    integer, intent(out), optional :: stat
+    call done(c_ferrier_wisdom_merge(from // c_null_char, to // c_null_char), stat)
+  end subroutine
+
+  ! Measures the machine under these ranks and keeps the result in a wisdom file (empty: the user's); the speeds as JSON.
+  ! Collective.
+  subroutine ferrier_measure_machine(comm, wisdom, text, stat)
+    type(ferrier_comm), intent(in) :: comm
+    character(*), intent(in) :: wisdom
+    character(:), allocatable, intent(out) :: text
+    integer, intent(out), optional :: stat
+    character(len=len(wisdom) + 1, kind=c_char), target :: path
+    type(c_ptr) :: pointer
+    path = wisdom // c_null_char
+    pointer = c_null_ptr
+    call done(c_ferrier_measure_machine(comm%handle, merge(c_null_ptr, c_loc(path), len(wisdom) == 0), pointer), stat)
+    text = taken(pointer)
+  end subroutine
+
+  ! Runs a bind(c) function (data, comm) on so many ranks inside this process, as ferrier_run_ranks of ferrier.h.
+  subroutine ferrier_run_ranks(ranks, function, data, nodes, threads, stat)
+    integer, intent(in) :: ranks
+    type(c_funptr), intent(in) :: function
+    type(c_ptr), intent(in) :: data
+    integer, intent(in), optional :: nodes, threads
+    integer, intent(out), optional :: stat
+    integer(c_int64_t) :: simulated, each
+    simulated = 1
+    each = 0
+    if (present(nodes)) simulated = nodes
+    if (present(threads)) each = threads
+    call done(c_ferrier_run_ranks(int(ranks, c_int64_t), simulated, each, function, data), stat)
   end subroutine
 end module

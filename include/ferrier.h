@@ -285,6 +285,8 @@ typedef struct {
   uint64_t fields;
   // The name of the exchange between nodes, or NULL.
   const char *exchange;
+  // The number of the CUDA device whose memory the arrays are in; -1: main memory.
+  int64_t device;
 } ferrier_ghosts;
 
 #ifdef __cplusplus
@@ -565,7 +567,8 @@ ferrier_status ferrier_options_effort(ferrier_options *options, int32_t effort, 
 // Sets the wisdom file, which rank 0 reads and writes, instead of the user's own. NULL: no wisdom.
 ferrier_status ferrier_options_wisdom(ferrier_options *options, const char *path);
 
-// Plans whose arrays are in the memory of this CUDA device (its number, from 0 on); -1: in main memory, the default.
+// Plans and redistributions whose arrays are in the memory of this CUDA device (its number, from 0 on); -1: in main
+// memory, the default.
 ferrier_status ferrier_options_cuda(ferrier_options *options, int32_t device);
 
 // Makes a plan for a problem and a precision (a ferrier_precision), with options or NULL. Collective: every rank
@@ -663,7 +666,7 @@ ferrier_status ferrier_plan_execute(ferrier_plan *plan,
 
 // ferrier_plan_execute for the arrays of a batch that were allocated one by one: `count` of them, the batch of the plan, with
 // the messages of a batch. inputs[count] and outputs[count] are their addresses; each has at least the bytes of
-// ferrier_plan_field_bytes. In place the inputs are ignored. Main memory only.
+// ferrier_plan_field_bytes. In place the inputs are ignored.
 ferrier_status ferrier_plan_execute_fields(ferrier_plan *plan,
                                            int32_t action,
                                            const ferrier_call *call,
@@ -784,8 +787,8 @@ ferrier_status ferrier_predict(ferrier_problem *problem,
                                char **text);
 
 // From the input layout of a problem of ferrier_problem_redistribute to its output layout, for elements of
-// `element_bytes` bytes: 1, 2, 4, 8, 12, 16, 24, 32, 48 or 64. Of the options (or NULL) "exchange" and "threads" matter.
-// Collective.
+// `element_bytes` bytes: 1, 2, 4, 8, 12, 16, 24, 32, 48 or 64. Of the options (or NULL) "exchange", "threads" and
+// the CUDA device matter. Collective.
 ferrier_status ferrier_redistribution_create(ferrier_comm *comm,
                                              ferrier_problem *problem,
                                              uint64_t element_bytes,
@@ -801,7 +804,7 @@ ferrier_status ferrier_redistribution_box(ferrier_redistribution *redistribution
 // Bytes of the input or output on this rank, all arrays of a batch together.
 ferrier_status ferrier_redistribution_bytes(ferrier_redistribution *redistribution, int32_t side, uint64_t *bytes);
 
-// An array for the input or output, in memory that the ranks of a node share. Collective.
+// An array for the input or output, in memory that the ranks of a node share, or of the GPU. Collective.
 ferrier_status ferrier_redistribution_make(ferrier_redistribution *redistribution, int32_t side, ferrier_array **array);
 
 // Copies the input to the output. Collective; allocates nothing.
@@ -821,6 +824,12 @@ ferrier_status ferrier_redistribution_memory_bytes(ferrier_redistribution *redis
 
 // The substitutions that Ferrier made for this redistribution, one per line. Free the text with ferrier_string_free.
 ferrier_status ferrier_redistribution_notes(ferrier_redistribution *redistribution, char **text);
+
+// Makes a redistribution on a GPU enqueue its work on this CUDA stream; as ferrier_plan_set_stream.
+ferrier_status ferrier_redistribution_set_stream(ferrier_redistribution *redistribution, void *stream);
+
+// Returns when all work that the redistribution enqueued on its GPU is complete; errors of it are returned here.
+ferrier_status ferrier_redistribution_synchronize(ferrier_redistribution *redistribution);
 
 // Ghost cells around the boxes of the input or output (a ferrier_side) of a problem, for elements of `element_bytes`
 // bytes: 1, 2, 4, 8, 12, 16, 24, 32, 48 or 64. The array of a rank holds its box and the ghost cells around it, in the
@@ -854,8 +863,10 @@ ferrier_status ferrier_halo_memory_bytes(ferrier_halo *halo, uint64_t *bytes);
 // The substitutions that Ferrier made for this halo, one per line. Free the text with ferrier_string_free.
 ferrier_status ferrier_halo_notes(ferrier_halo *halo, char **text);
 
-// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. Collective.
-ferrier_status ferrier_halo_make(ferrier_halo *halo, ferrier_array **array);
+// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. On a GPU: memory of the
+// GPU. Collective.
+ferrier_status ferrier_halo_make(ferrier_halo *halo,
+                                 ferrier_array **array);
 
 // Fills the ghost cells of `count` arrays, as many as the ghosts have fields, each of `bytes` bytes. Collective.
 ferrier_status ferrier_halo_exchange(ferrier_halo *halo, void *const *fields, uint64_t count, uint64_t bytes);
@@ -867,6 +878,12 @@ ferrier_status ferrier_halo_start(ferrier_halo *halo, void *const *fields, uint6
 
 // Waits for the neighbours and fills the ghost cells of the arrays of ferrier_halo_start. Collective.
 ferrier_status ferrier_halo_finish(ferrier_halo *halo);
+
+// Makes a halo on a GPU enqueue its work on this CUDA stream; as ferrier_plan_set_stream.
+ferrier_status ferrier_halo_set_stream(ferrier_halo *halo, void *stream);
+
+// Returns when all work that the halo enqueued on its GPU is complete; errors of it are returned here.
+ferrier_status ferrier_halo_synchronize(ferrier_halo *halo);
 
 // The sum of the ghost cells around the boxes of the input or output (a ferrier_side) of a problem, for elements of a
 // type (a ferrier_element). Arrays are those of a halo with the same arguments. Collective.
@@ -892,12 +909,26 @@ ferrier_status ferrier_ghost_sum_strides(ferrier_ghost_sum *sum, uint64_t *strid
 // Bytes of an array of this rank, ghost cells included.
 ferrier_status ferrier_ghost_sum_bytes(ferrier_ghost_sum *sum, uint64_t *bytes);
 
-// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. Collective.
-ferrier_status ferrier_ghost_sum_make(ferrier_ghost_sum *sum, ferrier_array **array);
+// The memory that the sum takes on this rank, in bytes; arrays are not counted.
+ferrier_status ferrier_ghost_sum_memory_bytes(ferrier_ghost_sum *sum, uint64_t *bytes);
+
+// The substitutions that Ferrier made for this sum, one per line. Free the text with ferrier_string_free.
+ferrier_status ferrier_ghost_sum_notes(ferrier_ghost_sum *sum, char **text);
+
+// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. On a GPU: memory of the
+// GPU. Collective.
+ferrier_status ferrier_ghost_sum_make(ferrier_ghost_sum *sum,
+                                      ferrier_array **array);
 
 // Adds the ghost cells of `count` arrays, as many as the ghosts have fields, each of `bytes` bytes, to the cells of
 // their owners. Ghost cells are not changed. Collective.
 ferrier_status ferrier_ghost_sum_run(ferrier_ghost_sum *sum, void *const *fields, uint64_t count, uint64_t bytes);
+
+// Makes a sum on a GPU enqueue its work on this CUDA stream; as ferrier_plan_set_stream.
+ferrier_status ferrier_ghost_sum_set_stream(ferrier_ghost_sum *sum, void *stream);
+
+// Returns when all work that the sum enqueued on its GPU is complete; errors of it are returned here.
+ferrier_status ferrier_ghost_sum_synchronize(ferrier_ghost_sum *sum);
 
 #ifdef __cplusplus
 }  // extern "C"
@@ -907,7 +938,7 @@ ferrier_status ferrier_ghost_sum_run(ferrier_ghost_sum *sum, void *const *fields
 #define FERRIER_CALL_DEFAULT {sizeof(ferrier_call), 1.0, NULL, NULL}
 
 // No ghost cells, one field: ferrier_ghosts ghosts = FERRIER_GHOSTS_DEFAULT;
-#define FERRIER_GHOSTS_DEFAULT {sizeof(ferrier_ghosts), {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 1, NULL}
+#define FERRIER_GHOSTS_DEFAULT {sizeof(ferrier_ghosts), {0, 0, 0}, {0, 0, 0}, {0, 0, 0}, 0, 1, NULL, -1}
 
 /*
  * Where mpi.h was included before this header: communicators as C has them. The library itself needs no MPI: it finds the

@@ -124,6 +124,20 @@ constexpr std::int32_t precision() {
 inline std::string version() { return ferrier_version(); }
 // The machine and what the library can do on it, as JSON.
 inline std::string info() { return detail::text(ferrier_info); }
+// The number of CUDA devices.
+inline std::uint64_t cuda_count() {
+  std::uint64_t count = 0;
+  check(ferrier_cuda_count(&count));
+  return count;
+}
+// The name of a status.
+inline std::string status_name(Status status) { return ferrier_status_name(status); }
+// The user's wisdom file.
+inline std::string wisdom_file() { return detail::text(ferrier_wisdom_file); }
+// Adds the entries of a wisdom file to another one.
+inline void wisdom_merge(const std::string &from, const std::string &to) {
+  check(ferrier_wisdom_merge(from.c_str(), to.c_str()));
+}
 
 // A group of ranks.
 class Comm {
@@ -161,6 +175,11 @@ class Comm {
   }
   std::string json() const {
     return detail::text([&](char **text) { return ferrier_comm_json(raw(), text); });
+  }
+  // Measures the machine under these ranks and keeps the result in a wisdom file (empty: the user's). Collective.
+  std::string measure_machine(const std::string &wisdom = std::string()) const {
+    const char *path = wisdom.empty() ? nullptr : wisdom.c_str();
+    return detail::text([&](char **text) { return ferrier_measure_machine(raw(), path, text); });
   }
   ferrier_comm *raw() const noexcept { return raw_.get(); }
   // Takes over a handle.
@@ -612,6 +631,12 @@ class Plan {
   std::size_t in_place_scalars() const { return bytes(ferrier_plan_in_place_bytes) / sizeof(T); }
   std::uint64_t memory_bytes() const { return bytes(ferrier_plan_memory_bytes); }
   std::uint64_t wire_bytes() const { return bytes(ferrier_plan_wire_bytes); }
+  // While the plan looks for a faster choice (Effort::online).
+  bool is_tuning() const {
+    std::int32_t tuning = 0;
+    check(ferrier_plan_is_tuning(raw(), &tuning));
+    return tuning != 0;
+  }
 
   // Memory that the ranks of a node share, E is T or std::complex<T>. Collective.
   template <class E>
@@ -748,6 +773,15 @@ class Redistribution {
   std::string notes() const {
     return detail::text([&](char **text) { return ferrier_redistribution_notes(raw(), text); });
   }
+  // On this rank.
+  std::uint64_t memory_bytes() const {
+    std::uint64_t bytes = 0;
+    check(ferrier_redistribution_memory_bytes(raw(), &bytes));
+    return bytes;
+  }
+  // On a GPU.
+  void set_stream(void *stream) { check(ferrier_redistribution_set_stream(raw(), stream)); }
+  void synchronize() const { check(ferrier_redistribution_synchronize(raw())); }
   ferrier_redistribution *raw() const noexcept { return raw_.get(); }
 
  private:
@@ -768,6 +802,8 @@ struct Ghosts {
   std::uint64_t fields = 1;
   // Of messages between nodes; empty: chosen.
   std::string exchange;
+  // The CUDA device whose memory the arrays are in; -1: main memory.
+  int device = -1;
 
   Ghosts() = default;
   explicit Ghosts(std::uint64_t width) : low{width, width, width}, high{width, width, width} {}
@@ -782,6 +818,7 @@ struct Ghosts {
     raw.faces_only = faces_only;
     raw.fields = fields;
     raw.exchange = exchange.empty() ? nullptr : exchange.c_str();
+    raw.device = device;
     return raw;
   }
 };
@@ -790,7 +827,9 @@ namespace detail {
 // What halos and ghost sums have in common: arrays of elements E with ghost cells.
 template <class E, class Raw, ferrier_status (*Free)(Raw *), ferrier_status (*GetBox)(Raw *, ferrier_box *),
           ferrier_status (*GetShape)(Raw *, std::uint64_t *), ferrier_status (*GetStrides)(Raw *, std::uint64_t *),
-          ferrier_status (*GetBytes)(Raw *, std::uint64_t *), ferrier_status (*Make)(Raw *, ferrier_array **)>
+          ferrier_status (*GetBytes)(Raw *, std::uint64_t *), ferrier_status (*Make)(Raw *, ferrier_array **),
+          ferrier_status (*GetMemory)(Raw *, std::uint64_t *), ferrier_status (*GetNotes)(Raw *, char **),
+          ferrier_status (*SetStream)(Raw *, void *), ferrier_status (*Synchronize)(Raw *)>
 class Ghosted {
  public:
   // Of this rank, without ghost cells.
@@ -808,12 +847,24 @@ class Ghosted {
     check(GetBytes(raw(), &bytes));
     return bytes / sizeof(E);
   }
-  // An array with ghost cells in memory that the ranks of a node share. Collective.
+  // An array with ghost cells in memory that the ranks of a node share, or of the GPU. Collective.
   Array<E> make() const {
     ferrier_array *made = nullptr;
     check(Make(raw(), &made));
     return Array<E>(made);
   }
+  // On this rank, without arrays.
+  std::uint64_t memory_bytes() const {
+    std::uint64_t bytes = 0;
+    check(GetMemory(raw(), &bytes));
+    return bytes;
+  }
+  std::string notes() const {
+    return text([&](char **text) { return GetNotes(raw(), text); });
+  }
+  // On a GPU.
+  void set_stream(void *stream) { check(SetStream(raw(), stream)); }
+  void synchronize() const { check(Synchronize(raw())); }
   Raw *raw() const noexcept { return raw_.get(); }
 
  protected:
@@ -847,10 +898,13 @@ class Ghosted {
 
 template <class E>
 using GhostedHalo = Ghosted<E, ferrier_halo, ferrier_halo_free, ferrier_halo_box, ferrier_halo_shape,
-                            ferrier_halo_strides, ferrier_halo_bytes, ferrier_halo_make>;
+                            ferrier_halo_strides, ferrier_halo_bytes, ferrier_halo_make, ferrier_halo_memory_bytes,
+                            ferrier_halo_notes, ferrier_halo_set_stream, ferrier_halo_synchronize>;
 template <class E>
 using GhostedSum = Ghosted<E, ferrier_ghost_sum, ferrier_ghost_sum_free, ferrier_ghost_sum_box, ferrier_ghost_sum_shape,
-                           ferrier_ghost_sum_strides, ferrier_ghost_sum_bytes, ferrier_ghost_sum_make>;
+                           ferrier_ghost_sum_strides, ferrier_ghost_sum_bytes, ferrier_ghost_sum_make,
+                           ferrier_ghost_sum_memory_bytes, ferrier_ghost_sum_notes, ferrier_ghost_sum_set_stream,
+                           ferrier_ghost_sum_synchronize>;
 
 template <class E>
 constexpr std::int32_t element() {
@@ -881,9 +935,6 @@ class Halo : public detail::GhostedHalo<E> {
   // In two halves, between which the fields stay and can be read. Collective.
   void start(const std::vector<Span<E>> &fields) { this->with(fields, ferrier_halo_start); }
   void finish() { check(ferrier_halo_finish(this->raw())); }
-  std::string notes() const {
-    return detail::text([&](char **text) { return ferrier_halo_notes(this->raw(), text); });
-  }
 };
 
 // Adds ghost cells to the cells of their owners: float, double, complex of them, std::int32_t, std::int64_t.

@@ -155,7 +155,7 @@ pub extern "C" fn ferrier_plan_execute(
 
 /// ferrier_plan_execute for the arrays of a batch that were allocated one by one: `count` of them, the batch of the plan, with
 /// the messages of a batch. inputs[count] and outputs[count] are their addresses; each has at least the bytes of
-/// ferrier_plan_field_bytes. In place the inputs are ignored. Main memory only.
+/// ferrier_plan_field_bytes. In place the inputs are ignored.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_plan_execute_fields(
     plan: Handle<Plan>,

@@ -1,12 +1,14 @@
 //! Elements of redistributions and ghost cells: bytes that are copied, numbers that are added.
 
-use ferrier::{Comm, Element, Field, LayoutSpec, Problem};
+use std::ffi::c_void;
+
+use ferrier::{Comm, CopyBackend, Cpu, Element, Field, LayoutSpec, Problem};
 
 use crate::array::{Array, Memory, copy_in, copy_out};
+use crate::engine::without_streams;
 use crate::layout::ArrayEnd;
 use crate::pointer::{KeptArray, Out, Source, Target};
 use crate::status::Outcome;
-use std::ffi::c_void;
 
 /// Elements of `N` bytes.
 pub(crate) type Bytes<const N: usize> = [u8; N];
@@ -44,18 +46,106 @@ impl<E: Element> Memory for Field<E> {
 }
 
 /// An array of a redistribution or a halo.
-pub(crate) fn array_of<E: Element>(mut field: Field<E>) -> Array {
-    let (start, bytes) = (field.as_mut_ptr().cast(), size_of_val(&*field));
-    Array::new(start, bytes as u64, field)
+pub(crate) trait Made {
+    fn into_array(self) -> Array;
 }
 
-/// The caller's fields, each of `volume` elements.
-pub(crate) fn kept_arrays<E>(
-    fields: &mut [Out<c_void>],
-    bytes: u64,
-    volume: usize,
-) -> Outcome<Vec<KeptArray<E>>> {
-    fields.iter_mut().map(|field| Target(field, bytes).kept("field", volume)).collect()
+impl<E: Element> Made for Field<E> {
+    fn into_array(mut self) -> Array {
+        let (start, bytes) = (self.as_mut_ptr().cast(), size_of_val(&*self));
+        Array::new(start, bytes as u64, self)
+    }
+}
+
+/// What redistributions, halos and ghost sums of one memory differ in from those of the other: how they take the caller's
+/// arrays. Their other methods have the same names.
+pub(crate) trait Place: CopyBackend {
+    type Given<E: Element>: Send;
+
+    /// An array of the caller's of `needed` elements, also after this call.
+    fn given<E: Element>(name: &str, array: Target<'_>, needed: usize) -> Outcome<Self::Given<E>>;
+
+    /// The caller's fields, each of `volume` elements.
+    fn fields<E: Element>(
+        fields: &mut [Out<c_void>],
+        bytes: u64,
+        volume: usize,
+    ) -> Outcome<Vec<Self::Given<E>>> {
+        fields.iter_mut().map(|field| Self::given("field", Target(field, bytes), volume)).collect()
+    }
+}
+
+impl Place for Cpu {
+    type Given<E: Element> = KeptArray<E>;
+
+    fn given<E: Element>(name: &str, mut array: Target<'_>, needed: usize) -> Outcome<KeptArray<E>> {
+        array.kept(name, needed)
+    }
+}
+
+/// The stream of a redistribution, a halo or a ghost sum.
+pub(crate) trait Streamed {
+    /// # Safety
+    /// `stream` is a stream of the object's GPU, or null, and lives as long as the object uses it.
+    unsafe fn set_stream(&mut self, stream: *mut c_void) -> Outcome;
+    fn synchronize(&self) -> Outcome;
+}
+
+macro_rules! streamed {
+    ($($type:ident: $name:literal),*) => {$(
+        impl<E: Element> Streamed for ferrier::$type<E> {
+            unsafe fn set_stream(&mut self, _: *mut c_void) -> Outcome {
+                Err(without_streams($name))
+            }
+            fn synchronize(&self) -> Outcome {
+                Err(without_streams($name))
+            }
+        }
+
+        #[cfg(feature = "cuda")]
+        impl<E: Element> Streamed for ferrier::$type<E, ferrier::cuda::Cuda> {
+            unsafe fn set_stream(&mut self, stream: *mut c_void) -> Outcome {
+                // SAFETY: the same contract.
+                Ok(unsafe { self.set_raw_stream(stream) }?)
+            }
+            fn synchronize(&self) -> Outcome {
+                Ok(Self::synchronize(self)?)
+            }
+        }
+    )*};
+}
+streamed!(Redistribution: "redistribution", Halo: "halo", GhostSum: "sum");
+
+#[cfg(feature = "cuda")]
+mod on_gpu {
+    use ferrier::cuda::{Cuda, DeviceField, RawArray};
+
+    use super::*;
+
+    impl Place for Cuda {
+        type Given<E: Element> = RawArray<E>;
+
+        fn given<E: Element>(name: &str, array: Target<'_>, needed: usize) -> Outcome<RawArray<E>> {
+            crate::engine_cuda::device(name, array.0.address(), array.1, needed)
+        }
+    }
+
+    impl<E: Element> Made for DeviceField<E> {
+        fn into_array(self) -> Array {
+            let bytes = self.len() * size_of::<E>();
+            Array::new(std::ptr::without_provenance_mut(self.as_raw() as usize), bytes as u64, self)
+        }
+    }
+
+    impl<E: Element> Memory for DeviceField<E> {
+        fn upload(&mut self, from: Source<'_>) -> Outcome {
+            let elements = self.len();
+            Ok(DeviceField::upload(self, from.scalars("data", elements)?)?)
+        }
+        fn download(&self, mut to: Target<'_>) -> Outcome {
+            Ok(DeviceField::download(self, to.scalars("data", self.len())?)?)
+        }
+    }
 }
 
 /// A communicator, and the shape and layout of one side of a problem: where ghost cells are.

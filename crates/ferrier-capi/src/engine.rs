@@ -3,8 +3,8 @@
 use std::any::Any;
 
 use ferrier::{
-    ArrayOf, Box3, Call, Certificate, Cpu, Data, DataMut, Draft, Fields, FieldsMut, Input, Layout, Memory,
-    Output, Plan, Precision, Real, Recipe, Target,
+    ArrayOf, Box3, Call, Certificate, Cpu, DataMut, Draft, Fields, FieldsMut, Input, Layout, Memory, Output,
+    Plan, Precision, Real, Recipe, Scalars, Target,
 };
 use serde_json::Value;
 
@@ -69,7 +69,7 @@ pub(crate) fn decide(
             })
         }
         #[cfg(not(feature = "cuda"))]
-        (Some(_), _) => Err(Failure::new(Status::Unsupported, "this library was built without CUDA")),
+        (Some(_), _) => Err(crate::options::without_cuda()),
     }
 }
 
@@ -258,32 +258,14 @@ where
     }
 }
 
-/// An array of the caller's in main memory: real or complex, as the plan needs it.
-struct Given<'a, T>(&'a [T]);
-/// The same, to write to.
-struct GivenMut<'a, T>(&'a mut [T]);
-
-impl<T: Real> Data<T> for Given<'_, T> {
-    fn scalars(&self) -> &[T] {
-        self.0
-    }
-    fn is_real(&self) -> Option<bool> {
-        None
-    }
-}
-
-impl<T: Real> Data<T> for GivenMut<'_, T> {
-    fn scalars(&self) -> &[T] {
-        self.0
-    }
-    fn is_real(&self) -> Option<bool> {
-        None
-    }
-}
-
-impl<T: Real> DataMut<T> for GivenMut<'_, T> {
-    fn scalars_mut(&mut self) -> &mut [T] {
-        self.0
+/// A call of a batch has as many arrays as the batch. Found by the plan too, but then the other ranks' calls fail.
+pub(crate) fn check_fields(name: &str, fields: usize, batch: usize) -> Outcome {
+    match fields == batch {
+        true => Ok(()),
+        false => Err(Failure::new(
+            Status::Array,
+            format!("the {name} must be {batch} arrays, the batch of the plan, got {fields}"),
+        )),
     }
 }
 
@@ -292,14 +274,9 @@ fn given_fields<'a, T: Real>(
     name: &str,
     targets: &'a mut [pointer::Target<'_>],
     (batch, scalars): (usize, usize),
-) -> Outcome<Vec<GivenMut<'a, T>>> {
-    // Found by the plan too, but then the other ranks' calls fail.
-    if targets.len() != batch {
-        let message =
-            format!("the {name} must be {batch} arrays, the batch of the plan, got {}", targets.len());
-        return Err(Failure::new(Status::Array, message));
-    }
-    targets.iter_mut().map(|target| target.scalars::<T>(name, scalars).map(GivenMut)).collect()
+) -> Outcome<Vec<Scalars<&'a mut [T]>>> {
+    check_fields(name, targets.len(), batch)?;
+    targets.iter_mut().map(|target| target.scalars::<T>(name, scalars).map(Scalars)).collect()
 }
 
 /// Scalars of an element.
@@ -349,7 +326,12 @@ where
 }
 
 fn on_cpus<T>() -> Outcome<T> {
-    Err(Failure::argument("plan", "is not on a GPU, and only plans on GPUs have streams"))
+    Err(without_streams("plan"))
+}
+
+/// An object in main memory that was asked for its stream.
+pub(crate) fn without_streams(name: &str) -> Failure {
+    Failure::argument(name, "is not on a GPU, and has no stream")
 }
 
 impl Place for Cpu {
@@ -369,23 +351,23 @@ impl Place for Cpu {
         }
         match arrays {
             Arrays::Apart(source, mut target) => {
-                let input = Given(source.scalars::<T>("input", from.0)?);
-                apart(call, action, &input, &mut GivenMut(target.scalars::<T>("output", to.0)?))
+                let input = Scalars(source.scalars::<T>("input", from.0)?);
+                apart(call, action, &input, &mut Scalars(target.scalars::<T>("output", to.0)?))
             }
             Arrays::InPlace(mut target) => {
-                in_place(call, action, &mut GivenMut(target.scalars::<T>("array", whole)?))
+                in_place(call, action, &mut Scalars(target.scalars::<T>("array", whole)?))
             }
             Arrays::FieldsApart(sources, mut targets) => {
-                let inputs = sources.iter().map(|source| source.scalars::<T>("input", from.1).map(Given));
-                let inputs: Vec<Given<'_, T>> = inputs.collect::<Outcome<_>>()?;
-                let inputs: Vec<&Given<'_, T>> = inputs.iter().collect();
+                let inputs = sources.iter().map(|source| source.scalars::<T>("input", from.1).map(Scalars));
+                let inputs: Vec<Scalars<&[T]>> = inputs.collect::<Outcome<_>>()?;
+                let inputs: Vec<&Scalars<&[T]>> = inputs.iter().collect();
                 let mut outputs = given_fields("output", &mut targets, (batch, to.1))?;
-                let mut outputs: Vec<&mut GivenMut<'_, T>> = outputs.iter_mut().collect();
+                let mut outputs: Vec<&mut Scalars<&mut [T]>> = outputs.iter_mut().collect();
                 apart(call, action, &Fields(&inputs), &mut FieldsMut(&mut outputs))
             }
             Arrays::FieldsInPlace(mut targets) => {
                 let mut fields = given_fields("array", &mut targets, (batch, each))?;
-                let mut fields: Vec<&mut GivenMut<'_, T>> = fields.iter_mut().collect();
+                let mut fields: Vec<&mut Scalars<&mut [T]>> = fields.iter_mut().collect();
                 in_place(call, action, &mut FieldsMut(&mut fields))
             }
         }

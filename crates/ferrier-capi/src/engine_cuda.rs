@@ -1,17 +1,17 @@
 //! Plans on GPUs.
 
 use ferrier::cuda::{Cuda, DeviceArray, Plan, RawArray};
-use ferrier::{Draft, Real};
+use ferrier::{Draft, Fields, FieldsMut, Real};
 use serde_json::Value;
 
 use crate::array::{Array, Memory, Workspace};
-use crate::engine::{ArrayKind, Arrays, Engine, Place, Request, apart, ends, in_place};
+use crate::engine::{ArrayKind, Arrays, Engine, Place, Request, apart, check_fields, ends, in_place};
 use crate::operator::Operator;
 use crate::status::{Failure, Outcome, Status};
 use crate::{json, pointer};
 
 /// An array of the caller's in the memory of a GPU.
-fn device<T: Real>(
+pub(crate) fn device<T>(
     name: &str,
     start: *const std::ffi::c_void,
     bytes: u64,
@@ -20,6 +20,16 @@ fn device<T: Real>(
     let start: *const T = pointer::scalars(name, start, bytes, needed)?;
     // SAFETY: so many scalars in the memory of the plan's GPU, by the caller's promise (see `crate::pointer`).
     Ok(unsafe { RawArray::new(start.addr() as u64, needed) })
+}
+
+/// The arrays of a batch that a call writes to.
+fn device_fields<T>(
+    name: &str,
+    targets: &[pointer::Target<'_>],
+    (batch, scalars): (usize, usize),
+) -> Outcome<Vec<RawArray<T>>> {
+    check_fields(name, targets.len(), batch)?;
+    targets.iter().map(|target| device(name, target.0.address(), target.1, scalars)).collect()
 }
 
 impl<T: Real> Memory for DeviceArray<T> {
@@ -36,8 +46,9 @@ impl<T: Real> Memory for DeviceArray<T> {
 impl Place for Cuda {
     fn run<T: Real>(plan: &mut Plan<T>, request: Request<'_>) -> Outcome {
         let Request { action, arrays, scale, operator, workspace } = request;
-        let [from, to] = ends(action).map(|kind| plan.scalars(kind));
-        let whole = plan.scalars(ArrayKind::InPlace);
+        let [from, to] = ends(action).map(|kind| (plan.scalars(kind), plan.field_scalars(kind)));
+        let (whole, each) = (plan.scalars(ArrayKind::InPlace), plan.field_scalars(ArrayKind::InPlace));
+        let batch = plan.recipe().batch;
         if workspace.is_some() {
             return Err(Failure::argument("workspace", "is in main memory, the plan is on a GPU"));
         }
@@ -48,16 +59,25 @@ impl Place for Cuda {
         }
         match arrays {
             Arrays::Apart(source, target) => {
-                let input = device::<T>("input", source.0.address(), source.1, from)?;
-                apart(call, action, &input, &mut device::<T>("output", target.0.address(), target.1, to)?)
+                let input = device::<T>("input", source.0.address(), source.1, from.0)?;
+                apart(call, action, &input, &mut device::<T>("output", target.0.address(), target.1, to.0)?)
             }
             Arrays::InPlace(target) => {
                 in_place(call, action, &mut device::<T>("array", target.0.address(), target.1, whole)?)
             }
-            Arrays::FieldsApart(..) | Arrays::FieldsInPlace(_) => Err(Failure::new(
-                Status::Unsupported,
-                "plans on GPUs take the arrays of a batch in one piece of memory",
-            )),
+            Arrays::FieldsApart(sources, targets) => {
+                let inputs = sources.iter().map(|one| device("input", one.0.address(), one.1, from.1));
+                let inputs: Vec<RawArray<T>> = inputs.collect::<Outcome<_>>()?;
+                let inputs: Vec<&RawArray<T>> = inputs.iter().collect();
+                let mut outputs = device_fields::<T>("output", &targets, (batch, to.1))?;
+                let mut outputs: Vec<&mut RawArray<T>> = outputs.iter_mut().collect();
+                apart(call, action, &Fields(&inputs), &mut FieldsMut(&mut outputs))
+            }
+            Arrays::FieldsInPlace(targets) => {
+                let mut fields = device_fields::<T>("array", &targets, (batch, each))?;
+                let mut fields: Vec<&mut RawArray<T>> = fields.iter_mut().collect();
+                in_place(call, action, &mut FieldsMut(&mut fields))
+            }
         }
     }
 

@@ -1,20 +1,21 @@
 //! Sums of ghost cells.
 
-use std::ffi::c_void;
+use std::ffi::{c_char, c_void};
 use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard};
 
-use ferrier::{Box3, Complex, Element, Ghosts};
+use ferrier::{Box3, Complex, Cpu, Element, Ghosts};
 
 use crate::array::Array;
 use crate::comm::Comm;
-use crate::elements::{Mesh, array_of, kept_arrays};
+use crate::elements::{Made, Mesh, Place, Streamed};
 use crate::halo::{GhostSpec, ghosts};
 use crate::handle::{Handle, Object, locked};
 use crate::layout::{IndexBox, side};
 use crate::pointer::{In, Out, one_of};
 use crate::problem::{Problem, problem_of};
 use crate::status::{Outcome, Status, guard};
+use crate::text::give;
 
 /// Adds what is in the ghost cells to the cells of their owners: the reverse of a halo, for particles on a mesh. A cell gets
 /// its terms in order of rank. Made once, run often.
@@ -55,31 +56,51 @@ trait Adder: Send {
     fn shape(&self) -> [usize; 3];
     fn strides(&self) -> [usize; 3];
     fn bytes(&self) -> u64;
+    fn memory(&self) -> usize;
+    fn notes(&self) -> &[String];
     fn make(&self) -> Outcome<Array>;
     fn run(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome;
+    fn stream(&mut self) -> &mut dyn Streamed;
 }
 
-impl<E: Element + AddAssign> Adder for ferrier::GhostSum<E> {
-    fn part(&self) -> Box3 {
-        self.local_box()
-    }
-    fn shape(&self) -> [usize; 3] {
-        self.shape()
-    }
-    fn strides(&self) -> [usize; 3] {
-        self.strides()
-    }
-    fn bytes(&self) -> u64 {
-        (self.volume() * size_of::<E>()) as u64
-    }
-    fn make(&self) -> Outcome<Array> {
-        Ok(array_of(self.make_field()?))
-    }
-    fn run(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
-        let mut fields = kept_arrays::<E>(fields, bytes, self.volume())?;
-        Ok(ferrier::GhostSum::<E, ferrier::Cpu>::run(self, &mut fields)?)
-    }
+/// For one memory, whose methods have the names of the other's.
+macro_rules! adder {
+    ($place:ty, $($bound:tt)*) => {
+        impl<E: $($bound)*> Adder for ferrier::GhostSum<E, $place> {
+            fn part(&self) -> Box3 {
+                self.local_box()
+            }
+            fn shape(&self) -> [usize; 3] {
+                self.shape()
+            }
+            fn strides(&self) -> [usize; 3] {
+                self.strides()
+            }
+            fn bytes(&self) -> u64 {
+                (self.volume() * size_of::<E>()) as u64
+            }
+            fn memory(&self) -> usize {
+                self.memory()
+            }
+            fn notes(&self) -> &[String] {
+                self.notes()
+            }
+            fn make(&self) -> Outcome<Array> {
+                Ok(self.make_field()?.into_array())
+            }
+            fn run(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
+                let mut fields = <$place>::fields::<E>(fields, bytes, self.volume())?;
+                Ok(ferrier::GhostSum::<E, $place>::run(self, &mut fields)?)
+            }
+            fn stream(&mut self) -> &mut dyn Streamed {
+                self
+            }
+        }
+    };
 }
+adder!(Cpu, Element + AddAssign);
+#[cfg(feature = "cuda")]
+adder!(ferrier::cuda::Cuda, ferrier::cuda::DeviceSum);
 
 /// An integer whose sums wrap around.
 macro_rules! wrapping {
@@ -116,6 +137,44 @@ const MAKERS: [(i32, Maker); 6] = [
     (ElementKind::I64 as i32, make::<Wrapping64>),
 ];
 
+#[cfg(feature = "cuda")]
+mod on_gpu {
+    use ferrier::Device;
+    use ferrier::cuda::{Cuda, DeviceSum};
+
+    use super::*;
+
+    type Maker = fn(&Device<Cuda>, &Mesh<'_>, &Ghosts) -> Outcome<Box<dyn Adder>>;
+
+    fn make<E: DeviceSum>(gpu: &Device<Cuda>, mesh: &Mesh<'_>, ghosts: &Ghosts) -> Outcome<Box<dyn Adder>> {
+        Ok(Box::new(ferrier::GhostSum::<E, _>::on(gpu, mesh.comm, mesh.shape, mesh.layout, ghosts)?))
+    }
+
+    /// Sums of integers wrap around: those without sign have the same bits.
+    pub const MAKERS: [(i32, Maker); 6] = [
+        (ElementKind::F32 as i32, make::<f32>),
+        (ElementKind::F64 as i32, make::<f64>),
+        (ElementKind::C32 as i32, make::<Complex<f32>>),
+        (ElementKind::C64 as i32, make::<Complex<f64>>),
+        (ElementKind::I32 as i32, make::<u32>),
+        (ElementKind::I64 as i32, make::<u64>),
+    ];
+}
+
+fn make_on(
+    element: i32,
+    mesh: &Mesh<'_>,
+    (ghosts, gpu): &(Ghosts, Option<usize>),
+) -> Outcome<Box<dyn Adder>> {
+    match *gpu {
+        None => one_of("element", element, &MAKERS)?(mesh, ghosts),
+        #[cfg(feature = "cuda")]
+        Some(gpu) => one_of("element", element, &on_gpu::MAKERS)?(&ferrier::Device::cuda(gpu)?, mesh, ghosts),
+        #[cfg(not(feature = "cuda"))]
+        Some(_) => Err(crate::options::without_cuda()),
+    }
+}
+
 /// The sum of the ghost cells around the boxes of the input or output (a ferrier_side) of a problem, for elements of a
 /// type (a ferrier_element). Arrays are those of a halo with the same arguments. Collective.
 #[unsafe(no_mangle)]
@@ -131,7 +190,7 @@ pub extern "C" fn ferrier_ghost_sum_create(
         let slot = sum.slot("sum")?;
         let (comm, problem) = (comm.get("comm")?.get(), problem_of(problem)?);
         let mesh = Mesh::new(&comm, &problem, self::side(side)?)?;
-        let made = one_of("element", element, &MAKERS)?(&mesh, &self::ghosts(&ghosts)?)?;
+        let made = make_on(element, &mesh, &self::ghosts(&ghosts)?)?;
         slot.set(Handle::new(GhostSum(Mutex::new(made))));
         Ok(())
     })
@@ -179,7 +238,26 @@ pub extern "C" fn ferrier_ghost_sum_bytes(sum: Handle<GhostSum>, bytes: Out<u64>
     })
 }
 
-/// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. Collective.
+/// The memory that the sum takes on this rank, in bytes; arrays are not counted.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_memory_bytes(sum: Handle<GhostSum>, bytes: Out<u64>) -> Status {
+    guard(|| {
+        let memory = sum.get("sum")?.lock()?.memory();
+        bytes.set("bytes", memory as u64)
+    })
+}
+
+/// The substitutions that Ferrier made for this sum, one per line. Free the text with ferrier_string_free.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_notes(sum: Handle<GhostSum>, text: Out<*mut c_char>) -> Status {
+    guard(|| {
+        let notes = sum.get("sum")?.lock()?.notes().join("\n");
+        give(text, "text", notes)
+    })
+}
+
+/// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. On a GPU: memory of the
+/// GPU. Collective.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_ghost_sum_make(sum: Handle<GhostSum>, mut array: Out<Handle<Array>>) -> Status {
     guard(|| {
@@ -203,4 +281,20 @@ pub extern "C" fn ferrier_ghost_sum_run(
         let mut fields = fields.places("fields", count, bytes)?;
         sum.get("sum")?.lock()?.run(&mut fields, bytes)
     })
+}
+
+/// Makes a sum on a GPU enqueue its work on this CUDA stream; as ferrier_plan_set_stream.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_set_stream(sum: Handle<GhostSum>, stream: Out<c_void>) -> Status {
+    guard(|| {
+        let sum = sum.get("sum")?;
+        // SAFETY: a stream of the sum's GPU that lives as long, as the header asks for.
+        unsafe { sum.lock()?.stream().set_stream(stream.address()) }
+    })
+}
+
+/// Returns when all work that the sum enqueued on its GPU is complete; errors of it are returned here.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_ghost_sum_synchronize(sum: Handle<GhostSum>) -> Status {
+    guard(|| sum.get("sum")?.lock()?.stream().synchronize())
 }

@@ -3,14 +3,15 @@
 use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, MutexGuard};
 
-use ferrier::{Box3, Ghosts};
+use ferrier::{Box3, Cpu, Ghosts};
 
 use crate::array::Array;
 use crate::comm::Comm;
-use crate::elements::{Bytes, Mesh, array_of, for_size, kept_arrays};
+use crate::elements::{Bytes, Made, Mesh, Place, Streamed, for_size};
 use crate::handle::{Handle, Object, locked};
 use crate::layout::{IndexBox, side};
-use crate::pointer::{In, KeptArray, Out, Plain};
+use crate::options::gpu;
+use crate::pointer::{In, Out, Plain};
 use crate::problem::{Problem, problem_of};
 use crate::status::{Failure, Outcome, Status, guard};
 use crate::text::give;
@@ -47,6 +48,8 @@ pub struct GhostSpec {
     pub fields: u64,
     /// The name of the exchange between nodes, or NULL.
     pub exchange: *const c_char,
+    /// The number of the CUDA device whose memory the arrays are in; -1: main memory.
+    pub device: i64,
 }
 
 // SAFETY: numbers and an address (nothing is read through it before it is checked) without padding.
@@ -60,10 +63,11 @@ const NO_GHOSTS: GhostSpec = GhostSpec {
     faces_only: 0,
     fields: 1,
     exchange: std::ptr::null(),
+    device: -1,
 };
 
-/// What a structure of the caller's says.
-pub(crate) fn ghosts(spec: &In<GhostSpec>) -> Outcome<Ghosts> {
+/// What a structure of the caller's says, and the number of the GPU if there is one.
+pub(crate) fn ghosts(spec: &In<GhostSpec>) -> Outcome<(Ghosts, Option<usize>)> {
     let spec = spec.sized("ghosts", NO_GHOSTS)?;
     let widths = std::array::from_fn(|axis| [spec.low[axis] as usize, spec.high[axis] as usize]);
     let mut ghosts = Ghosts::widths(widths)
@@ -75,7 +79,7 @@ pub(crate) fn ghosts(spec: &In<GhostSpec>) -> Outcome<Ghosts> {
     if let Some(name) = In::of_field(spec.exchange).optional_text("exchange")? {
         ghosts = ghosts.exchange(name);
     }
-    Ok(ghosts)
+    Ok((ghosts, gpu(i32::try_from(spec.device).unwrap_or(i32::MIN))?))
 }
 
 /// An exchange of ghost cells of elements of any size.
@@ -90,67 +94,95 @@ trait Exchanger: Send {
     fn exchange(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome;
     fn start(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome;
     fn finish(&mut self) -> Outcome;
+    fn stream(&mut self) -> &mut dyn Streamed;
 }
 
-struct Sized<const N: usize> {
-    inner: ferrier::Halo<Bytes<N>>,
+struct Sized<const N: usize, B: Place> {
+    inner: ferrier::Halo<Bytes<N>, B>,
     /// The fields of the exchange in flight.
-    in_flight: Option<Vec<KeptArray<Bytes<N>>>>,
+    in_flight: Option<Vec<B::Given<Bytes<N>>>>,
 }
 
-impl<const N: usize> Sized<N> {
-    fn fields(&self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome<Vec<KeptArray<Bytes<N>>>> {
+impl<const N: usize, B: Place> Sized<N, B> {
+    fn fields(&self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome<Vec<B::Given<Bytes<N>>>> {
         match self.in_flight {
-            None => kept_arrays(fields, bytes, self.inner.volume()),
+            None => B::fields(fields, bytes, self.inner.volume()),
             Some(_) => Err(Failure::argument("halo", "is in flight: ferrier_halo_finish comes first")),
         }
     }
 }
 
-impl<const N: usize> Exchanger for Sized<N> {
-    fn part(&self) -> Box3 {
-        self.inner.local_box()
-    }
-    fn shape(&self) -> [usize; 3] {
-        self.inner.shape()
-    }
-    fn strides(&self) -> [usize; 3] {
-        self.inner.strides()
-    }
-    fn bytes(&self) -> u64 {
-        (self.inner.volume() * N) as u64
-    }
-    fn memory(&self) -> usize {
-        self.inner.memory()
-    }
-    fn notes(&self) -> &[String] {
-        self.inner.notes()
-    }
-    fn make(&self) -> Outcome<Array> {
-        Ok(array_of(self.inner.make_field()?))
-    }
-    fn exchange(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
-        let mut fields = self.fields(fields, bytes)?;
-        Ok(self.inner.exchange(&mut fields)?)
-    }
-    fn start(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
-        let mut fields = self.fields(fields, bytes)?;
-        // C can keep no borrow: `finish` takes up what is forgotten here.
-        std::mem::forget(self.inner.start(&mut fields)?);
-        self.in_flight = Some(fields);
-        Ok(())
-    }
-    fn finish(&mut self) -> Outcome {
-        let none = || Failure::argument("halo", "is not in flight: ferrier_halo_start comes first");
-        let mut fields = self.in_flight.take().ok_or_else(none)?;
-        self.inner.resume(&mut fields).ok_or_else(none)?.finish()?;
-        Ok(())
-    }
+/// For one memory, whose methods have the names of the other's.
+macro_rules! exchanger {
+    ($place:ty) => {
+        impl<const N: usize> Exchanger for Sized<N, $place> {
+            fn part(&self) -> Box3 {
+                self.inner.local_box()
+            }
+            fn shape(&self) -> [usize; 3] {
+                self.inner.shape()
+            }
+            fn strides(&self) -> [usize; 3] {
+                self.inner.strides()
+            }
+            fn bytes(&self) -> u64 {
+                (self.inner.volume() * N) as u64
+            }
+            fn memory(&self) -> usize {
+                self.inner.memory()
+            }
+            fn notes(&self) -> &[String] {
+                self.inner.notes()
+            }
+            fn make(&self) -> Outcome<Array> {
+                Ok(self.inner.make_field()?.into_array())
+            }
+            fn exchange(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
+                let mut fields = self.fields(fields, bytes)?;
+                Ok(self.inner.exchange(&mut fields)?)
+            }
+            fn start(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
+                let mut fields = self.fields(fields, bytes)?;
+                // C can keep no borrow: `finish` takes up what is forgotten here.
+                std::mem::forget(self.inner.start(&mut fields)?);
+                self.in_flight = Some(fields);
+                Ok(())
+            }
+            fn finish(&mut self) -> Outcome {
+                let none = || Failure::argument("halo", "is not in flight: ferrier_halo_start comes first");
+                let mut fields = self.in_flight.take().ok_or_else(none)?;
+                self.inner.resume(&mut fields).ok_or_else(none)?.finish()?;
+                Ok(())
+            }
+            fn stream(&mut self) -> &mut dyn Streamed {
+                &mut self.inner
+            }
+        }
+    };
 }
+exchanger!(Cpu);
+#[cfg(feature = "cuda")]
+exchanger!(ferrier::cuda::Cuda);
 
-fn make_halo<const N: usize>(mesh: &Mesh<'_>, ghosts: &Ghosts) -> Outcome<Box<dyn Exchanger>> {
-    let inner = ferrier::Halo::<Bytes<N>>::new(mesh.comm, mesh.shape, mesh.layout, ghosts)?;
-    Ok(Box::new(Sized { inner, in_flight: None }))
+fn make_halo<const N: usize>(
+    mesh: &Mesh<'_>,
+    (ghosts, gpu): &(Ghosts, Option<usize>),
+) -> Outcome<Box<dyn Exchanger>> {
+    let Mesh { comm, shape, layout } = *mesh;
+    match *gpu {
+        None => {
+            let inner = ferrier::Halo::<Bytes<N>>::new(comm, shape, layout, ghosts)?;
+            Ok(Box::new(Sized { inner, in_flight: None }))
+        }
+        #[cfg(feature = "cuda")]
+        Some(gpu) => {
+            let gpu = ferrier::Device::cuda(gpu)?;
+            let inner = ferrier::Halo::<Bytes<N>, _>::on(&gpu, comm, shape, layout, ghosts)?;
+            Ok(Box::new(Sized { inner, in_flight: None }))
+        }
+        #[cfg(not(feature = "cuda"))]
+        Some(_) => Err(crate::options::without_cuda()),
+    }
 }
 
 /// Ghost cells around the boxes of the input or output (a ferrier_side) of a problem, for elements of `element_bytes`
@@ -236,7 +268,8 @@ pub extern "C" fn ferrier_halo_notes(halo: Handle<Halo>, text: Out<*mut c_char>)
     })
 }
 
-/// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. Collective.
+/// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. On a GPU: memory of the
+/// GPU. Collective.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_halo_make(halo: Handle<Halo>, mut array: Out<Handle<Array>>) -> Status {
     guard(|| {
@@ -281,4 +314,20 @@ pub extern "C" fn ferrier_halo_start(
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_halo_finish(halo: Handle<Halo>) -> Status {
     guard(|| halo.get("halo")?.lock()?.finish())
+}
+
+/// Makes a halo on a GPU enqueue its work on this CUDA stream; as ferrier_plan_set_stream.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_halo_set_stream(halo: Handle<Halo>, stream: Out<c_void>) -> Status {
+    guard(|| {
+        let halo = halo.get("halo")?;
+        // SAFETY: a stream of the halo's GPU that lives as long, as the header asks for.
+        unsafe { halo.lock()?.stream().set_stream(stream.address()) }
+    })
+}
+
+/// Returns when all work that the halo enqueued on its GPU is complete; errors of it are returned here.
+#[unsafe(no_mangle)]
+pub extern "C" fn ferrier_halo_synchronize(halo: Handle<Halo>) -> Status {
+    guard(|| halo.get("halo")?.lock()?.stream().synchronize())
 }

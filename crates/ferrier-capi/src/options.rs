@@ -182,23 +182,32 @@ pub extern "C" fn ferrier_options_wisdom(options: Handle<Options>, path: In<c_ch
     })
 }
 
-/// Plans whose arrays are in the memory of this CUDA device (its number, from 0 on); -1: in main memory, the default.
+/// Plans and redistributions whose arrays are in the memory of this CUDA device (its number, from 0 on); -1: in main
+/// memory, the default.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_options_cuda(options: Handle<Options>, device: i32) -> Status {
     change(options, |settings| {
-        settings.gpu = match device {
-            -1 => None,
-            _ if cfg!(not(feature = "cuda")) => {
-                return Err(Failure::new(Status::Unsupported, "this library was built without CUDA"));
-            }
-            0.. => Some(device as usize),
-            _ => {
-                let message = format_args!("must be the number of a GPU, or -1 for none, got {device}");
-                return Err(Failure::argument("device", message));
-            }
-        };
+        settings.gpu = gpu(device)?;
         Ok(())
     })
+}
+
+/// The number of a GPU; -1 for main memory.
+pub(crate) fn gpu(device: i32) -> Outcome<Option<usize>> {
+    match device {
+        -1 => Ok(None),
+        _ if cfg!(not(feature = "cuda")) => Err(without_cuda()),
+        0.. => Ok(Some(device as usize)),
+        _ => {
+            let message = format_args!("must be the number of a GPU, or -1 for none, got {device}");
+            Err(Failure::argument("device", message))
+        }
+    }
+}
+
+/// Where a GPU was asked for.
+pub(crate) fn without_cuda() -> Failure {
+    Failure::new(Status::Unsupported, "this library was built without CUDA")
 }
 
 #[cfg(test)]

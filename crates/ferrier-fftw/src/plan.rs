@@ -4,7 +4,7 @@ use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Mutex;
 use std::time::Duration;
 
-use ferrier::{Comm, Data, DataMut, Effort, Element, Planner, Real, Redistribution};
+use ferrier::{Comm, Effort, Element, Planner, Real, Redistribution, Scalars};
 
 use crate::distribution::{Group, blocks_1d};
 use crate::flags::{EXHAUSTIVE, PATIENT, SCRAMBLED_IN, SCRAMBLED_OUT, TRANSPOSED_IN, TRANSPOSED_OUT};
@@ -37,32 +37,14 @@ enum PlannedCall<T: Scalar> {
     Transpose(Redistribution<T>),
 }
 
-/// Memory of the caller, real or complex.
-struct Memory<'a, T>(&'a mut [T]);
-
-impl<T: Real> Data<T> for Memory<'_, T> {
-    fn scalars(&self) -> &[T] {
-        self.0
-    }
-    fn is_real(&self) -> Option<bool> {
-        None
-    }
-}
-
-impl<T: Real> DataMut<T> for Memory<'_, T> {
-    fn scalars_mut(&mut self) -> &mut [T] {
-        self.0
-    }
-}
-
 /// # Safety
 /// The caller's array has this many scalars, and nothing else accesses it for the length of a call.
-unsafe fn memory<'a, T>(address: *mut T, scalars: usize) -> Memory<'a, T> {
+unsafe fn memory<'a, T>(address: *mut T, scalars: usize) -> Scalars<&'a mut [T]> {
     match scalars {
         // A rank without data may pass anything.
-        0 => Memory(&mut []),
+        0 => Scalars(&mut []),
         // SAFETY: the contract of this function.
-        _ => Memory(unsafe { std::slice::from_raw_parts_mut(address, scalars) }),
+        _ => Scalars(unsafe { std::slice::from_raw_parts_mut(address, scalars) }),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::ffi::c_void;
 
-use ferrier::{Choice, Comm, Data, DataMut, Error, Plan, Planner, Problem, Real};
+use ferrier::{Choice, Comm, Error, Plan, Planner, Problem, Real, Scalars};
 
 use crate::geometry::Outcome;
 
@@ -79,35 +79,6 @@ impl Extent {
     }
 }
 
-/// The caller's memory, real or complex.
-struct Given<'a, T>(&'a [T]);
-/// The same, to write to.
-struct GivenMut<'a, T>(&'a mut [T]);
-
-impl<T: Real> Data<T> for Given<'_, T> {
-    fn scalars(&self) -> &[T] {
-        self.0
-    }
-    fn is_real(&self) -> Option<bool> {
-        None
-    }
-}
-
-impl<T: Real> Data<T> for GivenMut<'_, T> {
-    fn scalars(&self) -> &[T] {
-        self.0
-    }
-    fn is_real(&self) -> Option<bool> {
-        None
-    }
-}
-
-impl<T: Real> DataMut<T> for GivenMut<'_, T> {
-    fn scalars_mut(&mut self) -> &mut [T] {
-        self.0
-    }
-}
-
 /// # Safety
 /// So many scalars are there, which nothing writes to while the slice is used. An empty box may have any address.
 unsafe fn slice<'a, T>(start: *const c_void, scalars: usize) -> &'a [T] {
@@ -152,7 +123,7 @@ impl<T: Real> Engine for Plan<T> {
         let call = self.call().scale(scale);
         let done = if extent.alike && std::ptr::eq(input, output) {
             // SAFETY: the longer of the two boxes is there, by the contract of this function.
-            let mut array = GivenMut(unsafe { slice_mut::<T>(output, extent.in_place) });
+            let mut array = Scalars(unsafe { slice_mut::<T>(output, extent.in_place) });
             match backward {
                 false => call.forward_in_place(&mut array),
                 true => call.backward_in_place(&mut array),
@@ -168,10 +139,10 @@ impl<T: Real> Engine for Plan<T> {
                 source
             };
             // SAFETY: the contract of this function; the source is apart, or a copy.
-            let mut target = GivenMut(unsafe { slice_mut::<T>(output, extent.target) });
+            let mut target = Scalars(unsafe { slice_mut::<T>(output, extent.target) });
             match backward {
-                false => call.forward(&Given(source), &mut target),
-                true => call.backward(&Given(source), &mut target),
+                false => call.forward(&Scalars(source), &mut target),
+                true => call.backward(&Scalars(source), &mut target),
             }
         };
         done.map_err(|error| error.to_string())

@@ -62,8 +62,8 @@ pub use device::{Device, DeviceSpec};
 pub use error::{Cause, Error, Result};
 pub use exec::{
     Array, ArrayOf, Backend, Call, Certificate, Cpu, Data, DataMut, Event, EventKind, FieldSpans, Fields,
-    FieldsMut, Formula, Input, Memory, ModeRun, Modes, Operator, Output, Plan, Span, StepTime, Tables,
-    Workspace, bounded, pointwise,
+    FieldsMut, Formula, Input, Memory, ModeRun, Modes, Operator, Output, Plan, Scalars, Span, StepTime,
+    Tables, Workspace, bounded, pointwise,
 };
 #[doc(hidden)]
 pub use exec::{Fault, Meanwhile};

@@ -114,6 +114,11 @@ functions! {
     fn ferrier_ghost_sum_bytes(sum: H, out: *mut u64);
     fn ferrier_ghost_sum_run(sum: H, fields: *const *mut u8, count: u64, bytes: u64);
     fn ferrier_ghost_sum_free(sum: H);
+    fn ferrier_ghost_sum_memory_bytes(sum: H, out: *mut u64);
+    fn ferrier_ghost_sum_notes(sum: H, out: *mut *mut c_char);
+    fn ferrier_halo_set_stream(halo: H, stream: H);
+    fn ferrier_ghost_sum_synchronize(sum: H);
+    fn ferrier_redistribution_set_stream(redistribution: H, stream: H);
 }
 
 unsafe extern "C" {
@@ -146,6 +151,7 @@ pub struct Ghosts {
     pub faces_only: i32,
     pub fields: u64,
     pub exchange: *const c_char,
+    pub device: i64,
 }
 
 pub type ModeFunction = Option<extern "C" fn(H, *const c_void)>;

@@ -32,13 +32,14 @@ impl Fuzz {
         let mut width = || if wild { self.number() } else { self.below(4) as u64 };
         let (low, high) = ([width(), width(), width()], [width(), width(), width()]);
         Ghosts {
-            size: [88, 88, 88, 80, 64, 9][self.below(6)],
+            size: [96, 96, 96, 88, 64, 9][self.below(6)],
             low,
             high,
             periodic: std::array::from_fn(|_| self.below(2) as i32),
             faces_only: i32::from(self.one_in(3)),
             fields: if self.one_in(20) { self.number() } else { 1 + self.below(3) as u64 },
             exchange: if self.one_in(12) { c"pigeon".as_ptr() } else { ptr::null() },
+            device: if self.one_in(12) { self.number() as i64 } else { -1 },
         }
     }
 
@@ -93,6 +94,11 @@ impl Fuzz {
             c!(ferrier_halo_bytes(any, &mut sizes[2])),
             c!(ferrier_ghost_sum_bytes(any, &mut sizes[3])),
             c!(ferrier_halo_shape(any, three.as_mut_ptr())),
+            c!(ferrier_ghost_sum_memory_bytes(any, three.as_mut_ptr())),
+            // Streams are refused in main memory.
+            c!(ferrier_halo_set_stream(any, any)),
+            c!(ferrier_ghost_sum_synchronize(any)),
+            c!(ferrier_redistribution_set_stream(any, any)),
         ];
         for status in asked {
             self.did(status);
@@ -124,6 +130,10 @@ impl Fuzz {
             for status in statuses {
                 self.did(status);
             }
+        }
+        let mut notes = ptr::null_mut();
+        if self.did(c!(ferrier_ghost_sum_notes(any, &mut notes))) {
+            self.did(c!(ferrier_string_free(notes)));
         }
         self.made(|out| c!(ferrier_halo_make(any, out)));
         self.made(|out| c!(ferrier_redistribution_make(any, side, out)));

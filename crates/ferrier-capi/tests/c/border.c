@@ -131,6 +131,13 @@ static void moves(ferrier_comm *comm) {
   OK(ferrier_comm_sum(comm, cells, 2));
   TRUE(cells[0] == cells[1]);
   ferrier_array *array;
+  OK(ferrier_ghost_sum_memory_bytes(sum, &out_bytes));
+  OK(ferrier_ghost_sum_notes(sum, &text));
+  OK(ferrier_string_free(text));
+  BAD(ARGUMENT, "`sum` is not on a GPU", ferrier_ghost_sum_set_stream(sum, NULL));
+  BAD(ARGUMENT, "`sum` is not on a GPU", ferrier_ghost_sum_synchronize(sum));
+  BAD(ARGUMENT, "`halo` is not on a GPU", ferrier_halo_set_stream(halo, NULL));
+  BAD(ARGUMENT, "`halo` is not on a GPU", ferrier_halo_synchronize(halo));
   OK(ferrier_ghost_sum_make(sum, &array));
   OK(ferrier_array_free(array));
   OK(ferrier_ghost_sum_free(sum));
@@ -140,6 +147,13 @@ static void moves(ferrier_comm *comm) {
   OK(ferrier_halo_start(halo, fields, 2, bytes));
   OK(ferrier_halo_free(halo));
   BAD(HANDLE, "a halo that was destroyed", ferrier_halo_finish(halo));
+  ghosts.device = -2;
+  BAD(ARGUMENT, "must be the number of a GPU", ferrier_halo_create(comm, problem, FERRIER_SIDE_INPUT, 8, &ghosts, &halo));
+  // A header of an older version, without the device.
+  ghosts.size = offsetof(ferrier_ghosts, device);
+  OK(ferrier_halo_create(comm, problem, FERRIER_SIDE_INPUT, 8, &ghosts, &halo));
+  OK(ferrier_halo_free(halo));
+  ghosts.size = sizeof ghosts, ghosts.device = -1;
   ghosts.exchange = "pigeon";
   BAD(UNKNOWN_NAME, "pigeon", ferrier_halo_create(comm, problem, FERRIER_SIDE_INPUT, 8, &ghosts, &halo));
   free(u);

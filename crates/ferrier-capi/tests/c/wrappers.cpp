@@ -55,6 +55,7 @@ void moves(const ferrier::Comm &comm) {
   std::fill(field.begin(), field.end(), 1.0);
   ferrier::GhostSum<double> sum(comm, problem, Side::input, ghosts);
   WANT(sum.size() == halo.size() && sum.shape() == halo.shape());
+  WANT(halo.notes() == sum.notes() && halo.memory_bytes() < 1 << 30 && sum.memory_bytes() < 1 << 30);
   sum.run({field});
   std::array<double, 2> cells{0, double(sum.size())};
   each(own, [&](auto i, auto j, auto k) { cells[0] += field[place(i, j, k)]; });
@@ -76,7 +77,7 @@ void fields(const ferrier::Comm &comm) {
   WANT(draft.seconds() > 0 && draft.json("recipe").size() > 2);
   const auto bytes = draft.memory_bytes();
   auto plan = std::move(draft).build();
-  WANT(plan.memory_bytes() == bytes);
+  WANT(plan.memory_bytes() == bytes && !plan.is_tuning());
   std::vector<double> a(plan.field_size(Side::input), 1.0), b(a.size(), 2.0), c(a.size());
   std::vector<Complex> u(plan.field_size(Side::output)), v(u.size());
   using Real = ferrier::Span<double>;
@@ -116,6 +117,7 @@ int main() {
       thrown = true;
     }
     WANT(thrown);
+    WANT(ferrier::status_name(FERRIER_STATUS_OK) == "FERRIER_STATUS_OK" && ferrier::cuda_count() < 1000);
     WANT(ferrier::predict<float>(ferrier::Problem::c2c({64, 64, 64}), 64, 8, 2).find("prediction") != std::string::npos);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "failed: %s\n", error.what());

@@ -1,6 +1,6 @@
 //! Runs the calls of a transform.
 
-use ferrier::{Data, DataMut, Real, Result};
+use ferrier::{Result, Scalars};
 
 use super::cache::{Cached, Key};
 use super::calls::Call;
@@ -26,34 +26,6 @@ pub struct Job {
 pub struct Span {
     pub start: usize,
     pub scalars: usize,
-}
-
-/// Scalars of an array that may be real or complex.
-struct Scalars<'a, T>(&'a [T]);
-struct ScalarsMut<'a, T>(&'a mut [T]);
-
-impl<T: Real> Data<T> for Scalars<'_, T> {
-    fn scalars(&self) -> &[T] {
-        self.0
-    }
-    fn is_real(&self) -> Option<bool> {
-        None
-    }
-}
-
-impl<T: Real> Data<T> for ScalarsMut<'_, T> {
-    fn scalars(&self) -> &[T] {
-        self.0
-    }
-    fn is_real(&self) -> Option<bool> {
-        None
-    }
-}
-
-impl<T: Real> DataMut<T> for ScalarsMut<'_, T> {
-    fn scalars_mut(&mut self) -> &mut [T] {
-        self.0
-    }
 }
 
 impl Job {
@@ -134,7 +106,7 @@ impl Job {
         let output = unsafe { std::slice::from_raw_parts_mut(output.start as *mut T, output.scalars) };
         T::with_plan(&key, |plan| {
             let call = plan.call().scale(factor);
-            let output = &mut ScalarsMut(output);
+            let output = &mut Scalars(output);
             match (input, forward) {
                 (Some(input), true) => call.forward(&Scalars(input), output),
                 (Some(input), false) => call.backward(&Scalars(input), output),

@@ -213,12 +213,14 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
     Ok(variant)
 }
 
-/// The pass that applies the scale of a call: the last one. One that only copies a work array to its place leaves it to the
-/// transform before, so that bits are those of a call without it.
+/// The pass that applies the scale of a call: the last one. One that only copies work arrays to their place, its own or those
+/// of other ranks, leaves it to the transform before: bits are those of a call without it, and kernels scale for nothing.
 fn last_pass(schedule: &Schedule) -> Option<usize> {
     let last = schedule.passes.len().checked_sub(1)?;
-    let copies =
-        |pass: &Pass| pass.transforms.is_empty() && matches!(pass.from, End::Own(ArraySlot::Work(_), _));
+    let is_work = |end: &End| {
+        matches!(end, End::Own(ArraySlot::Work(_), _)) || matches!(end, End::Peers(ArraySlot::Work(_), _))
+    };
+    let copies = |pass: &Pass| pass.transforms.is_empty() && is_work(&pass.from);
     let before = last.checked_sub(1).filter(|&before| !schedule.passes[before].transforms.is_empty());
     Some(before.filter(|_| copies(&schedule.passes[last])).unwrap_or(last))
 }

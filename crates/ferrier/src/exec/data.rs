@@ -123,6 +123,41 @@ where
     }
 }
 
+/// Scalars that are real or complex elements, as the plan needs them: for callers that do not know it, such as other
+/// languages.
+///
+/// ```
+/// use ferrier::{Plan, Problem, Scalars};
+/// ferrier::ranks(1).run(|comm| {
+///     let mut plan = Plan::<f64>::new(&comm, &Problem::r2c([2, 2, 2]))?;
+///     let (real, mut complex) = (vec![1.0; 8], vec![0.0; 2 * 8]);
+///     plan.forward(&Scalars(&real), &mut Scalars(&mut complex))?;
+///     assert_eq!(complex[..2], [8.0, 0.0]);
+///     Ok(())
+/// })?;
+/// # Ok::<(), ferrier::Error>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Scalars<S>(
+    /// The memory; a complex element is two scalars.
+    pub S,
+);
+
+impl<T: Real, S: AsRef<[T]>> Data<T> for Scalars<S> {
+    fn scalars(&self) -> &[T] {
+        self.0.as_ref()
+    }
+    fn is_real(&self) -> Option<bool> {
+        None
+    }
+}
+
+impl<T: Real, S: AsRef<[T]> + AsMut<[T]>> DataMut<T> for Scalars<S> {
+    fn scalars_mut(&mut self) -> &mut [T] {
+        self.0.as_mut()
+    }
+}
+
 /// A batch of arrays that were allocated one by one, to read from: a plan of [`batch`](crate::Problem::batch) `n` takes `n`
 /// of them in one call, with the messages of a batch.
 ///

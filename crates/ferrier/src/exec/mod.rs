@@ -26,7 +26,7 @@ pub use backend::Backend;
 pub use call::Call;
 pub use certificate::Certificate;
 pub use cpu::Cpu;
-pub use data::{Data, DataMut, Fields, FieldsMut, Input, Output, Span};
+pub use data::{Data, DataMut, Fields, FieldsMut, Input, Output, Scalars, Span};
 pub use events::{Event, EventKind, StepTime};
 pub use field_table::FieldSpans;
 pub use memory::Memory;

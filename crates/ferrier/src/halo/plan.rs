@@ -108,17 +108,6 @@ impl<E: Element> Halo<E> {
         Ok(HaloInFlight::new(self, fields))
     }
 
-    /// The exchange that was [started](Self::start) and whose [`HaloInFlight`] was forgotten, on the same fields, for callers
-    /// that cannot keep a borrow, such as other languages. `None` where none is in flight.
-    #[doc(hidden)]
-    pub fn resume<F, G>(&mut self, fields: F) -> Option<HaloInFlight<'_, E, F, G>>
-    where
-        F: AsMut<[G]>,
-        G: AsMut<[E]>,
-    {
-        self.plan.is_in_flight().then(|| HaloInFlight::new(self, fields))
-    }
-
     /// A field, zero at first, that neighbours can load from. Collective; allocates.
     ///
     /// # Errors
@@ -175,6 +164,13 @@ impl<E: Element, B: CopyBackend> Halo<E, B> {
         }
         self.plan.set_source_bytes(volume * size_of::<E>());
         self.plan.or_fail(checked)
+    }
+
+    /// The exchange that was [started](Halo::start) and whose [`HaloInFlight`] was forgotten, on the same fields, for callers
+    /// that cannot keep a borrow, such as other languages. `None` where none is in flight.
+    #[doc(hidden)]
+    pub fn resume<F, G>(&mut self, fields: F) -> Option<HaloInFlight<'_, E, F, G, B>> {
+        self.plan.is_in_flight().then(|| HaloInFlight::new(self, fields))
     }
 
     /// This rank's box, without ghost cells.

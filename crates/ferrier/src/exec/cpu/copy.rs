@@ -46,15 +46,19 @@ impl Copy {
     ///
     /// # Safety
     /// All elements of the strip's lines are valid for reads and writes.
-    #[cold]
     unsafe fn scale<T: Real>(&self, strip: &Strip<T>, lines: usize, factor: T) {
-        for k in 0..strip.len {
-            for line in 0..lines {
-                for w in 0..self.width {
-                    // SAFETY: scalar `w` of an element of the strip.
-                    unsafe { *strip.line(line).offset(k as isize * strip.step + w as isize) *= factor };
-                }
-            }
+        let multiply = |k: usize, line: usize, elements: usize| {
+            // SAFETY: elements of the strip; more than one only where they are contiguous.
+            let scalars = unsafe {
+                let start = strip.line(line).offset(k as isize * strip.step);
+                std::slice::from_raw_parts_mut(start, elements * self.width)
+            };
+            scalars.iter_mut().for_each(|scalar| *scalar *= factor);
+        };
+        if strip.step == self.width as isize {
+            (0..lines).for_each(|line| multiply(0, line, strip.len));
+        } else {
+            (0..strip.len).for_each(|k| (0..lines).for_each(|line| multiply(k, line, 1)));
         }
     }
 
