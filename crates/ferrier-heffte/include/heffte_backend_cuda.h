@@ -285,18 +285,39 @@ namespace detail {
 
 template <>
 struct place<tag::gpu> {
-  static std::int32_t device() {
+  // Cosine and sine transforms have no kernels on GPUs.
+  static bool in_main_memory(kind which) { return which != complex && which != halved; }
+  static char const *note(kind which) {
+    return in_main_memory(which) ? "cosine and sine transforms of arrays on a GPU are computed in main memory\n" : "";
+  }
+  static std::int32_t device(kind which) {
+    if (in_main_memory(which)) return -1;
     int current = 0;
     cuda::check_error(cudaGetDevice(&current), "cudaGetDevice");
     return current;
   }
 
-  // Plans on a GPU take complex elements where the transform is complex, and arrays that are apart or one. `inbox` is the
-  // number of elements on this rank.
-  static int run(ferrier_heffte_transform const *transform, ferrier_heffte_call call, kind which, long long inbox) {
+  // Plans on a GPU take complex elements where the transform is complex, and arrays that are apart or one. `counts` are the
+  // elements of inbox and outbox on this rank.
+  static int run(ferrier_heffte_transform const *transform, ferrier_heffte_call call, kind which,
+                 std::array<std::size_t, 2> const &counts) {
     std::size_t const width = call.double_precision ? sizeof(double) : sizeof(float);
-    std::size_t const elements = static_cast<std::size_t>(inbox) * static_cast<std::size_t>(call.batch);
+    std::size_t const elements = counts[0] * static_cast<std::size_t>(call.batch);
     auto const stream = static_cast<cudaStream_t>(call.stream);
+    if (in_main_memory(which)) {
+      std::size_t const other = counts[1] * static_cast<std::size_t>(call.batch);
+      auto *const target = static_cast<char *>(call.output);
+      auto source = gpu::transfer::unload(stream, static_cast<char const *>(call.input),
+                                          (call.backward ? other : elements) * width);
+      std::vector<char> result((call.backward ? elements : other) * width);
+      call.input = source.data();
+      call.output = result.data();
+      int const status = ferrier_heffte_run(transform, &call);
+      if (status != 0) return status;
+      gpu::transfer::load(stream, result, target);
+      cuda::check_error(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+      return 0;
+    }
     bool const converts = call.real != 0, halves_in_place = which == halved && call.input == call.output;
     if (!converts && !halves_in_place) return ferrier_heffte_run(transform, &call);
     call.real = 0;

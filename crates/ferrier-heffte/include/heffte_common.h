@@ -276,8 +276,10 @@ struct place {};
 
 template <>
 struct place<tag::cpu> {
-  static std::int32_t device() { return -1; }
-  static int run(ferrier_heffte_transform const *transform, ferrier_heffte_call const &call, kind, long long) {
+  static std::int32_t device(kind) { return -1; }
+  static char const *note(kind) { return ""; }
+  static int run(ferrier_heffte_transform const *transform, ferrier_heffte_call const &call, kind,
+                 std::array<std::size_t, 2> const &) {
     return ferrier_heffte_run(transform, &call);
   }
 };
@@ -314,8 +316,9 @@ ferrier_heffte_description describe(box3d<index> const &inbox, box3d<index> cons
 template <typename location_tag>
 class transform {
  public:
-  transform(ferrier_heffte_description description, MPI_Comm const *comm) : which(static_cast<kind>(description.kind)) {
-    description.device = place<location_tag>::device();
+  transform(ferrier_heffte_description description, MPI_Comm const *comm)
+      : which(static_cast<kind>(description.kind)), elements{{count(description.inbox), count(description.outbox)}} {
+    description.device = place<location_tag>::device(which);
     description.alone = comm == nullptr;
     // Any function of the MPI in use tells the library which one that is.
     union {
@@ -334,7 +337,7 @@ class transform {
 
   // `inside` is a number or complex number of the inbox, `outside` one of the outbox.
   template <typename inside, typename outside>
-  void run(direction way, int batch, void const *input, void *output, void *stream, long long inbox, double factor) const {
+  void run(direction way, int batch, void const *input, void *output, void *stream, double factor) const {
     using standard = typename define_standard_type<outside>::type;
     ferrier_heffte_call call{};
     call.size = sizeof(call);
@@ -346,15 +349,21 @@ class transform {
     call.backward = way == direction::backward;
     call.double_precision = std::is_same<standard, double>::value || std::is_same<standard, std::complex<double>>::value;
     call.real = which == complex && (std::is_same<inside, float>::value || std::is_same<inside, double>::value);
-    if (place<location_tag>::run(held.get(), call, which, inbox) != 0)
+    if (place<location_tag>::run(held.get(), call, which, elements) != 0)
       fail(way == direction::forward ? "heffte forward" : "heffte backward");
   }
 
-  std::string notes() const { return ferrier_heffte_notes(held.get()); }
+  std::string notes() const { return std::string(place<location_tag>::note(which)) + ferrier_heffte_notes(held.get()); }
   kind which;
   std::array<long long, 3> world{{0, 0, 0}};
 
  private:
+  static std::size_t count(ferrier_heffte_box const &box) {
+    std::size_t elements = 1;
+    for (int i = 0; i < 3; i++)
+      elements *= box.high[i] < box.low[i] ? 0 : static_cast<std::size_t>(box.high[i] - box.low[i] + 1);
+    return elements;
+  }
   // The standard ABI of MPI 5 has its own name for it.
 #if defined(MPI_ABI_VERSION) && !defined(MPI_Comm_c2f)
   static int comm_to_int(MPI_Comm comm) { return MPI_Comm_toint(comm); }
@@ -364,6 +373,8 @@ class transform {
   struct deleter {
     void operator()(ferrier_heffte_transform *raw) const noexcept { ferrier_heffte_free(raw); }
   };
+  // Of inbox and outbox on this rank.
+  std::array<std::size_t, 2> elements;
   std::unique_ptr<ferrier_heffte_transform, deleter> held;
 };
 
@@ -397,19 +408,19 @@ class executor : public executor_base {
 
   template <typename scalar_type>
   void forward(scalar_type data[], scalar_type *) const {
-    held.template run<scalar_type, scalar_type>(direction::forward, 1, data, data, as_void(stream), count, 1.0);
+    held.template run<scalar_type, scalar_type>(direction::forward, 1, data, data, as_void(stream), 1.0);
   }
   template <typename scalar_type>
   void backward(scalar_type data[], scalar_type *) const {
-    held.template run<scalar_type, scalar_type>(direction::backward, 1, data, data, as_void(stream), count, factor);
+    held.template run<scalar_type, scalar_type>(direction::backward, 1, data, data, as_void(stream), factor);
   }
   template <typename real_type>
   void forward(real_type const input[], std::complex<real_type> output[], std::complex<real_type> *) const {
-    held.template run<real_type, std::complex<real_type>>(direction::forward, 1, input, output, as_void(stream), count, 1.0);
+    held.template run<real_type, std::complex<real_type>>(direction::forward, 1, input, output, as_void(stream), 1.0);
   }
   template <typename real_type>
   void backward(std::complex<real_type> input[], real_type output[], std::complex<real_type> *) const {
-    held.template run<real_type, std::complex<real_type>>(direction::backward, 1, input, output, as_void(stream), count, 1.0);
+    held.template run<real_type, std::complex<real_type>>(direction::backward, 1, input, output, as_void(stream), 1.0);
   }
   int box_size() const override { return static_cast<int>(count); }
   int complex_size() const override { return static_cast<int>(halved_count); }

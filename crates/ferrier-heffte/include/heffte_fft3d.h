@@ -89,7 +89,7 @@ class fft_base : public backend::device_instance<typename backend::buffer_traits
     double factor = scaling == scale::none ? 1.0 : get_scale_factor(scaling);
     double const one = backend_of<backend_tag>::backward_factor;
     if (way == direction::backward) factor *= one * one * one;
-    held.template run<in, out>(way, batch, input, output, static_cast<void *>(this->stream()), size_inbox(), factor);
+    held.template run<in, out>(way, batch, input, output, static_cast<void *>(this->stream()), factor);
   }
 
   template <typename container>
