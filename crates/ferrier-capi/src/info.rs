@@ -59,7 +59,12 @@ pub extern "C" fn ferrier_wisdom_file(text: Out<*mut c_char>) -> Status {
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_wisdom_merge(from: In<c_char>, to: In<c_char>) -> Status {
     guard(|| {
-        let other = Wisdom::read(Path::new(from.text("from")?))?;
+        let from = Path::new(from.text("from")?);
+        // Reading a file that is not there gives no entries, which would hide a wrong name.
+        if !from.is_file() {
+            return Err(Failure::new(Status::Wisdom, format!("there is no wisdom file {}", from.display())));
+        }
+        let other = Wisdom::read(from)?;
         Wisdom::update(Path::new(to.text("to")?), |wisdom| {
             wisdom.merge(other);
         })?;

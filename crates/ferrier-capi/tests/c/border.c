@@ -390,6 +390,7 @@ static void bad_input(void) {
   BAD(UNKNOWN_NAME, "pigeon", ferrier_plan_create(comm, problem, FERRIER_PRECISION_F32, options, &plan));
   OK(ferrier_options_set_json(options, "{\"exchange\": null, \"threads\": 1}"));
   OK(ferrier_options_wisdom(options, NULL));
+  BAD(WISDOM, "there is no wisdom file /nonexistent/from", ferrier_wisdom_merge("/nonexistent/from", "/nonexistent/to"));
   BAD(ARGUMENT, "`precision` must be one of 0, 1", ferrier_plan_create(comm, problem, 2, options, &plan));
 
   OK(ferrier_problem_operators(problem, 1));
