@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use ferrier::tune::{self, Limits, Options, Progress};
+use ferrier::tune::{self, Limits, Options, Progress, TILE_TUNABLES};
 use ferrier::{Choice, Comm, Overlap, Real, Tiling};
 use serde::Serialize;
 
@@ -78,19 +78,6 @@ pub static VARIANTS: &[VariantEntry] = &[
 
 /// The tuned parameters of TH: tile, window, polls.
 const BEFORE: &[&str] = &["tile", "window", "polls"];
-/// The tuned parameters of NEW, the ten of the literature as far as passes have them; and two of Ferrier's.
-const BOTH: &[&str] = &[
-    "tile",
-    "window",
-    "polls",
-    "polls after",
-    "planes before",
-    "lines before",
-    "planes after",
-    "lines after",
-    "cut",
-    "arrays",
-];
 
 /// The variant called `name`.
 ///
@@ -156,7 +143,7 @@ pub fn choices<T: Real>(
     };
     let mut tuned = Vec::new();
     for scheme in schemes {
-        let (name, only) = if scheme == Scheme::Both { ("new", BOTH) } else { ("th", BEFORE) };
+        let (name, only) = if scheme == Scheme::Both { ("new", &TILE_TUNABLES[..]) } else { ("th", BEFORE) };
         let limits = Limits { seconds, ..Limits::default() };
         let tuning = Options::default().limits(limits).only(only.to_vec());
         let mut watch = |progress: &Progress<'_>| {

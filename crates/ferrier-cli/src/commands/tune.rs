@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ferrier::tune::{self, Limits, METHODS, Options, Progress, Trial, TrialStatus};
+use ferrier::tune::{self, Limits, METHODS, Options, Progress, TILE_TUNABLES, Trial, TrialStatus};
 use ferrier::wisdom::{Entry, Wisdom};
 use ferrier::{Choice, Comm, LayoutSpec, Overlap, Planner, Problem, Real, Tiling};
 use ferrier_bench::agree::{check_memory, local_volumes};
@@ -171,7 +171,7 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
             StartName::Paper => paper_start(problem.lengths(), ranks),
             StartName::Planner => Tiling::new((problem.lengths().into_iter().max().unwrap_or(1) / 16).max(1)),
         };
-        let tiles = options.only.iter().any(|name| TILES.contains(name));
+        let tiles = options.only.iter().any(|name| TILE_TUNABLES.contains(name));
         if tiles && ranks < 2 {
             return fail(
                 "tiles can be tuned on at least 2 ranks (--ranks 2, or mpiexec -n 2): one rank sends nothing",
@@ -194,20 +194,6 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
     let done = done?;
     session.first(|| done.map_or(Ok(()), |done| print_result(args, done)))
 }
-
-/// Parameters that tiles have.
-const TILES: [&str; 10] = [
-    "tile",
-    "window",
-    "polls",
-    "polls after",
-    "planes before",
-    "lines before",
-    "planes after",
-    "lines after",
-    "cut",
-    "arrays",
-];
 
 fn options(args: &TuneArgs) -> Outcome<Options> {
     let method = match (&args.method, args.start) {

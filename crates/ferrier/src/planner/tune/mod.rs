@@ -19,7 +19,7 @@ pub use ferrier_search::{
     Comparison, Evaluator, Limits, METHODS, Method, Objective, Parameter, Point, Progress, Search,
     SearchInput, SearchResult, Session, Space, Trial, TrialStatus, Value,
 };
-pub use names::tunable;
+pub use names::{TILE_TUNABLES, tunable};
 pub(crate) use online::{OnlineSearch, SearchStep};
 pub use options::{Options, Outcome, find};
 pub use trials::tune;

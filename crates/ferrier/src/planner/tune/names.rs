@@ -24,40 +24,37 @@ const ALIASES: [(&str, &str); 12] = [
     ("staging", "pockets"),
 ];
 
+/// Tunables of reshapes in tiles: the ten of the literature as far as passes have them, and two of Ferrier's (`cut` and
+/// `arrays`). All but the last, `arrays`, matter only to passes beside a reshape.
+pub const TILE_TUNABLES: [&str; 10] = [
+    "tile",
+    "window",
+    "polls",
+    "polls after",
+    "planes before",
+    "lines before",
+    "planes after",
+    "lines after",
+    "cut",
+    "arrays",
+];
+
+/// The other tunables.
+const PLAN_TUNABLES: [&str; 13] = [
+    "exchange", "kernel", "axes", "grid", "fuse", "stream", "pockets", "memory", "ranks", "progress",
+    "packet", "packets", "threads",
+];
+
 /// The tunable called `name`, or known by it in the literature.
 ///
 /// # Errors
 /// [`Error::UnknownName`](crate::Error::UnknownName) lists the names that exist.
 pub fn tunable(name: &str) -> Result<&'static str> {
-    const NAMES: [&str; 23] = [
-        "exchange",
-        "kernel",
-        "axes",
-        "grid",
-        "fuse",
-        "stream",
-        "pockets",
-        "memory",
-        "ranks",
-        "tile",
-        "window",
-        "polls",
-        "polls after",
-        "planes before",
-        "lines before",
-        "planes after",
-        "lines after",
-        "cut",
-        "arrays",
-        "progress",
-        "packet",
-        "packets",
-        "threads",
-    ];
     let own = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, own)| own);
-    NAMES.iter().find(|known| **known == own || known.replace(' ', "-") == own).copied().ok_or_else(|| {
+    let names = || PLAN_TUNABLES.iter().chain(&TILE_TUNABLES);
+    names().find(|known| **known == own || known.replace(' ', "-") == own).copied().ok_or_else(|| {
         let aliases = ALIASES.iter().take(11).map(|(alias, _)| *alias);
-        let known = NAMES.iter().map(|known| known.replace(' ', "-")).chain(aliases.map(String::from));
+        let known = names().map(|known| known.replace(' ', "-")).chain(aliases.map(String::from));
         Error::UnknownName {
             what: "parameter",
             name: name.into(),

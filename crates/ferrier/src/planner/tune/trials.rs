@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::context::TuneContext;
 use super::cost_model::CostModel;
+use super::names::TILE_TUNABLES;
 use super::options::{Options, Outcome, find};
 use super::tunables::ChoiceSpace;
 use crate::exec::{Array, DataMut, Modes, Operator, Workspace};
@@ -70,25 +71,13 @@ pub fn tune<T: Real>(
     Ok(outcome)
 }
 
-/// Tunables that matter only to passes beside a reshape.
-const OF_RESHAPES: [&str; 9] = [
-    "tile",
-    "window",
-    "polls",
-    "polls after",
-    "planes before",
-    "lines before",
-    "planes after",
-    "lines after",
-    "cut",
-];
-
 /// Are passes that no searched parameter touches left out of trials? Their time, measured once, is added. Data are
 /// zeros then, because what remains is no transform; codecs would notice.
 fn skips_passes(problem: &Problem, given: &Choice, options: &Options) -> bool {
     let plain =
         given.codec.as_deref().is_none_or(|name| name == crate::codec::RAW) && problem.tolerance.is_none();
-    let only = !options.only.is_empty() && options.only.iter().all(|name| OF_RESHAPES.contains(name));
+    let of_reshapes = &TILE_TUNABLES[..TILE_TUNABLES.len() - 1];
+    let only = !options.only.is_empty() && options.only.iter().all(|name| of_reshapes.contains(name));
     only && plain && !problem.operators
 }
 
