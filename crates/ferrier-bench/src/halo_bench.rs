@@ -1,6 +1,6 @@
 //! Ghost cells alone: the time of their exchange against a copy of the same boxes without one.
 
-use ferrier::{Comm, Ghosts, Halo, LayoutSpec, Real};
+use ferrier::{Comm, CopyBackend, Cpu, DeviceSpec, Element, Ghosts, Halo, LayoutSpec, Real};
 use serde::Serialize;
 
 use crate::agree::{RankGroup, agree, agree_result, check_memory};
@@ -17,6 +17,7 @@ const WANTED_SECONDS: f64 = 0.5;
 pub struct HaloReport {
     #[serde(flatten)]
     group: RankGroup,
+    device: String,
     shape: [usize; 3],
     grid: String,
     width: usize,
@@ -46,6 +47,8 @@ pub struct HaloBench {
     pub layout: LayoutSpec,
     /// Ghost cells on each side of each axis longer than 1; all axes are periodic, edges and corners included.
     pub width: usize,
+    /// Where the field is.
+    pub device: DeviceSpec,
     /// The exchange, if the user named one.
     pub exchange: Option<String>,
     /// The simulated network between ranks.
@@ -55,12 +58,12 @@ pub struct HaloBench {
 }
 
 impl HaloBench {
-    /// Times exchanges of ghost cells. Collective.
+    /// Times exchanges of ghost cells in main memory. Collective.
     ///
     /// # Errors
     /// Those of the library; wrong ghost cells.
     pub fn run(&self, comm: &Comm) -> Outcome<HaloReport> {
-        in_precision!(self.precision, T => measure::<T>(comm, self))
+        in_precision!(self.precision, T => measure::<T, HostHalo<T>>(comm, self))
     }
 
     fn ghosts(&self) -> Ghosts {
@@ -74,48 +77,137 @@ fn cell([i, j, k]: [usize; 3]) -> f64 {
     (i * 64 + j * 8 + k) as f64
 }
 
-fn measure<T: Real + ferrier::Element>(comm: &Comm, options: &HaloBench) -> Outcome<HaloReport> {
+/// The ghost cells of one field, where a device has it.
+pub(crate) trait TimedHalo<T: Real + Element> {
+    /// The device.
+    type Device: CopyBackend;
+    /// Calls that are timed together.
+    const CALLS: usize;
+
+    fn new(
+        comm: &Comm,
+        shape: [usize; 3],
+        layout: &LayoutSpec,
+        ghosts: &Ghosts,
+        device: DeviceSpec,
+    ) -> Outcome<Self>
+    where
+        Self: Sized;
+    fn halo(&self) -> &Halo<T, Self::Device>;
+    fn set(&mut self, cells: &[T]) -> ferrier::Result<()>;
+    fn cells(&self) -> ferrier::Result<Vec<T>>;
+    fn exchange(&mut self) -> ferrier::Result<()>;
+    fn start_and_finish(&mut self) -> ferrier::Result<()>;
+    /// Returns when what the calls enqueued is done.
+    fn complete(&self) -> ferrier::Result<()>;
+}
+
+/// In main memory.
+struct HostHalo<T: Real + Element> {
+    halo: Halo<T>,
+    field: ferrier::Field<T>,
+}
+
+impl<T: Real + Element> TimedHalo<T> for HostHalo<T> {
+    type Device = Cpu;
+    const CALLS: usize = 1;
+
+    fn new(
+        comm: &Comm,
+        shape: [usize; 3],
+        layout: &LayoutSpec,
+        ghosts: &Ghosts,
+        _: DeviceSpec,
+    ) -> Outcome<Self> {
+        let halo = Halo::new(comm, shape, layout, ghosts)?;
+        check_memory(comm, halo.memory() + 2 * halo.volume() * size_of::<T>())?;
+        let field = agree_result(comm, halo.make_field())?;
+        Ok(HostHalo { halo, field })
+    }
+
+    fn halo(&self) -> &Halo<T> {
+        &self.halo
+    }
+
+    fn set(&mut self, cells: &[T]) -> ferrier::Result<()> {
+        self.field.copy_from_slice(cells);
+        Ok(())
+    }
+
+    fn cells(&self) -> ferrier::Result<Vec<T>> {
+        Ok(self.field.to_vec())
+    }
+
+    fn exchange(&mut self) -> ferrier::Result<()> {
+        self.halo.exchange([&mut self.field])
+    }
+
+    fn start_and_finish(&mut self) -> ferrier::Result<()> {
+        self.halo.start([&mut self.field])?.finish().map(drop)
+    }
+
+    fn complete(&self) -> ferrier::Result<()> {
+        Ok(())
+    }
+}
+
+/// Seconds of a call on the slowest rank. Collective.
+fn seconds<T: Real + Element, H: TimedHalo<T>>(
+    comm: &Comm,
+    halo: &mut H,
+    call: fn(&mut H) -> ferrier::Result<()>,
+) -> ferrier::Result<f64> {
+    let all = timed(comm, || {
+        (0..H::CALLS).try_for_each(|_| call(halo))?;
+        halo.complete()
+    })?;
+    Ok(all / H::CALLS as f64)
+}
+
+/// Times exchanges of ghost cells on a device. Collective.
+pub(crate) fn measure<T: Real + Element, H: TimedHalo<T>>(
+    comm: &Comm,
+    options: &HaloBench,
+) -> Outcome<HaloReport> {
     let ghosts = match &options.exchange {
         Some(name) => options.ghosts().exchange(name),
         None => options.ghosts(),
     };
-    let mut halo = Halo::<T>::new(comm, options.shape, &options.layout, &ghosts)?;
-    let own = halo.local_box();
-    check_memory(comm, halo.memory() + 2 * halo.volume() * size_of::<T>())?;
-    let mut field = agree_result(comm, halo.make_field())?;
-    fill(&halo, &mut field, options.shape, true);
-    let exact = field.to_vec();
-    fill(&halo, &mut field, options.shape, false);
-    halo.exchange([&mut field])?;
-    let wrong = field.iter().zip(&exact).any(|(got, exact)| got != exact);
+    let mut halo = H::new(comm, options.shape, &options.layout, &ghosts, options.device)?;
+    let own = halo.halo().local_box();
+    agree_result(comm, halo.set(&cells(halo.halo(), options.shape, false)))?;
+    halo.exchange()?;
+    halo.complete()?;
+    let wrong = agree_result(comm, halo.cells())? != cells(halo.halo(), options.shape, true);
     agree(comm, if wrong { Err(Failure::wrong("ghost cells have wrong values")) } else { Ok(()) })?;
 
     // A periodic array of one rank copies the same boxes inside its own field.
     let alone = Comm::one_rank().with_threads(comm.threads());
-    let mut copy = Halo::<T>::new(&alone, own.shape(), &LayoutSpec::slabs(0), &options.ghosts())?;
-    let mut copied = copy.make_field()?;
-    let once = timed(comm, || halo.exchange([&mut field]))?;
+    let copy = H::new(&alone, own.shape(), &LayoutSpec::slabs(0), &options.ghosts(), options.device);
+    let mut copy = agree(comm, copy)?;
+    let once = seconds(comm, &mut halo, H::exchange)?;
     let repeat = options.repeat.unwrap_or_else(|| (WANTED_SECONDS / once).ceil().clamp(5.0, 2000.0) as usize);
-    let mut seconds: [Vec<f64>; 3] = std::array::from_fn(|_| Vec::with_capacity(repeat));
+    let mut times: [Vec<f64>; 3] = std::array::from_fn(|_| Vec::with_capacity(repeat));
     // In blocks, so that each finds its own data in the caches, in turn, so that all meet the same noise.
     let blocks = 5.min(repeat);
     for block in 0..blocks {
-        let times = (block + 1) * repeat / blocks - block * repeat / blocks;
-        for _ in 0..times {
-            seconds[0].push(timed(comm, || halo.exchange([&mut field]))?);
+        for _ in block * repeat / blocks..(block + 1) * repeat / blocks {
+            times[0].push(seconds(comm, &mut halo, H::exchange)?);
         }
-        for _ in 0..times {
-            seconds[1].push(timed(comm, || halo.start([&mut field])?.finish().map(drop))?);
+        for _ in block * repeat / blocks..(block + 1) * repeat / blocks {
+            times[1].push(seconds(comm, &mut halo, H::start_and_finish)?);
         }
-        for _ in 0..times {
-            seconds[2].push(timed(comm, || copy.exchange([&mut copied]))?);
+        for _ in block * repeat / blocks..(block + 1) * repeat / blocks {
+            times[2].push(seconds(comm, &mut copy, H::exchange)?);
         }
     }
+    let halo = halo.halo();
     let ghost_bytes = ((halo.volume() - own.volume()) * size_of::<T>()) as f64;
     let most = comm.max(&[ghost_bytes])?[0];
-    let [exchange, start_finish, plain] = seconds.each_ref().map(|seconds| Times::new(seconds));
+    let [exchange, start_finish, plain] = times.each_ref().map(|seconds| Times::new(seconds));
     Ok(HaloReport {
         group: RankGroup::new(comm),
+        device: options.device.to_string(),
         shape: options.shape,
         grid: halo.layout().grid_text(),
         width: options.width,
@@ -124,28 +216,31 @@ fn measure<T: Real + ferrier::Element>(comm: &Comm, options: &HaloBench) -> Outc
         exchange,
         start_finish,
         copy: plain,
-        exchange_over_copy: median(&seconds[0]) / median(&seconds[2]),
+        exchange_over_copy: median(&times[0]) / median(&times[2]),
         wire_ms: options.wire.map(|wire| most * 8e-6 / wire.gbit_per_s + wire.latency_us * 1e-3),
         notes: halo.notes().to_vec(),
     })
 }
 
-/// Sets the cells of a rank's field, and its ghost cells or zeros there.
-fn fill<T: Real + ferrier::Element>(halo: &Halo<T>, field: &mut [T], shape: [usize; 3], ghosts: bool) {
+/// The cells of a rank's field, and its ghost cells or zeros there.
+fn cells<T: Real + Element, B: CopyBackend>(halo: &Halo<T, B>, shape: [usize; 3], ghosts: bool) -> Vec<T> {
     let (own, room, strides) = (halo.local_box(), halo.shape(), halo.strides());
     let before: [usize; 3] = std::array::from_fn(|axis| (room[axis] - own.shape()[axis]) / 2);
+    let mut cells = vec![T::rounded(0.0); halo.volume()];
     for i in 0..room[0] {
         for j in 0..room[1] {
             for k in 0..room[2] {
                 let at = [i, j, k];
                 let inside = (0..3).all(|a| at[a] >= before[a] && at[a] < before[a] + own.shape()[a]);
-                let index =
-                    std::array::from_fn(|a| (own.lo[a] + at[a] + (shape[a] - 1) * before[a]) % shape[a]);
-                let value = if inside || ghosts { cell(index) } else { 0.0 };
-                field[i * strides[0] + j * strides[1] + k * strides[2]] = T::rounded(value);
+                if inside || ghosts {
+                    let index =
+                        std::array::from_fn(|a| (own.lo[a] + at[a] + (shape[a] - 1) * before[a]) % shape[a]);
+                    cells[i * strides[0] + j * strides[1] + k * strides[2]] = T::rounded(cell(index));
+                }
             }
         }
     }
+    cells
 }
 
 impl HaloReport {
@@ -156,8 +251,9 @@ impl HaloReport {
             [(ranks, "rank"), (nodes, "node"), (threads, "thread")].map(|(count, noun)| plural(count, noun));
         let [x, y, z] = self.shape;
         let mut out = format!(
-            "{x}x{y}x{z} {} on {ranks} of {nodes} ({transport}), {threads} each, {}: ghost cells of width {}, {} per rank\n",
+            "{x}x{y}x{z} {} on {ranks} of {nodes} ({transport}), {threads} each, {}, {}: ghost cells of width {}, {} per rank\n",
             self.precision,
+            self.device,
             self.grid,
             self.width,
             bytes(self.ghost_bytes)

@@ -13,7 +13,7 @@ use crate::failure::{Outcome, fail};
 use crate::session::Session;
 
 pub use ferrier::cuda::CudaInfo as Info;
-pub use ferrier_bench::gpu::operator_bench;
+pub use ferrier_bench::gpu::{halo_bench, operator_bench};
 
 /// The GPUs and libraries of this machine.
 pub fn info() -> Option<Info> {

@@ -2,6 +2,7 @@
 
 use ferrier::{Choice, Comm, DeviceSpec, Problem, Real};
 use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
+use ferrier_bench::halo_bench::{HaloBench, HaloReport};
 use ferrier_bench::operator_bench::{OperatorBench, OperatorReport};
 use serde::Serialize;
 
@@ -52,6 +53,14 @@ pub fn draft<T: Real>(_: &Comm, _: &Problem, _: &Choice, device: DeviceSpec) -> 
 /// # Errors
 /// Always.
 pub fn operator_bench(_: &Comm, bench: &OperatorBench) -> Outcome<OperatorReport> {
+    refuse(bench.device)
+}
+
+/// Fails.
+///
+/// # Errors
+/// Always.
+pub fn halo_bench(_: &Comm, bench: &HaloBench) -> Outcome<HaloReport> {
     refuse(bench.device)
 }
 

@@ -45,7 +45,7 @@ pub struct OutputArgs {
     /// Zarr: lengths of a shard, a file of several chunks, such as 256,256,256 [default: a file per chunk]
     #[arg(long, value_name = "N,..", value_parser = lengths)]
     pub shards: Option<Lengths>,
-    /// Zarr: compression of chunks: none, zstd:LEVEL, gzip:LEVEL [default: zstd:1]
+    /// Zarr: compression of chunks: none, zstd:LEVEL, gzip:LEVEL, blosc:LEVEL [default: zstd:1]
     #[arg(long, value_name = "NAME")]
     pub chunk_codec: Option<Compression>,
 }

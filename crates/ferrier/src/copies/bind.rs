@@ -6,7 +6,7 @@ use super::bound_route::{BoundRoute, Peer};
 use super::box_copy::{BoxCopy, Place};
 use super::copier::{Copier, MessageSpan, RouteCounts, SweepKind};
 use super::node_link::NodeLink;
-use super::pattern::{Messages, Pattern, Route, segment_bytes};
+use super::pattern::{Messages, Part, Pattern, Route, segment_bytes};
 use super::sweep::{Planes, Task};
 use crate::exchange::{Exchange, ExchangeEntry, PacketPolicy};
 use crate::{Comm, Result};
@@ -56,18 +56,20 @@ pub(super) struct Binder<'a> {
     pub in_place: bool,
     /// The planes of the target, where copies are applied in order.
     pub planes: Option<Planes>,
-    /// Groups of messages.
-    pub groups: usize,
+    /// The most groups of messages.
+    pub most_groups: usize,
 }
 
 impl Binder<'_> {
     /// Collective; allocates the memory of the plan.
     pub fn bind<C: Copier>(&self, entry: &ExchangeEntry, copier: &mut C) -> Result<Binding<C>> {
         let (comm, rank) = (self.comm, self.comm.rank());
-        let messages = self.messages();
-        let exchanges = self.exchanges(entry, &messages)?;
+        let messages = self.messages()?;
+        let sent = Arc::new([messages.sent(rank), messages.received(rank)]);
+        let exchanges = self.exchanges(entry, &messages, &sent)?;
         let (buffers, spans) = self.buffers(&exchanges, copier)?;
-        let (outgoing, incoming) = (self.pattern.outgoing(rank), self.pattern.incoming(rank));
+        let outgoing = self.parts(self.pattern.outgoing(rank), &sent[SEND]);
+        let incoming = self.parts(self.pattern.incoming(rank), &sent[RECEIVE]);
         let bytes = self.bytes_before(rank, usize::MAX);
         let segments = copier.buffer(comm, bytes, self.shares, "the segments of a plan")?;
         let address = |buffer: &C::Buffer| match C::span(buffer) {
@@ -81,13 +83,12 @@ impl Binder<'_> {
             }
             false => None,
         };
-        let own = outgoing.iter().find(|route| self.in_place && route.peer == rank);
-        let own = own.map_or(0, |own| self.bytes(own));
+        let own = outgoing.iter().find(|part| self.in_place && part.route.peer == rank);
+        let own = own.map_or(0, |own| self.bytes(&own.route));
         let staging = copier.buffer(comm, own, false, "what stays on a rank")?;
-        let place = |route: &Route, end: usize| -> BoundRoute {
+        let place = |&Part { group, ref route }: &Part, end: usize| -> BoundRoute {
             let peer = self.peer(rank, route.peer);
             let (sender, receiver) = if end == SEND { (rank, route.peer) } else { (route.peer, rank) };
-            let group = if peer == Peer::Remote { messages.group(sender, receiver) } else { 0 };
             let segment = match (peer, &node) {
                 (Peer::Node, Some(node)) => node.segments[sender] + self.bytes_before(sender, receiver),
                 (Peer::Remote, node) => {
@@ -99,14 +100,14 @@ impl Binder<'_> {
             BoundRoute { rank: route.peer, peer, group, segment, volume: route.volume() }
         };
         let [bound_out, bound_in] = [(&outgoing, SEND), (&incoming, RECEIVE)]
-            .map(|(routes, end)| routes.iter().map(|route| place(route, end)).collect::<Vec<_>>());
+            .map(|(parts, end)| parts.iter().map(|part| place(part, end)).collect::<Vec<_>>());
         let counts = RouteCounts { fields: self.fields, outgoing: outgoing.len(), incoming: incoming.len() };
         let mut sweep = |wanted: &dyn Fn(&BoundRoute) -> bool, kind: SweepKind| -> C::Sweep {
             let end = if matches!(kind, SweepKind::Pack) { SEND } else { RECEIVE };
-            let (routes, bound) = if end == SEND { (&outgoing, &bound_out) } else { (&incoming, &bound_in) };
-            let wanted = routes.iter().zip(bound).enumerate().filter(|(_, (_, bound))| wanted(bound));
+            let (parts, bound) = if end == SEND { (&outgoing, &bound_out) } else { (&incoming, &bound_in) };
+            let wanted = parts.iter().zip(bound).enumerate().filter(|(_, (_, bound))| wanted(bound));
             let tasks: Vec<Task> =
-                wanted.flat_map(|(number, (route, _))| route_tasks(number, route, end)).collect();
+                wanted.flat_map(|(number, (part, _))| route_tasks(number, &part.route, end)).collect();
             copier.bind_sweep(&tasks, kind, counts)
         };
         let of = |group| move |route: &BoundRoute| route.peer == Peer::Remote && route.group == group;
@@ -155,19 +156,43 @@ impl Binder<'_> {
         }
     }
 
-    fn messages(&self) -> Messages {
+    /// What goes by messages. Collective.
+    fn messages(&self) -> Result<Messages> {
         let (pattern, bytes) = (self.pattern.clone(), self.fields * self.element_bytes);
         let nodes = self.shares.then(|| self.comm.nodes().into());
-        Messages { pattern, bytes, nodes, groups: self.groups }
+        let mut messages = Messages { pattern, bytes, nodes, groups: 1 };
+        if self.most_groups > 1 && self.has_messages() {
+            let most = self.comm.max(&[messages.groups_for(self.comm.rank()) as f64])?[0] as usize;
+            messages.groups = most.clamp(1, self.most_groups);
+        }
+        Ok(messages)
     }
 
-    /// The exchanges of what goes by messages. Whether there are any is the same on every rank.
-    fn exchanges(&self, entry: &ExchangeEntry, messages: &Messages) -> Result<Vec<Exchange>> {
-        let comm = self.comm;
-        let needed = comm.size() > 1 && !(self.shares && comm.node_count() == 1);
-        let Some(make) = entry.make.filter(|_| needed) else { return Ok(Vec::new()) };
-        let all: Vec<_> = (0..self.groups).map(|group| messages.volumes(comm.rank(), group)).collect();
-        make(comm, &all, PacketPolicy::default())
+    /// Whether there can be messages; the same on every rank.
+    fn has_messages(&self) -> bool {
+        self.comm.size() > 1 && !(self.shares && self.comm.node_count() == 1)
+    }
+
+    /// The exchanges of what goes by messages.
+    fn exchanges(
+        &self,
+        entry: &ExchangeEntry,
+        messages: &Messages,
+        parts: &Arc<[Vec<Part>; 2]>,
+    ) -> Result<Vec<Exchange>> {
+        let Some(make) = entry.make.filter(|_| self.has_messages()) else { return Ok(Vec::new()) };
+        let volumes = |group| messages.volumes(self.comm.rank(), group, parts);
+        let all: Vec<_> = (0..messages.groups).map(volumes).collect();
+        make(self.comm, &all, PacketPolicy::default())
+    }
+
+    /// The routes of this rank, ascending by peer: those that go by messages in parts.
+    fn parts(&self, routes: Vec<Route>, sent: &[Part]) -> Vec<Part> {
+        let near = |route: &Route| self.peer(self.comm.rank(), route.peer) != Peer::Remote;
+        let near = routes.into_iter().filter(near).map(|route| Part { group: 0, route });
+        let mut parts: Vec<Part> = near.chain(sent.iter().cloned()).collect();
+        parts.sort_by_key(|part| (part.route.peer, part.group));
+        parts
     }
 
     /// The message buffers of all exchanges, one after the other.
@@ -189,12 +214,12 @@ impl Binder<'_> {
         &self,
         exchanges: &[Exchange],
         addresses: [usize; 3],
-        outgoing: &[Route],
-        incoming: &[Route],
+        outgoing: &[Part],
+        incoming: &[Part],
     ) -> Result<NodeLink> {
         let (rank, nodes) = (self.comm.rank(), self.comm.nodes());
-        let near = |routes: &[Route]| -> Vec<usize> {
-            let peers = routes.iter().map(|route| route.peer);
+        let near = |parts: &[Part]| -> Vec<usize> {
+            let peers = parts.iter().map(|part| part.route.peer);
             peers.filter(|&peer| self.peer(rank, peer) == Peer::Node).collect()
         };
         // Any rank of the node may find messages for it in the receive buffer of this one.

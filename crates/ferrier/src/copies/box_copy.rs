@@ -38,6 +38,15 @@ impl BoxCopy {
         Place { offset, strides }
     }
 
+    /// The axis to cut the box along: the slowest of the target, unless that gives few parts. Runs stay whole.
+    pub fn cut_axis(&self) -> usize {
+        let mut axes = [0, 1, 2];
+        axes.sort_by_key(|&axis| (self.shape[axis] > 1, self.to.strides[axis]));
+        let [first, next, slowest] = axes;
+        let few = self.shape[first] > 1 && self.shape[slowest] < self.shape[next].min(16);
+        if few { next } else { slowest }
+    }
+
     /// The part of the box with these indices of an axis.
     pub fn cut(mut self, axis: usize, range: Range<usize>) -> BoxCopy {
         self.shape[axis] = range.len();

@@ -73,6 +73,8 @@ pub trait Copier: Send + Sized {
     type Buffer: Send;
     /// Copies that are run together.
     type Sweep: Send;
+    /// The most groups of messages that are packed and sent one after the other. (More would help less than they cost.)
+    const GROUPS: usize;
 
     /// Bytes of an element.
     fn element_bytes(&self) -> usize;

@@ -51,9 +51,6 @@ struct RunState {
     fault: Option<Fault>,
 }
 
-/// Groups of messages that are packed and sent one after the other. (More would help less than they cost.)
-const GROUPS: usize = 4;
-
 /// The exchange between nodes where the user named none.
 const BETWEEN_NODES: &str = "point_to_point";
 
@@ -101,8 +98,9 @@ impl<C: Copier> CopyPlan<C> {
         let Settings { fields, in_place, planes, .. } = settings;
         let element_bytes = copier.element_bytes();
         // Named exchanges may be collectives; sums wait for all anyway.
-        let groups = if settings.exchange.is_some() || planes.is_some() { 1 } else { GROUPS };
-        let binder = Binder { comm: &comm, pattern, fields, element_bytes, shares, in_place, planes, groups };
+        let most_groups = if settings.exchange.is_some() || planes.is_some() { 1 } else { C::GROUPS };
+        let binder =
+            Binder { comm: &comm, pattern, fields, element_bytes, shares, in_place, planes, most_groups };
         let binding = binder.bind(entry, &mut copier)?;
         let state = RunState {
             sources: vec![0; fields],
@@ -193,6 +191,7 @@ impl<C: Copier> CopyPlan<C> {
                     let [send, recv] = copier.begin_messages(buffers, span, poll)?;
                     exchange.start(send, recv, None)?;
                 }
+                poll();
             }
             let published = match &binding.node {
                 Some(node) if published == Published::Arrays && node.reaches(sources, *source_bytes) => {

@@ -37,6 +37,7 @@ impl<E: Element> CpuCopier<E> {
 impl<E: Element> Copier for CpuCopier<E> {
     type Buffer = HostBuffer;
     type Sweep = Sweep;
+    const GROUPS: usize = 16;
 
     fn element_bytes(&self) -> usize {
         size_of::<E>()

@@ -29,6 +29,11 @@ pub(crate) trait Pattern: Send + Sync {
     /// What leaves the array of a rank: one route for each rank that gets something, itself included, ascending. Its
     /// copies are those of the receiver's route, in the same order.
     fn outgoing(&self, rank: usize) -> Vec<Route>;
+    /// Orders the messages of a rank: ranks that send with the same number should send to different ranks.
+    fn step(&self, from: usize, to: usize) -> usize {
+        let ranks = self.ranks();
+        (to + ranks - from) % ranks
+    }
 }
 
 /// Routes by the peers that they are listed under; each ascending and once.
@@ -49,8 +54,18 @@ pub(super) fn segment_bytes(elements: usize, element_bytes: usize) -> usize {
     (elements * element_bytes).next_multiple_of(16)
 }
 
+/// Bytes from which a message pays: shorter ones are not cut, and groups of messages are not smaller.
+const LEAST_MESSAGE: usize = 64 << 10;
+
+/// The part of a route that goes in one message.
+#[derive(Clone, Debug)]
+pub(super) struct Part {
+    pub group: usize,
+    pub route: Route,
+}
+
 /// What goes by messages, in groups that are started one after the other: while the first ones are on their way, the
-/// next are packed. Every rank derives the same groups.
+/// next are packed and what arrives is unpacked. Every rank derives the same groups.
 #[derive(Clone)]
 pub(super) struct Messages {
     pub pattern: Arc<dyn Pattern>,
@@ -67,46 +82,83 @@ impl Messages {
         from != to && self.nodes.as_ref().is_none_or(|nodes| nodes[from] != nodes[to])
     }
 
-    /// The receivers of a rank's messages, ascending, with bytes and group: each group has about as many bytes. The first
-    /// are for the ranks after this one, so that not all send to the same rank at once.
-    fn sent(&self, rank: usize) -> Vec<(usize, usize, usize)> {
-        let routes = self.pattern.outgoing(rank).into_iter().filter(|route| self.sends(rank, route.peer));
-        let segment = |route: Route| (route.peer, segment_bytes(route.volume(), self.bytes));
-        let mut sent: Vec<(usize, usize)> = routes.map(segment).filter(|(_, bytes)| *bytes > 0).collect();
-        let ranks = self.pattern.ranks();
-        sent.sort_unstable_by_key(|(peer, _)| (peer + ranks - rank) % ranks);
-        let total: usize = sent.iter().map(|(_, bytes)| bytes).sum();
+    /// The routes from a rank that go by messages.
+    fn routes(&self, rank: usize) -> impl Iterator<Item = Route> {
+        let routes = self.pattern.outgoing(rank).into_iter();
+        routes.filter(move |route| self.sends(rank, route.peer) && route.volume() > 0)
+    }
+
+    /// The most groups that pay for what a rank sends.
+    pub fn groups_for(&self, rank: usize) -> usize {
+        self.routes(rank).map(|route| route.volume() * self.bytes).sum::<usize>() / LEAST_MESSAGE
+    }
+
+    /// What a rank sends, ascending by receiver: each group has about as many bytes, and long messages are cut where one
+    /// group ends and the next begins. Groups have the messages in the order of their steps.
+    pub fn sent(&self, rank: usize) -> Vec<Part> {
+        let mut routes: Vec<Route> = self.routes(rank).collect();
+        routes.sort_by_key(|route| self.pattern.step(rank, route.peer));
+        let total: usize = routes.iter().map(Route::volume).sum();
+        let mut parts: Vec<Part> = Vec::new();
         let mut before = 0;
-        let group = |(peer, bytes): (usize, usize)| {
-            let middle = 2 * before + bytes;
-            before += bytes;
-            (peer, bytes, middle * self.groups / (2 * total))
-        };
-        let mut sent: Vec<_> = sent.into_iter().map(group).collect();
-        sent.sort_unstable();
-        sent
-    }
-
-    /// The group of the message from one rank to another; 0 where there is none.
-    pub fn group(&self, from: usize, to: usize) -> usize {
-        self.sent(from).into_iter().find(|(peer, ..)| *peer == to).map_or(0, |(_, _, group)| group)
-    }
-
-    /// The bytes of a group, as `rank` sees them.
-    pub fn volumes(&self, rank: usize, group: usize) -> Volumes {
-        let messages = self.clone();
-        let list = move |rank: usize, sending: bool| -> Vec<(usize, usize)> {
-            let of_group =
-                |(peer, bytes, own): (usize, usize, usize)| (own == group).then_some((peer, bytes));
-            if sending {
-                return messages.sent(rank).into_iter().filter_map(of_group).collect();
+        for Route { peer, copies } in routes {
+            let first = parts.len();
+            let volume: usize = copies.iter().map(BoxCopy::volume).sum();
+            let middle = (2 * before + volume) * self.groups / (2 * total);
+            let whole = volume * self.bytes < LEAST_MESSAGE;
+            for copy in copies {
+                let axis = copy.cut_axis();
+                let (planes, mut start) = (copy.shape[axis], 0);
+                let plane = copy.volume() / planes.max(1);
+                while start < planes {
+                    let group = if whole { middle } else { (before + start * plane) * self.groups / total };
+                    // The first plane that begins in the next group.
+                    let border = ((group + 1) * total).saturating_sub(before * self.groups);
+                    let end = if whole { planes } else { border.div_ceil(plane * self.groups).min(planes) };
+                    let cut = copy.cut(axis, start..end);
+                    match parts[first..].iter_mut().find(|part| part.group == group) {
+                        Some(part) => part.route.copies.push(cut),
+                        None => parts.push(Part { group, route: Route { peer, copies: vec![cut] } }),
+                    }
+                    start = end;
+                }
+                before += copy.volume();
             }
-            let sources = messages.pattern.incoming(rank).into_iter().map(|route| route.peer);
-            let from = |peer: usize| {
-                let sent = messages.sent(peer).into_iter().find(|(to, ..)| *to == rank)?;
-                of_group(sent).map(|(_, bytes)| (peer, bytes))
+        }
+        parts.sort_by_key(|part| (part.route.peer, part.group));
+        parts
+    }
+
+    /// What a rank receives, ascending by sender.
+    pub fn received(&self, rank: usize) -> Vec<Part> {
+        let sources = self.pattern.incoming(rank).into_iter().map(|route| route.peer);
+        let from = |peer: usize| {
+            let parts = self.sent(peer).into_iter().filter(move |part| part.route.peer == rank);
+            parts.map(move |part| Part { route: Route { peer, ..part.route }, ..part })
+        };
+        sources.filter(|&peer| self.sends(peer, rank)).flat_map(from).collect()
+    }
+
+    /// The bytes of a group, as `rank` sees them; `own`: what it sends and receives.
+    pub fn volumes(&self, rank: usize, group: usize, own: &Arc<[Vec<Part>; 2]>) -> Volumes {
+        let (messages, own) = (self.clone(), own.clone());
+        let list = move |other: usize, sending: bool| -> Vec<(usize, usize)> {
+            let derived;
+            let parts = match (other == rank, sending) {
+                (true, sending) => &own[usize::from(!sending)],
+                (false, true) => {
+                    derived = messages.sent(other);
+                    &derived
+                }
+                (false, false) => {
+                    derived = messages.received(other);
+                    &derived
+                }
             };
-            sources.filter(|&peer| messages.sends(peer, rank)).filter_map(from).collect()
+            let of_group = parts.iter().filter(|part| part.group == group);
+            of_group
+                .map(|Part { route, .. }| (route.peer, segment_bytes(route.volume(), messages.bytes)))
+                .collect()
         };
         // Segments are copied to receive buffers: those of the senders are free as soon as the exchange is complete.
         let table = SegmentTable::new(self.pattern.ranks(), list);

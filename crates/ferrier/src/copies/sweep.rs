@@ -25,12 +25,6 @@ impl Task {
     fn simplified(&self) -> Task {
         Task { direct: self.direct.simplified(), packed: self.packed.simplified(), ..*self }
     }
-
-    /// The axis of more than one element that is the slowest in the target.
-    fn slowest(&self) -> usize {
-        let key = |axis: &usize| (self.direct.shape[*axis] > 1, self.direct.to.strides[*axis]);
-        (0..3).max_by_key(key).unwrap_or(0)
-    }
 }
 
 /// The planes of an array along its slowest axis: how many, and the elements of each.
@@ -57,7 +51,7 @@ impl Sweep {
         // Elements that were shared out; thread t gets those up to (t + 1) / threads of all.
         let (mut done, mut thread) = (0, 0);
         for task in tasks {
-            let (axis, mut start) = (task.slowest(), 0);
+            let (axis, mut start) = (task.direct.cut_axis(), 0);
             let n = task.direct.shape[axis];
             let plane = task.volume() / n.max(1);
             while start < n {

@@ -3,7 +3,7 @@
 mod failures;
 mod scenario;
 
-use ferrier::{Order, PencilFamily, Pencils, Wire};
+use ferrier::{Ghosts, Halo, LayoutSpec, Order, PencilFamily, Pencils, Wire};
 use ferrier_test::{Rng, watchdog};
 use scenario::Scenario;
 
@@ -41,6 +41,47 @@ fn ghost_cells_are_those_of_plain_indexing() {
 #[test]
 fn sums_of_ghost_cells_are_those_of_plain_indexing() {
     on_ranks(182_000, |comm, scenario| scenario.sum_ghosts(comm));
+}
+
+/// Messages that are cut into parts, each packed while the last is on its way; the random cases are too small for that.
+#[test]
+fn long_messages_go_in_parts() {
+    let _watchdog = watchdog(60);
+    let (shape, fields) = ([41_usize, 47, 66], 2);
+    let value = |field: usize, at: [isize; 3]| {
+        let [i, j, k] = [0, 1, 2].map(|a| at[a].rem_euclid(shape[a] as isize) as usize);
+        (((field * 64 + i) * 64 + j) * 128 + k) as f64
+    };
+    for (ranks, layout) in [(4, LayoutSpec::bricks()), (3, LayoutSpec::slabs(2).order(Order::F))] {
+        let ghosts = Ghosts::widths([[3, 4], [4, 1], [2, 5]]).periodic([true; 3]).fields(fields);
+        let outcome = ferrier::ranks(ranks).nodes(ranks).threads(2).run(|comm| {
+            let mut halo = Halo::<f64>::new(&comm, shape, &layout, &ghosts)?;
+            for flies in [false, true, false] {
+                let mut u = vec![vec![-1.0; halo.volume()]; fields];
+                for index in scenario::indices(halo.local_box()) {
+                    let index = index.map(|at| at as isize);
+                    let at = halo.index(index).unwrap();
+                    u.iter_mut().enumerate().for_each(|(field, u)| u[at] = value(field, index));
+                }
+                match flies {
+                    true => halo.start(&mut u)?.finish().map(drop)?,
+                    false => halo.exchange(&mut u)?,
+                }
+                let (own, widths) = (halo.local_box(), [[3, 4], [4, 1], [2, 5]]);
+                let range = |a: usize| own.lo[a] as isize - widths[a][0]..own.hi[a] as isize + widths[a][1];
+                for (i, j) in range(0).flat_map(|i| range(1).map(move |j| (i, j))) {
+                    for k in range(2) {
+                        let at = halo.index([i, j, k]).unwrap();
+                        for (field, u) in u.iter().enumerate() {
+                            assert_eq!(u[at], value(field, [i, j, k]), "{i}, {j}, {k} of field {field}");
+                        }
+                    }
+                }
+            }
+            Ok(())
+        });
+        assert!(outcome.is_ok(), "{ranks} ranks: {outcome:?}");
+    }
 }
 
 /// Around all pencils and back, on any grid and in any order.

@@ -76,13 +76,15 @@ fn prepare_blocks(args: &BenchArgs, session: &Session) -> Outcome<BlockBench> {
 fn ghost_cells(args: &BenchArgs, session: &Session) -> Outcome {
     let bench = session.agree(prepare_ghost_cells(args, session))?;
     session.first(|| print::check([&args.json]))?;
-    let report = session.run(&args.problem.common, |comm| bench.run(comm))?;
+    let report = session.run(&args.problem.common, |comm| match bench.device {
+        DeviceSpec::Cpu => bench.run(comm),
+        _ => cuda::halo_bench(comm, &bench),
+    })?;
     session.first(|| print::report(args.json.as_deref(), &report, &report.text()))
 }
 
 fn prepare_ghost_cells(args: &BenchArgs, session: &Session) -> Outcome<HaloBench> {
     let common = &args.problem.common;
-    setup::cpu_only(common, "--halo")?;
     if !args.against.is_empty() || !args.variants.is_empty() || args.apply.is_some() || args.exchange_only {
         return fail("--halo excludes --against, --variants, --apply, --exchange-only");
     }
@@ -93,6 +95,7 @@ fn prepare_ghost_cells(args: &BenchArgs, session: &Session) -> Outcome<HaloBench
         precision: args.problem.precision,
         layout: problem.input,
         width: args.halo.unwrap_or(1),
+        device: common.device,
         exchange: setup::named(common, &args.problem.shape)?.exchange,
         wire: common.execution.wire,
         repeat: args.repeat,

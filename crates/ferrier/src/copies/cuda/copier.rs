@@ -162,6 +162,8 @@ fn kernel(gpu: &Gpu, variant: &KernelVariant) -> Result<Function> {
 impl<E: Element> Copier for CudaCopier<E> {
     type Buffer = Block;
     type Sweep = DeviceSweep;
+    // Each costs launches and copies between memories.
+    const GROUPS: usize = 4;
 
     fn element_bytes(&self) -> usize {
         size_of::<E>()

@@ -22,7 +22,8 @@ pub(super) struct Cell {
     /// Index of the first line, across the lines.
     lane: u32,
     plane: u32,
-    pad: u32,
+    /// Arrays of the batch, where they lie side by side; else 0.
+    near: u32,
 }
 
 /// A run of the lines of a cell; as in `lines.cu`.
@@ -68,6 +69,12 @@ pub(super) struct LineTable {
     pub most: [usize; 2],
 }
 
+/// Whether the arrays of a batch lie between each other's elements.
+fn is_interleaved(piece: &Piece) -> bool {
+    let shape = piece.region.shape();
+    piece.batch > 0 && (0..3).all(|axis| shape[axis] == 1 || piece.batch < piece.strides[axis])
+}
+
 /// The index of a piece's exposed pointer.
 fn base(piece: &Piece) -> u32 {
     (piece.rank * EXPOSED + piece.base as usize) as u32
@@ -84,6 +91,7 @@ impl LineTable {
     ) -> LineTable {
         let mut table = LineTable::default();
         let both = || from.iter().chain(to);
+        let near = if both().any(is_interleaved) { arrays.len() as u32 } else { 0 };
         let (lane_cuts, plane_cuts) = (cuts(domain, axes.lanes, both()), cuts(domain, axes.planes, both()));
         for planes in plane_cuts.windows(2) {
             for lanes in lane_cuts.windows(2) {
@@ -102,7 +110,7 @@ impl LineTable {
                     to_end: to[1],
                     lane: lanes[0] as u32,
                     plane: planes[0] as u32,
-                    pad: 0,
+                    near,
                 });
                 table.blocks += (blocks * depth * arrays.len()) as u64;
                 table.most[0] = table.most[0].max((from[1] - from[0]) as usize);

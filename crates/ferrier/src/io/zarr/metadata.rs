@@ -93,6 +93,9 @@ pub fn array(
         Compression::Zstd(level) => {
             codecs.push(json!({"name": "zstd", "configuration": {"level": level, "checksum": false}}));
         }
+        Compression::Blosc(level) => codecs.push(json!({"name": "blosc", "configuration": {
+            "cname": "zstd", "clevel": level, "shuffle": "shuffle", "blocksize": 0,
+            "typesize": dtype.bytes() / dtype.width()}})),
         Compression::Gzip(level) => codecs.push(json!({"name": "gzip", "configuration": {"level": level}})),
     }
     if shards.is_some() {

@@ -3,6 +3,8 @@
 //! A chunk (a shard, where there are shards) is a file that exactly one rank writes: where the boxes of ranks cut
 //! chunks, data goes to a layout of whole chunks first.
 
+mod blosc;
+mod blosc_codec;
 mod chunks;
 mod folder;
 mod metadata;

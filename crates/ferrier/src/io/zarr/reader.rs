@@ -13,6 +13,7 @@ use super::super::dtype::Dtype;
 use super::super::failure::{cannot, cannot_io};
 use super::super::location::Location;
 use super::super::view::{BoxViewMut, bytes_mut, rows};
+use super::blosc_codec;
 use super::metadata::{self, Node};
 use super::slice::{Pick, picks};
 use super::store::FolderStore;
@@ -57,6 +58,7 @@ impl ZarrReader {
         let (whole, dtype) = metadata::shape_and_type(&metadata).map_err(wrong)?;
         let picks = picks(location.slice.as_deref(), &whole).map_err(wrong)?;
         // Damaged metadata is an error, whatever the crate makes of it.
+        blosc_codec::register();
         let open = || Array::open(Arc::new(FolderStore::new(&folder)), "/");
         let array = match catch_unwind(AssertUnwindSafe(open)) {
             Ok(Ok(array)) => array,

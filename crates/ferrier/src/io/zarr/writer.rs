@@ -13,6 +13,7 @@ use super::super::failure::{agree, cannot, cannot_io};
 use super::super::location::Location;
 use super::super::options::WriteOptions;
 use super::super::view::{BoxView, bytes, bytes_mut, embed, rows};
+use super::blosc_codec;
 use super::chunks::{aligned_boxes, chunk_shapes, is_aligned};
 use super::folder::{Destination, PendingFolder, write_json};
 use super::metadata;
@@ -198,6 +199,7 @@ fn open(name: &Path, place: &Path) -> Result<Array<FolderStore>> {
         );
         cannot("write", name, why)
     })?;
+    blosc_codec::register();
     Array::open(Arc::new(FolderStore::new(place)), "/").map_err(|error| cannot("write", name, error))
 }
 

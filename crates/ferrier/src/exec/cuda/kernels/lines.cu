@@ -21,7 +21,7 @@ struct Cell {
     unsigned lanes, planes, blocks;
     unsigned from, from_end, to, to_end;
     unsigned lane, plane;  // Of its first line.
-    unsigned pad;
+    unsigned near;  // Arrays that lie side by side: their blocks follow each other, so that they share cache lines.
 };
 
 // A run of a line of a cell; distances in numbers.
@@ -282,10 +282,15 @@ INLINE void wait_for_last() {
 struct Lot {
     unsigned lane, plane, batch;
     INLINE Lot(const Cell &cell) {
-        unsigned inside = unsigned(blockIdx.x - cell.first), rest = inside / cell.blocks;
+        unsigned inside = unsigned(blockIdx.x - cell.first), side = 0;
+        if (cell.near) {
+            side = inside % cell.near;
+            inside /= cell.near;
+        }
+        unsigned rest = inside / cell.blocks;
         lane = inside % cell.blocks * LINES;
         plane = rest % cell.planes;
-        batch = rest / cell.planes;
+        batch = rest / cell.planes + side;
     }
     INLINE Run run(const Strip &strip, REAL *base) const {
         Word offset = strip.offset + lane * strip.lane + plane * strip.plane;
