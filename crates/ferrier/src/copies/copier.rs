@@ -146,6 +146,8 @@ pub trait Copier: Send + Sized {
     fn wait_for(&mut self, _ranks: &[usize], _mark: Mark) -> Result<()> {
         Ok(())
     }
+    /// Ends a part of a run: its threads may sleep.
+    fn rest(&mut self) {}
     /// Returns when nothing that any rank has enqueued accesses memory any more, whatever came of it.
     fn abandon(&mut self) {}
 }

@@ -157,7 +157,9 @@ impl<C: Copier> CopyPlan<C> {
     /// The sources that were set are as large as the pattern says, and not written to until this returns.
     pub unsafe fn start(&mut self) -> Result<()> {
         // SAFETY: this function's contract.
-        unsafe { self.begin(Published::Segments) }
+        unsafe { self.begin(Published::Segments)? };
+        self.copier.rest();
+        Ok(())
     }
 
     /// Completes a run. What stays on this rank is copied from the sources, or from the staging of a plan for runs in
@@ -273,6 +275,7 @@ impl<C: Copier> CopyPlan<C> {
                 _ => {}
             }
             *in_flight = false;
+            copier.rest();
             Ok(())
         })
     }

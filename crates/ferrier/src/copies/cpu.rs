@@ -109,6 +109,10 @@ impl<E: Element> Copier for CpuCopier<E> {
         Ok(())
     }
 
+    fn rest(&mut self) {
+        self.pool.park_if_crowded();
+    }
+
     unsafe fn begin_messages(
         &mut self,
         buffers: &[HostBuffer; 2],

@@ -36,7 +36,7 @@ unsafe impl Send for JobPtr {}
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    busy: Mutex<Option<BusyThreads>>,
+    busy: Mutex<BusyThreads>,
 }
 
 /// The interval between two checks of a parked thread.
@@ -54,7 +54,7 @@ impl Pool {
             panic: Mutex::new(None),
             condition: Condition::default(),
         });
-        let busy = Mutex::new(Some(BusyThreads::new(threads.max(1) - 1)));
+        let busy = Mutex::new(BusyThreads::new(threads.max(1) - 1));
         let mut pool = Pool { shared, workers: Vec::new(), busy };
         for index in 1..threads {
             let shared = pool.shared.clone();
@@ -85,7 +85,7 @@ impl Pool {
         }
         let shared = &*self.shared;
         if shared.parked.swap(false, SeqCst) {
-            *lock(&self.busy) = Some(BusyThreads::new(self.workers.len()));
+            lock(&self.busy).set_parked(false);
         }
         // SAFETY: only the lifetime changes. `job` is borrowed until this function returns, and it returns or unwinds
         // only when `running` is zero: no thread uses the pointer after that.
@@ -107,8 +107,15 @@ impl Pool {
     /// neither would spin because both together exceed the number of cores.
     pub fn park(&self) {
         self.shared.parked.store(true, SeqCst);
-        drop(lock(&self.busy).take());
+        lock(&self.busy).set_parked(true);
         self.shared.condition.notify_all();
+    }
+
+    /// Parks them where this pool and others have more threads than there are cores: neither would spin, in their runs too.
+    pub fn park_if_crowded(&self) {
+        if !self.workers.is_empty() && BusyThreads::exceed_cores() {
+            self.park();
+        }
     }
 }
 
@@ -186,12 +193,12 @@ mod tests {
         let count = AtomicUsize::new(0);
         for _ in 0..3 {
             pool.park();
-            assert!(lock(&pool.busy).is_none(), "parked threads are not counted");
+            assert!(pool.shared.parked.load(SeqCst));
             for _ in 0..2 {
                 pool.run(&|_| {
                     count.fetch_add(1, SeqCst);
                 });
-                assert!(lock(&pool.busy).is_some());
+                assert!(!pool.shared.parked.load(SeqCst));
             }
         }
         assert_eq!(count.into_inner(), 18);

@@ -16,6 +16,8 @@ const SPINS: u32 = 80_000;
 /// Threads of this process that may be busy at once. Above the number of cores, spinning only takes time from the
 /// thread that is waited for.
 static BUSY: AtomicUsize = AtomicUsize::new(1);
+/// Threads that sleep until their pool is used.
+static PARKED: AtomicUsize = AtomicUsize::new(0);
 
 /// False with `FERRIER_SPIN=off`, which users set where other programs share the cores.
 fn may_spin() -> bool {
@@ -25,14 +27,32 @@ fn may_spin() -> bool {
 
 /// Counts computing threads for as long as it lives.
 #[derive(Debug)]
-pub(crate) struct BusyThreads(usize);
+pub(crate) struct BusyThreads {
+    threads: usize,
+    parked: bool,
+}
 
 impl BusyThreads {
     pub fn new(threads: usize) -> Self {
         // Reading the environment allocates; transforms, which wait later, must not.
         may_spin();
         BUSY.fetch_add(threads, Ordering::Relaxed);
-        BusyThreads(threads)
+        BusyThreads { threads, parked: false }
+    }
+
+    /// Sets whether they sleep; then they are not busy.
+    pub fn set_parked(&mut self, parked: bool) {
+        if parked != self.parked {
+            let (from, to) = if parked { (&BUSY, &PARKED) } else { (&PARKED, &BUSY) };
+            from.fetch_sub(self.threads, Ordering::Relaxed);
+            to.fetch_add(self.threads, Ordering::Relaxed);
+            self.parked = parked;
+        }
+    }
+
+    /// Whether there are more computing threads than cores, parked ones included.
+    pub fn exceed_cores() -> bool {
+        BUSY.load(Ordering::Relaxed) + PARKED.load(Ordering::Relaxed) > crate::machine::info::cores()
     }
 
     /// Whether there is a core for each busy thread, and threads may spin.
@@ -43,7 +63,8 @@ impl BusyThreads {
 
 impl Drop for BusyThreads {
     fn drop(&mut self) {
-        BUSY.fetch_sub(self.0, Ordering::Relaxed);
+        let count = if self.parked { &PARKED } else { &BUSY };
+        count.fetch_sub(self.threads, Ordering::Relaxed);
     }
 }
 
