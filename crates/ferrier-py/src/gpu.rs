@@ -163,35 +163,66 @@ fn run<T: Cached>(
     Ok(made)
 }
 
-/// Address and strides in bytes.
-type Location = (usize, Vec<isize>);
-
-/// Enqueues a transform of an array in the memory of a GPU on a stream of it. `shapes` are those of input and output, `kinds` those of
-/// the axes. The result: `None` where plans cannot take the arrays as they lie; else strides in bytes of the output and, if none
-/// was given, its memory.
-#[pyfunction]
-#[pyo3(signature = (place, double, input, output, shapes, kinds, forward, factor, /))]
-#[allow(clippy::too_many_arguments)]
-fn gpu_fft(
-    py: Python<'_>,
-    place: (usize, usize),
+/// A transform of arrays of one shape, with these strides: what a call needs is found once.
+#[pyclass(frozen, module = "ferrier._ferrier")]
+struct GpuTransform {
+    job: Job,
     double: bool,
-    input: Location,
-    output: Option<Location>,
-    shapes: [Vec<usize>; 2],
+    in_place: bool,
+    /// Scalars of input and output, gaps included.
+    scalars: [usize; 2],
+    /// Strides of the output in bytes.
+    #[pyo3(get)]
+    strides: Vec<usize>,
+}
+
+#[pymethods]
+impl GpuTransform {
+    /// Enqueues it on a stream of a GPU, for arrays at these addresses. The memory of the result where no output was given.
+    fn run(
+        &self,
+        py: Python<'_>,
+        gpu: usize,
+        stream: usize,
+        input: usize,
+        output: Option<usize>,
+    ) -> PyResult<Option<Memory>> {
+        let span = |start, end: usize| Span { start, scalars: self.scalars[end] };
+        let source = (!self.in_place).then(|| span(input, 0));
+        let target = output.map(|start| span(start, 1));
+        let (job, place) = (&self.job, (gpu, stream));
+        let made = py.detach(|| match self.double {
+            true => run::<f64>(job, place, source, target),
+            false => run::<f32>(job, place, source, target),
+        });
+        Ok(made.map_err(raise)?.map(|array| Memory { array, batch: 1 }))
+    }
+}
+
+/// A transform of arrays in the memory of a GPU. `strides` are those of input and output in bytes, without the latter where the
+/// output is to be made; `shapes` those of input and output, `kinds` those of the axes. `None` where plans cannot take arrays
+/// that lie so.
+#[pyfunction]
+#[pyo3(signature = (double, strides, shapes, kinds, forward, factor, in_place, /))]
+fn gpu_transform(
+    double: bool,
+    strides: (Vec<isize>, Option<Vec<isize>>),
+    shapes: (Vec<usize>, Vec<usize>),
     kinds: Vec<String>,
     forward: bool,
     factor: f64,
-) -> PyResult<Option<(Vec<usize>, Option<Memory>)>> {
+    in_place: bool,
+) -> PyResult<Option<GpuTransform>> {
+    let shapes = [shapes.0, shapes.1];
     let kind = |name: &String| name.parse::<ferrier::Kind>().map_err(|error| raise(error.into()));
     let kinds = kinds.iter().map(kind).collect::<PyResult<Vec<_>>>()?;
     let halved = kinds.iter().position(|&kind| kind == ferrier::Kind::Real);
     // Real transforms have one sign on a GPU: backward is to real values.
     let to_real = halved.is_some() && !forward;
     let element = |end: usize| Element { double, complex: halved.is_none() || (end == 0) == to_real };
-    let Some(from) = Places::of(&shapes[0], &input.1, element(0)) else { return Ok(None) };
-    let to = match &output {
-        Some((_, strides)) => match Places::of(&shapes[1], strides, element(1)) {
+    let Some(from) = Places::of(&shapes[0], &strides.0, element(0)) else { return Ok(None) };
+    let to = match &strides.1 {
+        Some(strides) => match Places::of(&shapes[1], strides, element(1)) {
             Some(to) => to,
             None => return Ok(None),
         },
@@ -211,22 +242,16 @@ fn gpu_fft(
     if calls.is_empty() {
         return Err(PyValueError::new_err("nothing is transformed"));
     }
-    let span = |start, places: &Places, end| Span { start, scalars: places.extent * element(end).width() };
-    let in_place = output.as_ref().is_some_and(|(start, _)| *start == input.0);
     if in_place && from != to {
         return Err(PyValueError::new_err("out is x, with other strides"));
     }
-    let source = (!in_place).then(|| span(input.0, &from, 0));
-    let target = output.as_ref().map(|(start, _)| span(*start, &to, 1));
-    let job = Job { calls, forward, to_real, factor, complex: false, ortho: false, workers: 1 };
-    let made = py.detach(|| match double {
-        true => run::<f64>(&job, place, source, target),
-        false => run::<f32>(&job, place, source, target),
-    });
+    let scalars = [from.extent * element(0).width(), to.extent * element(1).width()];
     let strides = to.strides.iter().map(|stride| stride * element(1).bytes()).collect();
-    Ok(Some((strides, made.map_err(raise)?.map(|array| Memory { array, batch: 1 }))))
+    let job = Job { calls, forward, to_real, factor, complex: false, ortho: false, workers: 1 };
+    Ok(Some(GpuTransform { job, double, in_place, scalars, strides }))
 }
 
 pub fn register(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    module.add_function(wrap_pyfunction!(gpu_fft, module)?)
+    module.add_class::<GpuTransform>()?;
+    module.add_function(wrap_pyfunction!(gpu_transform, module)?)
 }

@@ -169,6 +169,54 @@ fn all_axes_in_one_pass_or_a_pass_per_axis() {
     }
 }
 
+/// Arrays of users need not begin with a cache line: blocks of lines are cut elsewhere then.
+#[test]
+fn results_do_not_depend_on_where_arrays_begin() {
+    fn check<T: Number>(shape: [usize; 3], choice: Choice) {
+        let comm = ferrier::Comm::one_rank().with_threads(2);
+        let mut plan = plan_of::<T>(&comm, &Problem::c2c(shape), &choice).unwrap();
+        let points: usize = shape.iter().product();
+        let case = case(shape, Kind::C2c, 1);
+        let value = |i: usize| common::from_f64::<T>(source::<T>(&case, 0, [i, 0, 0]));
+        let values: Vec<_> = (0..points).map(value).collect();
+        // As many elements as a cache line has, before and after the array.
+        let (line, canary) = (64 / size_of::<Complex<T>>(), value(points + 7));
+        let at = |memory: &[Complex<T>], start: usize| {
+            let past = memory.as_ptr() as usize % 64 / size_of::<Complex<T>>();
+            let first = (line - past) % line + start;
+            first..first + points
+        };
+        let mut one: Option<[Vec<[u64; 2]>; 2]> = None;
+        for start in 0..line {
+            let mut memory = [vec![canary; points + 3 * line], vec![canary; points + 3 * line]];
+            let [from, to] = [0, 1].map(|i| at(&memory[i], (i + 1) * start % line));
+            memory[0][from.clone()].copy_from_slice(&values);
+            let [input, output] = &mut memory;
+            plan.forward(&input[from.clone()], &mut output[to.clone()]).unwrap();
+            plan.call().forward_in_place(&mut input[from.clone()]).unwrap();
+            let found =
+                [&output[to.clone()], &input[from.clone()]].map(|x| x.iter().map(|x| bits(*x)).collect());
+            for (memory, inside) in [(&input, from), (&output, to)] {
+                let outside = memory[..inside.start].iter().chain(&memory[inside.end..]);
+                assert!(
+                    outside.into_iter().all(|x| bits(*x) == bits(canary)),
+                    "{shape:?} {choice:?} {start}"
+                );
+            }
+            assert!(one.get_or_insert_with(|| found.clone()) == &found, "{shape:?} {choice:?} {start}");
+        }
+    }
+    for shape in [[6, 40, 72], [12, 33, 64], [3, 4, 8], [2, 50, 36]] {
+        for fuse in [true, false] {
+            for stream in [true, false] {
+                let choice = Choice::new().fuse(fuse).stream(stream);
+                check::<f64>(shape, choice.clone());
+                check::<f32>(shape, choice);
+            }
+        }
+    }
+}
+
 /// The passes of a plan, and its memory, for arrays that fit a cache.
 #[test]
 fn arrays_that_fit_a_cache_take_one_pass() {

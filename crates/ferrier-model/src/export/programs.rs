@@ -7,7 +7,7 @@ use ferrier_plan::order::{Action, actions};
 use crate::exchange::ExchangeName;
 use crate::forward::ForwardCall;
 use crate::job::Job;
-use crate::sim::Exchanges;
+use crate::sim::{Exchanges, RingSteps};
 
 /// An operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -38,6 +38,8 @@ struct TileMessages {
     starts: Vec<f64>,
     /// Bytes of each rank before encoding.
     raw: Vec<f64>,
+    /// The steps of exchange `ring`.
+    ring: Option<RingSteps>,
 }
 
 /// The operations of all ranks.
@@ -105,29 +107,29 @@ fn start(
     let receive = |&(from, bytes): &(usize, u64)| Operation::Receive { from, bytes, tag };
     let send = |&(to, bytes): &(usize, u64)| Operation::Send { to, bytes, tag };
     program.extend(messages.received[rank].iter().map(receive));
-    if job.exchange != ExchangeName::Ring {
-        let inside = |&&(peer, _): &&(usize, u64)| job.nodes()[peer] == job.nodes()[rank];
-        let outside = |message: &&(usize, u64)| !inside(message);
-        program.extend(messages.sent[rank].iter().filter(inside).map(send));
-        // As in a simulation of ours: where cores do both, they copy first.
-        if blocking && job.machine.constants.copy_overlap < 0.5 {
-            let copied = |&(from, _): &(usize, u64)| Operation::WaitReceive { from, tag };
-            program.extend(messages.received[rank].iter().filter(inside).map(copied));
-            let copied = |&(to, _): &(usize, u64)| Operation::WaitSend { to, tag };
-            program.extend(messages.sent[rank].iter().filter(inside).map(copied));
+    let nodes = job.nodes();
+    if let Some(ring) = &messages.ring {
+        // To one node after the other, as the library does.
+        let step = |to: usize| ring.step(nodes[rank], nodes[to]);
+        let mut order = messages.sent[rank].clone();
+        order.sort_by_key(|&(to, _)| step(to));
+        for together in order.chunk_by(|a, b| step(a.0) == step(b.0)) {
+            program.extend(together.iter().map(send));
+            program.extend(together.iter().map(|&(to, _)| Operation::WaitSend { to, tag }));
         }
-        program.extend(messages.sent[rank].iter().filter(outside).map(send));
         return;
     }
-    // To one node after the other, beginning with the one after its own.
-    let (nodes, count) = (job.nodes(), job.node_count());
-    let distance = |to: usize| (nodes[to] + count - nodes[rank] + count - 1) % count;
-    let mut order = messages.sent[rank].clone();
-    order.sort_by_key(|&(to, _)| distance(to));
-    for step in order.chunk_by(|a, b| nodes[a.0] == nodes[b.0]) {
-        program.extend(step.iter().map(send));
-        program.extend(step.iter().map(|&(to, _)| Operation::WaitSend { to, tag }));
+    let inside = |&&(peer, _): &&(usize, u64)| nodes[peer] == nodes[rank];
+    let outside = |message: &&(usize, u64)| !inside(message);
+    program.extend(messages.sent[rank].iter().filter(inside).map(send));
+    // As in a simulation of ours: where cores do both, they copy first.
+    if blocking && job.machine.constants.copy_overlap < 0.5 {
+        let copied = |&(from, _): &(usize, u64)| Operation::WaitReceive { from, tag };
+        program.extend(messages.received[rank].iter().filter(inside).map(copied));
+        let copied = |&(to, _): &(usize, u64)| Operation::WaitSend { to, tag };
+        program.extend(messages.sent[rank].iter().filter(inside).map(copied));
     }
+    program.extend(messages.sent[rank].iter().filter(outside).map(send));
 }
 
 fn wait(
@@ -164,6 +166,8 @@ fn messages(job: &Job<'_>, shapes: &CallShapes<'_>, reshape: usize, tile: usize)
     let exchanges = Exchanges { job, shapes };
     let traffic = exchanges.traffic(reshape, tile);
     let constants = &job.machine.constants;
+    let ring =
+        (job.exchange == ExchangeName::Ring).then(|| exchanges.ring_steps(&traffic.flows, reshape, tile));
     let starts = traffic
         .ranks
         .iter()
@@ -199,5 +203,5 @@ fn messages(job: &Job<'_>, shapes: &CallShapes<'_>, reshape: usize, tile: usize)
             }
         }
     }
-    TileMessages { sent, received, starts, raw }
+    TileMessages { sent, received, starts, raw, ring }
 }

@@ -2,6 +2,7 @@
 
 use ferrier_plan::cost::CallShapes;
 use ferrier_plan::messages::Mechanism;
+use ferrier_plan::ring;
 
 use crate::exchange::ExchangeName;
 use crate::job::Job;
@@ -38,6 +39,22 @@ pub(crate) struct TileTraffic {
     pub received: Vec<f64>,
 }
 
+/// The steps of exchange `ring` in a tile: which nodes each node sends to and receives from, itself where data stays.
+pub(crate) struct RingSteps {
+    targets: Vec<Vec<usize>>,
+    sources: Vec<Vec<usize>>,
+}
+
+impl RingSteps {
+    /// The step in which one node sends to another. Copies inside a node come last.
+    pub fn step(&self, from: usize, to: usize) -> usize {
+        match from == to {
+            true => usize::MAX,
+            false => ring::step(&self.targets[from], &self.sources[to], from, to),
+        }
+    }
+}
+
 /// Lists the traffic of tiles.
 pub(crate) struct Exchanges<'a> {
     pub job: &'a Job<'a>,
@@ -66,6 +83,23 @@ impl Exchanges<'_> {
         let (cuts, reshape) = (&self.shapes.cuts[reshape], &self.shapes.schedule.reshapes[reshape]);
         let [from, to] = [&reshape.from, &reshape.to].map(|layout| &layout.boxes()[rank]);
         !cuts.between(from, to, tile).is_empty()
+    }
+
+    /// The steps of exchange `ring` in a tile with these flows.
+    pub fn ring_steps(&self, flows: &[NodeFlow], reshape: usize, tile: usize) -> RingSteps {
+        let (nodes, count) = (self.job.nodes(), self.job.node_count());
+        let own = (0..self.job.ranks()).filter(|&rank| self.keeps(rank, reshape, tile));
+        let kept = own.map(|rank| (nodes[rank], nodes[rank]));
+        let (mut targets, mut sources) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        for (from, to) in kept.chain(flows.iter().map(|flow| (flow.from, flow.to))) {
+            targets[from].push(to);
+            sources[to].push(from);
+        }
+        for list in targets.iter_mut().chain(&mut sources) {
+            list.sort_unstable();
+            list.dedup();
+        }
+        RingSteps { targets, sources }
     }
 
     /// The bytes of a message on the wire.

@@ -12,8 +12,8 @@ mod options;
 mod ranks;
 mod result;
 
-pub(crate) use exchanges::Exchanges;
 pub use exchanges::NodeFlow;
+pub(crate) use exchanges::{Exchanges, RingSteps};
 pub use options::SimOptions;
 pub use result::{SimEvent, SimEventKind, SimStep, Simulated};
 

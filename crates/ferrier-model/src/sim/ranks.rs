@@ -6,7 +6,6 @@ use std::collections::{BinaryHeap, HashMap};
 use ferrier_plan::Box3;
 use ferrier_plan::cost::{CallShapes, PassCost, pass_name};
 use ferrier_plan::order::{Action, PassPart};
-use ferrier_plan::ring;
 
 use super::exchanges::{Exchanges, NodeFlow, TileTraffic};
 use super::network::NetworkState;
@@ -268,9 +267,11 @@ impl<'a> Simulation<'a> {
             }
             queues[flow.from].push(number);
         }
-        let order: Box<dyn Fn(&NodeFlow) -> usize> = match self.job.exchange {
-            ExchangeName::Ring => Box::new(self.ring_order(&exchanges, &traffic, (reshape, tile))),
-            _ => Box::new(|flow| (flow.to + nodes - flow.from) % nodes),
+        let ring = self.job.exchange == ExchangeName::Ring;
+        let steps = ring.then(|| exchanges.ring_steps(&traffic.flows, reshape, tile));
+        let order = |flow: &NodeFlow| match &steps {
+            Some(steps) => steps.step(flow.from, flow.to),
+            None => (flow.to + nodes - flow.from) % nodes,
         };
         for queue in &mut queues {
             // Of a ring the own node comes last; otherwise copies come first. The last of a queue starts first.
@@ -284,32 +285,6 @@ impl<'a> Simulation<'a> {
             running: vec![0; nodes],
             waiting: vec![Vec::new(); nodes],
             waited: 0,
-        }
-    }
-
-    /// The step of a ring in which a flow goes; copies inside a node come last.
-    fn ring_order(
-        &self,
-        exchanges: &Exchanges<'_>,
-        traffic: &TileTraffic,
-        (reshape, tile): (usize, usize),
-    ) -> impl Fn(&NodeFlow) -> usize + use<> {
-        let own = self.job.nodes().iter().enumerate();
-        let kept =
-            own.filter(|(rank, _)| exchanges.keeps(*rank, reshape, tile)).map(|(_, node)| (*node, *node));
-        let flows = traffic.flows.iter().map(|flow| (flow.from, flow.to));
-        let mut peers = [0, 1].map(|_| vec![Vec::new(); self.job.node_count()]);
-        for (from, to) in kept.chain(flows) {
-            peers[0][from].push(to);
-            peers[1][to].push(from);
-        }
-        for list in peers.iter_mut().flatten() {
-            list.sort_unstable();
-            list.dedup();
-        }
-        move |flow| match flow.from == flow.to {
-            true => usize::MAX,
-            false => ring::step(&peers[0][flow.from], &peers[1][flow.to], flow.from, flow.to),
         }
     }
 

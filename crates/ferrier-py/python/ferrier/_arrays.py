@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from ferrier import _gpu
+
 
 def on_gpu(kind: str, x: Any, *arguments: Any) -> Any:
     """The transform of an array in the memory of a GPU; None where it is not in one."""
-    from ferrier import _gpu
-
     return _gpu.transform(kind, x, *arguments) if _gpu.is_on_gpu(x) else None
 
 

@@ -101,10 +101,17 @@ def dlpack_capsule(
     owner: Any, address: int, device: Sequence[int], shape: list[int], strides: list[int], dtype: tuple[int, int], /
 ) -> Any: ...
 def gpu_count() -> int: ...
-def gpu_fft(
-    place: tuple[int, int], double: bool, input: tuple[int, list[int]], output: tuple[int, list[int]] | None,
-    shapes: list[list[int]], kinds: list[str], forward: bool, factor: float, /,
-) -> tuple[list[int], Memory | None] | None: ...
+class GpuTransform:
+    """A transform of arrays of one shape, with these strides."""
+
+    @property
+    def strides(self) -> list[int]: ...
+    def run(self, gpu: int, stream: int, input: int, output: int | None) -> Memory | None: ...
+
+def gpu_transform(
+    double: bool, strides: tuple[tuple[int, ...], tuple[int, ...] | None], shapes: tuple[tuple[int, ...], tuple[int, ...]],
+    kinds: tuple[str, ...], forward: bool, factor: float, in_place: bool, /,
+) -> GpuTransform | None: ...
 
 _R = TypeVar("_R")
 

@@ -6,9 +6,10 @@ lie so that plans cannot take them.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -75,29 +76,77 @@ class GpuArray:
 class View:
     """Where the elements of an array of another library lie; it holds the array."""
 
+    device: int
+    address: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    dtype: np.dtype[Any]
+
     def __init__(self, array: Any, stream: int | None = None) -> None:
         self.array, self.library = array, library(array)
-        self.stream = _stream(array, self.library) if stream is None else stream
-        interface = None if hasattr(array, "__dlpack__") else array.__cuda_array_interface__
-        if interface is None:
-            tensor = self._tensor = _ferrier.DlpackTensor(_capsule(array, self.stream))
-            (code, bits, lanes), self.device = tensor.dtype, tensor.device[1]
-            if code not in (_FLOAT, _COMPLEX) or lanes != 1 or bits not in (32, 64, 128):
-                raise TypeError(f"arrays on GPUs are of float32, float64, complex64 or complex128, got {array.dtype}")
-            self.dtype = np.dtype(f"{'c' if code == _COMPLEX else 'f'}{bits // 8}")
-            self.address, self.shape = tensor.address, tuple(tensor.shape)
-            strides = tensor.strides
-            self.strides = None if strides is None else tuple(step * self.dtype.itemsize for step in strides)
+        own = _stream(array, self.library)
+        self.stream = own if stream is None else stream
+        # On another stream than the array's library works on now, DLPack makes that stream wait.
+        known = stream is None or stream == own
+        if known and self.library == "torch" and _is_plain(array):
+            self._take_torch()
+        elif known and self.library == "cupy":
+            self._take_cupy()
+        elif hasattr(array, "__dlpack__"):
+            self._take_dlpack()
         else:
-            self.dtype, self.shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
-            self.address, self.strides = interface["data"][0], interface.get("strides")
-            self.device = _device(array)
-            if interface.get("mask") is not None:
-                raise TypeError("arrays with a mask are not transformed")
+            self._take_interface()
         if self.dtype.char not in "fdFD":
             raise TypeError(f"arrays on GPUs are of float32, float64, complex64 or complex128, got {self.dtype}")
-        if self.strides is None:
-            self.strides = dense(self.shape, range(len(self.shape)), self.dtype.itemsize)
+
+    def _take_torch(self) -> None:
+        array = self.array
+        self.dtype, self.device = _dtype(array.dtype), array.get_device()
+        self.address, self.shape = array.data_ptr(), tuple(array.shape)
+        step = self.dtype.itemsize
+        self.strides = tuple([n * step for n in array.stride()])
+
+    def _take_cupy(self) -> None:
+        array = self.array
+        self.dtype, self.device = array.dtype, array.data.device_id
+        self.address, self.shape, self.strides = array.data.ptr, array.shape, array.strides
+
+    def _take_dlpack(self) -> None:
+        tensor = self._tensor = _ferrier.DlpackTensor(_capsule(self.array, self.stream))
+        (code, bits, lanes), self.device = tensor.dtype, tensor.device[1]
+        if code not in (_FLOAT, _COMPLEX) or lanes != 1 or bits not in (32, 64, 128):
+            raise TypeError(f"arrays on GPUs are of float32, float64, complex64 or complex128, got {self.array.dtype}")
+        self.dtype = np.dtype(f"{'c' if code == _COMPLEX else 'f'}{bits // 8}")
+        self.address, self.shape = tensor.address, tuple(tensor.shape)
+        strides, step = tensor.strides, self.dtype.itemsize
+        self.strides = self._dense() if strides is None else tuple([n * step for n in strides])
+
+    def _take_interface(self) -> None:
+        interface = self.array.__cuda_array_interface__
+        if interface.get("mask") is not None:
+            raise TypeError("arrays with a mask are not transformed")
+        self.dtype, self.shape = np.dtype(interface["typestr"]), tuple(interface["shape"])
+        self.address, self.device = interface["data"][0], _device(self.array)
+        self.strides = interface.get("strides") or self._dense()
+
+    def _dense(self) -> tuple[int, ...]:
+        return dense(self.shape, range(len(self.shape)), self.dtype.itemsize)
+
+
+def _is_plain(array: Any) -> bool:
+    """Are the values of PyTorch's array those in its memory, and are no gradients wanted? DLPack says what is wrong."""
+    return not (array.requires_grad or array.is_conj() or array.is_neg() or array.is_sparse)
+
+
+@functools.lru_cache
+def _dtype(dtype: Any) -> np.dtype[Any]:
+    """numpy's name of a type of another library."""
+    return np.dtype(str(dtype).removeprefix("torch."))
+
+
+@functools.lru_cache
+def _torch_dtype(dtype: np.dtype[Any]) -> Any:
+    return getattr(sys.modules["torch"], dtype.name)
 
 
 def dense(shape: Sequence[int], order: Sequence[int], step: int) -> tuple[int, ...]:
@@ -113,6 +162,9 @@ def is_on_gpu(x: Any) -> bool:
     """Is it an array in the memory of a GPU?"""
     if isinstance(x, (np.ndarray, list, tuple, int, float, complex)):
         return False
+    name = library(x)
+    if name in ("torch", "cupy"):
+        return name == "cupy" or bool(getattr(x, "is_cuda", False))
     device = getattr(x, "__dlpack_device__", None)
     if device is not None:
         return int(device()[0]) in (_CUDA, _MANAGED)
@@ -140,7 +192,10 @@ def _device(array: Any) -> int:
 def _stream(array: Any, name: str) -> int:
     """The stream on which the array's library works now: the caller's."""
     if name == "torch":
-        return sys.modules["torch"].cuda.current_stream(array.device).cuda_stream
+        torch, device = sys.modules["torch"], array.get_device()
+        # What current_stream() calls, without the object around it.
+        raw = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        return torch.cuda.current_stream(device).cuda_stream if raw is None else raw(device)
     if name == "cupy":
         return sys.modules["cupy"].cuda.get_current_stream().ptr
     if name == "ferrier":
@@ -163,16 +218,27 @@ def as_stream(stream: Any) -> int | None:
 
 def empty(view: View, shape: Sequence[int], order: Sequence[int], dtype: np.dtype[Any]) -> Any:
     """An array of the same library, not set, with its axes in this order in memory; None where Ferrier must make it."""
-    lengths = [shape[axis] for axis in order]
-    places = [int(place) for place in np.argsort(order)]
+    if view.library not in ("torch", "cupy"):
+        return None
+    lengths, places = _lengths(tuple(shape), tuple(order))
+    library = sys.modules[view.library]
     if view.library == "torch":
-        torch = sys.modules["torch"]
-        return torch.empty(lengths, dtype=getattr(torch, dtype.name), device=view.array.device).permute(places)
-    if view.library == "cupy":
-        cupy = sys.modules["cupy"]
-        with cupy.cuda.Device(view.device):
-            return cupy.empty(lengths, dtype).transpose(places)
-    return None
+        made = library.empty(lengths, dtype=_torch_dtype(dtype), device=view.array.device)
+        return made if places is None else made.permute(places)
+    if library.cuda.runtime.getDevice() == view.device:
+        made = library.empty(lengths, dtype)
+    else:
+        with library.cuda.Device(view.device):
+            made = library.empty(lengths, dtype)
+    return made if places is None else made.transpose(places)
+
+
+@functools.lru_cache(256)
+def _lengths(shape: tuple[int, ...], order: tuple[int, ...]) -> tuple[tuple[int, ...], tuple[int, ...] | None]:
+    """The lengths in the order of memory, and the place of each axis there; None where the axes are in order."""
+    lengths = tuple(shape[axis] for axis in order)
+    places = None if list(order) == sorted(order) else tuple(order.index(axis) for axis in range(len(order)))
+    return lengths, places
 
 
 def handed(view: View, made: GpuArray) -> Any:
@@ -219,11 +285,28 @@ def resized(x: Any, lengths: Sequence[int], axes: Sequence[int]) -> Any:
     return padded
 
 
-def transform(kind: str, x: Any, forward: bool, s: Any, axes: Any, norm: Any, overwrite: bool, out: Any) -> Any:
-    """A transform of `ferrier.fft` of an array on a GPU."""
+class Prepared(NamedTuple):
+    """What arguments mean for arrays of one shape and type."""
+
+    lengths: list[int]
+    axes: list[int]
+    points: list[int]
+    # Of input and output.
+    shapes: tuple[tuple[int, ...], tuple[int, ...]]
+    kinds: tuple[str, ...]
+    # The types that are read and written.
+    source: np.dtype[Any]
+    dtype: np.dtype[Any]
+    factor: float
+    is_resized: bool
+    is_converted: bool
+
+
+@functools.lru_cache(256)
+def _prepared(kind: str, forward: bool, shape: tuple[int, ...], dtype: Any, s: Any, axes: Any, norm: Any) -> Prepared:
     if kind not in ("c2c", "r2c", "c2r") or forward == (kind == "c2r") and kind != "c2c":
         raise NotImplementedError("on GPUs there are fft, ifft, rfft and irfft of any axes; no cosines, sines and hfft")
-    lengths, axes = _arguments(x, s, axes)
+    lengths, axes = _arguments(shape, s, axes)
     points = list(lengths)
     if kind == "c2r":
         if s is None:
@@ -231,78 +314,88 @@ def transform(kind: str, x: Any, forward: bool, s: Any, axes: Any, norm: Any, ov
         lengths = [*lengths[:-1], points[-1] // 2 + 1]
     if min(points) < 1:
         raise ValueError(f"invalid number of data points ({points}) specified")
-    x = resized(x, lengths, axes)
-    view = View(_of_type(x, kind))
-    # One call makes real values of a spectrum; more axes go before it.
-    if kind == "c2r" and len(axes) > 1 and (view.array.ndim > 3 or len(axes) > 3):
-        x = transform("c2c", view.array, False, None, axes[:-1], norm, False, None)
-        return transform("c2r", x, False, points[-1:], axes[-1:], norm, False, out)
-    shapes = [list(view.shape), list(view.shape)]
+    shapes = [list(shape), list(shape)]
+    for axis, n in zip(axes, lengths):
+        shapes[0][axis] = shapes[1][axis] = n
     if kind == "r2c":
         shapes[1][axes[-1]] = points[-1] // 2 + 1
     elif kind == "c2r":
         shapes[1][axes[-1]] = points[-1]
-    kinds = ["none"] * len(view.shape)
+    kinds = ["none"] * len(shape)
     for axis in axes:
         kinds[axis] = "c2c"
     if kind != "c2c":
         kinds[axes[-1]] = "r2c"
-    real = kind == "c2r"
-    double = view.dtype.char in "dD"
-    dtype = np.dtype(("f" if real else "c") + str((8 if double else 4) * (1 if real else 2)))
+    name = str(dtype).removeprefix("torch.")
+    if kind == "r2c" and "complex" in name:
+        raise TypeError("x must be a real sequence")
+    # As in scipy.fft: float16 becomes float32, everything else that is no float becomes float64.
+    double = name not in ("float32", "complex64", "float16")
+    real, complex_ = np.dtype("f8" if double else "f4"), np.dtype("c16" if double else "c8")
+    source, result = real if kind == "r2c" else complex_, real if kind == "c2r" else complex_
     factor = _factor(norm, forward, float(np.prod(points)))
-    return _run(view, out if out is not None else x if overwrite and kind == "c2c" and _is(x, view) else None, shapes, kinds, dtype, forward, factor)
+    both = tuple(shapes[0]), tuple(shapes[1])
+    return Prepared(lengths, axes, points, both, tuple(kinds), source, result, factor, both[0] != shape, name != source.name)
 
 
-def _is(x: Any, view: View) -> bool:
-    """Does the view belong to the caller's array, and may it be overwritten?"""
-    return x is view.array and view.library != "jax"
+def _hashable(value: Any) -> Any:
+    """An argument `s` or `axes` that a cache can have."""
+    return value if value is None or isinstance(value, int) else tuple(np.atleast_1d(np.asarray(value, int)).tolist())
 
 
-def _run(view: View, out: Any, shapes: list[list[int]], kinds: list[str], dtype: np.dtype[Any], forward: bool, factor: float) -> Any:
-    order = sorted(range(len(view.shape)), key=lambda axis: (-view.strides[axis], axis))
-    target = out if out is not None else empty(view, shapes[1], order, dtype)
-    place = None
+def transform(kind: str, x: Any, forward: bool, s: Any, axes: Any, norm: Any, overwrite: bool, out: Any) -> Any:
+    """A transform of `ferrier.fft` of an array on a GPU."""
+    prepared = _prepared(kind, forward, tuple(x.shape), x.dtype, _hashable(s), _hashable(axes), norm)
+    given = x
+    if prepared.is_resized:
+        x = resized(x, prepared.lengths, prepared.axes)
+    if prepared.is_converted:
+        x = converted(x, prepared.source)
+    view = View(x)
+    axes, points = prepared.axes, prepared.points
+    # One call makes real values of a spectrum; more axes go before it.
+    if kind == "c2r" and len(axes) > 1 and (len(view.shape) > 3 or len(axes) > 3):
+        x = transform("c2c", view.array, False, None, axes[:-1], norm, False, None)
+        return transform("c2r", x, False, points[-1:], axes[-1:], norm, False, out)
+    if out is None and overwrite and kind == "c2c" and view.array is given and view.library != "jax":
+        out = given
+    return _run(view, out, prepared, forward)
+
+
+@functools.lru_cache(256)
+def _order(strides: tuple[int, ...]) -> tuple[int, ...]:
+    """The axes in the order of memory, slowest first."""
+    return tuple(sorted(range(len(strides)), key=lambda axis: (-strides[axis], axis)))
+
+
+@functools.lru_cache(256)
+def _native(double: bool, strides: Any, shapes: Any, kinds: tuple[str, ...], forward: bool, factor: float, in_place: bool) -> Any:
+    return _ferrier.gpu_transform(double, strides, shapes, kinds, forward, factor, in_place)
+
+
+def _run(view: View, out: Any, prepared: Prepared, forward: bool) -> Any:
+    shapes, dtype = prepared.shapes, prepared.dtype
+    target = out if out is not None else empty(view, shapes[1], _order(view.strides), dtype)
+    address, strides = None, None
     if target is not None:
         if library(target) == "jax":
             raise TypeError("arrays of JAX cannot be written to: leave out `out`")
         store = View(target, view.stream)
-        if store.shape != tuple(shapes[1]) or store.dtype != dtype or store.device != view.device:
-            raise ValueError(f"out must be of the shape {tuple(shapes[1])}, of {dtype}, on GPU {view.device}; got {store.shape}, {store.dtype}, GPU {store.device}")
-        place = (store.address, list(store.strides))
-    double = view.dtype.char in "dD"
-    done = _ferrier.gpu_fft(
-        (view.device, view.stream), double, (view.address, list(view.strides)), place, shapes, kinds, forward, factor
-    )
-    if done is None:
-        return _run(View(copied(view.array), view.stream), out, shapes, kinds, dtype, forward, factor)
-    strides, memory = done
+        if store.shape != shapes[1] or store.dtype != dtype or store.device != view.device:
+            raise ValueError(f"out must be of the shape {shapes[1]}, of {dtype}, on GPU {view.device}; got {store.shape}, {store.dtype}, GPU {store.device}")
+        address, strides = store.address, store.strides
+    double = dtype.char in "dD"
+    native = _native(double, (view.strides, strides), shapes, prepared.kinds, forward, prepared.factor, address == view.address)
+    if native is None:
+        return _run(View(copied(view.array), view.stream), out, prepared, forward)
+    memory = native.run(view.device, view.stream, view.address, address)
     if memory is None:
         return target
-    made = GpuArray(memory, view.device, tuple(shapes[1]), strides, dtype, view.stream)
-    return handed(view, made)
+    return handed(view, GpuArray(memory, view.device, shapes[1], native.strides, dtype, view.stream))
 
 
-def _of_type(x: Any, kind: str) -> Any:
-    """`x` as an array of the type that the transform takes."""
-    name = str(x.dtype).removeprefix("torch.")
-    if name in ("float32", "complex64"):
-        double = False
-    elif name in ("float64", "complex128"):
-        double = True
-    elif name == "float16":
-        double, x = False, converted(x, np.dtype(np.float32))
-    else:
-        double, x = True, converted(x, np.dtype(np.float64))
-    if kind == "r2c":
-        if "complex" in name:
-            raise TypeError("x must be a real sequence")
-        return x
-    return x if "complex" in name else converted(x, np.dtype(np.complex128 if double else np.complex64))
-
-
-def _arguments(x: Any, s: Any, axes: Any) -> tuple[list[int], list[int]]:
-    ndim = len(x.shape)
+def _arguments(shape: tuple[int, ...], s: Any, axes: Any) -> tuple[list[int], list[int]]:
+    ndim = len(shape)
     lengths = None if s is None else [int(n) for n in np.atleast_1d(s)]
     if axes is None:
         axes = range(ndim - (ndim if lengths is None else len(lengths)), ndim)
@@ -315,10 +408,10 @@ def _arguments(x: Any, s: Any, axes: Any) -> tuple[list[int], list[int]]:
     if not places:
         raise ValueError("at least 1 axis must be transformed")
     if lengths is None:
-        lengths = [x.shape[axis] for axis in places]
+        lengths = [shape[axis] for axis in places]
     if len(lengths) != len(places):
         raise ValueError("when given, axes and shape arguments have to be of the same length")
-    return [x.shape[axis] if n == -1 else n for n, axis in zip(lengths, places)], places
+    return [shape[axis] if n == -1 else n for n, axis in zip(lengths, places)], places
 
 
 def _factor(norm: str | None, forward: bool, size: float) -> float:

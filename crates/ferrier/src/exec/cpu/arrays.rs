@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::bases::Bases;
 use super::line_op::LineOp;
-use super::lines::{BlockLen, LineGrid, Side};
+use super::lines::{BlockLen, LineGrid};
+use super::side::Side;
 use super::tables::KernelTables;
 use super::worker::{Extras, PollCounter, WorkerState, run_block, run_planes};
 use crate::exec::backend::PassEnds;

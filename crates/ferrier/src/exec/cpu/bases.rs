@@ -40,6 +40,11 @@ impl<T> Bases<T> {
         self.pointers[at] = scratch;
     }
 
+    /// The address that pieces count from; none where each array of a batch has memory of its own.
+    pub fn pointer(&self, base: usize) -> Option<*mut T> {
+        (!self.listed || self.tables[base].is_null()).then(|| self.pointers[base])
+    }
+
     /// The address of a scalar of an array: `offset` is that in array `first` of the batch, `array` counts from there,
     /// `stride` is the distance of arrays that have their memory in common.
     ///

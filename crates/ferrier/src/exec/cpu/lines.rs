@@ -2,18 +2,17 @@
 //! blocks of lines that a kernel transforms together.
 
 use std::ops::Range;
-use std::sync::Arc;
 
 use super::bases::Bases;
 use super::block_at::BlockAt;
 use super::line_op::{LineOp, Spot};
+use super::side::{Flat, Side};
 use super::sparse_lines::SparseLines;
 use crate::exec::cuts::cuts;
 use crate::{Box3, Real};
 use ferrier_kernel::{Repeat, Strip};
-use ferrier_plan::geometry::{Axes, Piece, width};
-use ferrier_plan::modes::{IndexRun, Ragged, total_len};
-use ferrier_plan::schedule::AxisTransform;
+use ferrier_plan::geometry::Axes;
+use ferrier_plan::modes::total_len;
 
 /// A strip of a cell's first line: its address, and the strides of lines, planes and arrays of the batch.
 #[derive(Clone, Copy, Debug)]
@@ -43,6 +42,11 @@ struct Cell {
 
 /// Points of a block that are worth a call of the kernel.
 const BLOCK_POINTS: usize = 512;
+
+/// Complex elements of a cache line.
+const fn per_line<T>() -> usize {
+    32 / size_of::<T>()
+}
 
 /// How the neighbouring lines of planes become blocks.
 #[derive(Clone, Copy, Debug)]
@@ -98,66 +102,6 @@ pub(crate) struct LineGrid<T> {
     pub stream: bool,
 }
 
-/// The source or target of lines: pieces, and the elements of a line that they hold.
-#[derive(Clone, Copy)]
-pub(crate) struct Side<'a> {
-    pub pieces: &'a [Piece],
-    pub runs: &'a [IndexRun],
-    /// The elements of each line, where they differ from line to line.
-    pub ragged: Option<&'a Arc<Ragged>>,
-    /// Scalars of an element.
-    pub width: usize,
-}
-
-impl<'a> Side<'a> {
-    /// Pieces that hold the same elements of every line.
-    pub fn even(pieces: &'a [Piece], runs: &'a [IndexRun], width: usize) -> Side<'a> {
-        Side { pieces, runs, ragged: None, width }
-    }
-
-    /// The two sides of a transform.
-    pub fn of(transform: &'a AxisTransform, from: &'a [Piece], to: &'a [Piece]) -> [Side<'a>; 2] {
-        let AxisTransform { ragged_from, ragged_to, .. } = transform;
-        let (width_in, width_out) = (width(transform.real_before), width(transform.real));
-        [
-            Side { pieces: from, runs: &transform.from, ragged: ragged_from.as_ref(), width: width_in },
-            Side { pieces: to, runs: &transform.to, ragged: ragged_to.as_ref(), width: width_out },
-        ]
-    }
-
-    fn sparse(&self, axes: Axes, first_array: usize) -> Option<SparseLines> {
-        let of = |ragged: &Arc<Ragged>| {
-            SparseLines::new((axes, first_array), self.pieces, self.runs, ragged.clone(), self.width)
-        };
-        self.ragged.map(of)
-    }
-
-    /// Whether pieces hold a few contiguous elements of each line: then neighbouring lines are close in memory.
-    fn is_scattered(&self, along: usize, scalar_bytes: usize) -> bool {
-        let few = |piece: &Piece| {
-            piece.is_fastest(along)
-                && piece.region.shape()[along] * self.width * scalar_bytes < 256
-                && piece.region.shape()[along] < total_len(self.runs)
-        };
-        !self.smooth().is_empty() && self.smooth().iter().all(few)
-    }
-
-    /// Whether neighbours in memory are elements of different arrays of the batch.
-    fn is_interleaved(&self) -> bool {
-        let between = |piece: &Piece| {
-            let shape = piece.region.shape();
-            (0..3).all(|axis| shape[axis] == 1 || piece.batch < piece.strides[axis])
-        };
-        // Planes in scratch have no stride of the batch.
-        self.pieces.iter().any(|piece| piece.batch > 0 && between(piece))
-    }
-
-    /// The pieces that are accessed by strips: none where lines differ.
-    fn smooth(&self) -> &'a [Piece] {
-        if self.ragged.is_some() { &[] } else { self.pieces }
-    }
-}
-
 /// Lines of a block.
 #[derive(Clone, Copy)]
 pub(crate) enum BlockLen {
@@ -167,41 +111,6 @@ pub(crate) enum BlockLen {
     SubTile([usize; 2]),
     /// So many.
     Exactly(usize),
-}
-
-/// Lines whose planes are contiguous in memory, as one plane.
-struct Flat {
-    domain: Box3,
-    from: Vec<Piece>,
-    to: Vec<Piece>,
-}
-
-impl Flat {
-    /// None where there are gaps between planes, or a piece holds part of a plane.
-    fn new(axes: Axes, domain: &Box3, from: Side<'_>, to: Side<'_>) -> Option<Flat> {
-        let Axes { lanes, planes, .. } = axes;
-        let (low, width) = (domain.lo[planes], domain.shape()[lanes]);
-        let flat = |region: &Box3| {
-            let mut flat = *region;
-            (flat.lo[lanes], flat.hi[lanes]) =
-                ((region.lo[planes] - low) * width, (region.hi[planes] - low) * width);
-            (flat.lo[planes], flat.hi[planes]) = (0, 1);
-            flat
-        };
-        let whole = |piece: &Piece| {
-            (piece.region.lo[lanes], piece.region.hi[lanes]) == (domain.lo[lanes], domain.hi[lanes])
-                && piece.region.lo[planes] >= low
-                && piece.region.hi[planes] <= domain.hi[planes]
-                && piece.strides[planes] == width * piece.strides[lanes]
-        };
-        let pieces = |side: Side<'_>| -> Option<Vec<Piece>> {
-            let all = side.ragged.is_none() && side.pieces.iter().all(whole);
-            all.then(|| {
-                side.pieces.iter().map(|piece| Piece { region: flat(&piece.region), ..*piece }).collect()
-            })
-        };
-        Some(Flat { domain: flat(domain), from: pieces(from)?, to: pieces(to)? })
-    }
 }
 
 impl<T: Real> LineGrid<T> {
@@ -286,7 +195,9 @@ impl<T: Real> LineGrid<T> {
                 let count = lanes.1 - lanes.0;
                 let shape = grid.shape(count, planes.1 - planes.0);
                 let gathered = grid.gathered.min(count * (planes.1 - planes.0));
-                let widest = (count - (shape.blocks - 1) * block).max(block.min(count));
+                // Blocks that begin with a cache line leave some lines more to the last one.
+                let more = if shape.blocks > 1 { per_line::<T>() - 1 } else { 0 };
+                let widest = (count - (shape.blocks - 1) * block + more).max(block.min(count));
                 grid.widest = grid.widest.max(widest * grid.sub_planes.min(shape.rows)).max(gathered);
                 let first = grid.blocks;
                 grid.blocks += shape.blocks * (planes.1 - planes.0).div_ceil(shape.rows) * batch;
@@ -360,8 +271,21 @@ impl<T: Real> LineGrid<T> {
         self.sparse.iter().flatten().map(|sparse| sparse.area(self.widest)).sum()
     }
 
-    /// Block number `number` of all.
-    pub fn block(&self, number: usize) -> BlockAt {
+    /// Lanes before the first one that begins a cache line of the target: arrays of users need not begin with one. Blocks that
+    /// do can be streamed, and no row's cache lines are shared with another block. Zero where rows are not alike.
+    pub fn lead(&self, bases: &Bases<T>) -> usize {
+        let [cell] = &self.cells[..] else { return 0 };
+        let [strip] = &self.strips[cell.to.0..cell.to.1] else { return 0 };
+        let (size, line) = (size_of::<T>(), 64 / size_of::<T>());
+        let alike =
+            strip.lane == 2 && [strip.step, strip.plane, strip.batch].iter().all(|step| step % line == 0);
+        let start = bases.pointer(strip.base).map_or(0, |start| start.wrapping_add(strip.offset) as usize);
+        let whole = alike && self.block.is_multiple_of(line / 2) && start.is_multiple_of(2 * size);
+        if whole { (line - start % 64 / size) % line / 2 } else { 0 }
+    }
+
+    /// Block number `number` of all, of an array with this [`lead`](Self::lead).
+    pub fn block(&self, number: usize, lead: usize) -> BlockAt {
         let cell = self.cells.partition_point(|cell| cell.first <= number) - 1;
         let here = &self.cells[cell];
         let inside = number - here.first;
@@ -372,7 +296,15 @@ impl<T: Real> LineGrid<T> {
             false => (inside / array, inside % array),
         };
         let plane = here.planes.0 + rest / blocks * rows;
-        self.at((cell, batch), here.lanes, (plane, here.planes.1), (here.shape, rest % blocks))
+        let at = self.at((cell, batch), here.lanes, (plane, here.planes.1), (here.shape, rest % blocks));
+        if lead == 0 || blocks == 1 || rows > 1 {
+            return at;
+        }
+        // All boundaries move back to the last cache line before them.
+        let back = per_line::<T>() - lead;
+        let lane = if at.lane == here.lanes.0 { at.lane } else { at.lane - back };
+        let end = if at.lane + at.lanes == here.lanes.1 { here.lanes.1 } else { at.lane + at.lanes - back };
+        BlockAt { lane, lanes: end - lane, ..at }
     }
 
     /// A block of lanes `low..high` of a cell, in planes up to `end`.
@@ -397,6 +329,21 @@ impl<T: Real> LineGrid<T> {
             _ => 1,
         };
         BlockShape { blocks, rows: rows.max(self.sub_planes).clamp(1, planes.max(1)) }
+    }
+
+    /// As [`blocks_in`](Self::blocks_in), for an array with this [`lead`](Self::lead): lines before the first whole cache
+    /// line and after the last one are blocks of their own.
+    pub fn blocks_after(
+        &self,
+        lead: usize,
+        batch: usize,
+        (lanes, planes): (Range<usize>, Range<usize>),
+    ) -> impl Iterator<Item = BlockAt> + '_ {
+        let (low, high) = (lanes.start.max(self.lanes.0), lanes.end.min(self.lanes.1));
+        let first = high.min(low + lead);
+        let last = if lead == 0 { high } else { high - (high - first) % per_line::<T>() };
+        let parts = [low..first, first..last, last..high].into_iter().filter(|part| !part.is_empty());
+        parts.flat_map(move |lanes| self.blocks_in(batch, lanes, planes.clone()))
     }
 
     /// The blocks of some lanes of some planes of one array.

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use super::arrays::Arrays;
 use super::copy::Copy;
 use super::line_op::LineOp;
-use super::lines::{BlockLen, LineGrid, Side};
+use super::lines::{BlockLen, LineGrid};
 use super::planes::Planes;
+use super::side::Side;
 use super::tables::KernelTables;
 use super::worker::{Extras, PollCounter, WorkerState, run_block};
 use crate::exec::backend::{PassEnds, PollPolicy};
@@ -169,7 +170,7 @@ impl<T: Real> PassWork<T> {
         let run = (grid.blocks / (threads * 16)).clamp(1, 64);
         // SAFETY: the only one in this pass.
         let scratch = unsafe { worker.scratch_from(0) };
-        let (mut first, mut last) = (0, 0);
+        let ((mut first, mut last), lead) = ((0, 0), grid.lead(&worker.bases));
         // The next run is claimed one block early, so that its first block can be prefetched or staged.
         let mut claim = || {
             if first == last {
@@ -177,7 +178,7 @@ impl<T: Real> PassWork<T> {
                 last = grid.blocks.min(first + run);
             }
             first += 1;
-            (first <= last).then(|| grid.block(first - 1))
+            (first <= last).then(|| grid.block(first - 1, lead))
         };
         let mut next = claim();
         while let Some(now) = next {

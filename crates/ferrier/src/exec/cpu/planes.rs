@@ -6,8 +6,9 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use super::lines::{BlockLen, LineGrid, Side};
+use super::lines::{BlockLen, LineGrid};
 use super::plane_store::{PlaneStore, PlaneWriter};
+use super::side::Side;
 use super::tables::KernelTables;
 use super::worker::{Extras, PollCounter, WorkerState, run_block};
 use crate::{Box3, Order, Real, Result};
@@ -120,6 +121,7 @@ impl<T: Real> Planes<T> {
         let (low, high) = if bundle.is_some() { first.lanes } else { first.planes };
         let together = bundle.as_ref().map_or(1, |bundle| bundle.planes);
         let units = (high - low).div_ceil(together);
+        let lead = if bundle.is_some() { 0 } else { second.lead(&worker.bases) };
         loop {
             let unit = next_unit.fetch_add(1, Ordering::Relaxed);
             if unit >= units * first.batch {
@@ -150,7 +152,7 @@ impl<T: Real> Planes<T> {
             }
             // Rows of the previous plane that `first` did not replace are stored before `second` overwrites them.
             writer.iter_mut().for_each(PlaneWriter::finish);
-            for at in second.blocks_in(batch, lanes, planes) {
+            for at in second.blocks_after(lead, batch, (lanes, planes)) {
                 // SAFETY: as above.
                 unsafe { run_block(second, &at, (None, None), worker, scratch, extras) };
                 polls.step();
