@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use ferrier_plan::Box3;
-use ferrier_plan::cost::{CallShapes, PassCost, pass_name};
+use ferrier_plan::cost::{CERTIFICATE, CallShapes, PassCost, pass_name};
 use ferrier_plan::order::{Action, PassPart};
 
 use super::exchanges::{Exchanges, NodeFlow, TileTraffic};
@@ -28,6 +28,8 @@ struct TileState {
     queues: Vec<Vec<usize>>,
     /// Flows of each node in progress of those that others wait for.
     running: Vec<u32>,
+    /// Nodes of which all ranks have started it.
+    ready: Vec<bool>,
     /// Ranks that wait for it, by node.
     waiting: Vec<Vec<u32>>,
     /// Ranks that have waited for it.
@@ -161,6 +163,21 @@ impl<'a> Simulation<'a> {
             }
             self.ranks[rank].next += 1;
         }
+        self.end(rank);
+    }
+
+    /// A rank has done its last action: those that share its core are done when they have had it.
+    fn end(&mut self, rank: usize) {
+        let late = std::mem::take(&mut self.ranks[rank].late);
+        let passes = self.shapes.schedule.passes.len();
+        if late > 0.0 && passes > 0 {
+            let end = self.ranks[rank].clock + late;
+            self.record(rank, (0, passes - 1), SimEventKind::Wait, None, end, 0.0);
+        }
+        if self.job.is_encoded() {
+            let end = self.ranks[rank].clock + self.shapes.certificate_seconds(rank);
+            self.record(rank, (5, 0), SimEventKind::Barrier, None, end, 0.0);
+        }
     }
 
     fn at_barrier(&mut self, rank: usize) -> bool {
@@ -283,6 +300,7 @@ impl<'a> Simulation<'a> {
             open,
             queues,
             running: vec![0; nodes],
+            ready: vec![false; nodes],
             waiting: vec![Vec::new(); nodes],
             waited: 0,
         }
@@ -290,7 +308,18 @@ impl<'a> Simulation<'a> {
 
     /// All ranks of a node have started a tile.
     fn start_node(&mut self, tile: (usize, usize), node: usize) {
-        self.start_flows(tile, node);
+        let Some(state) = self.tiles.get_mut(&tile) else { return };
+        state.ready[node] = true;
+        let waits = |other: usize| state.ready[other] && state.running[other] == 0;
+        let next_is_here = |other: usize| {
+            let next = state.queues[other].last();
+            next.is_some_and(|&flow| state.traffic.flows[flow].to == node)
+        };
+        let ring = self.job.exchange == ExchangeName::Ring;
+        let nodes = if ring { 0..state.ready.len() } else { node..node + 1 };
+        let begin: Vec<usize> =
+            nodes.filter(|&other| other == node || waits(other) && next_is_here(other)).collect();
+        begin.into_iter().for_each(|other| self.start_flows(tile, other));
         let Some(state) = self.tiles.get(&tile) else { return };
         self.close(tile, node, state.started[node].1);
     }
@@ -302,6 +331,11 @@ impl<'a> Simulation<'a> {
         let copies_first = self.job.machine.constants.copy_overlap < 0.5;
         while let Some(number) = state.queues[node].pop() {
             let flow = state.traffic.flows[number];
+            if ring && !state.ready[flow.to] {
+                // A receiver of a ring says when it is ready.
+                state.queues[node].push(number);
+                break;
+            }
             self.network.start(&flow, self.owners.len());
             self.owners.push((tile, number));
             state.running[node] += 1;
@@ -387,6 +421,7 @@ impl<'a> Simulation<'a> {
                 1 => format!("encode {}", reshape()),
                 3 => format!("decode {}", reshape()),
                 4 => "wait".into(),
+                5 => CERTIFICATE.into(),
                 _ => reshape(),
             };
             self.steps.push((key, name, vec![0.0; self.job.ranks()]));

@@ -1,6 +1,7 @@
 //! What one rank does in each pass and exchange of a call.
 
 use super::build::{PassDomain, PassEnd, pass_shape};
+use super::constants::Constants;
 use super::exchange::ExchangeShape;
 use super::machine::Machine;
 use super::pass::PassShape;
@@ -105,6 +106,16 @@ impl CallShapes<'_> {
     pub fn coding_seconds(&self, rank: usize, bytes: f64, bytes_s: f64) -> f64 {
         let threads = self.setting.ranks_on_host(rank, self.recipe.ranks()) * self.setting.threads;
         bytes / bytes_s * (threads as f64 / self.machine.cores as f64).max(1.0)
+    }
+
+    /// Seconds in which a rank certifies the result of encoded messages: the norm of its output, as fast as a codec, and a
+    /// sum over all ranks. None without encoding.
+    pub fn certificate_seconds(&self, rank: usize) -> f64 {
+        let Some(last) = self.schedule.passes.last().filter(|_| self.setting.coded) else { return 0.0 };
+        let Constants { decode_bytes_s, wire_latency_s, .. } = self.machine.constants;
+        let elements = last.leave.layout.boxes()[rank].volume() * self.recipe.batch;
+        let bytes = (elements * width(last.leave.real) * self.recipe.precision.bytes()) as f64;
+        self.coding_seconds(rank, bytes, decode_bytes_s) + wire_latency_s
     }
 
     /// The boxes of a rank before and after a part of a pass.

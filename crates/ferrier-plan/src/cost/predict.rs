@@ -134,8 +134,8 @@ impl Timeline<'_> {
         let (mut now, mut free) = (0.0_f64, 0.0_f64);
         let mut arrivals: Vec<Vec<f64>> = vec![Vec::new(); exchanges.len()];
         let constants = &machine.constants;
-        // Time in which other ranks have the core; the next barrier, or the next message, waits for them.
-        let mut late = 0.0;
+        // Time in which other ranks have the core; the next barrier, the next message, or the end waits for them.
+        let (mut late, mut last) = (0.0, None);
         for action in actions {
             match *action {
                 Action::Barrier => {
@@ -150,7 +150,8 @@ impl Timeline<'_> {
                     late += cost.seconds - seconds;
                     now += seconds;
                     let name = || pass_name(&schedule.passes[pass]);
-                    add(Some((0, pass)), &name, seconds, Some(cost));
+                    last = Some((0, pass));
+                    add(last, &name, seconds, Some(cost));
                 }
                 Action::Start { reshape, .. } | Action::Wait { reshape, .. } => {
                     let shape = exchanges[reshape].tile(cuts[reshape].count());
@@ -194,9 +195,18 @@ impl Timeline<'_> {
                 }
             }
         }
+        if last.is_some() {
+            add(last, &String::new, late, None);
+        }
+        if setting.coded {
+            add(None, &|| CERTIFICATE.into(), self.shapes.certificate_seconds(self.rank), None);
+        }
         steps.into_iter().map(|(_, step)| step).collect()
     }
 }
+
+/// The name of the step that certifies results of encoded messages.
+pub const CERTIFICATE: &str = "certificate";
 
 /// The name of a pass, as in `ferrier::StepTime`.
 pub fn pass_name(pass: &Pass) -> String {

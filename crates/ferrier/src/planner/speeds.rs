@@ -21,8 +21,8 @@ const COPIED: usize = 4 << 20;
 
 /// Transforms of a sample, after one to warm up.
 const CALLS: usize = 5;
-/// Barriers that are timed together.
-const BARRIERS: usize = 50;
+/// Barriers that are timed together, [`RUNS`] times.
+const BARRIERS: usize = 10;
 /// Seconds of all samples.
 const BUDGET: f64 = 1.0;
 
@@ -108,7 +108,7 @@ fn problems() -> Vec<Problem> {
 /// What predictions depend on, and the measured steps.
 type Measurement = (Forecast, Recipe, Vec<(String, f64)>);
 
-/// The steps of a transform: medians of some calls, in seconds, of the slowest rank. Collective.
+/// The steps of a transform in seconds, of the slowest rank: the fastest of some calls. Collective.
 fn sample(comm: &Comm, draft: Draft<f64>) -> Result<Measurement> {
     let (forecast, recipe) = (draft.forecast.clone(), draft.recipe().clone());
     let forecast = forecast.ok_or_else(|| crate::Error::other("the CPU has a cost model"))?;
@@ -124,23 +124,23 @@ fn sample(comm: &Comm, draft: Draft<f64>) -> Result<Measurement> {
         names = steps.iter().map(|step| step.name.clone()).collect();
         times.push(comm.max(&steps.iter().map(|step| step.ms / 1e3).collect::<Vec<_>>())?);
     }
-    let median = |at: usize| {
-        let mut list: Vec<f64> = times.iter().map(|call| call[at]).collect();
-        list.sort_by(f64::total_cmp);
-        list[list.len() / 2]
-    };
-    let steps = names.into_iter().enumerate().map(|(at, name)| (name, median(at))).collect();
+    let least = |at: usize| times.iter().map(|call| call[at]).fold(f64::INFINITY, f64::min);
+    let steps = names.into_iter().enumerate().map(|(at, name)| (name, least(at))).collect();
     Ok((forecast, recipe, steps))
 }
 
 /// Seconds of a barrier. Collective.
 fn barrier(comm: &Comm) -> Result<f64> {
-    comm.barrier()?;
-    let start = Instant::now();
-    for _ in 0..BARRIERS {
+    let mut best = f64::INFINITY;
+    for _ in 0..RUNS {
         comm.barrier()?;
+        let start = Instant::now();
+        for _ in 0..BARRIERS {
+            comm.barrier()?;
+        }
+        best = best.min(start.elapsed().as_secs_f64() / BARRIERS as f64);
     }
-    Ok(comm.max(&[start.elapsed().as_secs_f64()])?[0] / BARRIERS as f64)
+    Ok(comm.max(&[best])?[0])
 }
 
 /// Seconds of an exchange of so many bytes between each two ranks.

@@ -7,7 +7,7 @@ use ferrier_bench::codec_speed;
 use ferrier_bench::table::{digits, pairs};
 use ferrier_model::{Cluster, Codecs, MeasuredMachine};
 
-use crate::arguments::CommonArgs;
+use crate::arguments::{CommonArgs, ExecutionArgs};
 use crate::failure::{Failure, Outcome};
 use crate::print;
 use crate::session::Session;
@@ -27,7 +27,9 @@ pub fn run(common: &CommonArgs, file: &Path, session: &Session) -> Outcome {
         let speeds = ferrier::measure_speeds(comm)?;
         Ok((speeds, comm.size(), comm.node_count(), comm.threads()))
     };
-    let (speeds, ranks, nodes, threads) = session.run(common, work)?;
+    // Without the emulated network: over a slow one, passes would be too short to be measured.
+    let execution = ExecutionArgs { wire: None, ..common.execution.clone() };
+    let (speeds, ranks, nodes, threads) = session.run(&CommonArgs { execution, ..common.clone() }, work)?;
     session.first(|| {
         let coding = codec_speed::speeds(CODEC, CODED)?;
         let run = Measurer { ranks, nodes, threads, launched: session.launched().is_some() };
