@@ -6,6 +6,7 @@
 //! - [`exchange_bench`]: exchanges alone. [`operator_bench`]: operators on the spectrum. [`halo_bench`]: ghost
 //!   cells.
 //! - [`codec_speed`], [`accuracy`]: codecs alone, and errors of transforms with codecs.
+//! - [`hosted_plan`]: plans on any device, between arrays in main memory.
 //! - [`charts`]: line charts, histograms and timelines as SVG, traces as JSON.
 //!
 //! Each benchmark takes a plain struct of options and returns a report. A report serialises to
@@ -23,6 +24,7 @@ pub mod failure;
 #[cfg(feature = "cuda")]
 pub mod gpu;
 pub mod halo_bench;
+pub mod hosted_plan;
 pub mod noise;
 pub mod operator_bench;
 pub mod peers;

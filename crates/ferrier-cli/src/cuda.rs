@@ -1,7 +1,8 @@
 //! Commands on GPUs.
 
 use ferrier::cuda::{self, Cuda, GpuInfo};
-use ferrier::{Choice, Comm, DeviceSpec, Planner, Problem, Real};
+use ferrier::tune::SearchResult;
+use ferrier::{Choice, Comm, DeviceSpec, Planner, Precision, Problem, Real, tune};
 use ferrier_bench::agree::agree_result;
 use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::gpu;
@@ -86,4 +87,20 @@ pub fn contest(
     let before = copy()?;
     let result = session.run(common, |comm| gpu::contest(comm, options, choice, device))?;
     Ok((result, before.max(copy()?)))
+}
+
+/// `ferrier tune`: searches on each rank's GPU; the result and its choice, on rank 0. Collective.
+///
+/// # Errors
+/// Those of the library.
+pub fn tuned(
+    comm: &Comm,
+    problem: &Problem,
+    precision: Precision,
+    (choice, device): (&Choice, DeviceSpec),
+    options: &tune::Options,
+) -> Outcome<Option<(SearchResult, Choice)>> {
+    let tune::Options { method, limits, seed, only, .. } = options.clone();
+    let (problem, choice) = (problem.clone(), choice.clone());
+    gpu::GpuTuning { problem, precision, choice, device, limits, method, seed, only }.run(comm)
 }

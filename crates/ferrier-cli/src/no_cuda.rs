@@ -1,6 +1,7 @@
 //! Commands on GPUs, in a build without CUDA: all fail.
 
-use ferrier::{Choice, Comm, DeviceSpec, Problem, Real};
+use ferrier::tune::SearchResult;
+use ferrier::{Choice, Comm, DeviceSpec, Precision, Problem, Real, tune};
 use ferrier_bench::contest::{Comparison, ContestOptions, ContestResult};
 use ferrier_bench::halo_bench::{HaloBench, HaloReport};
 use ferrier_bench::operator_bench::{OperatorBench, OperatorReport};
@@ -62,6 +63,20 @@ pub fn operator_bench(_: &Comm, bench: &OperatorBench) -> Outcome<OperatorReport
 /// Always.
 pub fn halo_bench(_: &Comm, bench: &HaloBench) -> Outcome<HaloReport> {
     refuse(bench.device)
+}
+
+/// Fails.
+///
+/// # Errors
+/// Always.
+pub fn tuned(
+    _: &Comm,
+    _: &Problem,
+    _: Precision,
+    (_, device): (&Choice, DeviceSpec),
+    _: &tune::Options,
+) -> Outcome<Option<(SearchResult, Choice)>> {
+    refuse(device)
 }
 
 /// Fails.

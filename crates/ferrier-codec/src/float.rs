@@ -84,6 +84,7 @@ pub trait Float:
     sealed::Sealed
     + bytemuck::Pod
     + zfp_rs::ZfpScalar
+    + crate::zfp::BlockFloat
     + Default
     + Debug
     + PartialOrd

@@ -8,7 +8,11 @@
 //! passes of their own.
 
 mod entry;
+mod fftw;
+mod gathered;
+mod installed;
 mod lines;
+mod mkl;
 mod native;
 mod r2r;
 mod real;
@@ -31,4 +35,4 @@ pub use lines::{LineBlock, Lines, Repeat, StoreHint, Strip, fence};
 pub use real::{Precision, Real};
 pub use spec::{LineKind, LinesSpec, R2r};
 pub use stream_copy::StreamCopy;
-pub use table::{KERNELS, UnknownSimd, find, lines, simd};
+pub use table::{INSTALLED, KERNELS, UnknownSimd, find, lines, simd};

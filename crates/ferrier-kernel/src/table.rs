@@ -5,27 +5,47 @@ use crate::lines::Lines;
 use crate::r2r::R2rLines;
 use crate::real::Real;
 use crate::spec::{LineKind, LinesSpec};
-use crate::{native, rustfft};
+use crate::{fftw, mkl, native, rustfft};
 
 /// All kernels; the first is the default.
 pub static KERNELS: &[KernelEntry] = &[
     KernelEntry {
         name: "native",
         summary: "our own, a line in each SIMD lane",
+        check: None,
         f32: native::lines_f32,
         f64: native::lines_f64,
     },
     KernelEntry {
         name: "rustfft",
         summary: "the rustfft and realfft crates, line by line",
+        check: None,
         f32: rustfft::lines::<f32>,
         f64: rustfft::lines::<f64>,
     },
 ];
 
+/// Kernels of libraries that must be installed: they are loaded when one is asked for by name.
+pub static INSTALLED: &[KernelEntry] = &[
+    KernelEntry {
+        name: "fftw",
+        summary: "an installed FFTW 3, line by line",
+        check: Some(fftw::check),
+        f32: fftw::lines::<f32>,
+        f64: fftw::lines::<f64>,
+    },
+    KernelEntry {
+        name: "mkl",
+        summary: "an installed Intel MKL, line by line",
+        check: Some(mkl::check),
+        f32: mkl::lines::<f32>,
+        f64: mkl::lines::<f64>,
+    },
+];
+
 /// The kernel called `name`, if there is one.
 pub fn find(name: &str) -> Option<&'static KernelEntry> {
-    KERNELS.iter().find(|entry| entry.name == name)
+    KERNELS.iter().chain(INSTALLED).find(|entry| entry.name == name)
 }
 
 /// Lines of a kernel. Allocates tables.

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use ferrier_kernel::{KERNELS, LineBlock, LineKind, LinesSpec, R2r, Real, StoreHint, Strip, find};
+use ferrier_kernel::{INSTALLED, KERNELS, LineBlock, LineKind, LinesSpec, R2r, Real, StoreHint, Strip, find};
 use ferrier_test::dft::{Direction, dft, keep_half};
 use ferrier_test::mixed::{self, Axis, Wave};
 use ferrier_test::{Errors, Field, Rng, Ulp, tolerance, watchdog};
@@ -265,7 +265,8 @@ fn every_length(kind: LineKind) {
         let scale = *rng.pick(&[1.0, 1.0, 0.25, 1.0 / n as f64]);
         // The oracle takes n^2 operations: fewer long lines.
         let most = if n > 256 { 3 } else { 9 };
-        for kernel in KERNELS.iter().map(|entry| entry.name) {
+        let installed = INSTALLED.iter().filter(|entry| entry.check().is_ok());
+        for kernel in KERNELS.iter().chain(installed).map(|entry| entry.name) {
             let job = Job {
                 kernel,
                 n,

@@ -220,6 +220,11 @@ pub struct Choice {
     pub grid: Option<[usize; 2]>,
     /// Whether two axes are transformed in one pass over memory, plane by plane.
     pub fuse: Option<bool>,
+    /// Whether arrays are stored in another memory order before an axis is transformed, so that its lines are contiguous
+    /// (`true`), or layouts between steps keep the memory order of the output (`false`); by default what takes less
+    /// time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reorder: Option<bool>,
     /// Whether stores bypass the caches when lines are not stored where they were loaded from; by default if
     /// the arrays are larger than the caches.
     pub stream: Option<bool>,
@@ -280,6 +285,9 @@ impl Choice {
 
         /// Sets whether two axes are transformed in one pass.
         fuse(yes: impl Into<Option<bool>>) = yes.into();
+
+        /// Sets whether lines are made contiguous before they are transformed.
+        reorder(yes: impl Into<Option<bool>>) = yes.into();
 
         /// Sets whether stores bypass the caches.
         stream(yes: impl Into<Option<bool>>) = yes.into();

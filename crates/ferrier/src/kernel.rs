@@ -2,7 +2,7 @@
 //!
 //! Their crate, `ferrier-kernel`, does not depend on ranks or plans.
 
-pub use ferrier_kernel::{KERNELS, KernelEntry};
+pub use ferrier_kernel::{INSTALLED, KERNELS, KernelEntry};
 
 use crate::{Error, Result};
 
@@ -23,12 +23,15 @@ pub fn simd() -> Result<&'static str> {
 /// The kernel called `name`.
 ///
 /// # Errors
-/// [`Error::UnknownName`] lists the names in [`KERNELS`].
+/// [`Error::UnknownName`] lists the names in [`KERNELS`] and [`INSTALLED`]; [`Error::Choice`] where the library of a
+/// kernel is not installed.
 pub fn find(name: &str) -> Result<&'static KernelEntry> {
     simd()?;
-    ferrier_kernel::find(name).ok_or_else(|| Error::UnknownName {
+    let entry = ferrier_kernel::find(name).ok_or_else(|| Error::UnknownName {
         what: "kernel",
         name: name.into(),
-        known: KERNELS.iter().map(|entry| entry.name).collect::<Vec<_>>().join(", "),
-    })
+        known: KERNELS.iter().chain(INSTALLED).map(|entry| entry.name).collect::<Vec<_>>().join(", "),
+    })?;
+    entry.check().map_err(|why| Error::choice("kernel", format!("kernel `{name}` cannot be used: {why}")))?;
+    Ok(entry)
 }

@@ -1,15 +1,16 @@
 //! The data, the exact spectrum as far as it is known, and the measurements.
 
 use ferrier::codec::RAW;
-use ferrier::{Array, Choice, Comm, Plan, Problem, Real};
+use ferrier::{Array, Choice, Comm, DeviceSpec, Problem, Real};
 use num_complex::Complex;
 
 use super::field::Field;
 use super::report::AccuracyRow;
-use crate::agree::{agree_result, check_memory, draft, local_volumes};
+use crate::agree::agree_result;
 use crate::failure::{Outcome, fail};
+use crate::hosted_plan::HostedPlan;
 use crate::reference::{Reference, ReferenceProblem};
-use crate::timing::{median, timed};
+use crate::timing::median;
 use crate::view::{View, distance, value};
 
 /// The spectrum that results are compared with.
@@ -28,7 +29,7 @@ impl Exact {
         &self,
         comm: &Comm,
         field: &Field,
-        plan: &Plan<T>,
+        plan: &HostedPlan<T>,
         spectrum: &Array<T>,
     ) -> ferrier::Result<f64> {
         match (self, field) {
@@ -53,7 +54,7 @@ impl Exact {
 }
 
 /// Options for one number of ranks.
-pub struct AccuracyOptions<'a> {
+pub struct AccuracyOptions {
     /// The transform.
     pub problem: Problem,
     /// Its axes.
@@ -61,12 +62,14 @@ pub struct AccuracyOptions<'a> {
     /// The choice, except the codec.
     pub choice: Choice,
     /// The codecs.
-    pub codecs: &'a [String],
+    pub codecs: Vec<String>,
     /// The data.
     pub field: Field,
+    /// Where arrays lie and are transformed.
+    pub device: DeviceSpec,
 }
 
-impl AccuracyOptions<'_> {
+impl AccuracyOptions {
     /// A row for each precision and codec. Collective.
     ///
     /// # Errors
@@ -112,7 +115,7 @@ const REPEAT: usize = 3;
 /// A plan with its arrays.
 struct AccuracyRun<T: Real> {
     codec: String,
-    plan: Plan<T>,
+    plan: HostedPlan<T>,
     input: Array<T>,
     spectrum: Array<T>,
     back: Array<T>,
@@ -122,17 +125,13 @@ impl<T: Real> AccuracyRun<T> {
     /// With the data of `options`, `change` applied to each scalar. Collective.
     fn new(
         comm: &Comm,
-        options: &AccuracyOptions<'_>,
+        options: &AccuracyOptions,
         codec: &str,
         change: impl Fn(f64) -> f64,
     ) -> Outcome<Self> {
         let choice = options.choice.clone().codec(codec);
-        let draft = draft::<T>(comm, &options.problem, choice)?;
-        let volumes = local_volumes(comm, draft.recipe());
-        // Up to three runs exist at once.
-        let needed = draft.memory().total() + 2 * size_of::<T>() * (2 * volumes[0] + volumes[1]);
-        check_memory(comm, 3 * needed)?;
-        let plan = draft.build()?;
+        // Up to three runs of three arrays exist at once.
+        let plan = HostedPlan::<T>::new(comm, &options.problem, choice, options.device, 9)?;
         let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?, plan.make_input()?)));
         let (mut input, spectrum, back) = agree_result(comm, arrays)?;
         let at = |index| {
@@ -154,19 +153,20 @@ impl<T: Real> AccuracyRun<T> {
     }
 
     /// Transforms forward and backward, and measures the errors. Collective.
-    fn row(&mut self, comm: &Comm, options: &AccuracyOptions<'_>, exact: &Exact) -> Outcome<AccuracyRow> {
+    fn row(&mut self, comm: &Comm, options: &AccuracyOptions, exact: &Exact) -> Outcome<AccuracyRow> {
         let AccuracyRun { codec, plan, input, spectrum, back } = self;
         plan.forward(&*input, spectrum)?;
         let (sent, error_bound) = sent(comm, plan)?;
         let error_forward = exact.error(comm, &options.field, plan, spectrum)?;
         plan.backward(&*spectrum, back)?;
         let (off, norm) = distance(comm, back, |index| value(input, index))?;
-        let seconds = (0..REPEAT).map(|_| timed(comm, || plan.forward(&*input, spectrum)));
+        let seconds = (0..REPEAT).map(|_| plan.timed_forward(comm, input, spectrum));
         let seconds = seconds.collect::<ferrier::Result<Vec<f64>>>()?;
         let scalars = plan.recipe().wire_bytes() as f64 / size_of::<T>() as f64;
         Ok(AccuracyRow {
             arithmetic: plan.recipe().precision.name(),
             codec: codec.clone(),
+            exchange: plan.recipe().exchange.clone(),
             ranks: comm.size(),
             error_l2: off / norm,
             error_forward,
@@ -179,7 +179,7 @@ impl<T: Real> AccuracyRun<T> {
 }
 
 /// Bytes that all ranks sent in the last transform, and the bound of its error. Collective.
-fn sent<T: Real>(comm: &Comm, plan: &Plan<T>) -> Outcome<(u64, f64)> {
+fn sent<T: Real>(comm: &Comm, plan: &HostedPlan<T>) -> Outcome<(u64, f64)> {
     let Some(certificate) = plan.certificate() else { return fail("the transform has no certificate") };
     Ok((comm.sum(&[plan.wire_bytes() as f64])?[0] as u64, certificate.bound()))
 }

@@ -14,6 +14,8 @@ pub struct AccuracyRow {
     pub arithmetic: &'static str,
     /// The codec.
     pub codec: String,
+    /// The exchange.
+    pub exchange: String,
     /// Number of ranks.
     pub ranks: usize,
     /// Of the round trip: distance from the data over their norm.
@@ -61,6 +63,11 @@ pub struct AccuracyReport {
     pub in_layout: String,
     /// Layout of the output.
     pub out_layout: String,
+    /// Where arrays lie: `cpu`, `cuda`.
+    pub device: String,
+    /// The exchanges that were asked for, if several were.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exchanges: Vec<String>,
     /// All transforms.
     pub rows: Vec<AccuracyRow>,
 }
@@ -74,10 +81,15 @@ fn ranks(report: &AccuracyReport) -> Vec<usize> {
 }
 
 /// The name of a row among those of one number of ranks.
-fn name(row: &AccuracyRow) -> String {
-    match &*row.codec {
+fn name(report: &AccuracyReport, row: &AccuracyRow) -> String {
+    let name = match &*row.codec {
         "raw" => format!("all {}", row.arithmetic),
         codec => format!("{} wire {codec}", row.arithmetic),
+    };
+    // One rank sends nothing: it has one row for all exchanges.
+    match report.exchanges.len() > 1 && row.ranks > 1 {
+        true => format!("{name}, {}", row.exchange),
+        false => name,
     }
 }
 
@@ -89,30 +101,35 @@ fn over_ranks(report: &AccuracyReport, of: impl Fn(&AccuracyRow) -> f64) -> Stri
     let heads: Vec<&str> = heads.iter().map(String::as_str).collect();
     let line = |line: String| {
         let cell = |ranks: &usize| {
-            let row = report.rows.iter().find(|row| row.ranks == *ranks && name(row) == line);
+            let row = report.rows.iter().find(|row| row.ranks == *ranks && name(report, row) == line);
             row.map_or(String::new(), |row| format!("{:.2e}", of(row)))
         };
         let cells: Vec<String> = all.iter().map(cell).collect();
         [vec![line], cells].concat()
     };
-    columns(&heads, distinct(report.rows.iter().map(name)).into_iter().map(line))
+    columns(&heads, distinct(report.rows.iter().map(|row| name(report, row))).into_iter().map(line))
 }
 
 /// The line of the chart that a row belongs to.
-fn family(row: &AccuracyRow) -> String {
-    match &*row.codec {
-        "raw" => name(row),
-        "f32" | "f16" | "bf16" => "casts".into(),
-        codec => codec.split([':', '=']).next().unwrap_or(codec).into(),
+fn family(report: &AccuracyReport, row: &AccuracyRow) -> String {
+    let family = match &*row.codec {
+        "raw" => return name(report, row),
+        "f32" | "f16" | "bf16" => "casts",
+        codec => codec.split([':', '=']).next().unwrap_or(codec),
+    };
+    match report.exchanges.len() > 1 {
+        true => format!("{family}, {}", row.exchange),
+        false => family.into(),
     }
 }
 
 impl AccuracyReport {
     /// The report as text.
     pub fn text(&self) -> String {
-        let AccuracyReport { kind, data, in_layout, out_layout, exact, .. } = self;
+        let AccuracyReport { kind, data, in_layout, out_layout, exact, device, .. } = self;
+        let place = if device == "cpu" { String::new() } else { format!(" on {device}") };
         let mut out = format!(
-            "{} {kind}, {data}, {in_layout} in, {out_layout} out; exact: {exact}\n",
+            "{} {kind}{place}, {data}, {in_layout} in, {out_layout} out; exact: {exact}\n",
             shape_text(&self.shape)
         );
         out += &format!("\nerror of the round trip\n{}", over_ranks(self, |row| row.error_l2));
@@ -127,7 +144,7 @@ impl AccuracyReport {
         };
         let line = |row: &AccuracyRow| {
             vec![
-                name(row),
+                name(self, row),
                 row.bits.map_or("-".into(), |bits| format!("{bits:.1}")),
                 format!("{:.2e}", row.error_forward),
                 format!("{:.2e}", row.error_bound),
@@ -145,15 +162,17 @@ impl AccuracyReport {
     /// All rows as comma-separated values.
     pub fn csv(&self) -> String {
         let mut out = String::from(
-            "arithmetic,codec,ranks,error_l2,error_forward,error_bound,wire_bytes,bits,median_ms\n",
+            "arithmetic,codec,ranks,error_l2,error_forward,error_bound,wire_bytes,bits,median_ms,exchange\n",
         );
         for row in &self.rows {
-            let AccuracyRow { arithmetic, codec, ranks, wire_bytes, .. } = row;
+            let AccuracyRow { arithmetic, codec, exchange, ranks, wire_bytes, .. } = row;
             let errors = [row.error_l2, row.error_forward, row.error_bound].map(|error| format!("{error:e}"));
             let bits = row.bits.map_or(String::new(), |bits| format!("{bits:.4}"));
             let ms = row.median_ms;
-            out +=
-                &format!("{arithmetic},{codec},{ranks},{},{wire_bytes},{bits},{ms:.4}\n", errors.join(","));
+            out += &format!(
+                "{arithmetic},{codec},{ranks},{},{wire_bytes},{bits},{ms:.4},{exchange}\n",
+                errors.join(",")
+            );
         }
         out
     }
@@ -165,8 +184,8 @@ impl AccuracyReport {
         let title = format!("{shape} {}, {}, {most} ranks: error of the spectrum", self.kind, self.data);
         let mut chart = Chart::new(title, "bits on the wire for each scalar", "relative L2 error");
         let own = || self.rows.iter().filter(|row| row.ranks == most);
-        for line in distinct(own().map(family)) {
-            let rows = own().filter(|row| family(row) == line);
+        for line in distinct(own().map(|row| family(self, row))) {
+            let rows = own().filter(|row| family(self, row) == line);
             // Headers of chunks are a fraction of a bit.
             let mut points: Vec<_> = rows
                 .filter_map(|row| row.bits.map(|bits| ((bits * 10.0).round() / 10.0, row.error_forward)))

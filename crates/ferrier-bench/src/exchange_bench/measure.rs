@@ -4,17 +4,18 @@
 //! store to send buffers, the exchange, the load from receive buffers; for `direct`, the load.
 
 use ferrier::exchange::EXCHANGES;
-use ferrier::{Choice, Comm, Error, LayoutSpec, Planner, Precision, Problem, Real, Recipe, Step};
+use ferrier::{Choice, Comm, DeviceSpec, Error, LayoutSpec, Precision, Problem, Real, Recipe, Step};
 use serde::Serialize;
 
 use super::overlap::{OverlapTimes, overlapped};
-use crate::agree::{RankGroup, agree, agree_result, check_memory, draft, local_volumes};
+use crate::agree::{RankGroup, agree, agree_result};
 use crate::charts::chart::Chart;
 use crate::failure::{Failure, Outcome};
+use crate::hosted_plan::HostedPlan;
 use crate::in_precision;
 use crate::noise::Noise;
 use crate::table::{bytes, columns, digits, distinct, plural, substitutions};
-use crate::timing::{Times, median, timed};
+use crate::timing::{Times, median};
 use crate::view::View;
 
 /// Bytes from each rank to each other one; 80 000 is common in the literature.
@@ -77,8 +78,10 @@ pub struct ExchangeBench {
     pub choice: Choice,
     /// Number of repetitions; `None`: about 0.2 seconds' worth.
     pub repeat: Option<usize>,
-    /// Time exchanges around computation too.
+    /// Time exchanges around computation too, on the CPU.
     pub overlap: bool,
+    /// Where arrays lie.
+    pub device: DeviceSpec,
 }
 
 impl ExchangeBench {
@@ -97,7 +100,9 @@ impl ExchangeBench {
 }
 
 fn measure<T: Real>(comm: &Comm, options: &ExchangeBench) -> Outcome<ExchangeReport> {
-    let recipe = draft::<T>(comm, &options.problem, options.choice.clone())?.recipe().clone();
+    let plan = HostedPlan::<T>::new(comm, &options.problem, options.choice.clone(), options.device, 0)?;
+    let recipe = plan.recipe().clone();
+    drop(plan);
     let mut report = ExchangeReport {
         group: RankGroup::new(comm),
         precision: recipe.precision.name(),
@@ -160,19 +165,16 @@ fn reshape_times<T: Real>(
         overlap: None,
         note: None,
     };
-    let draft = match Planner::new(problem).choice(choice).draft::<T>(comm) {
-        Ok(draft) => draft,
+    let mut plan = match HostedPlan::<T>::new(comm, problem, choice, options.device, 2) {
+        Ok(plan) => plan,
         // Not possible on these nodes, or too little shared memory: the same on every rank.
-        Err(error @ (Error::Choice(_) | Error::Memory { .. })) => {
+        Err(Failure { error: Some(error @ (Error::Choice(_) | Error::Memory { .. })), .. }) => {
             result.note = Some(error.to_string());
             return Ok(result);
         }
-        Err(error) => return agree(comm, Err(error.into())),
+        Err(failure) => return agree(comm, Err(failure)),
     };
-    describe(&mut result, draft.recipe(), comm);
-    let elements = local_volumes(comm, draft.recipe()).iter().sum::<usize>();
-    check_memory(comm, draft.memory().total() + elements * 2 * size_of::<T>())?;
-    let mut plan = draft.build()?;
+    describe(&mut result, plan.recipe(), comm);
     result.note =
         Some(substitutions(plan.notes()).collect::<Vec<_>>().join("; ")).filter(|notes| !notes.is_empty());
     let arrays = plan.make_input().and_then(|input| Ok((input, plan.make_output()?)));
@@ -189,17 +191,18 @@ fn reshape_times<T: Real>(
         return agree(comm, Err(Failure::wrong(text)));
     }
     let name = plan.recipe().traffic().into_iter().find(|step| !step.local).map(|step| step.name);
-    let once = timed(comm, || plan.forward(&input, &mut output))?;
+    let once = plan.timed_forward(comm, &input, &mut output)?;
     let repeat = options.repeat.unwrap_or_else(|| (WANTED_SECONDS / once).ceil().clamp(5.0, 500.0) as usize);
     let (mut seconds, mut alone) = (Vec::with_capacity(repeat), Vec::with_capacity(repeat));
     for _ in 0..repeat {
-        seconds.push(timed(comm, || plan.forward(&input, &mut output))?);
-        let step = plan.profile().into_iter().find(|step| Some(&step.name) == name.as_ref());
+        seconds.push(plan.timed_forward(comm, &input, &mut output)?);
+        let steps = plan.on_cpu().map_or(Vec::new(), |plan| plan.profile());
+        let step = steps.into_iter().find(|step| Some(&step.name) == name.as_ref());
         alone.push(step.map_or(0.0, |step| step.ms));
     }
     let alone = median(&comm.max(&alone)?);
-    if options.overlap && alone > 0.0 {
-        result.overlap = Some(overlapped(comm, &mut plan, (&input, &mut output), alone, repeat.min(100))?);
+    if let Some(plan) = plan.on_cpu().filter(|_| options.overlap && alone > 0.0) {
+        result.overlap = Some(overlapped(comm, plan, (&input, &mut output), alone, repeat.min(100))?);
     }
     let (total, typical) = (result.bytes_total as f64 / 1e9, median(&seconds));
     result.speed = Some(ExchangeSpeed {

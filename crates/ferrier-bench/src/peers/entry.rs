@@ -9,7 +9,7 @@ use super::peer::Peer;
 use super::problem::PeerProblem;
 use super::{fftw, mkl};
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
-use super::{fftw_mpi, heffte};
+use super::{fftw_mpi, heffte, p3dfft};
 use crate::failure::{self, Outcome, fail};
 
 /// A peer: a line of [`PEERS`].
@@ -94,6 +94,12 @@ pub static PEERS: &[PeerEntry] = &[
         name: "heffte",
         summary: "heFFTe 2 (libheffte.so.2) in slabs, with its default options, under mpiexec only",
         make: Make::Distributed(heffte::make),
+    },
+    #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+    PeerEntry {
+        name: "p3dfft",
+        summary: "P3DFFT++ (libp3dfft.3.so) in slabs, under mpiexec only",
+        make: Make::Distributed(p3dfft::make),
     },
     PeerEntry {
         name: "cufft",

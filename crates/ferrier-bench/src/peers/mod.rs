@@ -14,6 +14,8 @@ mod library;
 #[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
 mod linked_to_mpi;
 mod mkl;
+#[cfg(all(target_os = "linux", target_pointer_width = "64", target_endian = "little"))]
+mod p3dfft;
 mod peer;
 mod problem;
 

@@ -101,8 +101,11 @@ pub struct SwitchArgs {
     /// Transform two axes in one pass over memory, plane by plane
     #[arg(long, value_name = "WORD")]
     pub fuse: Option<YesNoAuto>,
-    /// Copy strided rows of the next block side by side before they are transformed (contiguous local transforms), or
-    /// transform strided lines where they are
+    /// Store arrays in another memory order before an axis is transformed, so that local transforms are contiguous (yes),
+    /// or keep the memory order, so that some are strided (no)
+    #[arg(long, value_name = "WORD")]
+    pub reorder: Option<YesNoAuto>,
+    /// Copy strided rows of the next block side by side while the current block is transformed
     #[arg(long, value_name = "WORD")]
     pub staging: Option<YesNoAuto>,
     /// Ranks that hold data between the first and the last reshape [default: all]
@@ -128,7 +131,8 @@ impl SwitchArgs {
             Some(YesNoAuto::No) => Some(false),
             Some(YesNoAuto::Auto) | None => None,
         };
-        let mut choice = choice.fuse(decided(self.fuse)).staging(decided(self.staging));
+        let mut choice =
+            choice.fuse(decided(self.fuse)).reorder(decided(self.reorder)).staging(decided(self.staging));
         choice.decomposition = self.decomposition.map(|name| match name {
             DecompositionName::Slab => Decomposition::Slab,
             DecompositionName::Pencil => Decomposition::Pencil,

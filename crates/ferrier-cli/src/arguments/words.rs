@@ -4,7 +4,12 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use ferrier::{Compress, Precision, Progress, codec::CODECS, exchange::EXCHANGES, kernel::KERNELS};
+use ferrier::{
+    Compress, Precision, Progress,
+    codec::CODECS,
+    exchange::EXCHANGES,
+    kernel::{INSTALLED, KERNELS},
+};
 
 /// Words of an option, with their help and values.
 pub type Words<T> = [(&'static str, &'static str, T)];
@@ -96,7 +101,8 @@ pub fn exchanges() -> String {
 
 /// Help of `--kernel`.
 pub fn kernels() -> String {
-    table("Implementation of the 1-D transforms", KERNELS.iter().map(|entry| (entry.name, entry.summary)))
+    let entries = KERNELS.iter().chain(INSTALLED).map(|entry| (entry.name, entry.summary));
+    table("Implementation of the 1-D transforms", entries)
 }
 
 /// Help of `--codec`, with the parameters of each.

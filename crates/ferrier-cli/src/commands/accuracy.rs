@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use ferrier::Problem;
+use ferrier::{DeviceSpec, Problem};
 use ferrier_bench::accuracy::{AccuracyOptions, AccuracyReport, Data, Field};
 
 use crate::arguments::{CommonArgs, ExecutionArgs, KindName, LayoutName, UserShape, Words, setup, words};
@@ -32,8 +32,9 @@ pub struct AccuracyArgs {
     /// processes]
     #[arg(long, value_name = "R,..", value_delimiter = ',')]
     pub ranks: Vec<usize>,
-    /// Codecs of messages with f64 arithmetic, with their parameters
-    #[arg(long, value_name = "NAME,..", value_delimiter = ',', default_value = CODECS, hide_default_value = true)]
+    /// Codecs of messages with f64 arithmetic, with their parameters [default: casts, and families over bits; on a GPU
+    /// those that run there]
+    #[arg(long, value_name = "NAME,..", value_delimiter = ',')]
     pub codecs: Vec<String>,
     /// The data: noise (all f64 is compared with the defining sums in twice the precision at 256
     /// frequencies, others with all f64 at all frequencies, plus its error) or smooth (compared with the
@@ -58,8 +59,40 @@ pub struct AccuracyArgs {
     /// Write the result as JSON; `-` is stdout, which then has no other output
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
+    /// Where arrays are stored and transformed: cpu, cuda, cuda:1
+    #[arg(long, value_name = "NAME", default_value_t = DeviceSpec::Cpu)]
+    pub device: DeviceSpec,
     #[command(flatten)]
     pub execution: ExecutionArgs,
+}
+
+impl AccuracyArgs {
+    fn codecs(&self) -> Vec<String> {
+        // On a GPU codecs have a fixed rate, and zfp does not run.
+        let fits = |name: &&str| {
+            let family = name.split(':').next().unwrap_or(name);
+            self.device == DeviceSpec::Cpu || !["zfp", "within", "lossless"].contains(&family)
+        };
+        match &self.codecs[..] {
+            [] => CODECS.split(',').filter(fits).map(String::from).collect(),
+            given => given.to_vec(),
+        }
+    }
+
+    /// The exchanges of the list; `None`: as the planner decides.
+    fn exchanges(&self) -> Vec<Option<String>> {
+        match &self.execution.exchange {
+            Some(list) => list.split(',').map(|name| Some(name.into())).collect(),
+            None => vec![None],
+        }
+    }
+
+    /// The options of a number of ranks with one of the exchanges.
+    fn common(&self, ranks: Option<usize>, exchange: Option<String>) -> CommonArgs {
+        let mut common = self.execution.common(ranks);
+        (common.execution.exchange, common.device) = (exchange, self.device);
+        common
+    }
 }
 
 /// Runs the command.
@@ -70,10 +103,11 @@ pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
     let runs = session.agree(prepare(args, session))?;
     session.first(|| print::check([&args.json, &args.csv, &args.svg]))?;
     let mut rows = Vec::new();
-    for (ranks, options) in &runs {
+    for (common, options) in &runs {
         let work = |session: &Session, common: &CommonArgs| session.run(common, |comm| options.run(comm));
-        rows.extend(session.on_ranks(&args.execution.common(*ranks), work)?.into_iter().flatten());
+        rows.extend(session.on_ranks(common, work)?.into_iter().flatten());
     }
+    let exchanges: Vec<String> = args.exchanges().into_iter().flatten().collect();
     session.first(|| {
         let report = AccuracyReport {
             shape: args.shape.lengths().to_vec(),
@@ -82,6 +116,8 @@ pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
             exact: args.data.reference(),
             in_layout: args.in_layout.to_string(),
             out_layout: args.out_layout.to_string(),
+            device: args.device.to_string(),
+            exchanges: if exchanges.len() > 1 { exchanges } else { Vec::new() },
             rows,
         };
         print::optional(args.svg.as_deref(), || report.svg())?;
@@ -93,17 +129,14 @@ pub fn run(args: &AccuracyArgs, session: &Session) -> Outcome {
     })
 }
 
-/// The options for each number of ranks; under MPI parts of the launch.
-fn prepare<'a>(
-    args: &'a AccuracyArgs,
-    session: &Session,
-) -> Outcome<Vec<(Option<usize>, AccuracyOptions<'a>)>> {
+/// The options for each number of ranks, under MPI parts of the launch, and each exchange.
+fn prepare(args: &AccuracyArgs, session: &Session) -> Outcome<Vec<(CommonArgs, AccuracyOptions)>> {
     if args.out_layout == LayoutName::Best {
         return fail(
             "--out-layout best: the compared spectra need one layout; give bricks, slabs:A or pencils:A",
         );
     }
-    for name in &args.codecs {
+    for name in &args.codecs() {
         ferrier_codec::codec::<f64>(name).map_err(Failure::new)?;
     }
     let list: Vec<Option<usize>> = match (&args.ranks[..], session.launched()) {
@@ -113,20 +146,27 @@ fn prepare<'a>(
     };
     let mut runs = Vec::new();
     for ranks in list {
-        let common = args.execution.common(ranks);
-        let count = match (ranks, session.launched()) {
-            (Some(ranks), Some(_)) => ranks,
-            _ => session.size(&common)?,
-        };
-        let (inward, outward) = setup::layouts(&args.shape, args.in_layout, args.out_layout, &common, count)?;
-        let real = args.kind == KindName::R2c;
-        let axes = setup::axes(&args.shape, &common, real)?;
-        let shape = args.shape.shape();
-        let problem = if real { Problem::r2c(shape) } else { Problem::c2c(shape) };
-        let problem = problem.axes(&axes).input(inward).output(outward);
-        let field = Field::new(args.data, shape);
-        let choice = setup::choice(&common, &args.shape)?;
-        runs.push((ranks, AccuracyOptions { problem, axes, choice, codecs: &args.codecs, field }));
+        for (number, exchange) in args.exchanges().into_iter().enumerate() {
+            let common = args.common(ranks, exchange);
+            let count = match (ranks, session.launched()) {
+                (Some(ranks), Some(_)) => ranks,
+                _ => session.size(&common)?,
+            };
+            let choice = setup::choice(&common, &args.shape)?;
+            // One rank sends nothing.
+            if count == 1 && number > 0 {
+                continue;
+            }
+            let (inward, outward) =
+                setup::layouts(&args.shape, args.in_layout, args.out_layout, &common, count)?;
+            let real = args.kind == KindName::R2c;
+            let axes = setup::axes(&args.shape, &common, real)?;
+            let shape = args.shape.shape();
+            let problem = if real { Problem::r2c(shape) } else { Problem::c2c(shape) };
+            let problem = problem.axes(&axes).input(inward).output(outward);
+            let (field, codecs, device) = (Field::new(args.data, shape), args.codecs(), args.device);
+            runs.push((common, AccuracyOptions { problem, axes, choice, codecs, field, device }));
+        }
     }
     Ok(runs)
 }

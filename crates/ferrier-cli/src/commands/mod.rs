@@ -14,4 +14,5 @@ pub mod spectrum;
 mod sphere_box;
 pub mod transform;
 pub mod tune;
+mod tune_gpu;
 pub mod wisdom;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use ferrier::tune::{self, Limits, METHODS, Options, Progress, TILE_TUNABLES, Trial, TrialStatus};
 use ferrier::wisdom::{Entry, Wisdom};
-use ferrier::{Choice, Comm, LayoutSpec, Overlap, Planner, Problem, Real, Tiling};
+use ferrier::{Choice, Comm, DeviceSpec, LayoutSpec, Overlap, Planner, Problem, Real, Tiling};
 use ferrier_bench::agree::{check_memory, local_volumes};
 use ferrier_bench::charts::spread::Spread;
 use ferrier_bench::in_precision;
@@ -17,7 +17,7 @@ use indicatif::ProgressBar;
 use serde::Serialize;
 
 use super::choice_text::choice_text;
-use super::measure_machine;
+use super::{measure_machine, tune_gpu};
 use crate::arguments::{ProblemArgs, duration, setup, table};
 use crate::failure::{Failure, Outcome, fail};
 use crate::print;
@@ -156,8 +156,13 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
     if args.measure_machine {
         return measure_machine::run(common, [&args.wisdom, &args.json], session);
     }
+    if common.device != DeviceSpec::Cpu {
+        let search = session.agree(gpu_options(args))?;
+        let explained = args.explain.then_some(explained as fn(&[Trial]) -> String);
+        let printed = tune_gpu::Printed { json: args.json.as_deref(), explained };
+        return tune_gpu::run(&args.problem, session, &search, &printed);
+    }
     let prepare = || {
-        setup::cpu_only(common, "tuning")?;
         let (mut problem, _) = setup::problem(&args.problem, session.size(common)?)?;
         if args.apply {
             problem = problem.output(LayoutSpec::unconstrained()).operators(true);
@@ -229,6 +234,18 @@ fn options(args: &TuneArgs) -> Outcome<Options> {
         options.limits.seconds = budget.map_or(f64::INFINITY, |time| time.as_secs_f64());
     }
     Ok(options)
+}
+
+/// The options of a search on GPUs.
+fn gpu_options(args: &TuneArgs) -> Outcome<Options> {
+    let paper = args.start == StartName::Paper;
+    if args.apply || args.random.is_some() || args.cross.is_some() || args.wisdom.is_some() || paper {
+        return fail(format!(
+            "--device {}: --apply, --random, --cross, --wisdom and --start paper are for the CPU",
+            args.problem.common.device
+        ));
+    }
+    options(args)
 }
 
 fn read_foreign(path: &Path) -> Outcome<Wisdom> {
@@ -333,7 +350,7 @@ fn text(
 ) -> String {
     let mut out = String::new();
     if args.explain {
-        out += &explained(outcome);
+        out += &explained(&outcome.trials);
         out.push('\n');
     }
     if let Some(spread) = spread {
@@ -367,8 +384,8 @@ fn text(
 }
 
 /// The tried choices, fastest first, and their verdicts.
-fn explained(outcome: &tune::Outcome) -> String {
-    let mut trials: Vec<_> = outcome.trials.iter().collect();
+fn explained(trials: &[Trial]) -> String {
+    let mut trials: Vec<_> = trials.iter().collect();
     trials.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
     let rows: Vec<_> = trials
         .into_iter()

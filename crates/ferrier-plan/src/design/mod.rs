@@ -146,8 +146,10 @@ pub fn design_on(
         (of(Direction::Forward) + of(Direction::Backward)) / 2.0
     };
     let found = search.recipes(axes, transforms, f64::INFINITY).into_iter();
+    // Lines that were made contiguous are stored in the order of the output after the last transform.
+    let any_end = !open || choice.reorder == Some(true);
     let mut found: Vec<PartialRecipe> =
-        found.filter(|partial| !open || ends_with_transform(&partial.steps)).take(PREDICTED).collect();
+        found.filter(|partial| any_end || ends_with_transform(&partial.steps)).take(PREDICTED).collect();
     if found.is_empty() {
         found.extend(ending);
     }

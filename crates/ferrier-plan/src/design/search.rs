@@ -221,7 +221,14 @@ impl RecipeSearch<'_> {
         let array = &partial.placed.array;
         let mut found = Vec::new();
         if array.layout.is_whole(axes[0]) && self.inner_fits(&array.layout) {
-            found.push(self.candidate(partial.placed.clone(), axes));
+            let placed = match self.reorders() {
+                true => {
+                    let layout = with_contiguous(&array.layout, axes[0]);
+                    Placed::with_busiest(layout, array.real, partial.placed.busiest)
+                }
+                false => partial.placed.clone(),
+            };
+            found.push(self.candidate(placed, axes));
             // A reshape that is not needed costs more than it saves if it sends messages.
             if !self.prices.shares() {
                 return found;
@@ -268,6 +275,7 @@ impl RecipeSearch<'_> {
         let shape = between.array.layout.shape();
         let plane = shape[one] * shape[two] * element;
         self.fuses()
+            && !self.reorders()
             && layout.is_whole(two)
             && apart
             && plane <= self.prices.setting.plane_bytes.min(LARGEST_PLANE)
@@ -278,6 +286,11 @@ impl RecipeSearch<'_> {
         self.choice.fuse.is_none() && self.choice.memory == MemoryUse::Fast && self.columns.is_none()
     }
 
+    /// Whether axes are transformed only where their lines are contiguous; columns of a sphere have one memory order.
+    fn reorders(&self) -> bool {
+        self.choice.reorder == Some(true) && self.columns.is_none()
+    }
+
     /// Grids of ranks in which `axis` is whole, and the output layout if it is.
     fn grids_for(&self, shape: [usize; 3], real: bool, ranks: usize, axis: usize) -> Vec<Placed> {
         let made = self.layouts.of(shape, ranks, axis);
@@ -286,7 +299,13 @@ impl RecipeSearch<'_> {
             .filter(|grid| !(grid.transposed && self.prices.shares()) && (self.groups || !grid.grouped))
             .map(|grid| Placed::with_busiest(grid.layout.clone(), real, grid.busiest))
             .collect();
-        if self.any_order {
+        if self.reorders() {
+            let contiguous = |placed: &Placed| {
+                Placed::with_busiest(with_contiguous(&placed.array.layout, axis), real, placed.busiest)
+            };
+            return found.iter().map(contiguous).collect();
+        }
+        if self.any_order && self.choice.reorder.is_none() {
             let reordered = |placed: &Placed| {
                 let layout = with_long_runs(&placed.array.layout)?;
                 Some(Placed::with_busiest(layout, real, placed.busiest))
@@ -329,6 +348,13 @@ fn with_long_runs(layout: &Layout) -> Option<Layout> {
     axes.sort_by_key(|&axis| layout.is_whole(axis));
     let order = Order::new(axes).ok().filter(|order| *order != layout.order())?;
     Some(layout.clone().with_order(order))
+}
+
+/// The same boxes in the memory order in which this axis is the fastest.
+fn with_contiguous(layout: &Layout, axis: usize) -> Layout {
+    let mut axes = layout.order().axes();
+    axes.sort_by_key(|&own| own == axis);
+    layout.clone().with_order(Order::new(axes).unwrap_or(layout.order()))
 }
 
 /// Adds a reshape, unless the array is in that layout.

@@ -49,6 +49,38 @@ fn what_users_see_depends_on_the_problem_alone() {
     }
 }
 
+/// `reorder` decides whether lines are contiguous where they are transformed, whatever the exchange and the layouts.
+#[test]
+fn lines_are_contiguous_or_keep_the_memory_order() {
+    let settings = [Setting::new(Mechanism::SharedMemory), Setting::new(Mechanism::Messages)];
+    for (setting, (input, ranks)) in settings.iter().flat_map(|setting| {
+        layouts().into_iter().zip([1, 2, 6, 6, 1, 2, 6]).map(move |layout| (setting, layout))
+    }) {
+        for output in [LayoutSpec::bricks(), LayoutSpec::slabs(1), LayoutSpec::unconstrained()] {
+            for problem in [Problem::c2c([24, 20, 18]), Problem::r2c([24, 20, 18])] {
+                let problem = problem.input(input.clone()).output(output.clone());
+                for reorder in [true, false] {
+                    let choice = Choice::new().reorder(reorder);
+                    let machine = Machine::default();
+                    let designed = design_on(&problem, &choice, Precision::F64, setting, (ranks, &machine));
+                    let recipe = designed.unwrap().recipe;
+                    let mut order = recipe.input.order();
+                    for step in &recipe.steps {
+                        match step {
+                            Step::Reshape { to, .. } => order = to.order(),
+                            Step::Transform { axis, .. } if reorder => assert_eq!(order.axes()[2], *axis),
+                            Step::Transform { .. } => assert_eq!(order, recipe.output.order()),
+                        }
+                    }
+                    let usual =
+                        design_on(&problem, &Choice::new(), Precision::F64, setting, (ranks, &machine));
+                    assert_eq!(axes(&recipe), axes(&usual.unwrap().recipe), "{problem:?}");
+                }
+            }
+        }
+    }
+}
+
 /// On one node bricks take little more than slabs: two passes, the first of which loads planes from bricks.
 #[test]
 fn bricks_are_nearly_as_fast_as_slabs_on_one_node() {

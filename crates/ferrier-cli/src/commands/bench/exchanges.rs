@@ -28,7 +28,9 @@ pub fn run(args: &BenchArgs, session: &Session) -> Outcome {
 /// Options that do not fit each other.
 pub fn prepare(args: &BenchArgs, session: &Session) -> Outcome<ExchangeBench> {
     let common = &args.problem.common;
-    setup::cpu_only(common, "--exchange-only")?;
+    if args.overlap {
+        setup::cpu_only(common, "--overlap, which computes on the cores,")?;
+    }
     let ranks = session.size(common)?;
     if ranks < 2 {
         return fail("--exchange-only needs at least 2 ranks (--ranks 4, or mpiexec -n 4)");
@@ -49,5 +51,6 @@ pub fn prepare(args: &BenchArgs, session: &Session) -> Outcome<ExchangeBench> {
         choice,
         repeat: args.repeat,
         overlap: args.overlap,
+        device: common.device,
     })
 }

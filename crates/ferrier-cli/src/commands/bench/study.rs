@@ -39,7 +39,7 @@ const OF_RUNS: [&str; 17] = [
     "--keep",
 ];
 /// Options that may be lists and are choices of the planner: plans that differ in them are timed in turn.
-const OF_PLANS: [&str; 12] = [
+const OF_PLANS: [&str; 13] = [
     "--exchange",
     "--codec",
     "--kernel",
@@ -48,6 +48,7 @@ const OF_PLANS: [&str; 12] = [
     "--grid",
     "--axis-order",
     "--fuse",
+    "--reorder",
     "--staging",
     "--inner-ranks",
     "--progress",

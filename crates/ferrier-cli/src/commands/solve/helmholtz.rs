@@ -6,8 +6,10 @@ use std::str::FromStr;
 
 use clap::Args;
 use ferrier::solve::{Discretisation, Helmholtz, estimate_discretisation};
-use ferrier::{Array, Box3, Choice, Comm, LayoutSpec, Order, Plan, Problem, io};
+use ferrier::spectral::{WaveNumbers, helmholtz};
+use ferrier::{Array, Box3, Choice, Comm, DeviceSpec, Layout, LayoutSpec, Order, Problem, io};
 use ferrier_bench::agree::{RankGroup, agree_result, check_memory, draft};
+use ferrier_bench::hosted_plan::HostedPlan;
 use ferrier_bench::table::{bytes, columns, digits, pairs, plural};
 use ferrier_bench::test_function::TestFunction;
 use ferrier_bench::timing::{median, timed};
@@ -100,18 +102,18 @@ enum Source<'a> {
 }
 
 impl Source<'_> {
-    /// Sets the right-hand side on the points of a plan.
-    fn fill(self, comm: &Comm, plan: &Plan<f64>, f: &mut Array<f64>) -> Outcome {
-        let n = plan.recipe().shape[0];
+    /// Sets the right-hand side on the points of a layout.
+    fn fill(self, comm: &Comm, layout: &Layout, f: &mut Array<f64>) -> Outcome {
+        let n = layout.shape()[0];
         let Source::File(path, points) = self else {
             let exact = TestFunction::new([n; 3]);
             f.fill_real(|_, index| exact.helmholtz(index));
             return Ok(());
         };
         if points == n {
-            return Ok(io::read(comm, path, plan.input_layout(), f)?);
+            return Ok(io::read(comm, path, layout, f)?);
         }
-        let (own, step) = (plan.input_box(), points / n);
+        let (own, step) = (layout.boxes()[comm.rank()], points / n);
         let part = Box3::new(own.lo.map(|at| at * step), own.hi.map(|at| at * step));
         let mut values = vec![0.0; part.volume()];
         let read = io::Reader::open(path)
@@ -189,7 +191,7 @@ pub fn run(args: &HelmholtzArgs, session: &Session) -> Outcome {
         session.size(&common)?;
         let n = args.points()?;
         let frame = UserShape::new(&[n; 3])?;
-        args.run.check_repeat()?;
+        args.run.check()?;
         if args.rhs.is_some() && args.tolerances().contains(&ToleranceArg::Auto) && n % 4 != 0 {
             return fail(format!(
                 "--tolerance auto solves on every second and every fourth point of --rhs: {n} points along a side are \
@@ -206,15 +208,16 @@ pub fn run(args: &HelmholtzArgs, session: &Session) -> Outcome {
 
 /// Solves all of them. Collective.
 fn sweep(comm: &Comm, args: &HelmholtzArgs, n: usize, choice: &Choice) -> Outcome<HelmholtzReport> {
-    let choice = &args.run.tuned(comm, &problem(n, None), choice)?;
+    let choice = args.run.tuned(comm, &problem(n, None), choice)?;
+    let place = &Place { choice, device: args.run.device };
     // Unattainable tolerances fail before long work.
     for tolerance in args.tolerances() {
         if let ToleranceArg::Error(tolerance) = tolerance {
-            draft::<f64>(comm, &problem(n, Some(tolerance)), choice.clone())?;
+            place.check(comm, n, tolerance)?;
         }
     }
     let source = args.rhs.as_deref().map_or(Source::Known, |path| Source::File(path, n));
-    let on = |n: usize, tolerance, repeat| solve(comm, choice, source, n, tolerance, repeat);
+    let on = |n: usize, tolerance, repeat| solve(comm, place, source, n, tolerance, repeat);
     let (raw, solution) = on(n, None, args.run.repeat)?;
     let wants_auto = args.tolerances().contains(&ToleranceArg::Auto);
     let grids = three_grids(n, source);
@@ -232,7 +235,7 @@ fn sweep(comm: &Comm, args: &HelmholtzArgs, n: usize, choice: &Choice) -> Outcom
                 Source::Known => estimate_discretisation(comm, &second, &third)?,
                 Source::File(..) => estimate_discretisation(comm, &third, &second)?,
             };
-            let chosen = choose(comm, choice, &raw, source, [near, far], &grids)?;
+            let chosen = choose(comm, place, &raw, source, [near, far], &grids)?;
             estimate = chosen.estimate;
             auto = Some(chosen);
         }
@@ -279,7 +282,7 @@ fn three_grids(n: usize, source: Source<'_>) -> [usize; 3] {
 /// between the grid and the next, `far`: between that and the third. Collective.
 fn choose(
     comm: &Comm,
-    choice: &Choice,
+    place: &Place,
     raw: &Solved,
     source: Source<'_>,
     [near, far]: [Discretisation; 2],
@@ -300,9 +303,7 @@ fn choose(
     let converges = fine.difference < coarse.difference || near.difference < 1e-12;
     // As in `Helmholtz::error_bound`: losses of both transforms together.
     let tolerance = (estimate / (SQRT_2 * raw.norms[0] / raw.norms[1] + 1.0)).min(0.1);
-    let attainable = converges
-        && tolerance > 0.0
-        && draft::<f64>(comm, &problem(grids[0], Some(tolerance)), choice.clone()).is_ok();
+    let attainable = converges && tolerance > 0.0 && place.check(comm, grids[0], tolerance).is_ok();
     let tolerance = attainable.then_some(tolerance);
     Ok(AutoTolerance { grids: grids.to_vec(), order, estimate, tolerance })
 }
@@ -331,16 +332,51 @@ struct Solved {
     layout: ferrier::Layout,
 }
 
-/// Solves on a grid, first untimed. Collective.
-fn solve(
+/// How plans are made, and where.
+struct Place {
+    choice: Choice,
+    device: DeviceSpec,
+}
+
+impl Place {
+    /// Whether a tolerance can be kept. Collective.
+    fn check(&self, comm: &Comm, n: usize, tolerance: f64) -> Outcome {
+        let problem = problem(n, Some(tolerance));
+        match self.device {
+            DeviceSpec::Cpu => draft::<f64>(comm, &problem, self.choice.clone()).map(drop),
+            _ => self.plan(comm, problem).map(drop),
+        }
+    }
+
+    /// A plan on a device, which applies the operator itself. Collective.
+    fn plan(&self, comm: &Comm, problem: Problem) -> Outcome<HostedPlan<f64>> {
+        // Right-hand side, solution, the solution to compare with.
+        HostedPlan::new(comm, &problem.operators(true), self.choice.clone(), self.device, 3)
+    }
+}
+
+/// What a solution cost.
+struct Cost {
+    codec: String,
+    exchange: String,
+    layout: Layout,
+    seconds: Vec<f64>,
+    wire_bytes: u64,
+    /// The bound of the error, given the norms of right-hand side and solution.
+    bound: Box<dyn FnOnce([f64; 2]) -> f64>,
+}
+
+const SHIFT: f64 = 1.0;
+
+/// Solves on the cores: two transforms, of which each keeps the tolerance. Collective.
+fn solve_on_cores(
     comm: &Comm,
-    choice: &Choice,
+    place: &Place,
     source: Source<'_>,
-    n: usize,
-    tolerance: Option<f64>,
+    problem: &Problem,
     repeat: usize,
-) -> Outcome<(Solved, Array<f64>)> {
-    let draft = draft::<f64>(comm, &problem(n, tolerance), choice.clone())?;
+) -> Outcome<(Cost, [Array<f64>; 2])> {
+    let draft = draft::<f64>(comm, problem, place.choice.clone())?;
     // Right-hand side, solution, the solution to compare with, spectrum.
     let volume = draft.recipe().input.boxes()[comm.rank()].volume();
     check_memory(comm, draft.memory().total() + 4 * size_of::<f64>() * volume)?;
@@ -349,13 +385,60 @@ fn solve(
     let layout = plan.input_layout().clone();
     let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?)));
     let (mut f, mut u) = agree_result(comm, arrays)?;
-    source.fill(comm, &plan, &mut f)?;
-    let mut solver = Helmholtz::new(plan, [TAU; 3], 1.0)?;
+    source.fill(comm, &layout, &mut f)?;
+    let mut solver = Helmholtz::new(plan, [TAU; 3], SHIFT)?;
     let cost = solver.solve(&f, &mut u)?;
     let mut seconds = Vec::with_capacity(repeat);
     for _ in 0..repeat {
         seconds.push(timed(comm, || solver.solve(&f, &mut u).map(drop))?);
     }
+    let wire_bytes = cost.wire_bytes;
+    let bound = Box::new(move |[f, u]: [f64; 2]| solver.error_bound(&cost, f, u));
+    Ok((Cost { codec, exchange, layout, seconds, wire_bytes, bound }, [f, u]))
+}
+
+/// Solves on a device: one call, whose result keeps the tolerance; the norm of the operator is in its certificate.
+/// Collective.
+fn solve_on_device(
+    comm: &Comm,
+    place: &Place,
+    source: Source<'_>,
+    problem: &Problem,
+    repeat: usize,
+) -> Outcome<(Cost, [Array<f64>; 2])> {
+    let mut plan = place.plan(comm, problem.clone())?;
+    let (codec, exchange) = (plan.recipe().codec.clone(), plan.recipe().exchange.clone());
+    let layout = plan.input_layout().clone();
+    let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?)));
+    let (mut f, mut u) = agree_result(comm, arrays)?;
+    source.fill(comm, &layout, &mut f)?;
+    let operator = helmholtz(&WaveNumbers::new(plan.recipe(), [TAU; 3])?, SHIFT);
+    plan.apply(&operator, &f, &mut u)?;
+    let Some(certificate) = plan.certificate() else { return fail("the solution has no certificate") };
+    let wire_bytes = plan.wire_bytes();
+    let mut seconds = Vec::with_capacity(repeat);
+    for _ in 0..repeat {
+        seconds.push(plan.timed_apply(comm, &operator, &f, &mut u)?);
+    }
+    let bound = Box::new(move |_| certificate.bound());
+    Ok((Cost { codec, exchange, layout, seconds, wire_bytes, bound }, [f, u]))
+}
+
+/// Solves on a grid, first untimed. Collective.
+fn solve(
+    comm: &Comm,
+    place: &Place,
+    source: Source<'_>,
+    n: usize,
+    tolerance: Option<f64>,
+    repeat: usize,
+) -> Outcome<(Solved, Array<f64>)> {
+    let problem = problem(n, tolerance);
+    let (cost, [f, u]) = match place.device {
+        DeviceSpec::Cpu => solve_on_cores(comm, place, source, &problem, repeat)?,
+        _ => solve_on_device(comm, place, source, &problem, repeat)?,
+    };
+    let Cost { codec, exchange, layout, seconds, wire_bytes, bound } = cost;
     let exact = TestFunction::new([n; 3]);
     let [norm_f, norm_u] =
         [&f, &u].map(|array| distance(comm, array, |_| Complex::ZERO).map(|(norm, _)| norm));
@@ -373,9 +456,9 @@ fn solve(
         exchange,
         solution_error,
         deviation: 0.0,
-        error_bound: solver.error_bound(&cost, norms[0], norms[1]),
+        error_bound: bound(norms),
         median_ms: median(&seconds) * 1e3,
-        wire_bytes: comm.sum(&[cost.wire_bytes as f64])?[0] as u64,
+        wire_bytes: comm.sum(&[wire_bytes as f64])?[0] as u64,
     };
     Ok((Solved { row, norms, layout }, u))
 }

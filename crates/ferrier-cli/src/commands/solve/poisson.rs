@@ -5,9 +5,10 @@ use std::f64::consts::{PI, TAU};
 use clap::{Args, ValueEnum};
 use ferrier::spectral::{self, WaveNumbers, inverse_laplacian, kinds_for};
 use ferrier::{Choice, Comm, Data, Kind, LayoutSpec, Problem};
-use ferrier_bench::agree::{RankGroup, agree_result, check_memory, draft};
+use ferrier_bench::agree::{RankGroup, agree_result};
+use ferrier_bench::hosted_plan::HostedPlan;
 use ferrier_bench::table::{bytes, columns, digits, plural};
-use ferrier_bench::timing::{median, timed};
+use ferrier_bench::timing::median;
 use serde::Serialize;
 
 use super::run_args::RunArgs;
@@ -113,7 +114,7 @@ fn prepare(args: &PoissonArgs, session: &Session) -> Outcome<Prepared> {
         [x, y, z] => [x, y, z],
         _ => return fail(format!("--bc has {} boundary conditions; 1 or 3 are needed", args.bc.len())),
     };
-    args.run.check_repeat()?;
+    args.run.check()?;
     let mut frames = args.n.iter().map(|&n| UserShape::new(&[n; 3])).collect::<Outcome<Vec<_>>>()?;
     let Some(frame) = frames.pop() else { return fail("--n: at least one grid is needed") };
     Ok((walls, setup::choice(&common, &frame)?))
@@ -129,9 +130,8 @@ fn table(comm: &Comm, args: &PoissonArgs, prepared: &Prepared) -> Outcome<Poisso
 /// Solves on a grid, first untimed. Collective.
 fn solve(comm: &Comm, (walls, choice): &Prepared, n: usize, run: &RunArgs) -> Outcome<PoissonRow> {
     let problem = Problem::mixed([n; 3], kinds(*walls)).output(LayoutSpec::unconstrained()).operators(true);
-    let draft = draft::<f64>(comm, &problem, run.tuned(comm, &problem, choice)?)?;
-    check_memory(comm, draft.memory().total() + 3 * 8 * (n * n * n / comm.size() + 1))?;
-    let mut plan = draft.build()?;
+    let choice = run.tuned(comm, &problem, choice)?;
+    let mut plan = HostedPlan::<f64>::new(comm, &problem, choice, run.device, 3)?;
     let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?, plan.make_input()?)));
     let (mut f, mut u, mut exact) = agree_result(comm, arrays)?;
     let profiles: [Vec<[f64; 2]>; 3] = walls.map(|walls| (0..n).map(|i| walls.profile(i, n)).collect());
@@ -143,11 +143,11 @@ fn solve(comm: &Comm, (walls, choice): &Prepared, n: usize, run: &RunArgs) -> Ou
     });
     let waves = WaveNumbers::new(plan.recipe(), [1.0; 3])?;
     let inverse = inverse_laplacian(&waves);
-    plan.call().operator(&inverse).apply(&f, &mut u)?;
+    plan.apply(&inverse, &f, &mut u)?;
     let wire_bytes = comm.sum(&[plan.wire_bytes() as f64])?[0] as u64;
     let mut seconds = Vec::with_capacity(run.repeat);
     for _ in 0..run.repeat {
-        seconds.push(timed(comm, || plan.call().operator(&inverse).apply(&f, &mut u))?);
+        seconds.push(plan.timed_apply(comm, &inverse, &f, &mut u)?);
     }
     // Without a Dirichlet condition, the solution is the one with mean zero.
     let points = (n * n * n) as f64;

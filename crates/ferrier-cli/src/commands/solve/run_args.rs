@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use ferrier::{Choice, Comm, Problem};
+use ferrier::{Choice, Comm, DeviceSpec, Problem};
 use ferrier_bench::tiling::{tuned_tiles, with_messages};
 
 use crate::arguments::{CommonArgs, ExecutionArgs, TileWord};
@@ -25,6 +25,9 @@ pub struct RunArgs {
     /// Write the result as JSON; `-` is stdout, which then has no other output
     #[arg(long, value_name = "FILE|-")]
     pub json: Option<PathBuf>,
+    /// Where arrays are stored and transformed: cpu, cuda, cuda:1
+    #[arg(long, value_name = "NAME", default_value_t = DeviceSpec::Cpu)]
+    pub device: DeviceSpec,
     #[command(flatten)]
     pub execution: ExecutionArgs,
 }
@@ -33,6 +36,7 @@ impl RunArgs {
     /// As options of a command that makes a plan.
     pub fn common(&self) -> CommonArgs {
         let mut common = self.execution.common(self.ranks);
+        common.device = self.device;
         common.tiling.tiles.extend(self.tiles.filter(|word| *word != TileWord::Auto));
         common
     }
@@ -43,16 +47,23 @@ impl RunArgs {
     /// Those of the library.
     pub fn tuned(&self, comm: &Comm, problem: &Problem, choice: &Choice) -> Outcome<Choice> {
         match self.tiles {
+            _ if self.device != DeviceSpec::Cpu => Ok(choice.clone()),
             Some(TileWord::Auto) => Ok(tuned_tiles::<f64>(comm, problem, choice)?.0),
             _ => with_messages(comm, choice),
         }
     }
 
-    /// Checks `--repeat`.
+    /// Checks `--repeat` and `--tiles`.
     ///
     /// # Errors
-    /// It is 0.
-    pub fn check_repeat(&self) -> Outcome {
-        if self.repeat == 0 { fail("--repeat 0: at least 1 repetition is needed") } else { Ok(()) }
+    /// No repetition; tiles that are tuned on a GPU.
+    pub fn check(&self) -> Outcome {
+        if self.repeat == 0 {
+            return fail("--repeat 0: at least 1 repetition is needed");
+        }
+        if self.tiles == Some(TileWord::Auto) && self.device != DeviceSpec::Cpu {
+            return fail(format!("--tiles auto: tiles are tuned on the CPU, not on {}", self.device));
+        }
+        Ok(())
     }
 }

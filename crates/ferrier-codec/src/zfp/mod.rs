@@ -5,10 +5,16 @@
 //! differ less from the next but one than from the next, the even ones are
 //! encoded before the odd ones. zfp does not represent infinities, NaNs or the
 //! sign of zero, so chunks that contain them carry bit maps; at a fixed rate
-//! the maps reduce the bits of the values. The loss is computed by decoding.
+//! the maps reduce the bits of the values. The loss is computed by decoding; at a fixed rate our own encoder of blocks,
+//! which writes the same bits, knows what they decode to.
 //!
 //! On the wire: a byte of flags, the maps, zfp's stream.
 
+mod blocks;
+
+pub use blocks::BlockFloat;
+
+use blocks::{BLOCK, EncodeBlocks};
 use zfp_rs::{
     ZFP_MAX_BITS, ZFP_MAX_PREC, ZFP_MIN_BITS, ZFP_MIN_EXP, ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig,
     ZfpField, ZfpFieldMut,
@@ -17,7 +23,7 @@ use zfp_rs::{
 use crate::codec::{Codec, CodecResult, Encoded};
 use crate::error::Error;
 use crate::float::{Float, Word};
-use crate::isa::{Isa, Runner};
+use crate::isa::{Isa, Job, Runner};
 use crate::loss::Loss;
 use crate::parse;
 use crate::raw::{from_bytes, to_bytes};
@@ -39,9 +45,6 @@ const EMPTY: u8 = 32;
 const RAW: u8 = 64;
 
 const LOWER: i32 = -8;
-/// Values of a block.
-const BLOCK: usize = 4;
-
 #[derive(Clone, Copy, Debug)]
 enum Mode {
     Rate(f64),
@@ -78,12 +81,23 @@ fn map_bytes(flags: u8, count: usize) -> (usize, usize) {
     (signs, special)
 }
 
-/// The index of value `i` in zfp's order.
-fn place(i: usize, count: usize, split: bool) -> usize {
-    match split {
-        true if i % 2 == 1 => count.div_ceil(2) + i / 2,
-        true => i / 2,
-        false => i,
+/// Calls `visit` with each value of a chunk and the same value in zfp's order.
+#[inline(always)]
+fn in_order<A, B>(
+    values: impl ExactSizeIterator<Item = A>,
+    ordered: &mut [B],
+    split: bool,
+    visit: impl Fn(A, &mut B),
+) {
+    if !split {
+        return values.zip(ordered).for_each(|(value, ordered)| visit(value, ordered));
+    }
+    let (even, odd) = ordered.split_at_mut(values.len().div_ceil(2));
+    let mut halves = [even.iter_mut(), odd.iter_mut()];
+    for (i, value) in values.enumerate() {
+        if let Some(ordered) = halves[i % 2].next() {
+            visit(value, ordered);
+        }
     }
 }
 
@@ -100,18 +114,20 @@ impl Zfp {
         (count.div_ceil(BLOCK) * (32 + BLOCK + BLOCK * 8 * T::BYTES)).div_ceil(64) + 4
     }
 
+    /// Bits of a block of a chunk with these flags at a fixed rate; `None` if the maps leave none for values.
+    fn block_bits<T: Float>(rate: f64, flags: u8, count: usize) -> Option<usize> {
+        let (signs, special) = map_bytes(flags, count);
+        let room = Zfp::fixed_bytes(rate, count).checked_sub(1 + signs + special)?;
+        let most = (rate * BLOCK as f64).round() as usize;
+        let bits = (8 * room / count.div_ceil(BLOCK)).min(most);
+        (bits >= least_bits::<T>()).then_some(bits)
+    }
+
     /// zfp's configuration for a chunk with these flags; `None` if the maps leave no bits for values.
     fn config<T: Float>(&self, flags: u8, count: usize) -> Option<ZfpConfig> {
-        let (signs, special) = map_bytes(flags, count);
         match self.mode {
             Mode::Rate(rate) => {
-                let room = Zfp::fixed_bytes(rate, count).checked_sub(1 + signs + special)?;
-                let bits = 8 * room / count.div_ceil(BLOCK);
-                let most = (rate * BLOCK as f64).round() as usize;
-                let bits = bits.min(most);
-                if bits < least_bits::<T>() {
-                    return None;
-                }
+                let bits = Zfp::block_bits::<T>(rate, flags, count)?;
                 ZfpConfig::expert(bits as u32, bits as u32, ZFP_MAX_PREC, ZFP_MIN_EXP).ok()
             }
             Mode::Accuracy(error) => {
@@ -135,31 +151,56 @@ fn scale<T: Float>(flags: u8) -> i32 {
     }
 }
 
-/// Whether values are nearer to the next but one than to the next.
-fn is_interleaved<T: Float>(values: &[T]) -> bool {
-    let distance = |by: usize| -> f64 {
-        let pairs = values.iter().zip(values.iter().skip(by));
-        pairs.map(|(a, b)| (a.widened() * 0.25 - b.widened() * 0.25).abs()).filter(|d| d.is_finite()).sum()
-    };
-    distance(2) < distance(1)
+/// Whether values are nearer to the next but one than to the next; they are finite.
+struct Interleaved<'a, T>(&'a [T]);
+
+impl<T: Float> Job for Interleaved<'_, T> {
+    type Out = bool;
+    #[inline(always)]
+    fn run(self) -> bool {
+        const LANES: usize = 16;
+        let quarter = T::power(-2);
+        let (mut next, mut second) = ([0.0; LANES], [0.0; LANES]);
+        let mut add = |values: &[T], lane: usize| {
+            let distance = |by: usize| {
+                let difference = values[0] * quarter - values[by] * quarter;
+                T::of_word(difference.word() & T::magnitude()).widened()
+            };
+            next[lane] += distance(1);
+            second[lane] += distance(2);
+        };
+        let pairs = self.0.len().saturating_sub(2);
+        let whole = pairs - pairs % LANES;
+        for first in (0..whole).step_by(LANES) {
+            let row = &self.0[first..first + LANES + 2];
+            (0..LANES).for_each(|lane| add(&row[lane..lane + 3], lane));
+        }
+        (whole..pairs).for_each(|first| add(&self.0[first..first + 3], 0));
+        second.iter().sum::<f64>() < next.iter().sum()
+    }
 }
 
 fn flags_of<T: Float>(values: &[T], runner: Runner) -> (u8, i32) {
     let ChunkStats { top, special, .. } = chunk_stats(values, runner);
-    let signs = values.iter().any(|x| x.word() == T::sign());
+    // Without an early end, so that it runs in vectors.
+    let signs = values.iter().fold(false, |found, x| found | (x.word() == T::sign()));
     let mut flags = 0;
     if top.lifted() != 0 {
         flags |= LIFTED;
     } else if top.field() > 2 * T::BIAS - 4 {
         flags |= LOWERED;
     }
-    for (flag, here) in [(SPLIT, is_interleaved(values)), (SIGNS, signs), (SPECIAL, special)] {
+    let split = !special && runner.run(Interleaved(values));
+    for (flag, here) in [(SPLIT, split), (SIGNS, signs), (SPECIAL, special)] {
         flags |= if here { flag } else { 0 };
     }
     (flags, top.exponent() - top.lifted())
 }
 
 fn write_maps<T: Float>(values: &[T], maps: &mut [u8], signs: usize) {
+    if maps.is_empty() {
+        return;
+    }
     maps.fill(0);
     let (zeros, special) = maps.split_at_mut(signs);
     for (i, x) in values.iter().enumerate() {
@@ -179,6 +220,9 @@ fn write_maps<T: Float>(values: &[T], maps: &mut [u8], signs: usize) {
 }
 
 fn read_maps<T: Float>(out: &mut [T], maps: &[u8], signs: usize) {
+    if maps.is_empty() {
+        return;
+    }
     let (zeros, special) = maps.split_at(signs);
     for (i, x) in out.iter_mut().enumerate() {
         if !zeros.is_empty() && zeros[i / 8] >> (i % 8) & 1 == 1 {
@@ -194,41 +238,58 @@ fn read_maps<T: Float>(out: &mut [T], maps: &[u8], signs: usize) {
     }
 }
 
+/// The values of a chunk from those in zfp's order; magnitudes above the range become the largest finite one.
+fn restore<T: Float>(flags: u8, reordered: &mut [T], out: &mut [T]) {
+    let (down, largest) = (T::power(-scale::<T>(flags)), T::infinity().minus(T::Word::ONE));
+    in_order(out.iter_mut(), reordered, flags & SPLIT > 0, |x, ordered| {
+        let word = (*ordered * down).word();
+        let magnitude = (word & T::magnitude()).min(largest);
+        // Negative zeros are in the map.
+        let sign = if magnitude > T::Word::ZERO { word & T::sign() } else { T::Word::ZERO };
+        *x = T::of_word(magnitude | sign);
+    });
+}
+
 impl Zfp {
-    /// Writes zfp's stream of a chunk to `words`; returns its bytes, or `None` if zfp fails.
+    /// Writes zfp's stream of a chunk to `words`; returns its bytes, or `None` if zfp fails. `reordered` then has what is
+    /// decoded, if the second is true.
     fn compress<T: Float>(
         &self,
         values: &[T],
         flags: u8,
         words: &mut [u64],
         reordered: &mut [T],
-    ) -> Option<usize> {
+    ) -> (Option<usize>, bool) {
         let up = T::power(scale::<T>(flags));
-        for (i, x) in values.iter().enumerate() {
-            let finite = x.word() & T::magnitude() < T::infinity();
-            reordered[place(i, values.len(), flags & SPLIT > 0)] =
-                if finite { *x * up } else { T::default() };
-        }
-        let config = self.config::<T>(flags, values.len())?;
-        let field = ZfpField::new(reordered, values.len()).ok()?;
+        let reorder = |reordered: &mut [T]| {
+            in_order(values.iter(), reordered, flags & SPLIT > 0, |x, ordered| {
+                let finite = x.word() & T::magnitude() < T::infinity();
+                *ordered = if finite { *x * up } else { T::default() };
+            });
+        };
+        reorder(reordered);
         words.fill(0);
-        ZfpBitStreamRefMut::from_words(words).compress(&config, &field).ok()
+        if let Mode::Rate(rate) = self.mode {
+            let Some(bits) = Zfp::block_bits::<T>(rate, flags, values.len()) else { return (None, false) };
+            if self.runner.run(EncodeBlocks { values: reordered, words, bits }) {
+                return (Some((values.len().div_ceil(BLOCK) * bits).div_ceil(8)), true);
+            }
+            reorder(reordered);
+            words.fill(0);
+        }
+        let Some(config) = self.config::<T>(flags, values.len()) else { return (None, false) };
+        let field = ZfpField::new(reordered, values.len()).ok();
+        let stream =
+            field.and_then(|field| ZfpBitStreamRefMut::from_words(words).compress(&config, &field).ok());
+        (stream, false)
     }
 
-    /// Decodes zfp's stream; magnitudes above the range become the largest finite one.
+    /// Decodes zfp's stream.
     fn expand<T: Float>(&self, flags: u8, words: &[u64], reordered: &mut [T], out: &mut [T]) -> Option<()> {
-        let n = out.len();
-        let config = self.config::<T>(flags, n)?;
-        let mut field = ZfpFieldMut::new(reordered, n).ok()?;
+        let config = self.config::<T>(flags, out.len())?;
+        let mut field = ZfpFieldMut::new(reordered, out.len()).ok()?;
         ZfpBitStreamRef::from_words(words).decompress(&config, &mut field).ok()?;
-        let (down, largest) = (T::power(-scale::<T>(flags)), T::infinity().minus(T::Word::ONE));
-        for (i, x) in out.iter_mut().enumerate() {
-            let word = (reordered[place(i, n, flags & SPLIT > 0)] * down).word();
-            let magnitude = (word & T::magnitude()).min(largest);
-            // Negative zeros are in the map.
-            let sign = if magnitude > T::Word::ZERO { word & T::sign() } else { T::Word::ZERO };
-            *x = T::of_word(magnitude | sign);
-        }
+        restore(flags, reordered, out);
         Some(())
     }
 
@@ -304,7 +365,7 @@ impl<T: Float> Codec<T> for Zfp {
         let (words, buffers) = scratch.split_at_mut(Zfp::words::<T>(n));
         let (reordered, decoded) = buffers.split_at_mut((n * T::BYTES).div_ceil(8));
         let reordered = &mut bytemuck::cast_slice_mut(reordered)[..n];
-        let stream = self.compress(values, flags, words, reordered);
+        let (stream, known) = self.compress(values, flags, words, reordered);
         if !Codec::<T>::is_fixed(self) && stream.is_none_or(|bytes| 1 + maps + bytes >= limit) {
             out[0] = RAW;
             return Encoded { bytes: 1 + to_bytes(values, &mut out[1..]), loss: Loss::NONE };
@@ -323,7 +384,9 @@ impl<T: Float> Codec<T> for Zfp {
             out[1 + maps..bytes].fill(0);
         }
         let decoded = &mut bytemuck::cast_slice_mut(decoded)[..n];
-        if stream.is_none() || self.expand(flags, words, reordered, decoded).is_none() {
+        if known {
+            restore(flags, reordered, decoded);
+        } else if stream.is_none() || self.expand(flags, words, reordered, decoded).is_none() {
             decoded.fill(T::default());
         }
         read_maps(decoded, &out[1..1 + maps], signs);
