@@ -102,6 +102,22 @@ fn accuracy_for_people_tables_and_drawings() {
     assert!(stdout(&output).starts_with("arithmetic,") && stdout(&output).lines().count() == 11);
 }
 
+/// Exchanges give the same errors: all rows of a list but those of one rank, which sends nothing.
+#[test]
+fn accuracy_compares_exchanges() {
+    let list = ["--codecs", "block:12", "--exchange", "ring,all_to_allv"];
+    let report = json(&[&["accuracy", "12x8", "--ranks", "1,2"][..], &list].concat());
+    let rows = report["rows"].as_array().unwrap();
+    let of = |exchange: &str| -> Vec<String> {
+        let own = rows.iter().filter(|row| row["ranks"] == 2 && row["exchange"] == exchange);
+        own.map(|row| format!("{} {} {}", row["codec"], row["error_l2"], row["error_bound"])).collect()
+    };
+    assert_eq!((rows.len(), of("ring").len()), (2 + 2 * 3, 3), "{report}");
+    assert_eq!(of("ring"), of("all_to_allv"));
+    let said = stdout(&run(&[&["accuracy", "8", "--ranks", "2"][..], &list].concat()));
+    assert!(said.contains("f64 wire block:12, ring"), "{said}");
+}
+
 /// The tolerance comes from the grids, not from the known solution.
 #[test]
 fn helmholtz_chooses_its_tolerance() {

@@ -263,12 +263,26 @@ fn devices_that_are_not_there_or_do_not_fit() {
         "peer cufft and --device cpu do not go together",
     );
     assert_refused(&run(&["bench", "8", "--device", "cuda", "--against", "fftw"]), "do not go together");
-    assert_refused(&run(&["tune", "8", "--device", "cuda"]), "tuning is for the CPU");
+    assert_refused(&run(&["tune", "8", "--device", "cuda", "--random", "3"]), "are for the CPU");
     let on_gpu = |more: &[&str]| run(&[&["bench", "8", "--device", "cuda"], more].concat());
-    assert_refused(&on_gpu(&["--exchange-only"]), "--exchange-only is for the CPU");
+    let overlap = ["--ranks", "2", "--exchange-only", "--overlap"];
+    assert_refused(&on_gpu(&overlap), "computes on the cores, is for the CPU");
+    assert_refused(
+        &run(&["solve", "helmholtz", "--n", "8", "--device", "cuda", "--tiles", "auto"]),
+        "tiles are tuned on the CPU",
+    );
     assert_refused(&on_gpu(&["--codec-speed"]), "--codec-speed is for the CPU");
     // Where there is a GPU, there is none of such a number.
-    for words in [&["bench", "8"][..], &["plan", "8"], &["bench", "8", "--apply", "laplacian"]] {
+    for words in [
+        &["bench", "8"][..],
+        &["plan", "8"],
+        &["bench", "8", "--apply", "laplacian"],
+        &["bench", "8", "--ranks", "2", "--exchange-only"],
+        &["tune", "8"],
+        &["accuracy", "8", "--ranks", "2"],
+        &["solve", "helmholtz", "--n", "8"],
+        &["solve", "poisson", "--n", "8"],
+    ] {
         let output = run(&[words, &["--device", "cuda:4711"]].concat());
         let told = String::from_utf8_lossy(&output.stderr);
         let part = if told.contains("4711") { "there is no GPU 4711" } else { "CUDA" };

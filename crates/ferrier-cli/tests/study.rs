@@ -42,6 +42,24 @@ fn lists_are_one_study() {
     assert_eq!(said.lines().count(), 9, "{said}");
 }
 
+/// Contiguous and strided local transforms, and local libraries, have the same spectrum.
+#[test]
+fn reordered_lines_and_installed_kernels() {
+    let words = ["bench", "12x10x8", "--ranks", "2", "--in-layout", "bricks", "--repeat", "1"];
+    let report = told(&[&words[..], &["--reorder", "yes,no,auto", "--exchange", "direct,ring"]].concat());
+    assert_eq!(rows(&report).len(), 6);
+    for row in rows(&report) {
+        assert!(row["error_forward"].as_f64().is_some_and(|error| error < 1e-14), "{row}");
+    }
+    for kernel in ["fftw", "mkl"] {
+        let output = run(&[&words[..], &["--kernel", kernel, "--kind", "r2c"]].concat());
+        match output.status.success() {
+            true => assert!(stdout(&output).contains(&format!("kernel {kernel}")), "{}", stdout(&output)),
+            false => assert_refused(&output, "was not found"),
+        }
+    }
+}
+
 #[test]
 fn arrays_grow_and_impossible_combinations_are_notes() {
     let report = told(&["bench", "8", "--weak", "--ranks", "1,2,4", "--repeat", "1"]);

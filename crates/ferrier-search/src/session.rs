@@ -66,7 +66,8 @@ pub struct Limits {
     pub trials: usize,
     /// Runs of each point, after one warm-up run.
     pub runs: usize,
-    /// A trial is aborted when it takes longer than this multiple of the best cost.
+    /// A trial is aborted when it takes longer than this multiple of the best cost. Infinite: all points are timed
+    /// completely, in turn with the start instead of the best so far, so that their times compare.
     pub patience: f64,
 }
 
@@ -346,8 +347,9 @@ impl<'a, E> Session<'a, E> {
             self.note(point, cost, TrialStatus::Default);
             return Ok(cost);
         }
-        let incumbent = self.trials[self.best].clone();
         let Limits { runs: rounds, patience, .. } = self.limits;
+        // The best of many noisy points is less fast than it seems, and so would be all that are compared with it.
+        let incumbent = self.trials[if patience.is_finite() { self.best } else { 0 }].clone();
         let comparison =
             Comparison { rounds, more: rounds.max(3), patience: Some(patience).filter(|p| p.is_finite()) };
         let times = self.evaluator.compare(&incumbent.point, point, &comparison)?;
@@ -357,7 +359,7 @@ impl<'a, E> Session<'a, E> {
         }
         let (ratio, status) = comparison.decide(&times);
         let cost = incumbent.seconds * ratio;
-        if status == TrialStatus::Improved {
+        if status == TrialStatus::Improved && cost < self.trials[self.best].seconds {
             self.best = self.trials.len();
         }
         self.note(point, cost, status);

@@ -143,16 +143,26 @@ pub fn choices<T: Real>(
     };
     let mut tuned = Vec::new();
     for scheme in schemes {
-        let (name, only) = if scheme == Scheme::Both { ("new", &TILE_TUNABLES[..]) } else { ("th", BEFORE) };
-        let limits = Limits { seconds, ..Limits::default() };
-        let tuning = Options::default().limits(limits).only(only.to_vec());
-        let mut watch = |progress: &Progress<'_>| {
-            let best = digits(progress.best.seconds * 1e3);
-            options.say(comm, format!("tuning {name}: {} tried, best {best} ms", progress.trials));
+        // What matters most comes first: with ten parameters at once a short search would end beside the best tile.
+        let (name, stages) = match scheme {
+            Scheme::Both => ("new", &[BEFORE, &TILE_TUNABLES[..]][..]),
+            _ => ("th", &[BEFORE][..]),
         };
-        let found = tune::tune::<T>(comm, &options.problem, &start(scheme)?, &tuning, &mut watch)?;
-        let tuning = VariantTuning { seconds: found.seconds, trials: found.measured };
-        tuned.push((scheme, found.choice, tuning));
+        let (mut choice, mut tuning) = (start(scheme)?, VariantTuning::default());
+        for (stage, only) in stages.iter().enumerate() {
+            let limits = Limits { seconds: seconds / stages.len() as f64, ..Limits::default() };
+            let search =
+                Options::default().limits(limits).only(only.to_vec()).refine(stage + 1 == stages.len());
+            let mut watch = |progress: &Progress<'_>| {
+                let best = digits(progress.best.seconds * 1e3);
+                options.say(comm, format!("tuning {name}: {} tried, best {best} ms", progress.trials));
+            };
+            let found = tune::tune::<T>(comm, &options.problem, &choice, &search, &mut watch)?;
+            choice = found.choice;
+            tuning.seconds += found.seconds;
+            tuning.trials += found.measured;
+        }
+        tuned.push((scheme, choice, tuning));
     }
     let mut list = (Vec::new(), Vec::new());
     for entry in entries {

@@ -1,23 +1,22 @@
 //! `ferrier solve helmholtz`: -laplace(u) + u = f, with a known solution or a right-hand side from a file.
 
-use std::f64::consts::{SQRT_2, TAU};
-use std::path::{Path, PathBuf};
+use std::f64::consts::SQRT_2;
+use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
-use ferrier::solve::{Discretisation, Helmholtz, estimate_discretisation};
-use ferrier::spectral::{WaveNumbers, helmholtz};
-use ferrier::{Array, Box3, Choice, Comm, DeviceSpec, Layout, LayoutSpec, Order, Problem, io};
-use ferrier_bench::agree::{RankGroup, agree_result, check_memory, draft};
-use ferrier_bench::hosted_plan::HostedPlan;
+use ferrier::solve::{Discretisation, estimate_discretisation};
+use ferrier::{Array, Choice, Comm, DeviceSpec, Layout, io};
+use ferrier_bench::agree::RankGroup;
 use ferrier_bench::table::{bytes, columns, digits, pairs, plural};
 use ferrier_bench::test_function::TestFunction;
-use ferrier_bench::timing::{median, timed};
+use ferrier_bench::timing::median;
 use ferrier_bench::view::{distance, value};
 use num_complex::Complex;
 use serde::Serialize;
 
 use super::run_args::RunArgs;
+use super::solvers::{Cost, Place, Source, problem, solve_on_cores, solve_on_device};
 use crate::arguments::{UserShape, setup};
 use crate::failure::{Outcome, fail};
 use crate::print;
@@ -89,42 +88,6 @@ impl HelmholtzArgs {
                 if reader.dtype().is_complex() { " and is complex" } else { "" }
             )),
         }
-    }
-}
-
-/// Where right-hand sides come from.
-#[derive(Clone, Copy)]
-enum Source<'a> {
-    /// A function whose solution is known.
-    Known,
-    /// A file with so many points along each side; coarser grids take some of them.
-    File(&'a Path, usize),
-}
-
-impl Source<'_> {
-    /// Sets the right-hand side on the points of a layout.
-    fn fill(self, comm: &Comm, layout: &Layout, f: &mut Array<f64>) -> Outcome {
-        let n = layout.shape()[0];
-        let Source::File(path, points) = self else {
-            let exact = TestFunction::new([n; 3]);
-            f.fill_real(|_, index| exact.helmholtz(index));
-            return Ok(());
-        };
-        if points == n {
-            return Ok(io::read(comm, path, layout, f)?);
-        }
-        let (own, step) = (layout.boxes()[comm.rank()], points / n);
-        let part = Box3::new(own.lo.map(|at| at * step), own.hi.map(|at| at * step));
-        let mut values = vec![0.0; part.volume()];
-        let read = io::Reader::open(path)
-            .and_then(|file| file.read_box(part, Order::C, &mut values[..], comm.threads(), &|_| ()));
-        agree_result(comm, read)?;
-        let [_, rows, lines] = part.shape();
-        f.fill_real(|_, index| {
-            let [i, j, k] = [0, 1, 2].map(|axis| (index[axis] - own.lo[axis]) * step);
-            values[(i * rows + j) * lines + k]
-        });
-        Ok(())
     }
 }
 
@@ -308,14 +271,6 @@ fn choose(
     Ok(AutoTolerance { grids: grids.to_vec(), order, estimate, tolerance })
 }
 
-fn problem(n: usize, tolerance: Option<f64>) -> Problem {
-    let problem = Problem::r2c([n; 3]).output(LayoutSpec::unconstrained());
-    match tolerance {
-        Some(tolerance) => problem.tolerance(tolerance),
-        None => problem,
-    }
-}
-
 /// Points of a slightly finer grid that shares some points with one of n.
 fn finer(n: usize) -> usize {
     match () {
@@ -329,99 +284,7 @@ fn finer(n: usize) -> usize {
 struct Solved {
     row: HelmholtzRow,
     norms: [f64; 2],
-    layout: ferrier::Layout,
-}
-
-/// How plans are made, and where.
-struct Place {
-    choice: Choice,
-    device: DeviceSpec,
-}
-
-impl Place {
-    /// Whether a tolerance can be kept. Collective.
-    fn check(&self, comm: &Comm, n: usize, tolerance: f64) -> Outcome {
-        let problem = problem(n, Some(tolerance));
-        match self.device {
-            DeviceSpec::Cpu => draft::<f64>(comm, &problem, self.choice.clone()).map(drop),
-            _ => self.plan(comm, problem).map(drop),
-        }
-    }
-
-    /// A plan on a device, which applies the operator itself. Collective.
-    fn plan(&self, comm: &Comm, problem: Problem) -> Outcome<HostedPlan<f64>> {
-        // Right-hand side, solution, the solution to compare with.
-        HostedPlan::new(comm, &problem.operators(true), self.choice.clone(), self.device, 3)
-    }
-}
-
-/// What a solution cost.
-struct Cost {
-    codec: String,
-    exchange: String,
     layout: Layout,
-    seconds: Vec<f64>,
-    wire_bytes: u64,
-    /// The bound of the error, given the norms of right-hand side and solution.
-    bound: Box<dyn FnOnce([f64; 2]) -> f64>,
-}
-
-const SHIFT: f64 = 1.0;
-
-/// Solves on the cores: two transforms, of which each keeps the tolerance. Collective.
-fn solve_on_cores(
-    comm: &Comm,
-    place: &Place,
-    source: Source<'_>,
-    problem: &Problem,
-    repeat: usize,
-) -> Outcome<(Cost, [Array<f64>; 2])> {
-    let draft = draft::<f64>(comm, problem, place.choice.clone())?;
-    // Right-hand side, solution, the solution to compare with, spectrum.
-    let volume = draft.recipe().input.boxes()[comm.rank()].volume();
-    check_memory(comm, draft.memory().total() + 4 * size_of::<f64>() * volume)?;
-    let plan = draft.build()?;
-    let (codec, exchange) = (plan.recipe().codec.clone(), plan.recipe().exchange.clone());
-    let layout = plan.input_layout().clone();
-    let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?)));
-    let (mut f, mut u) = agree_result(comm, arrays)?;
-    source.fill(comm, &layout, &mut f)?;
-    let mut solver = Helmholtz::new(plan, [TAU; 3], SHIFT)?;
-    let cost = solver.solve(&f, &mut u)?;
-    let mut seconds = Vec::with_capacity(repeat);
-    for _ in 0..repeat {
-        seconds.push(timed(comm, || solver.solve(&f, &mut u).map(drop))?);
-    }
-    let wire_bytes = cost.wire_bytes;
-    let bound = Box::new(move |[f, u]: [f64; 2]| solver.error_bound(&cost, f, u));
-    Ok((Cost { codec, exchange, layout, seconds, wire_bytes, bound }, [f, u]))
-}
-
-/// Solves on a device: one call, whose result keeps the tolerance; the norm of the operator is in its certificate.
-/// Collective.
-fn solve_on_device(
-    comm: &Comm,
-    place: &Place,
-    source: Source<'_>,
-    problem: &Problem,
-    repeat: usize,
-) -> Outcome<(Cost, [Array<f64>; 2])> {
-    let mut plan = place.plan(comm, problem.clone())?;
-    let (codec, exchange) = (plan.recipe().codec.clone(), plan.recipe().exchange.clone());
-    let layout = plan.input_layout().clone();
-    let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?)));
-    let (mut f, mut u) = agree_result(comm, arrays)?;
-    source.fill(comm, &layout, &mut f)?;
-    let operator = helmholtz(&WaveNumbers::new(plan.recipe(), [TAU; 3])?, SHIFT);
-    plan.apply(&operator, &f, &mut u)?;
-    let Some(certificate) = plan.certificate() else { return fail("the solution has no certificate") };
-    let wire_bytes = plan.wire_bytes();
-    let mut seconds = Vec::with_capacity(repeat);
-    for _ in 0..repeat {
-        seconds.push(plan.timed_apply(comm, &operator, &f, &mut u)?);
-    }
-    let bound = Box::new(move |_| certificate.bound());
-    Ok((Cost { codec, exchange, layout, seconds, wire_bytes, bound }, [f, u]))
 }
 
 /// Solves on a grid, first untimed. Collective.

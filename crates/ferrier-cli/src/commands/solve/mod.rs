@@ -3,6 +3,7 @@
 mod helmholtz;
 mod poisson;
 mod run_args;
+mod solvers;
 
 use clap::{Args, Subcommand};
 
