@@ -1,5 +1,7 @@
 //! Libraries of transforms that are installed on the machine, found by the system's loader at run time.
 
+use std::error::Error;
+
 use libloading::Library;
 
 /// Opens the first of these files that the loader finds. It is never unloaded: plans refer to it.
@@ -10,7 +12,10 @@ pub(crate) fn open(names: &[&str]) -> Result<&'static Library, String> {
         // preconditions.
         match unsafe { Library::new(*name) } {
             Ok(library) => return Ok(Box::leak(Box::new(library))),
-            Err(error) => searched.push(error.to_string().replace('\n', " ")),
+            Err(error) => {
+                let why = error.source().map_or(error.to_string(), ToString::to_string);
+                searched.push(why.replace('\n', " "));
+            }
         }
     }
     Err(searched.join("; "))

@@ -1,6 +1,7 @@
 //! Searches for shared libraries.
 
 use std::env;
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -35,7 +36,7 @@ pub fn open(path: &Path, global: bool) -> Result<&'static Library, String> {
     let library = unsafe { Library::open(Some(path), flags) };
     library
         .map(|library| &*Box::leak(Box::new(library)))
-        .map_err(|error| error.to_string().replace('\n', " "))
+        .map_err(|error| error.source().map_or(error.to_string(), ToString::to_string).replace('\n', " "))
 }
 
 /// The function (or object) called `name`.

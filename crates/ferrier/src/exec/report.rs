@@ -117,7 +117,8 @@ impl<T: Real, B: Backend> Plan<T, B> {
 
     /// What this rank did during the last call, step by step, tile by tile, packet by packet, in the order in which it
     /// began; on a GPU, when steps were enqueued. Where ranks access each other's memory, the first event is the wait
-    /// until all have begun, the last one the wait until all are done. Allocates.
+    /// until all have begun, the last one the wait until all are done; where messages are encoded, the last one is the
+    /// certificate: norms, and their sum over ranks. Allocates.
     pub fn events(&self) -> Vec<Event> {
         let CallState { ended, timings, .. } = &self.state;
         let since = |moment: Instant| self.since(moment);
@@ -125,10 +126,10 @@ impl<T: Real, B: Backend> Plan<T, B> {
             |timing: &StepTiming| (since(timing.start), since(timing.end), timing.tests.as_secs_f64() * 1e3);
         let packets = self.packet_events();
         let mut events = self.events_of(timings.iter().map(times), &packets);
-        if let (true, Some(first), Some(last)) = (self.shared, timings.first(), timings.last()) {
-            let wait = |start_ms: f64, end_ms: f64| Event {
+        if let (Some(first), Some(last)) = (timings.first(), timings.last()) {
+            let wait = |name: &str, start_ms: f64, end_ms: f64| Event {
                 kind: EventKind::Barrier,
-                name: "wait".into(),
+                name: name.into(),
                 reshape: None,
                 tile: None,
                 wired: false,
@@ -139,8 +140,12 @@ impl<T: Real, B: Backend> Plan<T, B> {
                 packet: None,
                 bytes: 0,
             };
-            events.insert(0, wait(0.0, since(first.start)));
-            events.push(wait(since(last.end), since(*ended)));
+            if self.shared {
+                events.insert(0, wait("wait", 0.0, since(first.start)));
+                events.push(wait("wait", since(last.end), since(*ended)));
+            } else if self.ledger.is_some() {
+                events.push(wait("certificate", since(last.end), since(*ended)));
+            }
         }
         if !packets.is_empty() {
             events.extend(packets);
