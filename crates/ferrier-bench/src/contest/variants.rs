@@ -144,10 +144,8 @@ pub fn choices<T: Real>(
     let mut tuned = Vec::new();
     for scheme in schemes {
         // What matters most comes first: with ten parameters at once a short search would end beside the best tile.
-        let (name, stages) = match scheme {
-            Scheme::Both => ("new", &[BEFORE, &TILE_TUNABLES[..]][..]),
-            _ => ("th", &[BEFORE][..]),
-        };
+        let both = [BEFORE, &TILE_TUNABLES];
+        let (name, stages) = if scheme == Scheme::Both { ("new", &both[..]) } else { ("th", &both[..1]) };
         let (mut choice, mut tuning) = (start(scheme)?, VariantTuning::default());
         for (stage, only) in stages.iter().enumerate() {
             let limits = Limits { seconds: seconds / stages.len() as f64, ..Limits::default() };
