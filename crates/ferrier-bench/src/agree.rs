@@ -45,6 +45,19 @@ pub fn agree_result<T>(comm: &Comm, result: ferrier::Result<T>) -> Outcome<T> {
     agree(comm, result.map_err(Into::into))
 }
 
+/// The same outcome on every rank. Errors of a choice, and of too little memory, are: they keep the library's error.
+///
+/// # Errors
+/// As [`agree`].
+pub fn same_error<D>(comm: &Comm, result: ferrier::Result<D>) -> Outcome<D> {
+    match result {
+        Err(error @ (ferrier::Error::Choice(_) | ferrier::Error::Memory { .. })) => {
+            Err(Failure { agreed: true, ..error.into() })
+        }
+        result => agree_result(comm, result),
+    }
+}
+
 /// Drafts a plan; the same outcome on every rank. Collective.
 ///
 /// # Errors

@@ -1,12 +1,12 @@
 //! Plans on any device, between arrays in main memory.
 
 use ferrier::{
-    Array, Box3, Certificate, Choice, Comm, DeviceSpec, Error, Layout, Operator, Plan, Planner, Problem,
-    Real, Recipe,
+    Array, Box3, Certificate, Choice, Comm, DeviceSpec, Layout, Operator, Plan, Planner, Problem, Real,
+    Recipe,
 };
 
-use crate::agree::{agree_result, check_memory, local_volumes};
-use crate::failure::{Failure, Outcome};
+use crate::agree::{check_memory, local_volumes, same_error};
+use crate::failure::Outcome;
 #[cfg(feature = "cuda")]
 use crate::gpu::HostedGpuPlan;
 use crate::timing::timed;
@@ -203,16 +203,6 @@ impl<T: Real> HostedPlan<T> {
             #[cfg(feature = "cuda")]
             HostedPlan::Gpu(hosted) => hosted.timed_apply(comm, operator),
         }
-    }
-}
-
-/// The same outcome on every rank. Errors of a choice, and of too little memory, are: they keep the library's error.
-pub(crate) fn same_error<D>(comm: &Comm, result: ferrier::Result<D>) -> Outcome<D> {
-    match result {
-        Err(error @ (Error::Choice(_) | Error::Memory { .. })) => {
-            Err(Failure { agreed: true, ..error.into() })
-        }
-        result => agree_result(comm, result),
     }
 }
 

@@ -84,7 +84,7 @@ pub trait Float:
     sealed::Sealed
     + bytemuck::Pod
     + zfp_rs::ZfpScalar
-    + crate::zfp::BlockFloat
+    + crate::block_int::BlockFloat
     + Default
     + Debug
     + PartialOrd

@@ -29,6 +29,7 @@
 //! the losses are the same on every instruction set.
 
 mod block;
+mod block_int;
 mod cast;
 mod cheapest;
 mod codec;

@@ -4,9 +4,8 @@ use ferrier::cuda::{DeviceArray, Event, Plan};
 use ferrier::{Array, Choice, Comm, DeviceSpec, Operator, Planner, Problem, Real};
 
 use super::device::{of_rank, timed};
-use crate::agree::agree_result;
+use crate::agree::{agree_result, same_error};
 use crate::failure::Outcome;
-use crate::hosted_plan::same_error;
 
 /// A plan on this rank's GPU with arrays there.
 pub struct HostedGpuPlan<T: Real> {

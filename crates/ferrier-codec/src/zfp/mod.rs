@@ -12,8 +12,6 @@
 
 mod blocks;
 
-pub use blocks::BlockFloat;
-
 use blocks::{BLOCK, EncodeBlocks};
 use zfp_rs::{
     ZFP_MAX_BITS, ZFP_MAX_PREC, ZFP_MIN_BITS, ZFP_MIN_EXP, ZfpBitStreamRef, ZfpBitStreamRefMut, ZfpConfig,
