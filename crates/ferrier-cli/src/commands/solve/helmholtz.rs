@@ -103,7 +103,7 @@ struct HelmholtzRow {
     /// Distance from the solution of the first row over its norm: the effect of the tolerance.
     deviation: f64,
     /// Bound of the distance from the exact solution on this grid: loss of the codec and the worst
-    /// case of rounding.
+    /// case of rounding; null on a GPU where nothing is encoded.
     error_bound: f64,
     /// Median time of a solution, in milliseconds.
     median_ms: f64,
@@ -358,7 +358,7 @@ fn text(report: &HelmholtzReport) -> String {
             row.codec.clone(),
             if row.solution_error.is_nan() { "-".into() } else { format!("{:.2e}", row.solution_error) },
             format!("{:.1e}", row.deviation),
-            format!("{:.1e}", row.error_bound),
+            if row.error_bound.is_nan() { "-".into() } else { format!("{:.1e}", row.error_bound) },
             digits(row.median_ms),
             bytes(row.wire_bytes),
             mark.into(),
