@@ -113,6 +113,21 @@ fn tiles_hide_a_slow_wire_behind_passes() {
     assert_eq!(names(&tiled), names(&whole));
 }
 
+/// Two cores do the same work for two ranks, four or eight, also that after the last exchange.
+#[test]
+fn ranks_that_share_cores_take_as_long_together() {
+    let machine = machine().cores(2);
+    let total = |ranks: usize| {
+        let setting = shared(&machine).ranks_per_host(ranks);
+        let problem = cube(128, LayoutSpec::slabs(0), LayoutSpec::slabs(1));
+        forward(&recipe(&problem, &Choice::new(), ranks), &setting, &machine).seconds()
+    };
+    let (two, four, eight) = (total(2), total(4), total(8));
+    for (ranks, seconds) in [(4, four), (8, eight)] {
+        assert!((seconds / two - 1.0).abs() < 0.2, "{ranks} ranks {seconds} s, 2 ranks {two} s");
+    }
+}
+
 #[test]
 fn a_prediction_is_the_sum_of_its_steps_and_finite() {
     let machine = machine();
