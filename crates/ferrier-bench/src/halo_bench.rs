@@ -183,7 +183,10 @@ pub(crate) fn measure<T: Real + Element, H: TimedHalo<T>>(
 
     // A periodic array of one rank copies the same boxes inside its own field.
     let alone = Comm::one_rank().with_threads(comm.threads());
-    let copy = H::new(&alone, own.shape(), &LayoutSpec::slabs(0), &options.ghosts(), options.device);
+    // Empty and very thin boxes copy a little more.
+    let least = options.width.div_ceil(64).max(1);
+    let shape = own.shape().map(|n| n.max(least));
+    let copy = H::new(&alone, shape, &LayoutSpec::slabs(0), &options.ghosts(), options.device);
     let mut copy = agree(comm, copy)?;
     let once = seconds(comm, &mut halo, H::exchange)?;
     let repeat = options.repeat.unwrap_or_else(|| (WANTED_SECONDS / once).ceil().clamp(5.0, 2000.0) as usize);

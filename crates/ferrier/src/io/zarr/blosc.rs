@@ -176,9 +176,11 @@ fn shuffle(from: &[u8], to: &mut [u8], element: usize) {
     to[count * element..].copy_from_slice(&from[count * element..]);
 }
 
-/// From bit 0 of all elements, then bit 1 of all, ... to elements. What is less than eight elements stays.
+/// From bit 0 of all elements, then bit 1 of all, ... to elements. Blosc does not shuffle the bits of other numbers of
+/// elements than multiples of eight.
 fn bit_unshuffle(from: &[u8], to: &mut [u8], element: usize) {
-    let eights = from.len() / element / 8;
+    let count = from.len() / element;
+    let eights = if count.is_multiple_of(8) { count / 8 } else { 0 };
     let whole = eights * 8 * element;
     to[..whole].fill(0);
     for bit in 0..8 * element {
