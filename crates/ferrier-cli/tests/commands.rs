@@ -146,6 +146,25 @@ fn exchanges_are_timed_alone() {
     assert!(one.status.success() && said.contains("ring") && !said.contains("all_to_allv"), "{said}");
 }
 
+/// Its ghost cells are checked before they are timed. Widths above the boxes, empty boxes, several nodes.
+#[test]
+fn ghost_cells_are_timed_alone() {
+    for words in [
+        &["8", "--halo", "5", "--ranks", "8", "--in-layout", "bricks"][..],
+        &["1x9x7", "--halo", "2", "--ranks", "3", "--in-layout", "slabs:0", "--precision", "f32"],
+        &["12x8x10", "--halo", "1", "--ranks", "5", "--nodes", "2", "--wire", "10gbit:5us"],
+    ] {
+        let output = run(&[&["bench"], words, &["--repeat", "2", "--json", "-"]].concat());
+        assert!(output.status.success(), "{words:?}: {}", stderr(&output));
+        let report = parsed(&stdout(&output));
+        assert_eq!(report["device"], "cpu");
+        assert_eq!(report["wire_ms"].is_null(), !words.contains(&"--wire"), "{report}");
+        for times in ["exchange", "start_finish", "copy"] {
+            assert!(report[times]["median_ms"].as_f64().unwrap() > 0.0, "{times}: {report}");
+        }
+    }
+}
+
 #[test]
 fn plan_and_info_print_for_people_and_programs() {
     let output = run(&["plan", "12", "--ranks", "4", "--in-layout", "bricks"]);
