@@ -189,7 +189,9 @@ pub(crate) fn measure<T: Real + Element, H: TimedHalo<T>>(
     let copy = H::new(&alone, shape, &LayoutSpec::slabs(0), &options.ghosts(), options.device);
     let mut copy = agree(comm, copy)?;
     let once = seconds(comm, &mut halo, H::exchange)?;
-    let repeat = options.repeat.unwrap_or_else(|| (WANTED_SECONDS / once).ceil().clamp(5.0, 2000.0) as usize);
+    let repeat = options
+        .repeat
+        .unwrap_or_else(|| (WANTED_SECONDS / once / H::CALLS as f64).ceil().clamp(5.0, 2000.0) as usize);
     let mut times: [Vec<f64>; 3] = std::array::from_fn(|_| Vec::with_capacity(repeat));
     // In blocks, so that each finds its own data in the caches, in turn, so that all meet the same noise.
     let blocks = 5.min(repeat);
