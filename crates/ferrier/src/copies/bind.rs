@@ -6,7 +6,7 @@ use super::bound_route::{BoundRoute, Peer};
 use super::box_copy::{BoxCopy, Place};
 use super::copier::{Copier, MessageSpan, RouteCounts, SweepKind};
 use super::node_link::NodeLink;
-use super::pattern::{Messages, Part, Pattern, Route, segment_bytes};
+use super::pattern::{MessagePart, Messages, Pattern, Route, segment_bytes};
 use super::sweep::{Planes, Task};
 use crate::exchange::{Exchange, ExchangeEntry, PacketPolicy};
 use crate::{Comm, Result};
@@ -86,7 +86,7 @@ impl Binder<'_> {
         let own = outgoing.iter().find(|part| self.in_place && part.route.peer == rank);
         let own = own.map_or(0, |own| self.bytes(&own.route));
         let staging = copier.buffer(comm, own, false, "what stays on a rank")?;
-        let place = |&Part { group, ref route }: &Part, end: usize| -> BoundRoute {
+        let place = |&MessagePart { group, ref route }: &MessagePart, end: usize| -> BoundRoute {
             let peer = self.peer(rank, route.peer);
             let (sender, receiver) = if end == SEND { (rank, route.peer) } else { (route.peer, rank) };
             let segment = match (peer, &node) {
@@ -178,7 +178,7 @@ impl Binder<'_> {
         &self,
         entry: &ExchangeEntry,
         messages: &Messages,
-        parts: &Arc<[Vec<Part>; 2]>,
+        parts: &Arc<[Vec<MessagePart>; 2]>,
     ) -> Result<Vec<Exchange>> {
         let Some(make) = entry.make.filter(|_| self.has_messages()) else { return Ok(Vec::new()) };
         let volumes = |group| messages.volumes(self.comm.rank(), group, parts);
@@ -187,10 +187,10 @@ impl Binder<'_> {
     }
 
     /// The routes of this rank, ascending by peer: those that go by messages in parts.
-    fn parts(&self, routes: Vec<Route>, sent: &[Part]) -> Vec<Part> {
+    fn parts(&self, routes: Vec<Route>, sent: &[MessagePart]) -> Vec<MessagePart> {
         let near = |route: &Route| self.peer(self.comm.rank(), route.peer) != Peer::Remote;
-        let near = routes.into_iter().filter(near).map(|route| Part { group: 0, route });
-        let mut parts: Vec<Part> = near.chain(sent.iter().cloned()).collect();
+        let near = routes.into_iter().filter(near).map(|route| MessagePart { group: 0, route });
+        let mut parts: Vec<MessagePart> = near.chain(sent.iter().cloned()).collect();
         parts.sort_by_key(|part| (part.route.peer, part.group));
         parts
     }
@@ -214,11 +214,11 @@ impl Binder<'_> {
         &self,
         exchanges: &[Exchange],
         addresses: [usize; 3],
-        outgoing: &[Part],
-        incoming: &[Part],
+        outgoing: &[MessagePart],
+        incoming: &[MessagePart],
     ) -> Result<NodeLink> {
         let (rank, nodes) = (self.comm.rank(), self.comm.nodes());
-        let near = |parts: &[Part]| -> Vec<usize> {
+        let near = |parts: &[MessagePart]| -> Vec<usize> {
             let peers = parts.iter().map(|part| part.route.peer);
             peers.filter(|&peer| self.peer(rank, peer) == Peer::Node).collect()
         };

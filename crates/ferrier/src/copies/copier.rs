@@ -147,7 +147,7 @@ pub trait Copier: Send + Sized {
         Ok(())
     }
     /// Ends a part of a run: its threads may sleep.
-    fn rest(&mut self) {}
+    fn park(&mut self) {}
     /// Returns when nothing that any rank has enqueued accesses memory any more, whatever came of it.
     fn abandon(&mut self) {}
 }

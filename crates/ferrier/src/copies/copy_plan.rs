@@ -158,7 +158,7 @@ impl<C: Copier> CopyPlan<C> {
     pub unsafe fn start(&mut self) -> Result<()> {
         // SAFETY: this function's contract.
         unsafe { self.begin(Published::Segments)? };
-        self.copier.rest();
+        self.copier.park();
         Ok(())
     }
 
@@ -275,7 +275,7 @@ impl<C: Copier> CopyPlan<C> {
                 _ => {}
             }
             *in_flight = false;
-            copier.rest();
+            copier.park();
             Ok(())
         })
     }

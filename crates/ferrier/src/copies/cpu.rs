@@ -109,7 +109,7 @@ impl<E: Element> Copier for CpuCopier<E> {
         Ok(())
     }
 
-    fn rest(&mut self) {
+    fn park(&mut self) {
         self.pool.park_if_crowded();
     }
 

@@ -59,7 +59,7 @@ const LEAST_MESSAGE: usize = 64 << 10;
 
 /// The part of a route that goes in one message.
 #[derive(Clone, Debug)]
-pub(super) struct Part {
+pub(super) struct MessagePart {
     pub group: usize,
     pub route: Route,
 }
@@ -95,11 +95,11 @@ impl Messages {
 
     /// What a rank sends, ascending by receiver: each group has about as many bytes, and long messages are cut where one
     /// group ends and the next begins. Groups have the messages in the order of their steps.
-    pub fn sent(&self, rank: usize) -> Vec<Part> {
+    pub fn sent(&self, rank: usize) -> Vec<MessagePart> {
         let mut routes: Vec<Route> = self.routes(rank).collect();
         routes.sort_by_key(|route| self.pattern.step(rank, route.peer));
         let total: usize = routes.iter().map(Route::volume).sum();
-        let mut parts: Vec<Part> = Vec::new();
+        let mut parts: Vec<MessagePart> = Vec::new();
         let mut before = 0;
         for Route { peer, copies } in routes {
             let first = parts.len();
@@ -118,7 +118,7 @@ impl Messages {
                     let cut = copy.cut(axis, start..end);
                     match parts[first..].iter_mut().find(|part| part.group == group) {
                         Some(part) => part.route.copies.push(cut),
-                        None => parts.push(Part { group, route: Route { peer, copies: vec![cut] } }),
+                        None => parts.push(MessagePart { group, route: Route { peer, copies: vec![cut] } }),
                     }
                     start = end;
                 }
@@ -130,17 +130,17 @@ impl Messages {
     }
 
     /// What a rank receives, ascending by sender.
-    pub fn received(&self, rank: usize) -> Vec<Part> {
+    pub fn received(&self, rank: usize) -> Vec<MessagePart> {
         let sources = self.pattern.incoming(rank).into_iter().map(|route| route.peer);
         let from = |peer: usize| {
             let parts = self.sent(peer).into_iter().filter(move |part| part.route.peer == rank);
-            parts.map(move |part| Part { route: Route { peer, ..part.route }, ..part })
+            parts.map(move |part| MessagePart { route: Route { peer, ..part.route }, ..part })
         };
         sources.filter(|&peer| self.sends(peer, rank)).flat_map(from).collect()
     }
 
     /// The bytes of a group, as `rank` sees them; `own`: what it sends and receives.
-    pub fn volumes(&self, rank: usize, group: usize, own: &Arc<[Vec<Part>; 2]>) -> Volumes {
+    pub fn volumes(&self, rank: usize, group: usize, own: &Arc<[Vec<MessagePart>; 2]>) -> Volumes {
         let (messages, own) = (self.clone(), own.clone());
         let list = move |other: usize, sending: bool| -> Vec<(usize, usize)> {
             let derived;
@@ -157,7 +157,7 @@ impl Messages {
             };
             let of_group = parts.iter().filter(|part| part.group == group);
             of_group
-                .map(|Part { route, .. }| (route.peer, segment_bytes(route.volume(), messages.bytes)))
+                .map(|MessagePart { route, .. }| (route.peer, segment_bytes(route.volume(), messages.bytes)))
                 .collect()
         };
         // Segments are copied to receive buffers: those of the senders are free as soon as the exchange is complete.
