@@ -122,31 +122,16 @@ impl Comparison {
     /// The ratio, and the status of the second point.
     fn decide(&self, times: &[Vec<f64>; 2]) -> (f64, TrialStatus) {
         let (all, ratio) = (ratios(times), self.ratio(times));
-        // Of the fastest runs: what disturbs a machine makes runs slower, never faster.
-        let least = fastest(&times[1]) / fastest(&times[0]);
-        let confirmed = all.len() >= self.rounds + self.more
-            && median(&all[self.rounds..]) < SIGNIFICANT
-            && least < SIGNIFICANT;
+        let confirmed = all.len() >= self.rounds + self.more && median(&all[self.rounds..]) < SIGNIFICANT;
         let status = match ratio {
             ratio if ratio < SIGNIFICANT && confirmed => TrialStatus::Improved,
             ratio if self.patience.is_some_and(|patience| ratio > patience) => TrialStatus::Stopped,
             _ if all.len() > self.rounds => TrialStatus::Unconfirmed,
             _ => TrialStatus::Slower,
         };
-        // An unconfirmed improvement counts as none. Of a confirmed one only what both statistics show: the best of many noisy
-        // points seems faster than it is, and later points are compared with it.
-        let ratio = match status {
-            TrialStatus::Unconfirmed => ratio.max(1.0),
-            TrialStatus::Improved => ratio.max(least),
-            _ => ratio,
-        };
-        (ratio, status)
+        // An unconfirmed improvement counts as none.
+        (if status == TrialStatus::Unconfirmed { ratio.max(1.0) } else { ratio }, status)
     }
-}
-
-/// The shortest time; infinite of none.
-fn fastest(times: &[f64]) -> f64 {
-    times.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
 /// Ratios round by round: drifts of the machine speed that outlast a round cancel.
