@@ -1,5 +1,8 @@
 //! The libraries of CUDA, found at run time.
 
+use std::ffi::CString;
+use std::sync::OnceLock;
+
 use cudarc::driver::result as driver;
 use cudarc::driver::sys::CUdevice_attribute;
 use serde::Serialize;
@@ -39,38 +42,31 @@ pub struct CudaInfo {
 }
 
 /// One of the three libraries.
-#[derive(Clone, Copy)]
 struct Library {
     name: &'static str,
     what: &'static str,
-    here: fn() -> bool,
+    found: OnceLock<bool>,
 }
 
-const LIBRARIES: [Library; 3] = [
-    Library {
-        name: "cuda",
-        what: "the driver of NVIDIA's GPUs",
-        // SAFETY: loads the library by its name, which runs its initialisers: what we ask for.
-        here: || unsafe { cudarc::driver::sys::is_culib_present() },
-    },
-    Library {
-        name: "nvrtc",
-        what: "NVRTC, which compiles kernels",
-        // SAFETY: as above.
-        here: || unsafe { cudarc::nvrtc::sys::is_culib_present() },
-    },
-    Library {
-        name: "cufft",
-        what: "cuFFT",
-        // SAFETY: as above.
-        here: || unsafe { cudarc::cufft::sys::is_culib_present() },
-    },
-];
-
 impl Library {
+    const fn new(name: &'static str, what: &'static str) -> Library {
+        Library { name, what, found: OnceLock::new() }
+    }
+
+    /// Whether it is there. It is looked for once and never unloaded: initialisers of these libraries allocate memory that
+    /// unloading does not free.
+    fn is_here(&self) -> bool {
+        *self.found.get_or_init(|| {
+            cudarc::get_lib_name_candidates(self.name).into_iter().flat_map(CString::new).any(|name| {
+                // SAFETY: loads the library by its name, which ends in a zero; its initialisers run: what we ask for.
+                !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NODELETE) }.is_null()
+            })
+        })
+    }
+
     /// cudarc panics if a library is missing, so this is checked first.
     fn check(&self) -> Result<()> {
-        if (self.here)() {
+        if self.is_here() {
             return Ok(());
         }
         let mut names = cudarc::get_lib_name_candidates(self.name);
@@ -85,6 +81,12 @@ impl Library {
         )))
     }
 }
+
+static LIBRARIES: [Library; 3] = [
+    Library::new("cuda", "the driver of NVIDIA's GPUs"),
+    Library::new("nvrtc", "NVRTC, which compiles kernels"),
+    Library::new("cufft", "cuFFT"),
+];
 
 /// Checks that all libraries exist and the driver starts.
 ///
@@ -108,7 +110,7 @@ pub fn info() -> CudaInfo {
     let missing: Vec<String> =
         LIBRARIES.iter().filter_map(|library| library.check().err()).map(|error| error.to_string()).collect();
     info.missing = (!missing.is_empty()).then(|| missing.join("; "));
-    if (LIBRARIES[0].here)() {
+    if LIBRARIES[0].is_here() {
         match driver::init() {
             Ok(()) => {
                 info.driver = driver_version();
@@ -117,13 +119,13 @@ pub fn info() -> CudaInfo {
             Err(error) => info.missing = Some(format!("no CUDA: the driver does not start: {error:?}")),
         }
     }
-    if (LIBRARIES[1].here)() {
+    if LIBRARIES[1].is_here() {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: the library is there; both places are ours.
         let status = unsafe { cudarc::nvrtc::sys::nvrtcVersion(&mut major, &mut minor) };
         info.nvrtc = status.result().is_ok().then(|| format!("{major}.{minor}"));
     }
-    if (LIBRARIES[2].here)() {
+    if LIBRARIES[2].is_here() {
         // 11.4.2 is 11402, 12.0.0 is 12000.
         let version = cudarc::cufft::result::get_version().ok();
         info.cufft = version.map(|v| format!("{}.{}.{}", v / 1000, v / 100 % 10, v % 100));
