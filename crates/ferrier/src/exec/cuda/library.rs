@@ -1,7 +1,7 @@
 //! The libraries of CUDA, found at run time.
 
 use std::ffi::CString;
-use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use cudarc::driver::result as driver;
 use cudarc::driver::sys::CUdevice_attribute;
@@ -45,23 +45,27 @@ pub struct CudaInfo {
 struct Library {
     name: &'static str,
     what: &'static str,
-    found: OnceLock<bool>,
+    found: AtomicBool,
 }
 
 impl Library {
     const fn new(name: &'static str, what: &'static str) -> Library {
-        Library { name, what, found: OnceLock::new() }
+        Library { name, what, found: AtomicBool::new(false) }
     }
 
-    /// Whether it is there. It is looked for once and never unloaded: initialisers of these libraries allocate memory that
-    /// unloading does not free.
+    /// Whether it is there. Once found it is never unloaded: initialisers of these libraries allocate memory that unloading
+    /// does not free. A program may make a missing one available later.
     fn is_here(&self) -> bool {
-        *self.found.get_or_init(|| {
-            cudarc::get_lib_name_candidates(self.name).into_iter().flat_map(CString::new).any(|name| {
-                // SAFETY: loads the library by its name, which ends in a zero; its initialisers run: what we ask for.
-                !unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NODELETE) }.is_null()
-            })
-        })
+        let load = |name: CString| {
+            // SAFETY: loads the library by its name, which ends in a zero; its initialisers run: what we ask for.
+            unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NODELETE) }
+        };
+        let names = || cudarc::get_lib_name_candidates(self.name).into_iter().flat_map(CString::new);
+        self.found.load(Relaxed) || {
+            let found = names().any(|name| !load(name).is_null());
+            self.found.store(found, Relaxed);
+            found
+        }
     }
 
     /// cudarc panics if a library is missing, so this is checked first.
