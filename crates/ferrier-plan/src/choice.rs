@@ -213,7 +213,8 @@ pub struct Choice {
     pub decomposition: Option<Decomposition>,
     /// The order in which `forward` transforms the axes; the halved axis of a real transform must be first.
     pub axes: Option<Vec<usize>>,
-    /// The number of ranks that hold data between the first and the last reshape.
+    /// The number of ranks that hold data between the first and the last reshape; by default all, or fewer if an array is
+    /// small.
     pub ranks: Option<usize>,
     /// The rank grid between the first and the last reshape: the number of parts of the two split axes.
     /// The product is the number of ranks that hold data there.
@@ -234,7 +235,8 @@ pub struct Choice {
     pub staging: Option<bool>,
     /// Threads in each rank; by default those of the communicator, or fewer for a small problem.
     pub threads: Option<usize>,
-    /// Tiles of the reshapes, for exchanges that send messages.
+    /// Tiles of the reshapes, for exchanges that send messages. By default none or, where the exchange is left to the
+    /// planner and sends messages between nodes, those that the cost model predicts to be fastest.
     pub overlap: Option<Overlap>,
     /// How transfers in flight make progress; by default passes poll.
     pub progress: Option<Progress>,

@@ -31,7 +31,7 @@ pub mod threads;
 pub mod tiles;
 
 pub use choice::{Choice, Compress, Decomposition, MemoryUse, Overlap, Progress, RAW, Tiling};
-pub use design::{Designed, design, design_on};
+pub use design::{Designed, Freedom, design, design_free, design_on};
 pub use error::{Error, Invalid, Result};
 pub use ferrier_kernel::Precision;
 pub use kind::{Kind, Scale, Sign};

@@ -209,6 +209,17 @@ impl Recipe {
         self.input.ranks()
     }
 
+    /// The number of ranks that hold data between the first and the last reshape.
+    pub fn inner_ranks(&self) -> usize {
+        let held = |layout: &Layout| {
+            layout.boxes().iter().rposition(|part| !part.is_empty()).map_or(0, |last| last + 1)
+        };
+        let states = self.distributions();
+        let transformed =
+            self.steps.iter().zip(&states).filter(|(step, _)| matches!(step, Step::Transform { .. }));
+        transformed.map(|(_, state)| held(&state.layout)).max().unwrap_or(self.ranks()).max(1)
+    }
+
     /// Number of reshapes in which data leaves its rank.
     pub fn reshapes(&self) -> usize {
         let moves = |step: &&Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());

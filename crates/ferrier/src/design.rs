@@ -3,9 +3,9 @@
 use crate::exchange::EXCHANGES;
 use crate::kernel::KERNELS;
 use crate::{Choice, MachineSpeeds, Precision, Problem, Recipe, Result};
-use ferrier_plan::Designed;
 use ferrier_plan::cost::{Machine, Setting};
 use ferrier_plan::messages::Mechanism;
+use ferrier_plan::{Designed, Freedom};
 
 /// The recipe for this problem on this many ranks that send each other messages, whatever the machine. A pure
 /// function. [`Draft::recipe`](crate::Draft::recipe) is the one for the ranks and the machine at hand.
@@ -48,10 +48,25 @@ pub(crate) fn design_on(
     ranks: (usize, &Machine),
     setting: &Setting<'_>,
 ) -> Result<Designed> {
+    design_free(problem, choice, precision, ranks, setting, &Freedom::default())
+}
+
+/// The same; what `freedom` and the choice leave open is decided too.
+///
+/// # Errors
+/// As [`design`].
+pub(crate) fn design_free(
+    problem: &Problem,
+    choice: &Choice,
+    precision: Precision,
+    ranks: (usize, &Machine),
+    setting: &Setting<'_>,
+    freedom: &Freedom<'_>,
+) -> Result<Designed> {
     let exchange = crate::exchange::find(choice.exchange.as_deref().unwrap_or(EXCHANGES[0].name))?;
     let kernel = crate::kernel::find(choice.kernel.as_deref().unwrap_or(KERNELS[0].name))?;
     let named = choice.clone().exchange(exchange.name).kernel(kernel.name);
-    let mut designed = ferrier_plan::design_on(problem, &named, precision, setting, ranks)?;
+    let mut designed = ferrier_plan::design_free(problem, &named, precision, setting, ranks, freedom)?;
     designed.recipe.codec = crate::codec::decide(problem, choice.codec.as_deref(), &designed.recipe)?;
     Ok(designed)
 }

@@ -5,7 +5,7 @@ use ferrier::{ArrayOf, Backend, Comm, Cpu, Draft, Event, Input, Output, Plan, Re
 
 use super::breakdown::RankEvents;
 use super::options::ContestOptions;
-use super::results::{CandidateResult, join_steps, worse};
+use super::results::{CandidateResult, typical_steps, worse};
 use crate::agree::agree_result;
 use crate::failure::{Failure, Outcome};
 use crate::noise::Noise;
@@ -194,9 +194,9 @@ impl<T: Real> Candidate<T> {
         let distance = |at: &usize| (seconds[*at] - typical).abs();
         let nearest = (0..seconds.len()).min_by(|a, b| distance(a).total_cmp(&distance(b)));
         let Some(nearest) = nearest else { return Ok(self.result) };
-        let (steps, traced) = &self.profiles[nearest];
+        let (_, traced) = &self.profiles[nearest];
         self.result.typical_ms = seconds[nearest] * 1e3;
-        self.result.steps = join_steps(comm, steps)?;
+        self.result.steps = typical_steps(comm, self.profiles.iter().map(|(steps, _)| steps))?;
         self.result.add_prediction();
         for (own, into) in traced.iter().zip(&mut self.result.traced) {
             *into = gather_events(comm, own)?;

@@ -14,7 +14,7 @@ use crate::timing::median;
 /// A step of a transform; the keys are part of the contract.
 #[derive(Debug, Serialize)]
 pub struct StepReport {
-    /// Time of the slowest rank, bytes of all ranks.
+    /// Time of the slowest rank (of several calls, the median), bytes of all ranks.
     #[serde(flatten)]
     pub time: StepTime,
     /// The milliseconds that the cost model predicts, if asked for.
@@ -195,6 +195,27 @@ impl ContestResult {
 /// The larger of two errors; NaN if one is NaN.
 pub fn worse(a: f64, b: f64) -> f64 {
     if b.is_nan() || b > a { b } else { a }
+}
+
+/// Typical steps of some calls over all ranks: for each step the median of the largest times; the sums of bytes and flops.
+/// Collective.
+///
+/// # Errors
+/// A rank failed or left.
+pub fn typical_steps<'a>(
+    comm: &Comm,
+    calls: impl Iterator<Item = &'a Vec<StepTime>>,
+) -> ferrier::Result<Vec<StepReport>> {
+    let calls: Vec<&Vec<StepTime>> = calls.collect();
+    let Some(first) = calls.first() else { return Ok(Vec::new()) };
+    let all: Vec<f64> = calls.iter().flat_map(|call| call.iter().map(|step| step.ms)).collect();
+    let slowest = comm.max(&all)?;
+    let mut joined = join_steps(comm, first)?;
+    for (at, step) in joined.iter_mut().enumerate() {
+        let times: Vec<f64> = slowest.iter().skip(at).step_by(first.len()).copied().collect();
+        step.time.ms = median(&times);
+    }
+    Ok(joined)
 }
 
 /// Steps over all ranks: the largest time, the sums of bytes and flops. Collective.

@@ -140,7 +140,7 @@ impl CallShapes<'_> {
             arrays: context.arrays(part.batch_chunk).len(),
             scalar_bytes: context.scalar_bytes,
             in_place: self.returns(pass),
-            ranks_on_node: self.setting.ranks_on_host(context.rank, context.ranks),
+            ranks_on_node: self.setting.busy_on_host(context.rank, &pass.arrive.layout),
         };
         let from = PassEnd { pieces: &from, real: pass.arrive.real };
         let to = PassEnd { pieces: &to, real: pass.leave.real };

@@ -83,12 +83,16 @@ constants! {
     flop_s = 2e-11;
     /// The same of contiguous lines, which are transposed in registers.
     contiguous_flop_s = 2.7e-11;
+    /// How arithmetic slows down with the number of busy cores, which share power and, in pairs, units: an exponent.
+    busy_flop = 0.0;
     /// Seconds of a block of lines, besides its lines.
     block_s = 1.7e-6;
     /// Seconds of a pass, besides its blocks: on a GPU, the launch of a kernel.
     pass_s = 0.0;
     /// The part of the shorter of arithmetic and memory access that the longer one hides, from 0 to 1.
     overlap = 0.63;
+    /// The same in passes of several axes: the planes between their transforms are neither loaded nor stored meanwhile.
+    plane_overlap = 0.63;
     /// Bytes per second from and to the level-2 cache.
     level2_bytes_s = 42e9;
     /// Bytes per second from and to the last-level cache, of one core.
@@ -110,7 +114,7 @@ constants! {
     last_level_part = 0.42;
     /// The times that a cache line is loaded again if rows of a block meet in few sets of the level-2 cache.
     conflict = 0.01;
-    /// What staging such rows costs instead, relative to loading them once; also of stores to such rows.
+    /// What staging such rows costs instead, relative to loading them once.
     staging = 0.01;
     /// How the last-level cache replaces lines, from 0 to 1. 0: the oldest first, so that of an array of twice its size
     /// nothing stays; 1: at random, so that half of it stays.
@@ -121,6 +125,9 @@ constants! {
     remote = 0.985;
     /// Seconds that a thread runs before another one gets its core, if there are more threads than cores.
     slice_s = 9e-3;
+    /// The part of such a time slice that a barrier costs ranks that share cores: those that come first sleep, and wake when
+    /// a core is free.
+    slice_part = 0.5;
     /// Seconds in which all threads of a rank are woken.
     wake_s = 3e-6;
     /// Seconds of a barrier between two ranks; more ranks take as many times as the logarithm of their number.

@@ -55,7 +55,7 @@ impl Estimator<'_> {
             arrays: self.batch,
             scalar_bytes: self.precision.bytes(),
             in_place: false,
-            ranks_on_node: self.setting.ranks_on_host(rank, arrive.layout.ranks()),
+            ranks_on_node: self.setting.busy_on_host(rank, &arrive.layout),
         };
         let from = PassEnd { pieces: &sources, real: arrive.real };
         let to = PassEnd { pieces: &targets, real: leave.real };

@@ -34,6 +34,12 @@ pub struct Machine {
     pub message_efficiency: Vec<[f64; 2]>,
 }
 
+/// Part of the bytes that a cache of `room` bytes still holds when all of `bytes` were accessed since.
+pub(super) fn held(bytes: f64, room: f64) -> f64 {
+    // Caches do not replace the oldest lines exactly: between half and twice their size, some stay.
+    (1.0 - (bytes / room).log2()).clamp(0.0, 2.0) / 2.0
+}
+
 impl Default for Machine {
     fn default() -> Self {
         Machine::of_family(families::DEFAULT)
@@ -98,6 +104,25 @@ impl Machine {
             }
         };
         part.clamp(1e-3, 1.0)
+    }
+
+    /// Whether stores past the caches are faster for arrays of so many bytes on a node: cached ones load each cache line
+    /// first, and leave the next pass what is still in the last-level cache.
+    pub fn streams(&self, node_bytes: f64) -> bool {
+        let Constants { last_level_busy_bytes_s, memory_bytes_s, memory_node_bytes_s, allocate, .. } =
+            self.constants;
+        let near = 1.0 / last_level_busy_bytes_s;
+        let far = 1.0 / memory_bytes_s.min(memory_node_bytes_s / self.cores as f64);
+        let kept = self.last_level_kept(node_bytes);
+        2.0 * far < (2.0 + allocate) * (kept * near + (1.0 - kept) * far)
+    }
+
+    /// Part of arrays of so many bytes on a node that is in the last-level cache when they are accessed again.
+    pub(super) fn last_level_kept(&self, node_bytes: f64) -> f64 {
+        let caches = (self.cores as f64 / self.last_level.cores as f64).max(1.0);
+        let room = self.constants.last_level_part.clamp(0.01, 1.0) * self.last_level.bytes as f64 * caches;
+        let random = self.constants.last_level_random.clamp(0.0, 1.0);
+        (1.0 - random) * held(node_bytes, room) + random * (room / node_bytes.max(1.0)).min(1.0)
     }
 
     /// The machine with these measured speeds in place of assumed ones.

@@ -2,7 +2,7 @@
 
 use super::access::{Access, LINE};
 use super::constants::Constants;
-use super::machine::Machine;
+use super::machine::{Machine, held};
 
 /// Lines of one transform in a pass.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,27 +71,23 @@ impl PassCost {
         let part = 1.0 / (1.0 + (constants.slice_s / self.alone.max(1e-9)).powi(2));
         self.alone + (self.seconds - self.alone) * part
     }
+
+    /// Seconds that the next barrier costs ranks that share cores, besides the wait for the last of them.
+    pub fn turn_seconds(&self, constants: &Constants) -> f64 {
+        let shares = self.seconds > self.alone;
+        let part = if shares { self.alone / (self.alone + constants.slice_s) } else { 0.0 };
+        part * constants.slice_part * constants.slice_s
+    }
 }
 
 /// Where an array is, as parts of its bytes in the level-2 cache, the last level and memory.
 #[derive(Clone, Copy)]
 struct Residence([f64; 3]);
 
-/// Part of the bytes that a core's cache of `room` bytes still holds when all of `bytes` were accessed since.
-fn held(bytes: f64, room: f64) -> f64 {
-    // Caches do not replace the oldest lines exactly: between half and twice their size, some stay.
-    (1.0 - (bytes / room).log2()).clamp(0.0, 2.0) / 2.0
-}
-
 impl Residence {
     fn new(core_bytes: f64, node_bytes: f64, machine: &Machine) -> Residence {
         let near = held(core_bytes, machine.level2.bytes as f64 / machine.level2.cores as f64);
-        let caches = (machine.cores as f64 / machine.last_level.cores as f64).max(1.0);
-        let part = machine.constants.last_level_part.clamp(0.01, 1.0);
-        let room = part * machine.last_level.bytes as f64 * caches;
-        let random = machine.constants.last_level_random.clamp(0.0, 1.0);
-        let kept = (1.0 - random) * held(node_bytes, room) + random * (room / node_bytes.max(1.0)).min(1.0);
-        let last = kept.max(near);
+        let last = machine.last_level_kept(node_bytes).max(near);
         Residence([near, last - near, 1.0 - last])
     }
 
@@ -129,15 +125,16 @@ impl PassShape {
         // Staging takes rows that meet in few sets out of their way. Stores write whole cache lines.
         let Constants { conflict, staging, .. } = *constants;
         let load = self.end(&self.load, if self.staging { staging } else { conflict }, place, byte, machine);
-        let store = if self.in_place { 0.0 } else { self.end(&self.store, staging, place, byte, machine) };
+        let store = if self.in_place { 0.0 } else { self.end(&self.store, 0.0, place, byte, machine) };
         // A cached store loads the line first; one past the caches goes to memory at once.
         let store = match self.stream {
             true => store,
             false => store + constants.allocate * place.sum([0.0, byte[1], byte[2]]) * self.store.bytes,
         };
-        let compute = self.compute(byte, machine);
+        let compute = self.compute(byte, machine) * active.powf(constants.busy_flop);
         let memory = load + store;
-        let core = memory.max(compute) + (1.0 - constants.overlap) * memory.min(compute);
+        let overlap = if self.lines.len() > 1 { constants.plane_overlap } else { constants.overlap };
+        let core = memory.max(compute) + (1.0 - overlap) * memory.min(compute);
         let wake = if self.threads > 1 { constants.wake_s } else { 0.0 };
         let alone = core / sharing + wake + constants.pass_s;
         PassCost { seconds: alone * wanted / active, alone, compute, load, store }

@@ -1,5 +1,6 @@
 //! How ranks are placed and what was decided for them, besides the recipe.
 
+use crate::layout::{Box3, Layout};
 use crate::lowering::{EndStrides, MemoryPolicy};
 use crate::messages::Mechanism;
 
@@ -104,8 +105,20 @@ impl<'a> Setting<'a> {
     }
 
     /// Ranks that share cores and memory with `rank`, of so many in all.
-    pub(super) fn ranks_on_host(&self, rank: usize, ranks: usize) -> usize {
+    pub(crate) fn ranks_on_host(&self, rank: usize, ranks: usize) -> usize {
         if self.ranks_per_host > 0 { self.ranks_per_host } else { self.ranks_on_node(rank, ranks) }
+    }
+
+    /// Ranks that share cores and memory with `rank` and have a part of an array.
+    pub(super) fn busy_on_host(&self, rank: usize, layout: &Layout) -> usize {
+        let (boxes, all) = (layout.boxes(), self.ranks_on_host(rank, layout.ranks()));
+        // Boxes are empty where fewer ranks hold data: those of the last ranks.
+        if !boxes.last().is_some_and(Box3::is_empty) {
+            return all;
+        }
+        let near = |other: usize| self.ranks_per_host > 0 || self.node(other) == self.node(rank);
+        let busy = (0..boxes.len()).filter(|&other| near(other) && !boxes[other].is_empty()).count();
+        busy.clamp(1, all.max(1))
     }
 
     /// Ranks on the node of `rank`, of so many in all.

@@ -1,7 +1,11 @@
 //! Tests of the search: what users see does not depend on the machine; what is chosen is fast.
 
 use super::*;
+use crate::choice::Overlap;
+use crate::cost::Constants;
+use crate::layout::Layout;
 use crate::layout::LayoutSpec;
+use crate::recipe::Step;
 
 fn layouts() -> [LayoutSpec; 7] {
     let [a, b, c] = [0, 1, 2].map(LayoutSpec::slabs);
@@ -154,4 +158,46 @@ fn messages_are_few() {
     assert_eq!(of(LayoutSpec::slabs(0), LayoutSpec::slabs(0)).reshapes(), 2);
     assert_eq!(of(LayoutSpec::pencils(2), LayoutSpec::pencils(0)).reshapes(), 2);
     assert!((3..=4).contains(&of(LayoutSpec::bricks(), LayoutSpec::bricks()).reshapes()));
+}
+
+/// Over a wire transfers are hidden behind passes by tiles; where nothing is gained, there are none. Ranks of several nodes
+/// compare exchanges. Neither changes what users see.
+#[test]
+fn tiles_and_exchanges_are_searched() {
+    let nodes: Vec<usize> = (0..4).collect();
+    let others = [("hierarchical", Mechanism::NodeAware)];
+    let freedom = Freedom::default().exchanges(&others).ranks(true).tiles(true);
+    let choice = Choice::default().exchange("all_to_allv");
+    let setting = Setting::new(Mechanism::Messages).nodes(&nodes);
+    let mut machine = Machine::of_family("intel-avx512");
+    machine.constants.wire_bytes_s = 1.25e9;
+    let of = |problem: &Problem, choice: &Choice, freedom: &Freedom<'_>| {
+        design_free(problem, choice, Precision::F64, &setting, (4, &machine), freedom).unwrap()
+    };
+    for layout in layouts() {
+        let large = Problem::c2c([128; 3]).input(layout.clone()).output(layout);
+        let (plain, free) = (of(&large, &choice, &Freedom::default()), of(&large, &choice, &freedom));
+        assert!(
+            free.recipe.overlap.forward.iter().any(|tiling| tiling.tile > 0),
+            "{:?}",
+            free.recipe.overlap
+        );
+        assert!(free.seconds < 0.95 * plain.seconds, "{} {}", free.seconds, plain.seconds);
+        assert_eq!((axes(&free.recipe), &free.recipe.output), (axes(&plain.recipe), &plain.recipe.output));
+        // What the user decided stays: no tiles, all ranks.
+        let decided = choice.clone().overlap(Overlap::default());
+        assert_eq!(of(&large, &decided, &freedom).recipe.overlap, Overlap::default());
+    }
+    // Latencies outweigh what tiles hide.
+    let small = Problem::c2c([8; 3]);
+    assert_eq!(of(&small, &choice, &freedom).recipe.overlap, Overlap::default());
+    // One rank transforms an array that is smaller than the messages are late.
+    let late =
+        Machine { constants: Constants { wire_latency_s: 1e-3, ..machine.constants }, ..machine.clone() };
+    let bricks = small.clone().input(LayoutSpec::bricks()).output(LayoutSpec::bricks());
+    let free = design_free(&bricks, &choice, Precision::F64, &setting, (4, &late), &freedom).unwrap();
+    assert_eq!((free.recipe.inner_ranks(), free.recipe.reshapes()), (1, 2), "{}", free.recipe.path_text());
+    let all = choice.ranks(4);
+    let kept = design_free(&bricks, &all, Precision::F64, &setting, (4, &late), &freedom).unwrap();
+    assert_eq!(kept.recipe.inner_ranks(), 4);
 }

@@ -12,6 +12,7 @@ use ferrier_plan::cost::{Constants, Machine};
 use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;
+use ferrier_plan::messages::Mechanism;
 use ferrier_plan::recipe::fingerprint;
 use ferrier_plan::schedule::bundle_bytes;
 use ferrier_plan::threads::{SharedWork, ThreadCosts};
@@ -25,11 +26,21 @@ pub struct StartChoice {
     pub(crate) wisdom: Option<EntryRef>,
     /// Measured speeds of this machine; `None` if the default speeds are assumed.
     pub(crate) speeds: Option<MachineSpeeds>,
+    /// Whether the cost model decides what the choice leaves open: the exchange, tiles, and ranks between the first and
+    /// the last reshape. Choices of wisdom and of trials are complete: what they leave open is as usual.
+    pub(crate) open: bool,
+}
+
+impl StartChoice {
+    /// The user's choice, of which the cost model decides what is open.
+    pub(crate) fn open(choice: Choice) -> Self {
+        StartChoice { open: true, ..choice.into() }
+    }
 }
 
 impl From<Choice> for StartChoice {
     fn from(choice: Choice) -> Self {
-        StartChoice { choice, wisdom: None, speeds: None }
+        StartChoice { choice, wisdom: None, speeds: None, open: false }
     }
 }
 
@@ -43,6 +54,8 @@ pub struct Decision {
     pub(crate) memory_policy: MemoryPolicy,
     /// The machine that the plan is made for.
     pub(crate) machine: Machine,
+    /// Whether the cost model may take another exchange than the usual one, and tiles.
+    pub(crate) open_exchange: bool,
 }
 
 /// The exchange that needs nothing but messages.
@@ -72,6 +85,23 @@ pub(crate) fn default_exchange(comm: &Comm, encodes_in_nodes: bool) -> &'static 
         _ if nodes < comm.size() => "hierarchical",
         _ => MESSAGES,
     }
+}
+
+/// Exchanges besides the one by default that the cost model compares with it, and how they move data: of each mechanism
+/// one that these ranks can use.
+pub(crate) fn other_exchanges(comm: &Comm) -> Vec<(&'static str, Mechanism)> {
+    let (nodes, usual) = (comm.node_count(), default_exchange(comm, false));
+    let used = |name: &str| exchange::find(name).map(|entry| entry.mechanism.on_nodes(nodes));
+    let others = [exchange::EXCHANGES[0].name, MESSAGES, "hierarchical"].into_iter();
+    let mut found: Vec<(&'static str, Mechanism)> = Vec::new();
+    for (name, mechanism) in others.filter_map(|name| Some((name, used(name).ok()?))) {
+        let known = used(usual).is_ok_and(|usual| usual == mechanism)
+            || found.iter().any(|(_, other)| *other == mechanism);
+        if !known && (nodes == 1 || mechanism != Mechanism::SharedMemory) {
+            found.push((name, mechanism));
+        }
+    }
+    found
 }
 
 /// Gathers the boxes of all ranks, compares everything else, and checks the problem. Collective.
@@ -179,13 +209,15 @@ pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize 
     work.threads(&ThreadCosts::default(), comm.threads())
 }
 
-/// Whether the ranks of a node have more input and output than half of the last cache. (Measured: two cores
-/// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3.)
-fn stream(nodes: usize, problem: &Problem, scalar_bytes: usize) -> bool {
+/// Whether the ranks of a node have more input and output than half of the last cache (measured: two cores
+/// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3), or so much that the
+/// cost model finds too little of it in the part of the cache that they have.
+fn stream(nodes: usize, problem: &Problem, scalar_bytes: usize, machine: &Machine) -> bool {
     let side = |shape: [usize; 3], real: bool| shape.iter().product::<usize>() * width(real);
     let scalars = side(problem.shape(), problem.is_real())
         + side(problem.spectrum_shape(), problem.has_real_spectrum());
-    scalars * problem.batch / nodes * scalar_bytes > last_level_bytes() / 2
+    let bytes = scalars * problem.batch / nodes * scalar_bytes;
+    bytes > last_level_bytes() / 2 || machine.streams(bytes as f64)
 }
 
 /// Rows that a kernel loads together. If their distance is a power of two, they fill all ways of a cache set with no
@@ -204,7 +236,7 @@ pub(crate) fn memory_policy(
     let Constants { conflict, staging, .. } = machine.constants;
     let stages = choice.memory == MemoryUse::Fast && machine.level2.ways <= BUTTERFLY && staging <= conflict;
     MemoryPolicy {
-        stream: choice.stream.unwrap_or_else(|| stream(nodes, problem, scalar_bytes)),
+        stream: choice.stream.unwrap_or_else(|| stream(nodes, problem, scalar_bytes, machine)),
         staging: choice.staging.unwrap_or(stages),
         block: choice.block,
         bundle_bytes: bundle_bytes(plane_bytes()),
@@ -231,6 +263,9 @@ pub(crate) fn machine(comm: &Comm, speeds: Option<&MachineSpeeds>) -> Machine {
 /// Rank 0's decision, on every rank.
 pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartChoice) -> Result<Decision> {
     let choice = &mut start.choice;
+    let encoded =
+        problem.tolerance.is_some() || choice.codec.as_deref().is_some_and(|name| name != codec::RAW);
+    let open_exchange = start.open && choice.exchange.is_none() && !encoded;
     if comm.size() > 1 {
         let (nodes, encodes) = (comm.node_count(), encodes_in_nodes(comm, problem, choice));
         choice.compress.get_or_insert(compress(comm));
@@ -251,7 +286,8 @@ pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartCh
     let threads = threads(comm, problem, choice);
     let machine = machine(comm, start.speeds.as_ref());
     let memory_policy = memory_policy(comm.node_count(), problem, choice, T::PRECISION.bytes(), &machine);
-    let decision = Decision { start, plane_bytes: plane_bytes(), threads, memory_policy, machine };
+    let decision =
+        Decision { start, plane_bytes: plane_bytes(), threads, memory_policy, machine, open_exchange };
     let mine = match comm.rank() {
         0 => serde_json::to_vec(&decision).map_err(Error::other)?,
         _ => Vec::new(),

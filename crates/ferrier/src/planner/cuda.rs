@@ -32,7 +32,7 @@ impl Target for Cuda {
         let start = complete(comm, problem, start.choice, aware)?.into();
         let (threads, memory_policy) = (comm.threads(), MemoryPolicy::default());
         let machine = crate::machine::model().clone();
-        Ok(Decision { start, plane_bytes: 0, threads, memory_policy, machine })
+        Ok(Decision { start, plane_bytes: 0, threads, memory_policy, machine, open_exchange: false })
     }
 
     fn design<T: Real>(problem: &Problem, decision: &Decision, comm: &Comm) -> Result<Designed> {

@@ -29,11 +29,11 @@ impl<B: Target> OnlineTuner<B> {
     pub fn new<T: Real>(
         comm: &Comm,
         problem: Problem,
-        given: Choice,
+        [given, start]: [Choice; 2],
         file: WisdomFile,
         device: B::Handle,
     ) -> Self {
-        let search = || Box::new(OnlineSearch::new(comm, &problem, &given, T::PRECISION));
+        let search = || Box::new(OnlineSearch::new(comm, &problem, [&given, &start], T::PRECISION));
         let search = (comm.rank() == 0).then(search);
         OnlineTuner { device, comm: comm.clone(), problem, given, file, search, pending: None, over: false }
     }

@@ -5,6 +5,7 @@ use super::draft::Draft;
 use super::effort::Effort;
 use super::online_tuner::OnlineTuner;
 use super::target::Target;
+use super::tune::completed;
 use super::wisdom::{self, WisdomFile};
 use crate::exec::{Backend, Cpu};
 use crate::{Choice, Comm, Device, Plan, Problem, Real, Result};
@@ -82,7 +83,9 @@ impl<B: Target> Planner<B> {
         };
         let mut draft = Draft::<T, B>::new(comm, &problem, choice.clone(), start, device.handle())?;
         if B::LEARNS && effort == Effort::Online && draft.wisdom().is_none() {
-            let tuner = OnlineTuner::<B>::new::<T>(comm, problem, choice, file, device.handle().clone());
+            let start = completed(comm, &choice, draft.recipe());
+            let tuner =
+                OnlineTuner::<B>::new::<T>(comm, problem, [choice, start], file, device.handle().clone());
             draft.observer = Some(Box::new(tuner));
         }
         Ok(draft)

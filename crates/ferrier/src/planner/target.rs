@@ -3,13 +3,14 @@
 use super::agree::{self, Decision, StartChoice};
 use super::forecast::{Forecast, mechanism};
 use crate::codec::{self, CodecInstance};
+use crate::design::design_free;
 use crate::exec::Cpu;
 use crate::exec::backend::{Backend, Executor};
 use crate::exec::cpu::CpuBinder;
-use crate::{Comm, Compress, Problem, Real, Recipe, Result, design_on};
-use ferrier_plan::Designed;
+use crate::{Comm, Compress, Problem, Real, Recipe, Result};
 use ferrier_plan::lowering::EndStrides;
 use ferrier_plan::messages::Encoding;
+use ferrier_plan::{Designed, Freedom};
 
 type BinderOf<T, B> = <<B as Backend>::Executor<T> as Executor<T>>::Binder;
 
@@ -51,7 +52,10 @@ impl Target for Cpu {
         let forecast = Forecast::of(comm, decision, mechanism, EndStrides::default());
         let coded = forecast.sends() && problem.tolerance.is_some() || choice.codec.is_some();
         let ranks = (comm.size(), &forecast.machine);
-        design_on(problem, choice, T::PRECISION, ranks, &forecast.setting(coded))
+        let others = if decision.open_exchange { agree::other_exchanges(comm) } else { Vec::new() };
+        let freedom =
+            Freedom::default().exchanges(&others).ranks(decision.start.open).tiles(decision.open_exchange);
+        design_free(problem, choice, T::PRECISION, ranks, &forecast.setting(coded), &freedom)
     }
 
     fn binder<T: Real>((): &(), comm: &Comm, recipe: &Recipe) -> Result<CpuBinder<T>> {

@@ -146,7 +146,7 @@ impl<T: Real> Executor<T> for CudaExecutor<T> {
         context: &RankContext<'_>,
         ends: [&Geometry; 2],
     ) -> Result<Option<CudaWork>> {
-        binder.cufft_array(schedule, context, ends)
+        binder.whole(schedule, context, ends)
     }
 
     fn bind_coding(binder: &mut CudaBinder<T>, tile: TileToCode<'_>) -> CudaCoding {

@@ -1,9 +1,10 @@
 //! The launches of passes: kernels, compiled for this GPU, with their arguments.
 
+use super::arrays::{ArrayEnd, ArrayLaunch};
 use super::fused_op::{Code, Field, OpTime, Operand};
 use super::gpu::{Function, Gpu, Grid, argument};
 use super::memory::Stream;
-use super::sources::{COMMON, DFT, LINES, MOVE, OPERATE, real_name};
+use super::sources::{ARRAYS, COMMON, DFT, LINES, MOVE, OPERATE, real_name};
 use super::work::{CudaWork, CufftArray, CufftLines, Launch, LineLaunch, MoveLaunch};
 use crate::exec::field_table::LISTED;
 use crate::{Error, Real, Result};
@@ -53,6 +54,24 @@ fn lines_kernel<T: Real>(gpu: &Gpu, lines: &LineLaunch, code: Code<'_>) -> Resul
     gpu.kernel("lines", &source, &macros, cut.shared)
 }
 
+/// The kernel of a launch of arrays.
+fn arrays_kernel<T: Real>(gpu: &Gpu, arrays: &ArrayLaunch) -> Result<Function> {
+    let [n0, n1, n2] = arrays.points.map(|points| points.to_string());
+    let order: Vec<String> = arrays.order.iter().map(usize::to_string).collect();
+    let macros = [
+        ("REAL", real_name::<T>()),
+        ("N0", n0),
+        ("N1", n1),
+        ("N2", n2),
+        ("KIND", arrays.kind.to_string()),
+        ("ORDER", order.join(",")),
+        ("AXES", order.len().to_string()),
+        ("SIZE", arrays.threads.to_string()),
+        ("BLOCKS", arrays.resident.to_string()),
+    ];
+    gpu.kernel("arrays", &[COMMON, DFT, ARRAYS], &macros, arrays.shared)
+}
+
 /// The kernel that operates on lines of modes in scratch.
 fn field_kernel<T: Real>(gpu: &Gpu, field: &Field, code: Code<'_>) -> Result<Function> {
     let source: Vec<&str> = code.source().into_iter().chain([OPERATE]).collect();
@@ -76,6 +95,7 @@ fn moves_kernel<T: Real>(gpu: &Gpu, moves: &MoveLaunch, scaled: bool) -> Result<
 pub(super) fn kernels<T: Real>(gpu: &Gpu, work: &CudaWork, code: Code<'_>) -> Result<Vec<Function>> {
     match &work.launch {
         Launch::Nothing => Ok(Vec::new()),
+        Launch::Arrays(arrays) => Ok(vec![arrays_kernel::<T>(gpu, arrays)?]),
         Launch::Lines(lines) => Ok(vec![lines_kernel::<T>(gpu, lines, code)?]),
         Launch::Moves(moves) => Ok(vec![moves_kernel::<T>(gpu, moves, moves.scale != 1.0)?]),
         // It is launched only with a scale.
@@ -95,7 +115,7 @@ pub(super) fn kernels<T: Real>(gpu: &Gpu, work: &CudaWork, code: Code<'_>) -> Re
 /// The kernel of the last moves of a pass for calls with a scale; `None` where there are no moves.
 pub(super) fn scaled_moves<T: Real>(gpu: &Gpu, work: &CudaWork) -> Result<Option<Function>> {
     match &work.launch {
-        Launch::Nothing | Launch::Lines(_) => Ok(None),
+        Launch::Nothing | Launch::Lines(_) | Launch::Arrays(_) => Ok(None),
         Launch::Moves(moves) => moves_kernel::<T>(gpu, moves, true).map(Some),
         Launch::CufftArray(array) => moves_kernel::<T>(gpu, &array.scaling, true).map(Some),
         Launch::CufftLines(lines) => moves_kernel::<T>(gpu, &lines.scatter, true).map(Some),
@@ -138,6 +158,7 @@ pub(super) unsafe fn run<T: Real>(
     unsafe {
         match &work.launch {
             Launch::Nothing => Ok(()),
+            Launch::Arrays(arrays) => run_arrays::<T>(arrays, functions[0], call, stream, scale),
             Launch::Lines(lines) => run_lines::<T>(lines, functions[0], (call, addresses), stream, scale),
             Launch::Moves(moves) => run_moves::<T>(moves, last(functions.first())?, call, stream, scale),
             Launch::CufftLines(lines) => {
@@ -153,6 +174,32 @@ pub(super) unsafe fn run<T: Real>(
             }
         }
     }
+}
+
+/// # Safety
+/// As [`run`].
+unsafe fn run_arrays<T: Real>(
+    arrays: &ArrayLaunch,
+    function: Function,
+    call: &CallArguments<T>,
+    stream: &Stream,
+    scale: f64,
+) -> Result<()> {
+    let mut ends: [ArrayEnd; 2] = arrays.ends;
+    let (mut input, mut output) = (call.input, call.output);
+    let mut scale = T::rounded(arrays.scale * scale);
+    let mut swap = i32::from(arrays.backward);
+    let mut arguments = [
+        argument(&mut ends),
+        argument(&mut input),
+        argument(&mut output),
+        argument(&mut scale),
+        argument(&mut swap),
+    ];
+    let grid =
+        Grid { blocks: arrays.arrays as u32, threads: arrays.threads as u32, shared: arrays.shared as u32 };
+    // SAFETY: the arguments are those of `arrays.cu`; `run`'s contract covers the memory.
+    unsafe { function.launch(grid, stream.raw(), &mut arguments, false) }
 }
 
 /// # Safety

@@ -2,6 +2,7 @@
 
 mod address_sets;
 pub(crate) mod array;
+mod arrays;
 mod binder;
 mod codec;
 mod coding;

@@ -5,6 +5,7 @@ use crate::{Precision, Real};
 pub(crate) const COMMON: &str = include_str!("kernels/common.cuh");
 pub(super) const FUSED_OP: &str = include_str!("kernels/fused_op.cuh");
 pub(super) const DFT: &str = include_str!("kernels/dft.cuh");
+pub(super) const ARRAYS: &str = include_str!("kernels/arrays.cu");
 pub(super) const LINES: &str = include_str!("kernels/lines.cu");
 pub(crate) const MOVE: &str = include_str!("kernels/move.cu");
 pub(super) const OPERATE: &str = include_str!("kernels/operate.cu");

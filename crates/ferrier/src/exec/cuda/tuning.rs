@@ -164,7 +164,7 @@ fn products(n: usize) -> Vec<Vec<usize>> {
 }
 
 /// Whether all prime factors can be transformed in registers.
-fn smooth(mut n: usize) -> bool {
+pub(super) fn smooth(mut n: usize) -> bool {
     for p in 2..=LARGEST_PRIME {
         while n.is_multiple_of(p) {
             n /= p;

@@ -1,5 +1,6 @@
 //! The launches of a pass, as data.
 
+use super::arrays::ArrayLaunch;
 use super::cufft::Cufft;
 use super::fused_op::{Field, FusedLaunch};
 use super::gpu::Function;
@@ -79,6 +80,7 @@ pub(super) enum Launch {
     Moves(MoveLaunch),
     CufftLines(Box<CufftLines>),
     CufftArray(CufftArray),
+    Arrays(Box<ArrayLaunch>),
 }
 
 /// A pass with its kernels.

@@ -3,7 +3,7 @@
 use crate::codec::RAW;
 use crate::exchange::{EXCHANGES, ExchangeEntry, PacketPolicy};
 use crate::planner::Forecast;
-use crate::{Choice, Comm, MachineSpeeds, Problem, Tiling};
+use crate::{Choice, Comm, MachineSpeeds, Overlap, Problem, Recipe, Tiling};
 use ferrier_plan::messages::Mechanism;
 
 /// The problem, the ranks and their transport: they decide which values a tunable can take.
@@ -14,7 +14,9 @@ pub(super) struct TuneContext<'a> {
     pub threads: usize,
     /// Threads that a rank may have.
     pub most_threads: usize,
-    /// Exchanges that these ranks can use, the default first.
+    /// The choice that the search starts from: the user's, completed by the cost model.
+    pub start: Choice,
+    /// Exchanges that these ranks can use, the one of the start first.
     pub exchanges: Vec<&'static str>,
     /// Number of nodes that the ranks are on.
     pub nodes: usize,
@@ -30,8 +32,14 @@ pub(super) struct TuneContext<'a> {
 }
 
 impl<'a> TuneContext<'a> {
-    /// Predictions use these measured speeds, if there are any.
-    pub fn new(comm: &Comm, problem: &'a Problem, given: &Choice, speeds: Option<&MachineSpeeds>) -> Self {
+    /// The search starts from `start`, a completed choice; predictions use these measured speeds, if there are any.
+    pub fn new(
+        comm: &Comm,
+        problem: &'a Problem,
+        given: &Choice,
+        start: Choice,
+        speeds: Option<&MachineSpeeds>,
+    ) -> Self {
         let encodes = crate::planner::encodes_in_nodes(comm, problem, given);
         // Exchanges through shared memory cannot encode.
         let fits = |member: &ExchangeEntry| {
@@ -41,19 +49,21 @@ impl<'a> TuneContext<'a> {
         let mut exchanges: Vec<_> =
             EXCHANGES.iter().filter(|member| fits(member)).map(|member| member.name).collect();
         let default = crate::planner::default_exchange(comm, encodes);
-        exchanges.sort_by_key(|name| *name != default);
+        let first = start.exchange.as_deref().filter(|_| given.exchange.is_none()).unwrap_or(default);
+        exchanges.sort_by_key(|name| *name != first);
         let nodes = comm.node_count();
-        let exchange = crate::exchange::find(given.exchange.as_deref().unwrap_or(default));
+        let exchange = crate::exchange::find(start.exchange.as_deref().unwrap_or(default));
         let sends = comm.size() > 1 && exchange.is_ok_and(|member| member.sends_messages(nodes));
         let encoded = problem.tolerance.is_some() || given.codec.as_deref().is_some_and(|name| name != RAW);
         let ring = given.exchange.as_deref().map_or(encoded, |name| name == "ring");
         let packet = (comm.size() > 1 && ring).then(|| PacketPolicy::usual_bytes(encoded));
-        let tiling = given.overlap.as_ref().and_then(|overlap| overlap.forward.first().copied());
+        let tiling = start.overlap.as_ref().and_then(|overlap| overlap.forward.first().copied());
         TuneContext {
             problem,
             ranks: comm.size(),
             threads: crate::planner::threads(comm, problem, given),
             most_threads: comm.threads(),
+            start,
             exchanges,
             nodes,
             tiling: sends.then(|| tiling.unwrap_or_default()),
@@ -62,6 +72,26 @@ impl<'a> TuneContext<'a> {
             forecast: Forecast::new(comm, crate::planner::machine(comm, speeds)),
         }
     }
+}
+
+/// The choice with what the cost model decides in a plan by default, which has this recipe: the exchange where it is not the
+/// usual one, tiles, and the number of ranks between the first and the last reshape.
+pub(crate) fn completed(comm: &Comm, given: &Choice, recipe: &Recipe) -> Choice {
+    let mut start = given.clone();
+    if comm.size() > 1
+        && recipe.codec == RAW
+        && recipe.exchange != crate::planner::default_exchange(comm, false)
+    {
+        start.exchange = Some(recipe.exchange.clone());
+    }
+    if recipe.overlap != Overlap::default() {
+        start.overlap = Some(recipe.overlap.clone());
+    }
+    let inner = recipe.inner_ranks();
+    if inner < comm.size() && given.grid.is_none() {
+        start.ranks.get_or_insert(inner);
+    }
+    start
 }
 
 /// Can the ranks of `comm` use this exchange? Shared memory needs a single node.

@@ -14,7 +14,7 @@ mod per_reshape;
 mod trials;
 mod tunables;
 
-pub(crate) use context::works;
+pub(crate) use context::{completed, works};
 pub use ferrier_search::{
     Comparison, Evaluator, Limits, METHODS, Method, Objective, Parameter, Point, Progress, Search,
     SearchInput, SearchResult, Session, Space, Trial, TrialStatus, Value,

@@ -59,6 +59,7 @@ pub(crate) struct OnlineSearch {
     comm: Comm,
     problem: Problem,
     given: Choice,
+    start: Choice,
     precision: Precision,
     phase: Phase,
     /// Times of the default, by kind of transform.
@@ -76,9 +77,12 @@ pub(crate) struct OnlineSearch {
 }
 
 impl OnlineSearch {
-    pub fn new(comm: &Comm, problem: &Problem, given: &Choice, precision: Precision) -> Self {
-        let space = ChoiceSpace::new(&TuneContext::new(comm, problem, given, None), given, &[]);
+    /// A search that starts from `start`, the choice of the plan as it is.
+    pub fn new(comm: &Comm, problem: &Problem, [given, start]: [&Choice; 2], precision: Precision) -> Self {
+        let space =
+            ChoiceSpace::new(&TuneContext::new(comm, problem, given, start.clone(), None), given, &[]);
         OnlineSearch {
+            start: start.clone(),
             comm: comm.clone(),
             problem: problem.clone(),
             given: given.clone(),
@@ -97,7 +101,11 @@ impl OnlineSearch {
 
     /// Not a field: a space is not `Send`.
     fn choices(&self) -> ChoiceSpace {
-        ChoiceSpace::new(&TuneContext::new(&self.comm, &self.problem, &self.given, None), &self.given, &[])
+        ChoiceSpace::new(&self.context(), &self.given, &[])
+    }
+
+    fn context(&self) -> TuneContext<'_> {
+        TuneContext::new(&self.comm, &self.problem, &self.given, self.start.clone(), None)
     }
 
     /// The present choice does not fit into memory.
@@ -156,7 +164,7 @@ impl OnlineSearch {
             }
             Phase::Best => {
                 self.phase = Phase::DefaultAgain { best: ratio };
-                SearchStep::Try(Box::new(self.given.clone()))
+                SearchStep::Try(Box::new(self.start.clone()))
             }
             Phase::DefaultAgain { best } => self.finish(best < CLEAR * ratio, best / ratio),
             Phase::Over => SearchStep::Continue,
@@ -201,8 +209,7 @@ impl OnlineSearch {
     /// The first point of the search whose cost is not known.
     fn next_point(&self) -> Option<Point> {
         let default = design(&self.problem, &self.given, self.precision, self.comm.size()).ok()?;
-        let context = TuneContext::new(&self.comm, &self.problem, &self.given, None);
-        let model = CostModel { context, precision: self.precision, default };
+        let model = CostModel { context: self.context(), precision: self.precision, default };
         let choices = self.choices();
         let identity = |point: &Point| model.identity(&choices.choice(point));
         let costs: BTreeMap<String, f64> =
@@ -232,7 +239,7 @@ impl OnlineSearch {
 
     fn finish(&mut self, faster: bool, ratio: f64) -> SearchStep {
         self.phase = Phase::Over;
-        let choice = if faster { self.choices().choice(&self.best.0) } else { self.given.clone() };
+        let choice = if faster { self.choices().choice(&self.best.0) } else { self.start.clone() };
         let default_ms = self.default_seconds() * 1e3;
         SearchStep::Finish(Box::new(Outcome {
             choice,

@@ -5,14 +5,16 @@ use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
 
-use super::context::TuneContext;
+use super::context::{TuneContext, completed};
 use super::cost_model::CostModel;
 use super::names::TILE_TUNABLES;
 use super::options::{Options, Outcome, find};
 use super::tunables::ChoiceSpace;
-use crate::exec::{Array, DataMut, Modes, Operator, Workspace};
+use crate::exec::{Array, Cpu, DataMut, Modes, Operator, Workspace};
+use crate::planner::agree::StartChoice;
 use crate::planner::draft::Draft;
 use crate::planner::measure_within;
+use crate::planner::target::Target;
 use crate::{Call, Choice, Comm, Error, EventKind, Plan, Problem, Real, Result, Scale, design};
 use ferrier_search::{
     Comparison, CoordinateDescent, Evaluator, Limits, Method, Point, Progress, SearchResult, Session, median,
@@ -59,11 +61,13 @@ pub fn tune<T: Real>(
         true => None,
         false => Some(measure_within(comm, budget)?),
     };
+    let decision = Cpu::decide::<T>(comm, problem, StartChoice::open(given.clone()))?;
+    let start = completed(comm, given, &Cpu::design::<T>(problem, &decision, comm)?.recipe);
     let mut trials = Trials::<T>::new(comm, problem, skips_passes(problem, given, options));
     if comm.rank() != 0 {
         return trials.run_commands();
     }
-    let context = TuneContext::new(comm, problem, given, speeds.as_ref());
+    let context = TuneContext::new(comm, problem, given, start, speeds.as_ref());
     let model = CostModel { context, precision: T::PRECISION, default };
     let outcome = search(&mut trials, &model, given, options, method, watch)?;
     let outcome = Outcome { speeds, ..outcome };

@@ -95,7 +95,7 @@ fn set_grid(choice: &mut Choice, value: &Value) {
 
 /// Number of ranks that hold data between the first and the last reshape.
 fn ranks(context: &TuneContext<'_>) -> Option<Parameter> {
-    Some(Parameter::log_scale("ranks", 1, context.ranks).from(context.ranks))
+    Some(Parameter::log_scale("ranks", 1, context.ranks).from(context.start.ranks.unwrap_or(context.ranks)))
 }
 
 fn threads(context: &TuneContext<'_>) -> Option<Parameter> {
@@ -207,6 +207,8 @@ fn permute(list: &mut Vec<usize>, from: usize, visit: &mut dyn FnMut(&[usize])) 
 /// The space of the fields that the user has not set. Its points are choices.
 pub(super) struct ChoiceSpace {
     given: Choice,
+    /// The choice of the start.
+    start: Choice,
     space: Space,
     /// Sets the field of each parameter.
     setters: Vec<Setter>,
@@ -223,30 +225,29 @@ impl ChoiceSpace {
             let parameter = (tunable.values)(context).filter(|parameter| free(tunable, parameter.name()))?;
             Some((Box::new(tunable.set) as Setter, parameter))
         });
-        Self::of(given, open)
+        Self::of([given, &context.start], open)
     }
 
     /// The space around a choice that is nearly optimal: tile, window and polls of each reshape in each
     /// direction, and lines in a block.
     pub fn per_reshape(context: &TuneContext<'_>, given: &Choice, reshapes: usize) -> Self {
-        Self::of(given, per_reshape::all(context, given, reshapes).into_iter())
+        Self::of([given; 2], per_reshape::all(context, given, reshapes).into_iter())
     }
 
-    fn of(given: &Choice, fields: impl Iterator<Item = (Setter, Parameter)>) -> Self {
+    fn of([given, start]: [&Choice; 2], fields: impl Iterator<Item = (Setter, Parameter)>) -> Self {
         let (setters, parameters): (Vec<_>, Vec<_>) =
             fields.filter(|(_, parameter)| parameter.values().len() > 1).unzip();
-        ChoiceSpace { given: given.clone(), space: Space::new(parameters), setters }
+        ChoiceSpace { given: given.clone(), start: start.clone(), space: Space::new(parameters), setters }
     }
 
     pub fn space(&self) -> &Space {
         &self.space
     }
 
-    /// The choice of a point. Fields whose value is that of the start are left as given, so that the start is
-    /// the user's own choice.
+    /// The choice of a point. Fields whose value is that of the start are left as they are in its choice.
     pub fn choice(&self, point: &Point) -> Choice {
         let start = self.space.start();
-        let mut choice = self.given.clone();
+        let mut choice = self.start.clone();
         for (at, set) in self.setters.iter().enumerate().filter(|(at, _)| point.0[*at] != start.0[*at]) {
             set(&mut choice, &self.space.parameters()[at].values()[point.0[at]]);
         }
@@ -283,6 +284,7 @@ mod tests {
             ranks,
             threads: 2,
             most_threads: 6,
+            start: Choice::default(),
             exchanges,
             nodes: 1,
             tiling: None,
@@ -292,6 +294,11 @@ mod tests {
         }
     }
 
+    /// The space around a choice that is complete.
+    fn space_of(context: TuneContext<'_>, given: &Choice) -> ChoiceSpace {
+        ChoiceSpace::new(&TuneContext { start: given.clone(), ..context }, given, &[])
+    }
+
     fn names(choices: &ChoiceSpace) -> Vec<&'static str> {
         choices.space().parameters().iter().map(Parameter::name).collect()
     }
@@ -299,26 +306,23 @@ mod tests {
     #[test]
     fn fields_that_are_set_or_change_bits_are_not_tuned() {
         let problem = Problem::c2c([8, 8, 8]);
-        let all = ChoiceSpace::new(&context(&problem, 12), &Choice::default(), &[]);
+        let all = space_of(context(&problem, 12), &Choice::default());
         assert_eq!(
             names(&all),
             ["exchange", "kernel", "axes", "grid", "fuse", "stream", "pockets", "memory", "ranks", "threads"]
         );
-        let alone = ChoiceSpace::new(&context(&problem, 1), &Choice::default(), &[]);
+        let alone = space_of(context(&problem, 1), &Choice::default());
         assert_eq!(names(&alone), ["kernel", "axes", "fuse", "stream", "pockets", "memory", "threads"]);
         let given = Choice::new().threads(1).fuse(true);
         let pinned = problem.clone().reproducible(true);
-        assert_eq!(
-            names(&ChoiceSpace::new(&context(&pinned, 1), &given, &[])),
-            ["stream", "pockets", "memory"]
-        );
+        assert_eq!(names(&space_of(context(&pinned, 1), &given)), ["stream", "pockets", "memory"]);
     }
 
     #[test]
     fn the_start_of_the_space_is_the_given_choice() {
         let problem = Problem::r2c([8, 8, 8]).halved(1);
         let given = Choice::new().kernel("native");
-        let choices = ChoiceSpace::new(&context(&problem, 12), &given, &[]);
+        let choices = space_of(context(&problem, 12), &given);
         let space = choices.space();
         assert_eq!(choices.choice(&space.start()), given);
         let set = |name: &str, value: &str| {
@@ -353,7 +357,7 @@ mod tests {
         let problem = Problem::c2c([8, 8, 24]);
         let given = Choice::new().exchange("ring");
         let place = |start: Option<Tiling>| TuneContext { tiling: start, ..context(&problem, 4) };
-        let choices = ChoiceSpace::new(&place(Some(Tiling::default())), &given, &[]);
+        let choices = space_of(place(Some(Tiling::default())), &given);
         assert!(["tile", "window", "polls", "cut"].iter().all(|name| names(&choices).contains(name)));
         let at = |choices: &ChoiceSpace, wanted: &[(&str, &str)]| {
             let mut point = choices.space().start();
@@ -367,7 +371,7 @@ mod tests {
         assert_eq!(at(&choices, &[]), given);
         assert!(!names(&choices).contains(&"packet"));
         let ring = TuneContext { packet: Some(65536), ..place(Some(Tiling::default())) };
-        let found = at(&ChoiceSpace::new(&ring, &given, &[]), &[("packet", "32768"), ("packets", "8")]);
+        let found = at(&space_of(ring, &given), &[("packet", "32768"), ("packets", "8")]);
         assert_eq!(found, given.clone().packet(32768).packets(8));
         // Without tiles the other fields of a tiling have no effect.
         assert_eq!(at(&choices, &[("window", "4"), ("cut", "1")]), given);
@@ -378,8 +382,12 @@ mod tests {
         // Only the named parameters are searched, from the given values.
         let start = Tiling::new(2).cut(2).window(1).polls(16).after(false);
         let pinned = given.clone().overlap(Overlap::uniform(start));
-        assert!(!names(&ChoiceSpace::new(&place(Some(start)), &pinned, &[])).contains(&"tile"));
-        let only = ChoiceSpace::new(&place(Some(start)), &pinned, &["tile", "window", "polls"]);
+        assert!(!names(&space_of(place(Some(start)), &pinned)).contains(&"tile"));
+        let only = ChoiceSpace::new(
+            &TuneContext { start: pinned.clone(), ..place(Some(start)) },
+            &pinned,
+            &["tile", "window", "polls"],
+        );
         assert_eq!(names(&only), ["tile", "window", "polls"]);
         assert_eq!(at(&only, &[]), pinned);
         let found = at(&only, &[("tile", "24")]).overlap;
@@ -404,12 +412,12 @@ mod tests {
         let tolerant = Problem::c2c([8, 8, 8]).tolerance(1e-3);
         for (problem, given) in [(Problem::c2c([8, 8, 8]), given), (tolerant, Choice::default())] {
             let outcome = crate::ranks(2).run(|comm| {
-                let context = TuneContext::new(&comm, &problem, &given, None);
+                let context = TuneContext::new(&comm, &problem, &given, given.clone(), None);
                 assert_eq!(context.exchanges[0], "all_to_allv");
                 assert!(!context.exchanges.iter().any(|name| ["direct", "hierarchical"].contains(name)));
                 let default = design(&problem, &given, Precision::F64, 2)?;
                 let model = CostModel {
-                    context: TuneContext::new(&comm, &problem, &given, None),
+                    context: TuneContext::new(&comm, &problem, &given, given.clone(), None),
                     precision: Precision::F64,
                     default,
                 };

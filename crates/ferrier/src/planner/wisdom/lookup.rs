@@ -22,7 +22,7 @@ pub(crate) fn start_choice<T: Real>(
     effort: Effort,
     file: &WisdomFile,
 ) -> Result<StartChoice> {
-    let unknown = || StartChoice::from(given.clone());
+    let unknown = || StartChoice::open(given.clone());
     if effort == Effort::Estimate && *file == WisdomFile::Off {
         return Ok(unknown());
     }
@@ -148,5 +148,5 @@ fn find<T: Real>(comm: &Comm, problem: &Problem, given: &Choice, path: &Path) ->
         return None;
     }
     let wisdom = EntryRef { file: path.to_path_buf(), id: entry.id(), found: entry.found };
-    Some(StartChoice { choice, wisdom: Some(wisdom), speeds: None })
+    Some(StartChoice { wisdom: Some(wisdom), ..choice.into() })
 }
