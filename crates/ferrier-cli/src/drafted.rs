@@ -64,8 +64,12 @@ impl Drafted {
         let prediction = draft.prediction(false);
         let step =
             |step: &StepCost| PredictedStep { name: step.name.clone(), predicted_ms: step.seconds * 1e3 };
-        let rejected =
-            |(recipe, time): &(Recipe, f64)| Rejected { path: recipe.path_text(), relative_time: *time };
+        let usual = &draft.recipe().exchange;
+        let rejected = |(recipe, time): &(Recipe, f64)| {
+            let exchange = Some(&recipe.exchange).filter(|exchange| *exchange != usual);
+            let exchange = exchange.map_or(String::new(), |exchange| format!(", exchange {exchange}"));
+            Rejected { path: recipe.path_text() + &exchange, relative_time: *time }
+        };
         Ok(Drafted {
             rejected: draft.rejected().iter().map(rejected).collect(),
             predicted_ms: prediction.as_ref().map(|all| all.seconds() * 1e3),

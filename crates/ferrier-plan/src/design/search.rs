@@ -269,16 +269,17 @@ impl RecipeSearch<'_> {
     fn may_fuse(&self, arrive: &Placed, between: &Placed, [one, two]: [usize; 2]) -> bool {
         let (layout, third) = (&arrive.array.layout, 3 - one - two);
         let listed = &self.problem.axes;
-        // A group of three transforms is fused only if planes are separate in memory.
-        let apart = !(layout.is_whole(third) && listed.contains(&third)) || layout.order().axes()[0] == third;
         let element = width(between.array.real) * self.prices.precision.bytes();
         let shape = between.array.layout.shape();
         let plane = shape[one] * shape[two] * element;
-        self.fuses()
-            && !self.reorders()
-            && layout.is_whole(two)
-            && apart
-            && plane <= self.prices.setting.plane_bytes.min(LARGEST_PLANE)
+        let limit = self.prices.setting.plane_bytes.min(LARGEST_PLANE);
+        // Of a group of three transforms two are fused if planes are separate in memory, or if they lie side by side in rows
+        // that are too long for planes of their own.
+        let order = layout.order();
+        let long = order.fastest() == third && shape[one].min(shape[two]) * shape[third] * element > limit;
+        let three = layout.is_whole(third) && listed.contains(&third);
+        let apart = !three || order.axes()[0] == third || long;
+        self.fuses() && !self.reorders() && layout.is_whole(two) && apart && plane <= limit
     }
 
     /// Whether the search decides which axes share a pass; the schedule decides for spheres.

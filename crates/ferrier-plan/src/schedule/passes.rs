@@ -326,16 +326,17 @@ impl PassBuilder<'_> {
             .filter_map(|&reshape| tiling(reshape).filter(|tiling| tiling.tile > 0)?.cut)
             .collect();
         let transforms = &group.transforms;
-        let slowest = group.leave.layout.order().axes()[0];
+        let order = group.leave.layout.order();
+        let (slowest, fastest) = (order.axes()[0], order.fastest());
         let fits = |first: usize| {
             let pair = &transforms[first..first + 2];
             let planes = 3 - pair[0].axis - pair[1].axis;
             // Columns are formed from planes of axes 1 and 2.
             let ragged =
                 pair.iter().any(|transform| transform.ragged_from.is_some() || transform.ragged_to.is_some());
-            // The planes of the pair must be separate in memory.
+            // The planes of the pair must be separate in memory, or lie side by side, so that they go in bundles.
             !(ragged && planes != 0)
-                && (transforms.len() == 2 || planes == slowest)
+                && (transforms.len() == 2 || planes == slowest || planes == fastest)
                 && !pair.iter().any(|transform| cuts.contains(&transform.axis))
                 && (self.options.fuse)(pair, &group.leave)
         };
