@@ -76,7 +76,9 @@ impl<'a> Freedom<'a> {
 /// gain.
 pub(super) fn tiled(recipe: Recipe, seconds: f64, setting: &Setting<'_>, machine: &Machine) -> (Recipe, f64) {
     let several = setting.nodes.iter().any(|node| *node != setting.nodes[0]);
-    if !several || setting.mechanism == Mechanism::SharedMemory || recipe.reshapes() == 0 {
+    // Where ranks share cores, one computes while another waits for its messages.
+    let shared = setting.ranks_on_host(0, recipe.ranks()) * setting.threads > machine.cores;
+    if !several || shared || setting.mechanism == Mechanism::SharedMemory || recipe.reshapes() == 0 {
         return (recipe, seconds);
     }
     let longest = recipe.shape.into_iter().max().unwrap_or(1);

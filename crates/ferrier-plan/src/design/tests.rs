@@ -191,13 +191,14 @@ fn tiles_and_exchanges_are_searched() {
     // Latencies outweigh what tiles hide.
     let small = Problem::c2c([8; 3]);
     assert_eq!(of(&small, &choice, &freedom).recipe.overlap, Overlap::default());
-    // One rank transforms an array that is smaller than the messages are late.
-    let late =
-        Machine { constants: Constants { wire_latency_s: 1e-3, ..machine.constants }, ..machine.clone() };
-    let bricks = small.clone().input(LayoutSpec::bricks()).output(LayoutSpec::bricks());
-    let free = design_free(&bricks, &choice, Precision::F64, &setting, (4, &late), &freedom).unwrap();
-    assert_eq!((free.recipe.inner_ranks(), free.recipe.reshapes()), (1, 2), "{}", free.recipe.path_text());
-    let all = choice.ranks(4);
-    let kept = design_free(&bricks, &all, Precision::F64, &setting, (4, &late), &freedom).unwrap();
-    assert_eq!(kept.recipe.inner_ranks(), 4);
+    // One rank transforms an array that is smaller than messages are late: 2 reshapes instead of 3 or 4.
+    let (nodes, late) = ((0..8).collect::<Vec<_>>(), Constants { wire_latency_s: 1e-3, ..machine.constants });
+    let (setting, late) = (Setting::new(Mechanism::Messages).nodes(&nodes), machine.clone().constants(late));
+    let bricks = small.input(LayoutSpec::bricks()).output(LayoutSpec::bricks());
+    let inner = |choice: &Choice| {
+        let free = design_free(&bricks, choice, Precision::F64, &setting, (8, &late), &freedom).unwrap();
+        (free.recipe.inner_ranks(), free.recipe.reshapes())
+    };
+    assert_eq!(inner(&choice), (1, 2));
+    assert_eq!(inner(&choice.clone().ranks(8)).0, 8);
 }
