@@ -23,8 +23,8 @@ pub struct Freedom<'a> {
 /// message by far.
 const FEW_ELEMENTS: usize = 1 << 14;
 
-/// Ranks up to which fewer are tried; a search takes longer with more.
-const MOST_RANKS: usize = 4096;
+/// Ranks up to which fewer ranks and other exchanges are tried: a search takes longer with more.
+pub(super) const MOST_RANKS: usize = 4096;
 
 /// Parts of the longest axis that tiles are tried for.
 const PARTS: [usize; 6] = [2, 4, 8, 16, 32, 64];
@@ -82,9 +82,12 @@ pub(super) fn tiled(recipe: Recipe, seconds: f64, setting: &Setting<'_>, machine
         return (recipe, seconds);
     }
     let longest = recipe.shape.into_iter().max().unwrap_or(1);
-    let tiles = PARTS.iter().filter(|parts| **parts <= longest).flat_map(|parts| {
-        WINDOWS.map(|window| Overlap::uniform(Tiling::new(longest.div_ceil(*parts)).window(window)))
-    });
+    // With more ranks fewer tiles are compared: a prediction takes longer.
+    let every = if recipe.ranks() > MOST_RANKS { 3 } else { 1 };
+    let tiles =
+        PARTS.iter().skip(every / 3).step_by(every).filter(|parts| **parts <= longest).flat_map(|parts| {
+            WINDOWS.map(|window| Overlap::uniform(Tiling::new(longest.div_ceil(*parts)).window(window)))
+        });
     let chunks = PARTS.iter().filter(|parts| **parts <= recipe.batch);
     let chunks = chunks.map(|parts| Overlap::default().arrays(recipe.batch.div_ceil(*parts)));
     let mut best = (recipe.clone(), seconds);
