@@ -23,8 +23,12 @@ pub struct Freedom<'a> {
 /// message by far.
 const FEW_ELEMENTS: usize = 1 << 14;
 
+/// Elements from which other exchanges are tried, and fewer ranks where they take turns: the overheads that decide between them
+/// for less are not known so well.
+const MANY_ELEMENTS: usize = 1 << 18;
+
 /// Ranks up to which fewer ranks and other exchanges are tried: a search takes longer with more.
-pub(super) const MOST_RANKS: usize = 4096;
+const MOST_RANKS: usize = 4096;
 
 /// Parts of the longest axis that tiles are tried for.
 const PARTS: [usize; 6] = [2, 4, 8, 16, 32, 64];
@@ -45,8 +49,13 @@ impl<'a> Freedom<'a> {
         tiles(yes: bool) = yes;
     }
 
+    /// The exchanges that are worth a look.
+    pub(super) fn other_exchanges(&self, problem: &Problem, ranks: usize) -> &'a [(&'static str, Mechanism)] {
+        if ranks <= MOST_RANKS && elements(problem) >= MANY_ELEMENTS { self.exchanges } else { &[] }
+    }
+
     /// Numbers of ranks that are worth a look besides all of `ranks`: as many as have a core each where they take turns, and
-    /// fewer for small arrays.
+    /// fewer for small arrays of several nodes.
     pub(super) fn inner_ranks(
         &self,
         problem: &Problem,
@@ -54,16 +63,16 @@ impl<'a> Freedom<'a> {
         setting: &Setting<'_>,
         (ranks, machine): (usize, &Machine),
     ) -> Vec<usize> {
-        let elements = problem.shape.iter().product::<usize>() * problem.batch;
+        let elements = elements(problem);
         if !self.ranks || choice.ranks.is_some() || choice.grid.is_some() || ranks > MOST_RANKS {
             return Vec::new();
         }
         let mut counts = Vec::new();
         let (here, threads) = (setting.ranks_on_host(0, ranks), setting.threads.max(1));
-        if here == ranks && here * threads > machine.cores {
+        if here == ranks && here * threads > machine.cores && elements >= MANY_ELEMENTS {
             counts.push(machine.cores / threads);
         }
-        if elements / ranks.max(1) <= FEW_ELEMENTS {
+        if several_nodes(setting) && elements / ranks.max(1) <= FEW_ELEMENTS {
             counts.extend([ranks / 2, ranks / 4, ranks / 16, 1]);
         }
         counts.retain(|&count| (1..ranks).contains(&count));
@@ -72,13 +81,24 @@ impl<'a> Freedom<'a> {
     }
 }
 
+fn elements(problem: &Problem) -> usize {
+    problem.shape.iter().product::<usize>() * problem.batch
+}
+
+fn several_nodes(setting: &Setting<'_>) -> bool {
+    setting.nodes.iter().any(|node| *node != setting.nodes[0])
+}
+
 /// The recipe with the tiles that are predicted to be fastest, where messages go between nodes; without if they hardly
 /// gain.
 pub(super) fn tiled(recipe: Recipe, seconds: f64, setting: &Setting<'_>, machine: &Machine) -> (Recipe, f64) {
-    let several = setting.nodes.iter().any(|node| *node != setting.nodes[0]);
     // Where ranks share cores, one computes while another waits for its messages.
     let shared = setting.ranks_on_host(0, recipe.ranks()) * setting.threads > machine.cores;
-    if !several || shared || setting.mechanism == Mechanism::SharedMemory || recipe.reshapes() == 0 {
+    if !several_nodes(setting)
+        || shared
+        || setting.mechanism == Mechanism::SharedMemory
+        || recipe.reshapes() == 0
+    {
         return (recipe, seconds);
     }
     let longest = recipe.shape.into_iter().max().unwrap_or(1);

@@ -16,7 +16,7 @@ mod tests;
 
 use designer::Designer;
 pub use freedom::Freedom;
-use freedom::{MOST_RANKS, tiled};
+use freedom::tiled;
 
 use crate::choice::{Choice, MemoryUse};
 use crate::cost::{Machine, Setting};
@@ -100,7 +100,7 @@ pub fn design_free(
         let grids = designer.grids(inner, setting);
         add(&mut found, designer.recipes(&visible, setting, &grids));
     }
-    for &(name, mechanism) in freedom.exchanges.iter().filter(|_| ranks <= MOST_RANKS) {
+    for &(name, mechanism) in freedom.other_exchanges(problem, ranks) {
         let (setting, choice) = (Setting { mechanism, ..*setting }, choice.clone().exchange(name));
         let other = Designer { choice: &choice, ..designer.clone() };
         add(&mut found, other.recipes(&visible, &setting, &grids));

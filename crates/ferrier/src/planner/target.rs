@@ -54,7 +54,7 @@ impl Target for Cpu {
         let ranks = (comm.size(), &forecast.machine);
         let others = if decision.open_exchange { agree::other_exchanges(comm) } else { Vec::new() };
         let freedom =
-            Freedom::default().exchanges(&others).ranks(decision.start.open).tiles(decision.open_exchange);
+            Freedom::default().exchanges(&others).ranks(decision.open_exchange).tiles(decision.open_exchange);
         design_free(problem, choice, T::PRECISION, ranks, &forecast.setting(coded), &freedom)
     }
 
