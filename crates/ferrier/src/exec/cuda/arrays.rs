@@ -2,7 +2,7 @@
 
 use super::binder::{CudaBinder, Engine};
 use super::tuning::smooth;
-use super::work::{CudaWork, Launch};
+use super::work::{ArrayEnd, ArrayLaunch, CudaWork, Launch};
 use crate::{Real, Result};
 use ferrier_kernel::LineKind;
 use ferrier_plan::geometry::Geometry;
@@ -16,40 +16,6 @@ const LONGEST: usize = 32;
 const MOST_THREADS: usize = 256;
 /// Registers of a multiprocessor, of 32 bits.
 const REGISTERS: usize = 65536;
-
-/// Where elements lie, in scalars; as in `arrays.cu`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct ArrayEnd {
-    step: [u64; 3],
-    batch: u64,
-}
-
-impl From<&Geometry> for ArrayEnd {
-    fn from(geometry: &Geometry) -> ArrayEnd {
-        ArrayEnd { step: geometry.strides.map(|step| step as u64), batch: geometry.batch as u64 }
-    }
-}
-
-/// A launch of the kernel of arrays.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct ArrayLaunch {
-    /// Points of the axes.
-    pub points: [usize; 3],
-    /// 0: complex, 1: real to complex, 2: complex to real.
-    pub kind: usize,
-    /// The axes in the order of their transforms.
-    pub order: Vec<usize>,
-    pub threads: usize,
-    /// Blocks that should fit on a multiprocessor.
-    pub resident: usize,
-    /// Bytes of shared memory.
-    pub shared: usize,
-    pub ends: [ArrayEnd; 2],
-    pub backward: bool,
-    pub scale: f64,
-    pub arrays: usize,
-}
 
 impl<T: Real> CudaBinder<T> {
     /// The whole schedule as one launch, where one rank does it alone and a block holds an array, or as one plan of cuFFT.

@@ -1,11 +1,10 @@
 //! The launches of passes: kernels, compiled for this GPU, with their arguments.
 
-use super::arrays::{ArrayEnd, ArrayLaunch};
 use super::fused_op::{Code, Field, OpTime, Operand};
 use super::gpu::{Function, Gpu, Grid, argument};
 use super::memory::Stream;
 use super::sources::{ARRAYS, COMMON, DFT, LINES, MOVE, OPERATE, real_name};
-use super::work::{CudaWork, CufftArray, CufftLines, Launch, LineLaunch, MoveLaunch};
+use super::work::{ArrayEnd, ArrayLaunch, CudaWork, CufftArray, CufftLines, Launch, LineLaunch, MoveLaunch};
 use crate::exec::field_table::LISTED;
 use crate::{Error, Real, Result};
 use ferrier_kernel::LineKind;

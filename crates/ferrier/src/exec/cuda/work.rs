@@ -1,11 +1,11 @@
 //! The launches of a pass, as data.
 
-use super::arrays::ArrayLaunch;
 use super::cufft::Cufft;
 use super::fused_op::{Field, FusedLaunch};
 use super::gpu::Function;
 use super::line_tables::Lone;
 use super::tuning::{Cut, Wish};
+use ferrier_plan::geometry::Geometry;
 
 /// A launch of the kernel of lines.
 pub(super) struct LineLaunch {
@@ -71,6 +71,40 @@ pub(super) struct CufftArray {
     /// Bytes between arrays of the input, and of the output.
     pub bytes: [usize; 2],
     pub scaling: MoveLaunch,
+}
+
+/// Where elements lie, in scalars; as in `arrays.cu`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct ArrayEnd {
+    pub step: [u64; 3],
+    pub batch: u64,
+}
+
+impl From<&Geometry> for ArrayEnd {
+    fn from(geometry: &Geometry) -> ArrayEnd {
+        ArrayEnd { step: geometry.strides.map(|step| step as u64), batch: geometry.batch as u64 }
+    }
+}
+
+/// A launch of the kernel of arrays.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct ArrayLaunch {
+    /// Points of the axes.
+    pub points: [usize; 3],
+    /// 0: complex, 1: real to complex, 2: complex to real.
+    pub kind: usize,
+    /// The axes in the order of their transforms.
+    pub order: Vec<usize>,
+    pub threads: usize,
+    /// Blocks that should fit on a multiprocessor.
+    pub resident: usize,
+    /// Bytes of shared memory.
+    pub shared: usize,
+    pub ends: [ArrayEnd; 2],
+    pub backward: bool,
+    pub scale: f64,
+    pub arrays: usize,
 }
 
 /// The launches of a pass.
