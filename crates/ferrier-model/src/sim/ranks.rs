@@ -207,7 +207,7 @@ impl<'a> Simulation<'a> {
         let cost = *self.costs.entry(key).or_insert_with(|| shapes.pass(rank, pass, part).cost(machine));
         let factor = self.slowness(rank);
         let own = cost.own_seconds(&machine.constants);
-        self.ranks[rank].late += (cost.seconds - own) * factor;
+        self.ranks[rank].late += cost.late_seconds(&machine.constants) * factor;
         let end = self.ranks[rank].clock + own * factor;
         let copies = self.shapes.schedule.passes[pass].transforms.is_empty();
         let kind = if copies { SimEventKind::Copy } else { SimEventKind::Transform };

@@ -72,8 +72,14 @@ impl PassCost {
         self.alone + (self.seconds - self.alone) * part
     }
 
+    /// Seconds after the rank itself is done that the next barrier, message or the end waits: for ranks that share the
+    /// core, and for their turns.
+    pub fn late_seconds(&self, constants: &Constants) -> f64 {
+        self.seconds - self.own_seconds(constants) + self.turn_seconds(constants)
+    }
+
     /// Seconds that the next barrier costs ranks that share cores, besides the wait for the last of them.
-    pub fn turn_seconds(&self, constants: &Constants) -> f64 {
+    fn turn_seconds(&self, constants: &Constants) -> f64 {
         let shares = self.seconds > self.alone;
         let part = if shares { self.alone / (self.alone + constants.slice_s) } else { 0.0 };
         part * constants.slice_part * constants.slice_s

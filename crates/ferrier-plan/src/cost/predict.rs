@@ -147,7 +147,7 @@ impl Timeline<'_> {
                 Action::Run { pass, part } => {
                     let cost = self.shapes.pass(self.rank, pass, part).cost(machine);
                     let seconds = cost.own_seconds(constants);
-                    late += cost.seconds - seconds + cost.turn_seconds(constants);
+                    late += cost.late_seconds(constants);
                     now += seconds;
                     let name = || pass_name(&schedule.passes[pass]);
                     last = Some((0, pass));

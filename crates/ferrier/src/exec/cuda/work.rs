@@ -77,13 +77,18 @@ pub(super) struct CufftArray {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct ArrayEnd {
+    pub start: u64,
     pub step: [u64; 3],
     pub batch: u64,
 }
 
 impl From<&Geometry> for ArrayEnd {
     fn from(geometry: &Geometry) -> ArrayEnd {
-        ArrayEnd { step: geometry.strides.map(|step| step as u64), batch: geometry.batch as u64 }
+        ArrayEnd {
+            start: geometry.start as u64,
+            step: geometry.strides.map(|step| step as u64),
+            batch: geometry.batch as u64,
+        }
     }
 }
 

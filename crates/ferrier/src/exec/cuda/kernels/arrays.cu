@@ -6,9 +6,9 @@
 // SIZE      threads of a block
 // BLOCKS    that should fit on a multiprocessor
 
-// Distances in numbers.
+// The first element, and distances, in numbers.
 struct End {
-    Word step[3], batch;
+    Word start, step[3], batch;
 };
 
 struct Ends {
@@ -89,8 +89,8 @@ extern "C" __global__ void __launch_bounds__(SIZE, BLOCKS)
     arrays(const __grid_constant__ Ends ends, REAL *input, REAL *output, REAL scale, int swap) {
     extern __shared__ __align__(16) unsigned char raw[];
     Pair *shared = reinterpret_cast<Pair *>(raw);
-    const REAL *from = array_at(input, 0, ends.from.batch, 0, blockIdx.x);
-    REAL *to = array_at(output, 0, ends.to.batch, 0, blockIdx.x);
+    const REAL *from = array_at(input, ends.from.start, ends.from.batch, 0, blockIdx.x);
+    REAL *to = array_at(output, ends.to.start, ends.to.batch, 0, blockIdx.x);
     if constexpr (KIND == 1) {
         for (unsigned i = threadIdx.x; i < N0 * N1 * N2; i += SIZE)
             reinterpret_cast<REAL *>(shared + slot<N2>(i))[i % N2] = from[place<N2>(ends.from, i)];
