@@ -39,7 +39,7 @@ static PLANNING: Mutex<()> = Mutex::new(());
 
 impl Fftw {
     fn load(files: &[&str], prefix: &str) -> Result<Fftw, String> {
-        let library = open(files)?;
+        let library = &open(files)?;
         let name = |name: &str| format!("{prefix}_{name}");
         // SAFETY: the types are those of fftw3.h.
         unsafe {

@@ -1,17 +1,18 @@
 //! Libraries of transforms that are installed on the machine, found by the system's loader at run time.
 
 use std::error::Error;
+use std::mem::ManuallyDrop;
 
 use libloading::Library;
 
-/// Opens the first of these files that the loader finds. It is never unloaded: plans refer to it.
-pub(crate) fn open(names: &[&str]) -> Result<&'static Library, String> {
+/// Opens the first of these files that the loader finds. It is never unloaded: plans use its functions.
+pub(crate) fn open(names: &[&str]) -> Result<ManuallyDrop<Library>, String> {
     let mut searched = Vec::new();
     for name in names {
         // SAFETY: the initialisers of a well-known numerical library that the user asked for by name have no
         // preconditions.
         match unsafe { Library::new(*name) } {
-            Ok(library) => return Ok(Box::leak(Box::new(library))),
+            Ok(library) => return Ok(ManuallyDrop::new(library)),
             Err(error) => {
                 let why = error.source().map_or(error.to_string(), ToString::to_string);
                 searched.push(why.replace('\n', " "));

@@ -35,7 +35,7 @@ struct Mkl {
 
 impl Mkl {
     fn load() -> Result<Mkl, String> {
-        let library = open(&["libmkl_rt.so", "libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1"])
+        let library = &open(&["libmkl_rt.so", "libmkl_rt.so.3", "libmkl_rt.so.2", "libmkl_rt.so.1"])
             .map_err(|why| format!("libmkl_rt was not found (LD_LIBRARY_PATH may name its folder): {why}"))?;
         // SAFETY: the types are those of mkl_dfti.h (LP64 interface, the default).
         unsafe {
