@@ -9,7 +9,7 @@ A record is a file bench/record/<date>-<machine>.json that is written once and n
 
 `ours` is a median in the unit of the group. `peers` has the ratio of each peer to ours; above 1, Ferrier is faster.
 Other keys of a cell (`best`, `limit_fraction`, `error`) are kept and not shown. A group with a `page` stands in
-results-<page>.md; RESULTS.md has its summary: for each of its `bounds`, {column: [at most, at least]}, how many cells keep
+results-<page>.md; RESULTS.md has its summary: the text `summary`, for each of its `bounds`, {column: [at most, at least]}, how many cells keep
 it, and the `errors` of predictions in cells whose `counts` is true.
 """
 
