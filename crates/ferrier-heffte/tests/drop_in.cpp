@@ -4,6 +4,10 @@
 #include <cstring>
 #include <random>
 
+// Each by itself, as programs include them.
+#include "heffte_backends.h"
+#include "heffte_fft3d.h"
+#include "heffte_fft3d_r2c.h"
 #include "heffte.h"
 
 namespace {
@@ -278,6 +282,113 @@ void geometry() {
   expect(distance(line, std::vector<complex>{10, complex(-2, 2), -2, complex(-2, -2)}) < 1e-14, "executor");
 }
 
+// What heFFTe's benchmarks reach for.
+template <typename tag>
+void benchmarks() {
+  namespace backend = heffte::backend;
+  static_assert(!backend::uses_gpu<tag>::value, "in main memory");
+  static_assert(std::is_same<typename backend::buffer_traits<tag>::location, heffte::tag::cpu>::value, "in main memory");
+  static_assert(std::is_same<typename heffte::fft_output<float>::type, std::complex<float>>::value, "complex output");
+  shape const size = {{6, 4, 10}};
+  auto const world = whole(size);
+  auto const bricks = heffte::split_world(world, heffte::proc_setup_min_surface(world, ranks));
+  auto const options = heffte::default_options<tag>();
+  heffte::logic_plan3d<int> const logic = heffte::plan_operations<int>({bricks, bricks}, -1, options, rank);
+  auto const grids = heffte::compute_grids(logic);
+  expect(grids.size() == 5 && grids.front() == heffte::proc_setup_min_surface(world, ranks), "compute_grids");
+  // Each of the three shapes between bricks has one dimension whole, and all points.
+  for (int i = 0; i < 3; i++) {
+    long long points = 0;
+    for (auto const &box : logic.out_shape[i]) points += box.count();
+    expect(points == world.count() && grids[i + 1][logic.fft_direction[i]] == 1, "plan_operations");
+  }
+  expect(logic.fft_sizes == size && logic.index_count == world.count() && logic.mpi_rank == rank, "logic_plan3d");
+
+  // Executors of the shapes, one after the other, are the transform; scaled, it is undone by those backward.
+  backend::device_instance<heffte::tag::cpu> const queue;
+  using executor = typename heffte::one_dim_backend<tag>::executor;
+  std::array<std::unique_ptr<executor>, 3> const executors = {{heffte::make_executor<tag>(queue.stream(), world, 0),
+                                                               heffte::make_executor<tag>(queue.stream(), world, 1),
+                                                               heffte::make_executor<tag>(queue.stream(), world, 2)}};
+  typename backend::buffer_traits<tag>::template container<complex> work(heffte::get_max_work_size(executors));
+  auto const input = fill<complex>(world, [](int i, int j, int k) { return value(i, j, k); });
+  auto data = input;
+  for (auto const &one : executors) one->forward(data.data(), work.data());
+  expect(distance(data, spectrum(size, false)) < 1e-10, "executors forward");
+  for (auto const &one : executors) one->backward(data.data(), work.data());
+  heffte::data_scaling::apply(queue.stream(), world.count(), data.data(), 1.0 / static_cast<double>(world.count()));
+  queue.synchronize_device();
+  expect(distance(data, input) < 1e-13, "data_scaling");
+
+  double most = rank;
+  MPI_Allreduce(MPI_IN_PLACE, &most, 1, heffte::mpi::type_from<double>(), MPI_MAX, MPI_COMM_WORLD);
+  expect(most == ranks - 1 && heffte::mpi::world_rank() == rank && heffte::mpi::world_rank(rank), "world_rank");
+  heffte::init_tracing("drop_in");
+  { heffte::add_trace const timed("nothing"); }
+  heffte::finalize_tracing();
+}
+
+// Cabana: shared plans with a stream and all options, arrays of numbers that are read as complex ones, in place with a workspace.
+void cabana() {
+  using fft = heffte::fft3d<heffte::backend::fftw>;
+  shape const size = {{4, 6, 5}};
+  auto const box = box_of(size, 0, {{0, 1, 2}});
+  heffte::plan_options options = heffte::default_options<heffte::backend::fftw>();
+  options.algorithm = heffte::reshape_algorithm::p2p;
+  options.use_pencils = options.use_reorder = true;
+  options.use_gpu_aware = false;
+  auto const plan = std::make_shared<fft>(fft::stream_type(), box, box, MPI_COMM_WORLD, options);
+  auto const input = fill<complex>(box, [](int i, int j, int k) { return value(i, j, k); });
+  std::vector<double> numbers(2 * input.size());
+  std::memcpy(numbers.data(), input.data(), input.size() * sizeof(complex));
+  fft::buffer_container<complex> work(plan->size_workspace());
+  auto *const data = reinterpret_cast<complex *>(numbers.data());
+  plan->forward(data, data, work.data(), heffte::scale::none);
+  expect(distance(std::vector<complex>(data, data + input.size()), part<complex>(box, size, spectrum(size, false))) < 1e-10,
+         "Cabana forward");
+  plan->backward(data, data, work.data(), heffte::scale::full);
+  expect(distance(std::vector<complex>(data, data + input.size()), input) < 1e-13, "Cabana backward");
+}
+
+// IPPL: 64-bit indices, also of cosine and sine transforms; each `comm` option of its plans.
+template <typename tag>
+void ippl() {
+  using box = heffte::box3d<long long>;
+  using fft = heffte::rtransform<tag, long long>;
+  auto const mine = box_of({{5, 4, 6}}, 0, {{0, 1, 2}});
+  std::array<long long, 3> const low = {{mine.low[0], mine.low[1], mine.low[2]}};
+  std::array<long long, 3> const high = {{mine.high[0], mine.high[1], mine.high[2]}};
+  box const inbox = {low, high}, outbox = {low, high};
+  heffte::plan_options options = heffte::default_options<tag>();
+  options.algorithm = heffte::reshape_algorithm::alltoall;
+  auto const plan = std::make_shared<fft>(inbox, outbox, MPI_COMM_WORLD, options);
+  typename fft::template buffer_container<double> work(plan->size_workspace());
+  auto const input = fill<double>(mine, [](int i, int j, int k) { return value(i, j, k).real(); });
+  std::vector<double> data = input;
+  plan->forward(data.data(), data.data(), work.data(), heffte::scale::full);
+  plan->backward(data.data(), data.data(), work.data(), heffte::scale::none);
+  expect(distance(data, input) < 1e-13, "IPPL " + heffte::backend::name<tag>());
+}
+
+// OpenPFC: a constant member of a constant object.
+struct spectral_model {
+  heffte::fft3d_r2c<heffte::backend::fftw> const fft;
+  std::vector<double> round_trip(std::vector<double> const &field) const {
+    std::vector<complex> modes(fft.size_outbox()), work(fft.size_workspace());
+    std::vector<double> back(fft.size_inbox());
+    fft.forward(field.data(), modes.data(), work.data());
+    fft.backward(modes.data(), back.data(), work.data(), heffte::scale::full);
+    return back;
+  }
+};
+
+void open_pfc() {
+  auto const in = box_of({{8, 3, 4}}, 0, {{0, 1, 2}}), out = box_of({{5, 3, 4}}, 0, {{0, 1, 2}});
+  spectral_model const model{{in, out, 0, MPI_COMM_WORLD}};
+  auto const field = fill<double>(in, [](int i, int j, int k) { return value(i, j, k).real(); });
+  expect(distance(model.round_trip(field), field) < 1e-13, "OpenPFC");
+}
+
 void errors() {
   bool thrown = false;
   try {
@@ -300,6 +411,12 @@ int main(int argc, char **argv) {
   complex_transforms<heffte::backend::fftw>();
   real_transforms();
   cosines_and_sines();
+  benchmarks<heffte::backend::stock>();
+  cabana();
+  ippl<heffte::backend::stock_cos>();
+  ippl<heffte::backend::fftw_sin>();
+  ippl<heffte::backend::fftw_cos1>();
+  open_pfc();
   random_cases(argc > 1 ? std::atoi(argv[1]) : 20);
   errors();
   MPI_Allreduce(MPI_IN_PLACE, &failures, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
