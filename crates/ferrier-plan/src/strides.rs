@@ -12,7 +12,7 @@ use crate::layout::{Box3, Layout, Order};
 /// Element `[i, j, k]` of the rank's box, counted from its lower corner, of array `b` of the batch is element
 /// `offset + i * axes[0] + j * axes[1] + k * axes[2] + b * batch` of the slice. Sorted by stride, the axes and the batch
 /// are a memory order: each stride is at least the extent of all smaller ones. Plans neither read nor write elements
-/// outside the box.
+/// outside the box. Arrays larger than the address space are an error when a plan is made.
 ///
 /// ```
 /// use ferrier::{ArrayStrides, Complex, LayoutSpec, Order, Plan, Problem};
@@ -54,21 +54,24 @@ impl ArrayStrides {
     /// axis come before the box. Arrays of a batch are `outer` apart.
     pub fn inside(outer: [usize; 3], margin: [usize; 3], order: Order) -> Self {
         let axes = order.strides(outer);
-        let offset = (0..3).map(|axis| margin[axis] * axes[axis]).sum();
-        ArrayStrides { offset, axes, batch: Some(outer.iter().product()) }
+        let before = |axis: usize| margin[axis].saturating_mul(axes[axis]);
+        let offset = (0..3).map(before).fold(0, usize::saturating_add);
+        let batch = outer.into_iter().fold(1, usize::saturating_mul);
+        ArrayStrides { offset, axes, batch: Some(batch) }
     }
 
     /// The arrays of a batch interleaved, with their number as the fastest axis: `(z, y, x, 3)` in C order. `shape` is
     /// that of the rank's box.
     pub fn interleaved(shape: [usize; 3], batch: usize, order: Order) -> Self {
-        ArrayStrides { offset: 0, axes: order.strides(shape).map(|stride| stride * batch), batch: Some(1) }
+        let axes = order.strides(shape).map(|stride| stride.saturating_mul(batch));
+        ArrayStrides { offset: 0, axes, batch: Some(1) }
     }
 
     /// Rows of a real array padded to the size of their spectra, 2 (n/2 + 1) elements, as FFTW lays them out; rows run
     /// along the fastest axis. `shape` is that of the rank's box.
     pub fn padded_real(shape: [usize; 3], order: Order) -> Self {
         let mut outer = shape;
-        outer[order.fastest()] = (shape[order.fastest()] / 2 + 1) * 2;
+        outer[order.fastest()] = (shape[order.fastest()] / 2 + 1).saturating_mul(2);
         ArrayStrides::inside(outer, [0; 3], order)
     }
 
@@ -89,18 +92,19 @@ impl ArrayStrides {
     /// Elements from one array of a batch to the next.
     pub(crate) fn batch_stride(&self, part: &Box3) -> usize {
         let shape = part.shape();
-        let planes = || (0..3).map(|axis| shape[axis] * self.axes[axis]).max();
+        let planes = || (0..3).map(|axis| shape[axis].saturating_mul(self.axes[axis])).max();
         self.batch.or_else(planes).unwrap_or(0)
     }
 
-    /// Elements that an array must have for this box and batch.
+    /// Elements that an array must have for this box and batch; `usize::MAX` where that exceeds the address space.
     pub fn len(&self, part: &Box3, batch: usize) -> usize {
         let (shape, last) = (part.shape(), batch.saturating_sub(1));
         if part.is_empty() || batch == 0 {
             return 0;
         }
-        let extent: usize = (0..3).map(|axis| (shape[axis] - 1) * self.axes[axis]).sum();
-        self.offset + extent + last * self.batch_stride(part) + 1
+        let extents = (0..3).map(|axis| (shape[axis] - 1).saturating_mul(self.axes[axis]));
+        let batch = last.saturating_mul(self.batch_stride(part));
+        extents.chain([batch, self.offset, 1]).fold(0, usize::saturating_add)
     }
 
     /// Whether every element of the box and batch has an address of its own.
@@ -225,6 +229,22 @@ mod tests {
         assert!(refused(new([20, 5, 0]), [3, 4, 5], 1).contains("the stride of axis 2, 0"));
         assert!(refused(new([20, 5, 1]).batch(59), [3, 4, 5], 2).contains("the stride of the batch, 59"));
         assert!(refused(new([usize::MAX / 2, 5, 1]), [3, 4, 5], 2).contains("address space"));
+    }
+
+    /// Sizes whose products exceed 64 bits: none wraps around to a small stride.
+    #[test]
+    fn arrays_larger_than_the_address_space_are_refused() {
+        let (huge, order) = (1 << 33, Order::C);
+        for (strides, batch) in [
+            (ArrayStrides::inside([4, huge, huge], [0; 3], order), 1),
+            (ArrayStrides::inside([4, 5, huge], [0, huge, 0], order), 1),
+            (ArrayStrides::inside([huge, huge, 5], [0; 3], order), 2),
+            (ArrayStrides::interleaved([3, huge, huge], 3, order), 3),
+            (ArrayStrides::padded_real([3, 4, usize::MAX], order), 1),
+        ] {
+            assert!(check(strides, [3, 4, 5], batch).unwrap_err().contains("address space"), "{strides}");
+            assert!(strides.len(&Box3::new([0; 3], [3, 4, 5]), batch) > usize::MAX / 64, "{strides}");
+        }
     }
 
     #[test]

@@ -151,13 +151,13 @@ impl Order {
         self.0[2] as usize
     }
 
-    /// Distance in elements between neighbours on each axis of a dense array.
+    /// Distance in elements between neighbours on each axis of a dense array; `usize::MAX` where that is larger.
     pub fn strides(self, shape: [usize; 3]) -> [usize; 3] {
         let [slow, mid, fast] = self.axes();
         let mut strides = [0; 3];
         strides[fast] = 1;
         strides[mid] = shape[fast];
-        strides[slow] = shape[fast] * shape[mid];
+        strides[slow] = shape[fast].saturating_mul(shape[mid]);
         strides
     }
 }

@@ -125,10 +125,13 @@ impl Pattern for PaddedLayout {
         self.readers(rank).into_iter().filter_map(to).collect()
     }
 
-    /// By the distance of the boxes: in a grid of equal boxes every rank sends in the same direction at once.
+    /// By the distance of the boxes: in a grid of equal boxes every rank sends in the same direction at once. Directions whose
+    /// rows are short, along the fastest axis, are neither first nor last: nothing is on its way while the first message is packed
+    /// and the last one unpacked.
     fn step(&self, from: usize, to: usize) -> usize {
         let (shape, [from, to]) = (self.layout.shape(), [from, to].map(|rank| self.own(rank).lo));
-        (0..3).fold(0, |step, axis| {
+        let [slow, middle, fast] = self.order().axes();
+        [middle, fast, slow].into_iter().fold(0, |step, axis| {
             let n = shape[axis];
             step * n + (to[axis] + n - from[axis]) % n
         })

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
+use super::wire::Ticket;
 use super::world::{ThreadRank, lock};
 use crate::transport::interface::Transport;
 use crate::transport::transfer::{Lengths, Segment, Transfer, WakeHint, already_in_flight};
@@ -31,7 +32,7 @@ struct Mailbox {
     posted: AtomicU64,
     copied: AtomicU64,
     /// For the simulated network between the two ranks, if any.
-    ticket: Option<usize>,
+    ticket: Option<Ticket>,
 }
 
 impl RankSegments {
@@ -126,7 +127,7 @@ impl ThreadTransfer {
         if !round.missing[index] || mailbox.posted.load(SeqCst) != round.number {
             return WakeHint::Nothing;
         }
-        match (self.rank.links(), mailbox.ticket) {
+        match (self.rank.links(), &mailbox.ticket) {
             (Some(links), Some(ticket)) => links.wake_hint(ticket, Instant::now()),
             _ => WakeHint::Now,
         }
@@ -212,7 +213,7 @@ impl Transfer for ThreadTransfer {
             mailbox.data.store(send.wrapping_add(segment.offset) as usize, SeqCst);
             mailbox.len.store(len, SeqCst);
             if let (Some(ticket), Some((links, from, to)), 1..) =
-                (mailbox.ticket, self.rank.link_to(segment.peer), segment.len)
+                (&mailbox.ticket, self.rank.link_to(segment.peer), segment.len)
             {
                 links.send(ticket, from, to, len, Instant::now());
             }

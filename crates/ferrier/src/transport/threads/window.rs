@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
-use super::wire::Links;
+use super::wire::{Links, Ticket};
 use super::world::ThreadRank;
 use crate::machine::buffer::Buffer;
 use crate::transport::transfer::WakeHint;
@@ -45,13 +45,13 @@ pub(super) struct ThreadWindow {
 
 /// The ticket of a slot for the simulated network, if there is one, and whether its last put uses it.
 struct Slot {
-    ticket: usize,
+    ticket: Option<Ticket>,
     in_use: AtomicBool,
 }
 
 impl ThreadWindow {
     pub fn new(rank: ThreadRank, memory: Vec<Arc<WindowMemory>>, slots: usize) -> ThreadWindow {
-        let ticket = || rank.links().map_or(0, Links::ticket);
+        let ticket = || rank.links().map(Links::ticket);
         let slot = |_| Slot { ticket: ticket(), in_use: AtomicBool::new(false) };
         ThreadWindow { memory, slots: (0..slots).map(slot).collect(), rank }
     }
@@ -66,8 +66,8 @@ impl Window for ThreadWindow {
         unsafe { target.copy_from(put.data, put.len) };
         let (slot, link) = (&self.slots[slot], self.rank.link_to(put.peer));
         slot.in_use.store(link.is_some(), Ordering::SeqCst);
-        if let Some((links, from, to)) = link {
-            links.send(slot.ticket, from, to, put.len, Instant::now());
+        if let (Some((links, from, to)), Some(ticket)) = (link, &slot.ticket) {
+            links.send(ticket, from, to, put.len, Instant::now());
         }
         Ok(())
     }
@@ -78,9 +78,11 @@ impl Window for ThreadWindow {
 
     fn wake_hint(&self, slot: usize) -> WakeHint {
         let Slot { ticket, in_use } = &self.slots[slot];
-        match self.rank.links().filter(|_| in_use.load(Ordering::SeqCst)) {
-            Some(links) => links.wake_hint(*ticket, Instant::now()),
-            None => WakeHint::Now,
+        match (self.rank.links(), ticket) {
+            (Some(links), Some(ticket)) if in_use.load(Ordering::SeqCst) => {
+                links.wake_hint(ticket, Instant::now())
+            }
+            _ => WakeHint::Now,
         }
     }
 
