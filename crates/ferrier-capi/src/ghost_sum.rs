@@ -4,14 +4,15 @@ use std::ffi::{c_char, c_void};
 use std::ops::AddAssign;
 use std::sync::{Mutex, MutexGuard};
 
-use ferrier::{Box3, Complex, Cpu, Element, Ghosts};
+use ferrier::{Complex, Cpu, Element, Ghosts};
 
 use crate::array::Array;
 use crate::comm::Comm;
-use crate::elements::{Made, Mesh, Place, Streamed};
+use crate::elements::{Mesh, Place, Streamed};
 use crate::halo::{GhostSpec, ghosts};
 use crate::handle::{Handle, Object, locked};
 use crate::layout::{IndexBox, side};
+use crate::padded::Padded;
 use crate::pointer::{In, Out, one_of};
 use crate::problem::{Problem, problem_of};
 use crate::status::{Outcome, Status, guard};
@@ -52,13 +53,7 @@ pub enum ElementKind {
 
 /// A sum of elements of any type.
 trait Adder: Send {
-    fn part(&self) -> Box3;
-    fn shape(&self) -> [usize; 3];
-    fn strides(&self) -> [usize; 3];
-    fn bytes(&self) -> u64;
-    fn memory(&self) -> usize;
-    fn notes(&self) -> &[String];
-    fn make(&self) -> Outcome<Array>;
+    fn padded(&self) -> &dyn Padded;
     fn run(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome;
     fn stream(&mut self) -> &mut dyn Streamed;
 }
@@ -67,26 +62,8 @@ trait Adder: Send {
 macro_rules! adder {
     ($place:ty, $($bound:tt)*) => {
         impl<E: $($bound)*> Adder for ferrier::GhostSum<E, $place> {
-            fn part(&self) -> Box3 {
-                self.local_box()
-            }
-            fn shape(&self) -> [usize; 3] {
-                self.shape()
-            }
-            fn strides(&self) -> [usize; 3] {
-                self.strides()
-            }
-            fn bytes(&self) -> u64 {
-                (self.volume() * size_of::<E>()) as u64
-            }
-            fn memory(&self) -> usize {
-                self.memory()
-            }
-            fn notes(&self) -> &[String] {
-                self.notes()
-            }
-            fn make(&self) -> Outcome<Array> {
-                Ok(self.make_field()?.into_array())
+            fn padded(&self) -> &dyn Padded {
+                self
             }
             fn run(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
                 let mut fields = <$place>::fields::<E>(fields, bytes, self.volume())?;
@@ -205,55 +182,37 @@ pub extern "C" fn ferrier_ghost_sum_free(sum: Handle<GhostSum>) -> Status {
 /// The box of this rank, without ghost cells.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_ghost_sum_box(sum: Handle<GhostSum>, local: Out<IndexBox>) -> Status {
-    guard(|| {
-        let part = sum.get("sum")?.lock()?.part();
-        local.set("local", part.into())
-    })
+    guard(|| local.set("local", sum.get("sum")?.lock()?.padded().part().into()))
 }
 
 /// The shape[3] of the arrays of this rank, ghost cells included; see ferrier_halo_shape.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_ghost_sum_shape(sum: Handle<GhostSum>, shape: Out<u64>) -> Status {
-    guard(|| {
-        let values = sum.get("sum")?.lock()?.shape();
-        shape.set_three("shape", values)
-    })
+    guard(|| shape.set_three("shape", sum.get("sum")?.lock()?.padded().shape()))
 }
 
 /// The strides[3] of the arrays of this rank, in elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_ghost_sum_strides(sum: Handle<GhostSum>, strides: Out<u64>) -> Status {
-    guard(|| {
-        let values = sum.get("sum")?.lock()?.strides();
-        strides.set_three("strides", values)
-    })
+    guard(|| strides.set_three("strides", sum.get("sum")?.lock()?.padded().strides()))
 }
 
 /// Bytes of an array of this rank, ghost cells included.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_ghost_sum_bytes(sum: Handle<GhostSum>, bytes: Out<u64>) -> Status {
-    guard(|| {
-        let length = sum.get("sum")?.lock()?.bytes();
-        bytes.set("bytes", length)
-    })
+    guard(|| bytes.set("bytes", sum.get("sum")?.lock()?.padded().bytes()))
 }
 
 /// The memory that the sum takes on this rank, in bytes; arrays are not counted.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_ghost_sum_memory_bytes(sum: Handle<GhostSum>, bytes: Out<u64>) -> Status {
-    guard(|| {
-        let memory = sum.get("sum")?.lock()?.memory();
-        bytes.set("bytes", memory as u64)
-    })
+    guard(|| bytes.set("bytes", sum.get("sum")?.lock()?.padded().memory() as u64))
 }
 
 /// The substitutions that Ferrier made for this sum, one per line. Free the text with ferrier_string_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_ghost_sum_notes(sum: Handle<GhostSum>, text: Out<*mut c_char>) -> Status {
-    guard(|| {
-        let notes = sum.get("sum")?.lock()?.notes().join("\n");
-        give(text, "text", notes)
-    })
+    guard(|| give(text, "text", sum.get("sum")?.lock()?.padded().notes().join("\n")))
 }
 
 /// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. On a GPU: memory of the
@@ -262,7 +221,7 @@ pub extern "C" fn ferrier_ghost_sum_notes(sum: Handle<GhostSum>, text: Out<*mut 
 pub extern "C" fn ferrier_ghost_sum_make(sum: Handle<GhostSum>, mut array: Out<Handle<Array>>) -> Status {
     guard(|| {
         let slot = array.slot("array")?;
-        let made = sum.get("sum")?.lock()?.make()?;
+        let made = sum.get("sum")?.lock()?.padded().make()?;
         slot.set(Handle::new(made));
         Ok(())
     })

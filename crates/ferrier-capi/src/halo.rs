@@ -3,14 +3,15 @@
 use std::ffi::{c_char, c_void};
 use std::sync::{Mutex, MutexGuard};
 
-use ferrier::{Box3, Cpu, Ghosts};
+use ferrier::{Cpu, Ghosts};
 
 use crate::array::Array;
 use crate::comm::Comm;
-use crate::elements::{Bytes, Made, Mesh, Place, Streamed, for_size};
+use crate::elements::{Bytes, Mesh, Place, Streamed, for_size};
 use crate::handle::{Handle, Object, locked};
 use crate::layout::{IndexBox, side};
 use crate::options::gpu;
+use crate::padded::Padded;
 use crate::pointer::{In, Out, Plain};
 use crate::problem::{Problem, problem_of};
 use crate::status::{Failure, Outcome, Status, guard};
@@ -84,13 +85,7 @@ pub(crate) fn ghosts(spec: &In<GhostSpec>) -> Outcome<(Ghosts, Option<usize>)> {
 
 /// An exchange of ghost cells of elements of any size.
 trait Exchanger: Send {
-    fn part(&self) -> Box3;
-    fn shape(&self) -> [usize; 3];
-    fn strides(&self) -> [usize; 3];
-    fn bytes(&self) -> u64;
-    fn memory(&self) -> usize;
-    fn notes(&self) -> &[String];
-    fn make(&self) -> Outcome<Array>;
+    fn padded(&self) -> &dyn Padded;
     fn exchange(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome;
     fn start(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome;
     fn finish(&mut self) -> Outcome;
@@ -116,26 +111,8 @@ impl<const N: usize, B: Place> Sized<N, B> {
 macro_rules! exchanger {
     ($place:ty) => {
         impl<const N: usize> Exchanger for Sized<N, $place> {
-            fn part(&self) -> Box3 {
-                self.inner.local_box()
-            }
-            fn shape(&self) -> [usize; 3] {
-                self.inner.shape()
-            }
-            fn strides(&self) -> [usize; 3] {
-                self.inner.strides()
-            }
-            fn bytes(&self) -> u64 {
-                (self.inner.volume() * N) as u64
-            }
-            fn memory(&self) -> usize {
-                self.inner.memory()
-            }
-            fn notes(&self) -> &[String] {
-                self.inner.notes()
-            }
-            fn make(&self) -> Outcome<Array> {
-                Ok(self.inner.make_field()?.into_array())
+            fn padded(&self) -> &dyn Padded {
+                &self.inner
             }
             fn exchange(&mut self, fields: &mut [Out<c_void>], bytes: u64) -> Outcome {
                 let mut fields = self.fields(fields, bytes)?;
@@ -216,56 +193,38 @@ pub extern "C" fn ferrier_halo_free(halo: Handle<Halo>) -> Status {
 /// The box of this rank, without ghost cells.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_halo_box(halo: Handle<Halo>, local: Out<IndexBox>) -> Status {
-    guard(|| {
-        let part = halo.get("halo")?.lock()?.part();
-        local.set("local", part.into())
-    })
+    guard(|| local.set("local", halo.get("halo")?.lock()?.padded().part().into()))
 }
 
 /// The shape[3] of the arrays of this rank, ghost cells included. Cell {i, j, k} of the whole array lies at element
 /// (i - lo[0] + low[0]) strides[0] + (j - lo[1] + low[1]) strides[1] + (k - lo[2] + low[2]) strides[2].
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_halo_shape(halo: Handle<Halo>, shape: Out<u64>) -> Status {
-    guard(|| {
-        let values = halo.get("halo")?.lock()?.shape();
-        shape.set_three("shape", values)
-    })
+    guard(|| shape.set_three("shape", halo.get("halo")?.lock()?.padded().shape()))
 }
 
 /// The strides[3] of the arrays of this rank, in elements.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_halo_strides(halo: Handle<Halo>, strides: Out<u64>) -> Status {
-    guard(|| {
-        let values = halo.get("halo")?.lock()?.strides();
-        strides.set_three("strides", values)
-    })
+    guard(|| strides.set_three("strides", halo.get("halo")?.lock()?.padded().strides()))
 }
 
 /// Bytes of an array of this rank, ghost cells included.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_halo_bytes(halo: Handle<Halo>, bytes: Out<u64>) -> Status {
-    guard(|| {
-        let length = halo.get("halo")?.lock()?.bytes();
-        bytes.set("bytes", length)
-    })
+    guard(|| bytes.set("bytes", halo.get("halo")?.lock()?.padded().bytes()))
 }
 
 /// The memory that the halo takes on this rank, in bytes; arrays are not counted.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_halo_memory_bytes(halo: Handle<Halo>, bytes: Out<u64>) -> Status {
-    guard(|| {
-        let memory = halo.get("halo")?.lock()?.memory();
-        bytes.set("bytes", memory as u64)
-    })
+    guard(|| bytes.set("bytes", halo.get("halo")?.lock()?.padded().memory() as u64))
 }
 
 /// The substitutions that Ferrier made for this halo, one per line. Free the text with ferrier_string_free.
 #[unsafe(no_mangle)]
 pub extern "C" fn ferrier_halo_notes(halo: Handle<Halo>, text: Out<*mut c_char>) -> Status {
-    guard(|| {
-        let notes = halo.get("halo")?.lock()?.notes().join("\n");
-        give(text, "text", notes)
-    })
+    guard(|| give(text, "text", halo.get("halo")?.lock()?.padded().notes().join("\n")))
 }
 
 /// An array with ghost cells, zero at first, in memory that the ranks of a node share: the fastest. On a GPU: memory of the
@@ -274,7 +233,7 @@ pub extern "C" fn ferrier_halo_notes(halo: Handle<Halo>, text: Out<*mut c_char>)
 pub extern "C" fn ferrier_halo_make(halo: Handle<Halo>, mut array: Out<Handle<Array>>) -> Status {
     guard(|| {
         let slot = array.slot("array")?;
-        let made = halo.get("halo")?.lock()?.make()?;
+        let made = halo.get("halo")?.lock()?.padded().make()?;
         slot.set(Handle::new(made));
         Ok(())
     })

@@ -15,6 +15,7 @@ mod engine;
 mod engine_cuda;
 pub mod handle;
 mod json;
+mod padded;
 pub mod pointer;
 
 // In the order of the header.

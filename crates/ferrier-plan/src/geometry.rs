@@ -47,7 +47,7 @@ impl Geometry {
     /// An array as its user has it.
     pub fn strided(part: Box3, strides: &ArrayStrides, real: bool) -> Geometry {
         let width = width(real);
-        let one = ArrayStrides { offset: 0, ..*strides };
+        let one = strides.offset(0);
         Geometry {
             part,
             start: strides.offset * width,

@@ -42,12 +42,15 @@ pub struct ArrayStrides {
     pub axes: [usize; 3],
     /// Elements from one array of a batch to the next; `None`: each array follows the last plane of the one before.
     pub batch: Option<usize>,
+    /// The longest box that fits, where the array around it is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    room: Option<[usize; 3]>,
 }
 
 impl ArrayStrides {
     /// These strides, without an offset.
     pub fn new(axes: [usize; 3]) -> Self {
-        ArrayStrides { offset: 0, axes, batch: None }
+        ArrayStrides { offset: 0, axes, batch: None, room: None }
     }
 
     /// A box inside a larger array of shape `outer`, such as a brick inside its ghost cells: `margin` elements of each
@@ -57,14 +60,15 @@ impl ArrayStrides {
         let before = |axis: usize| margin[axis].saturating_mul(axes[axis]);
         let offset = (0..3).map(before).fold(0, usize::saturating_add);
         let batch = outer.into_iter().fold(1, usize::saturating_mul);
-        ArrayStrides { offset, axes, batch: Some(batch) }
+        let room = std::array::from_fn(|axis| outer[axis].saturating_sub(margin[axis]));
+        ArrayStrides { offset, axes, batch: Some(batch), room: Some(room) }
     }
 
     /// The arrays of a batch interleaved, with their number as the fastest axis: `(z, y, x, 3)` in C order. `shape` is
     /// that of the rank's box.
     pub fn interleaved(shape: [usize; 3], batch: usize, order: Order) -> Self {
         let axes = order.strides(shape).map(|stride| stride.saturating_mul(batch));
-        ArrayStrides { offset: 0, axes, batch: Some(1) }
+        ArrayStrides { offset: 0, axes, batch: Some(1), room: Some(shape) }
     }
 
     /// Rows of a real array padded to the size of their spectra, 2 (n/2 + 1) elements, as FFTW lays them out; rows run
@@ -72,13 +76,13 @@ impl ArrayStrides {
     pub fn padded_real(shape: [usize; 3], order: Order) -> Self {
         let mut outer = shape;
         outer[order.fastest()] = (shape[order.fastest()] / 2 + 1).saturating_mul(2);
-        ArrayStrides::inside(outer, [0; 3], order)
+        ArrayStrides { room: Some(shape), ..ArrayStrides::inside(outer, [0; 3], order) }
     }
 
     /// Sets the elements before the first element of the box.
     #[must_use]
     pub fn offset(mut self, elements: usize) -> Self {
-        self.offset = elements;
+        (self.offset, self.room) = (elements, None);
         self
     }
 
@@ -107,12 +111,19 @@ impl ArrayStrides {
         extents.chain([batch, self.offset, 1]).fold(0, usize::saturating_add)
     }
 
-    /// Whether every element of the box and batch has an address of its own.
+    /// Whether the box fits, and every element of it and of the batch has an address of its own.
     fn check(&self, part: &Box3, batch: usize) -> std::result::Result<(), String> {
         if part.is_empty() {
             return Ok(());
         }
         let shape = part.shape();
+        let room = self.room.unwrap_or([usize::MAX; 3]);
+        if let Some(axis) = (0..3).find(|&axis| shape[axis] > room[axis]) {
+            return Err(format!(
+                "the box has {} elements along axis {axis}, the array has room for {} there",
+                shape[axis], room[axis]
+            ));
+        }
         let axes = (0..3).map(|axis| (Some(axis), shape[axis], self.axes[axis]));
         let count = |(_, count, _): &(Option<usize>, usize, usize)| *count > 1;
         let overflow = || "the array is larger than the address space".to_string();
@@ -231,13 +242,31 @@ mod tests {
         assert!(refused(new([usize::MAX / 2, 5, 1]), [3, 4, 5], 2).contains("address space"));
     }
 
+    #[test]
+    fn boxes_that_exceed_the_array_around_them_are_refused_with_the_axis() {
+        let inside = ArrayStrides::inside([5, 6, 9], [1, 2, 2], Order::C);
+        assert_eq!(check(inside, [4, 4, 7], 1), Ok(()));
+        // It would reach into the margin of the next plane, where no element overlaps.
+        let message = check(inside, [2, 5, 5], 1).unwrap_err();
+        assert_eq!(message, "the box has 5 elements along axis 1, the array has room for 4 there");
+        assert!(check(inside, [2, 4, 8], 1).unwrap_err().contains("along axis 2"));
+        assert_eq!(check(inside.offset(0), [2, 5, 5], 1), Ok(()));
+        for strides in [
+            ArrayStrides::padded_real([3, 4, 5], Order::F),
+            ArrayStrides::interleaved([3, 4, 5], 2, Order::C),
+        ] {
+            assert_eq!(check(strides, [3, 4, 5], 1), Ok(()));
+            assert!(check(strides, [4, 4, 5], 1).unwrap_err().contains("4 elements along axis 0"));
+        }
+    }
+
     /// Sizes whose products exceed 64 bits: none wraps around to a small stride.
     #[test]
     fn arrays_larger_than_the_address_space_are_refused() {
         let (huge, order) = (1 << 33, Order::C);
         for (strides, batch) in [
             (ArrayStrides::inside([4, huge, huge], [0; 3], order), 1),
-            (ArrayStrides::inside([4, 5, huge], [0, huge, 0], order), 1),
+            (ArrayStrides::inside([4, 2 * huge, huge], [0, huge, 0], order), 1),
             (ArrayStrides::inside([huge, huge, 5], [0; 3], order), 2),
             (ArrayStrides::interleaved([3, huge, huge], 3, order), 3),
             (ArrayStrides::padded_real([3, 4, usize::MAX], order), 1),

@@ -400,6 +400,9 @@ fn errors_name_the_rank_and_the_axis_on_every_rank() {
         let (short, mut modes) = (vec![0.0; 71], vec![ferrier::Complex::default(); 24]);
         let found = plan.forward(&short, &mut modes).unwrap_err().to_string();
         assert!(found.contains("at least 72 real elements") && found.contains("71"), "{found}");
+        assert!(found.contains("axis 0 ends outside"), "{found}");
+        let found = plan.forward(&vec![0.0; 20], &mut modes).unwrap_err().to_string();
+        assert!(found.contains("axis 1 ends outside"), "{found}");
         plan.forward(&vec![0.0; 100], &mut modes)
     });
     outcome.unwrap();

@@ -15,4 +15,5 @@ mod sphere_box;
 pub mod transform;
 pub mod tune;
 mod tune_gpu;
+mod tune_report;
 pub mod wisdom;

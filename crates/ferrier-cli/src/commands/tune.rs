@@ -5,18 +5,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use ferrier::tune::{self, Limits, METHODS, Options, Progress, TILE_TUNABLES, Trial, TrialStatus};
+use ferrier::tune::{self, Limits, METHODS, Options, Progress, TILE_TUNABLES};
 use ferrier::wisdom::{Entry, Wisdom};
 use ferrier::{Choice, Comm, DeviceSpec, LayoutSpec, Overlap, Planner, Problem, Real, Tiling};
 use ferrier_bench::agree::{check_memory, local_volumes};
 use ferrier_bench::charts::spread::Spread;
 use ferrier_bench::in_precision;
-use ferrier_bench::table::{columns, digits, left_columns, pairs};
-use ferrier_bench::tiling::{is_tiled, paper_start, paper_text, with_messages};
+use ferrier_bench::table::digits;
+use ferrier_bench::tiling::{paper_start, with_messages};
 use indicatif::ProgressBar;
-use serde::Serialize;
 
-use super::choice_text::choice_text;
+use super::tune_report::{Cross, TuneReport, crossed};
 use super::{measure_machine, tune_gpu};
 use crate::arguments::{ProblemArgs, duration, setup, table};
 use crate::failure::{Failure, Outcome, fail};
@@ -100,35 +99,6 @@ pub struct TuneArgs {
     pub json: Option<PathBuf>,
 }
 
-/// An entry of another wisdom file for the problem.
-#[derive(Debug, Serialize)]
-struct Cross {
-    cpu: String,
-    transport: String,
-    choice: Choice,
-    /// Times of the own and the other choice, run in turn here; null if the other cannot run here.
-    own_ms: Option<f64>,
-    their_ms: Option<f64>,
-}
-
-/// The report of the command; the keys are part of the contract.
-#[derive(Serialize)]
-struct TuneReport<'a> {
-    default_ms: f64,
-    best_ms: f64,
-    speed_up: f64,
-    trials: usize,
-    seconds: f64,
-    method: &'a str,
-    choice: &'a Choice,
-    wisdom: Option<&'a Path>,
-    tried: &'a [Trial],
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    cross: Vec<Cross>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    random: Option<&'a Spread>,
-}
-
 /// The search, the same on all ranks.
 struct TuneTask {
     problem: Problem,
@@ -158,8 +128,7 @@ pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
     }
     if common.device != DeviceSpec::Cpu {
         let search = session.agree(gpu_options(args))?;
-        let explained = args.explain.then_some(explained as fn(&[Trial]) -> String);
-        let printed = tune_gpu::Printed { json: args.json.as_deref(), explained };
+        let printed = tune_gpu::Printed { json: args.json.as_deref(), explain: args.explain };
         return tune_gpu::run(&args.problem, session, &search, &printed);
     }
     let prepare = || {
@@ -320,11 +289,9 @@ fn print_result(args: &TuneArgs, done: Done) -> Outcome {
         own_ms: times.map(|times| times[0]),
         their_ms: times.map(|times| times[1]),
     });
-    let cross: Vec<Cross> = cross.collect();
     if let (Some(path), Some(spread)) = (&args.svg, &spread) {
         print::write(path, &spread.svg(&args.problem.shape.to_string()))?;
     }
-    let said = text(args, &outcome, written.as_deref(), &cross, spread.as_ref());
     let report = TuneReport {
         default_ms: outcome.default_ms,
         best_ms: outcome.best_ms,
@@ -335,89 +302,14 @@ fn print_result(args: &TuneArgs, done: Done) -> Outcome {
         choice: &outcome.choice,
         wisdom: written.as_deref(),
         tried: &outcome.trials,
-        cross,
+        cross: cross.collect(),
         random: spread.as_ref(),
     };
+    let stored = written.as_ref().map(|path| ("stored in", path.display().to_string()));
+    let mut said = report.text(args.explain, stored);
+    if args.cross.is_some() && spread.is_none() {
+        said.push('\n');
+        said += &crossed(&report.cross);
+    }
     print::report(args.json.as_deref(), &report, &said)
-}
-
-fn text(
-    args: &TuneArgs,
-    outcome: &tune::Outcome,
-    written: Option<&Path>,
-    cross: &[Cross],
-    spread: Option<&Spread>,
-) -> String {
-    let mut out = String::new();
-    if args.explain {
-        out += &explained(&outcome.trials);
-        out.push('\n');
-    }
-    if let Some(spread) = spread {
-        return out + &spread.text();
-    }
-    out += &columns(
-        &["", "ms", "speed-up"],
-        [
-            vec!["default".into(), digits(outcome.default_ms), digits(1.0)],
-            vec!["best".into(), digits(outcome.best_ms), digits(outcome.speed_up())],
-        ],
-    );
-    out.push('\n');
-    let mut rows = vec![
-        ("trials", format!("{} ({})", outcome.measured, outcome.method)),
-        ("seconds", digits(outcome.seconds)),
-        ("choice", choice_text(&outcome.choice)),
-    ];
-    if let Some(overlap) = outcome.choice.overlap.as_ref().filter(|overlap| is_tiled(overlap)) {
-        rows.push(("in the literature's names", paper_text(overlap)));
-    }
-    if let Some(path) = written {
-        rows.push(("stored in", path.display().to_string()));
-    }
-    out += &pairs(&rows);
-    if args.cross.is_some() {
-        out.push('\n');
-        out += &crossed(cross);
-    }
-    out
-}
-
-/// The tried choices, fastest first, and their verdicts.
-fn explained(trials: &[Trial]) -> String {
-    let mut trials: Vec<_> = trials.iter().collect();
-    trials.sort_by(|a, b| a.seconds.total_cmp(&b.seconds));
-    let rows: Vec<_> = trials
-        .into_iter()
-        .map(|trial| {
-            let ms = if trial.seconds.is_finite() { digits(trial.seconds * 1e3) } else { "-".into() };
-            vec![trial.text.clone(), ms, status_text(&trial.status)]
-        })
-        .collect();
-    left_columns(&["tried", "ms", "verdict"], &rows)
-}
-
-fn status_text(status: &TrialStatus) -> String {
-    match status {
-        TrialStatus::Default => "the default, where the search starts".into(),
-        TrialStatus::Improved => "the best so far when it ran".into(),
-        TrialStatus::Slower => "not faster than the best so far".into(),
-        TrialStatus::Stopped => "stopped: far slower than the best so far".into(),
-        TrialStatus::Unconfirmed => "not faster when run in turn with the best".into(),
-        TrialStatus::Infeasible(reason) => format!("not run: {reason}"),
-    }
-}
-
-fn crossed(cross: &[Cross]) -> String {
-    if cross.is_empty() {
-        return "the other file has no entry for this problem\n".into();
-    }
-    let row = |cross: &Cross| {
-        let machine = format!("{} ({})", cross.cpu, cross.transport);
-        match (cross.own_ms, cross.their_ms) {
-            (Some(own), Some(theirs)) => vec![machine, digits(theirs), digits(own), digits(theirs / own)],
-            _ => vec![machine, "cannot run here".into(), String::new(), String::new()],
-        }
-    };
-    columns(&["wisdom of", "its choice, ms", "own choice, ms", "ratio"], cross.iter().map(row))
 }

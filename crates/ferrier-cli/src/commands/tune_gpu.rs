@@ -3,38 +3,21 @@
 use std::path::Path;
 
 use ferrier::Choice;
-use ferrier::tune::{Options, SearchResult, Trial};
-use ferrier_bench::table::{columns, digits, pairs};
-use serde::Serialize;
+use ferrier::tune::{Options, SearchResult};
 
-use super::choice_text::choice_text;
+use super::tune_report::TuneReport;
 use crate::arguments::{ProblemArgs, setup};
 use crate::cuda;
 use crate::failure::Outcome;
 use crate::print;
 use crate::session::Session;
 
-/// The report; its keys are those of a search on the CPU.
-#[derive(Serialize)]
-struct GpuTuneReport<'a> {
-    default_ms: f64,
-    best_ms: f64,
-    speed_up: f64,
-    trials: usize,
-    seconds: f64,
-    method: &'a str,
-    choice: &'a Choice,
-    /// Wisdom is of CPUs.
-    wisdom: Option<()>,
-    tried: &'a [Trial],
-}
-
 /// How the result is printed.
 pub struct Printed<'a> {
     /// The file for JSON.
     pub json: Option<&'a Path>,
-    /// The tried choices as text, if they are wanted.
-    pub explained: Option<fn(&[Trial]) -> String>,
+    /// Whether the tried choices are wanted.
+    pub explain: bool,
 }
 
 /// Searches exchange, kernel, slabs or pencils, tiles and packets. The result is printed, not stored.
@@ -56,32 +39,19 @@ pub fn run(args: &ProblemArgs, session: &Session, options: &Options, printed: &P
 
 fn print_result(printed: &Printed<'_>, found: &SearchResult, choice: &Choice, options: &Options) -> Outcome {
     let [default_ms, best_ms] = [found.default_seconds, found.best_seconds].map(|seconds| seconds * 1e3);
-    let speed_up = default_ms / best_ms;
-    let mut text = String::new();
-    if let Some(explained) = printed.explained {
-        text += &explained(&found.trials);
-        text.push('\n');
-    }
-    let row = |name: &str, ms: f64, times: f64| vec![name.to_string(), digits(ms), digits(times)];
-    text +=
-        &columns(&["", "ms", "speed-up"], [row("default", default_ms, 1.0), row("best", best_ms, speed_up)]);
-    text.push('\n');
-    text += &pairs(&[
-        ("trials", format!("{} ({})", found.measured, options.method)),
-        ("seconds", digits(found.seconds)),
-        ("choice", choice_text(choice)),
-        ("stored", "no: give these options to plans on GPUs".into()),
-    ]);
-    let report = GpuTuneReport {
+    let report = TuneReport {
         default_ms,
         best_ms,
-        speed_up,
+        speed_up: default_ms / best_ms,
         trials: found.measured,
         seconds: found.seconds,
         method: &options.method,
         choice,
         wisdom: None,
         tried: &found.trials,
+        cross: Vec::new(),
+        random: None,
     };
-    print::report(printed.json, &report, &text)
+    let stored = ("stored", "no: give these options to plans on GPUs".into());
+    print::report(printed.json, &report, &report.text(printed.explain, Some(stored)))
 }

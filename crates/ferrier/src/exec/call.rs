@@ -327,10 +327,11 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
                 false => format!("{elements} {word} elements (its box is {part}, times {batch} arrays)"),
                 true => format!(
                     "at least {elements} {word} elements (its box is {part} with the strides {:?} from {} on, times \
-                     {batch} arrays {} apart)",
+                     {batch} arrays {} apart: {} ends outside)",
                     geometry.strides.map(|stride| stride / width),
                     geometry.start / width,
-                    geometry.batch / width
+                    geometry.batch / width,
+                    side_outside(geometry, batch, scalars)
                 ),
             };
             return Err(self.wrong(name, expected, scalars / width));
@@ -377,4 +378,16 @@ impl<'a, T: Real, B: Backend> Call<'a, T, B> {
             }
         }
     }
+}
+
+/// The axis, or the batch, along which an array of so many scalars is too short.
+fn side_outside(geometry: &Geometry, batch: usize, scalars: usize) -> String {
+    let shape = geometry.part.shape();
+    let mut sides =
+        [0, 1, 2].map(|axis| (geometry.strides[axis] * (shape[axis].max(1) - 1), Some(axis))).to_vec();
+    sides.push((geometry.batch * (batch.max(1) - 1), None));
+    sides.sort_unstable();
+    // The first side whose last index is outside by itself, else the longest.
+    let outside = sides.iter().find(|(extent, _)| geometry.start + extent >= scalars).or(sides.last());
+    outside.and_then(|(_, axis)| *axis).map_or("the batch".into(), |axis| format!("axis {axis}"))
 }

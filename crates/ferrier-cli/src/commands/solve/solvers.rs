@@ -23,6 +23,18 @@ pub enum Source<'a> {
 }
 
 impl Source<'_> {
+    /// The right-hand side and an array for the solution. Collective.
+    fn arrays(
+        self,
+        comm: &Comm,
+        layout: &Layout,
+        make: impl Fn() -> ferrier::Result<Array<f64>>,
+    ) -> Outcome<[Array<f64>; 2]> {
+        let [mut f, u] = agree_result(comm, make().and_then(|f| Ok([f, make()?])))?;
+        self.fill(comm, layout, &mut f)?;
+        Ok([f, u])
+    }
+
     /// Sets the right-hand side on the points of a layout.
     pub fn fill(self, comm: &Comm, layout: &Layout, f: &mut Array<f64>) -> Outcome {
         let n = layout.shape()[0];
@@ -111,15 +123,11 @@ pub fn solve_on_cores(
     let plan = draft.build()?;
     let (codec, exchange) = (plan.recipe().codec.clone(), plan.recipe().exchange.clone());
     let layout = plan.input_layout().clone();
-    let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?)));
-    let (mut f, mut u) = agree_result(comm, arrays)?;
-    source.fill(comm, &layout, &mut f)?;
+    let [f, mut u] = source.arrays(comm, &layout, || plan.make_input())?;
     let mut solver = Helmholtz::new(plan, [TAU; 3], SHIFT)?;
     let cost = solver.solve(&f, &mut u)?;
-    let mut seconds = Vec::with_capacity(repeat);
-    for _ in 0..repeat {
-        seconds.push(timed(comm, || solver.solve(&f, &mut u).map(drop))?);
-    }
+    let once = |_| timed(comm, || solver.solve(&f, &mut u).map(drop));
+    let seconds = (0..repeat).map(once).collect::<ferrier::Result<_>>()?;
     let wire_bytes = cost.wire_bytes;
     let bound = Box::new(move |[f, u]: [f64; 2]| solver.error_bound(&cost, f, u));
     Ok((Cost { codec, exchange, layout, seconds, wire_bytes, bound }, [f, u]))
@@ -137,18 +145,14 @@ pub fn solve_on_device(
     let mut plan = place.plan(comm, problem.clone())?;
     let (codec, exchange) = (plan.recipe().codec.clone(), plan.recipe().exchange.clone());
     let layout = plan.input_layout().clone();
-    let arrays = plan.make_input().and_then(|f| Ok((f, plan.make_input()?)));
-    let (mut f, mut u) = agree_result(comm, arrays)?;
-    source.fill(comm, &layout, &mut f)?;
+    let [f, mut u] = source.arrays(comm, &layout, || plan.make_input())?;
     let operator = helmholtz(&WaveNumbers::new(plan.recipe(), [TAU; 3])?, SHIFT);
     plan.apply(&operator, &f, &mut u)?;
     // Calls that encode nothing have none.
     let bound = plan.certificate().map_or(f64::NAN, |certificate| certificate.bound());
     let wire_bytes = plan.wire_bytes();
-    let mut seconds = Vec::with_capacity(repeat);
-    for _ in 0..repeat {
-        seconds.push(plan.timed_apply(comm, &operator, &f, &mut u)?);
-    }
+    let once = |_| plan.timed_apply(comm, &operator, &f, &mut u);
+    let seconds = (0..repeat).map(once).collect::<ferrier::Result<_>>()?;
     let bound = Box::new(move |_| bound);
     Ok((Cost { codec, exchange, layout, seconds, wire_bytes, bound }, [f, u]))
 }
