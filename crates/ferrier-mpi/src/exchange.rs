@@ -39,6 +39,8 @@ pub struct AllToAllV {
     sent: Vec<Segment>,
     received: Vec<Segment>,
     method: Method,
+    /// The longest message.
+    longest: usize,
 }
 
 enum Method {
@@ -129,7 +131,16 @@ impl AllToAllV {
         method: Method,
     ) -> AllToAllV {
         let table = Table::new(comm.library());
-        AllToAllV { table, comm, algorithm, sent: sent.to_vec(), received: received.to_vec(), method }
+        let (sent, received) = (sent.to_vec(), received.to_vec());
+        AllToAllV { table, comm, algorithm, sent, received, method, longest: usize::MAX }
+    }
+
+    /// Cuts segments into about equal messages of at most so many bytes, where it goes by messages. All
+    /// ranks must give the same.
+    #[must_use]
+    pub fn cut(mut self, longest: usize) -> AllToAllV {
+        self.longest = longest.max(1);
+        self
     }
 
     /// Prepares an exchange by messages without communication. Not collective;
@@ -314,11 +325,17 @@ impl AllToAllV {
     ) -> Result<()> {
         let (comm, table) = (&self.comm, &mut self.table);
         let rank = comm.rank();
+        // The last piece is shorter than the others.
+        let limit = |len: usize| match len.div_ceil(self.longest) {
+            0 | 1 => usize::MAX,
+            pieces => len / pieces + 1,
+        };
         for segment in self.received.iter().filter(|segment| segment.peer != rank && segment.len > 0) {
             // SAFETY: the segment lies inside the buffer, which `start`'s contract keeps.
             unsafe {
-                p2p::start_receive(table, comm, to.add(segment.offset), segment.len, segment.peer, tag)?
-            };
+                let (start, len) = (to.add(segment.offset), segment.len);
+                p2p::start_receive(table, comm, start, len, (segment.peer, tag), limit(len))?;
+            }
         }
         // Each rank begins with the next one, so that not all send to rank 0 first.
         let first = self.sent.iter().position(|segment| segment.peer > rank).unwrap_or(0);
@@ -328,7 +345,10 @@ impl AllToAllV {
             if peer != rank {
                 let length = [lengths.map_or(most, |lengths| lengths(peer).min(most)), most];
                 // SAFETY: as above.
-                unsafe { p2p::start_send(table, comm, from.add(segment.offset), length, peer, tag)? };
+                unsafe {
+                    let start = from.add(segment.offset);
+                    p2p::start_send(table, comm, start, length, (peer, tag), limit(most))?;
+                }
             } else if let Some(mine) = self.received.iter().find(|mine| mine.peer == rank) {
                 // SAFETY: both lie inside their buffers and have the same length (checked
                 // when prepared); by `start`'s contract the buffers do not overlap.

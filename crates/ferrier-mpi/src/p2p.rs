@@ -1,7 +1,7 @@
 //! Messages from one rank to another.
 //!
-//! A message above the limit of 32-bit counts goes in pieces of `limit` bytes
-//! and a last one that is shorter (maybe empty). MPI keeps their order.
+//! A message above a limit, such as that of 32-bit counts, goes in pieces of `limit`
+//! bytes and a last one that is shorter (maybe empty). MPI keeps their order.
 
 use std::ops::Range;
 
@@ -15,8 +15,8 @@ fn pieces(length: usize, limit: usize) -> impl Iterator<Item = Range<usize>> {
     (0..=length / limit).map(move |piece| piece * limit..((piece + 1) * limit).min(length))
 }
 
-/// Starts to send `length` bytes in the pieces of a message of `most` bytes, which
-/// the receiver expects.
+/// Starts to send `length` bytes in the pieces, of at most `limit` bytes, of a message
+/// of `most` bytes, which the receiver expects.
 ///
 /// # Safety
 /// The bytes live and stay as they are until the operations in the table are complete.
@@ -25,12 +25,14 @@ pub(crate) unsafe fn start_send(
     comm: &Comm,
     start: *const u8,
     [length, most]: [usize; 2],
-    to: usize,
-    tag: i32,
+    (to, tag): (usize, i32),
+    limit: usize,
 ) -> Result<()> {
     let (mpi, to) = (comm.library(), comm.peer(to)?);
     let mut request = 0;
-    for piece in pieces(most, mpi.limit()).map(|piece| piece.start.min(length)..piece.end.min(length)) {
+    for piece in
+        pieces(most, limit.min(mpi.limit())).map(|piece| piece.start.min(length)..piece.end.min(length))
+    {
         // SAFETY: a piece of bytes that live until completion; handles are valid.
         unsafe {
             let (start, count) = (start.add(piece.start).cast(), piece.len());
@@ -42,7 +44,7 @@ pub(crate) unsafe fn start_send(
     Ok(())
 }
 
-/// Starts to receive a message of at most `length` bytes.
+/// Starts to receive a message of at most `length` bytes, in the same pieces.
 ///
 /// # Safety
 /// The bytes live and only MPI accesses them until the operations in the table are
@@ -52,12 +54,12 @@ pub(crate) unsafe fn start_receive(
     comm: &Comm,
     start: *mut u8,
     length: usize,
-    from: usize,
-    tag: i32,
+    (from, tag): (usize, i32),
+    limit: usize,
 ) -> Result<()> {
     let (mpi, from) = (comm.library(), comm.peer(from)?);
     let mut request = 0;
-    for piece in pieces(length, mpi.limit()) {
+    for piece in pieces(length, limit.min(mpi.limit())) {
         // SAFETY: as in `start_send`.
         unsafe {
             let (start, count) = (start.add(piece.start).cast(), piece.len());

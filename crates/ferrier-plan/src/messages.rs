@@ -90,13 +90,16 @@ pub struct Volumes {
     /// Whether buffers in host memory stand in for device memory, so that segments must be copied to the
     /// receiver. Otherwise the receiver may load them from the buffer of the sender.
     pub via_host: bool,
+    /// Whether several exchanges follow each other at once, so that long messages, which MPI sends only when their receiver
+    /// has answered, should go in short ones.
+    pub in_pieces: bool,
 }
 
 impl Volumes {
     /// The volumes of `rank` in a table; nothing is encoded.
     pub fn new(table: SegmentTable, rank: usize) -> Volumes {
         let (to, from) = (spread(&table.row(rank), table.ranks), spread(&table.column(rank), table.ranks));
-        Volumes { to, from, table, reshape: 0, encoded: None, via_host: false }
+        Volumes { to, from, table, reshape: 0, encoded: None, via_host: false, in_pieces: false }
     }
 
     /// Whether the lengths of segments are known only after encoding.

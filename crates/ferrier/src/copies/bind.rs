@@ -64,7 +64,7 @@ impl Binder<'_> {
     /// Collective; allocates the memory of the plan.
     pub fn bind<C: Copier>(&self, entry: &ExchangeEntry, copier: &mut C) -> Result<Binding<C>> {
         let (comm, rank) = (self.comm, self.comm.rank());
-        let messages = self.messages()?;
+        let messages = self.messages(C::IN_PIECES)?;
         let sent = Arc::new([messages.sent(rank), messages.received(rank)]);
         let exchanges = self.exchanges(entry, &messages, &sent)?;
         let (buffers, spans) = self.buffers(&exchanges, copier)?;
@@ -157,10 +157,10 @@ impl Binder<'_> {
     }
 
     /// What goes by messages. Collective.
-    fn messages(&self) -> Result<Messages> {
+    fn messages(&self, in_pieces: bool) -> Result<Messages> {
         let (pattern, bytes) = (self.pattern.clone(), self.fields * self.element_bytes);
         let nodes = self.shares.then(|| self.comm.nodes().into());
-        let mut messages = Messages { pattern, bytes, nodes, groups: 1 };
+        let mut messages = Messages { pattern, bytes, nodes, groups: 1, in_pieces };
         if self.most_groups > 1 && self.has_messages() {
             let most = self.comm.max(&[messages.groups_for(self.comm.rank()) as f64])?[0] as usize;
             messages.groups = most.clamp(1, self.most_groups);

@@ -75,6 +75,8 @@ pub trait Copier: Send + Sized {
     type Sweep: Send;
     /// The most groups of messages that are packed and sent one after the other. (More would help less than they cost.)
     const GROUPS: usize;
+    /// Whether long messages go in pieces that are sent without an answer of their receiver. (From a GPU long ones are faster.)
+    const IN_PIECES: bool;
 
     /// Bytes of an element.
     fn element_bytes(&self) -> usize;

@@ -38,6 +38,7 @@ impl<E: Element> Copier for CpuCopier<E> {
     type Buffer = HostBuffer;
     type Sweep = Sweep;
     const GROUPS: usize = 16;
+    const IN_PIECES: bool = true;
 
     fn element_bytes(&self) -> usize {
         size_of::<E>()

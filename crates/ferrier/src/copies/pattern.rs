@@ -75,6 +75,8 @@ pub(super) struct Messages {
     pub nodes: Option<Arc<[usize]>>,
     /// Number of groups.
     pub groups: usize,
+    /// See [`Copier::IN_PIECES`](super::copier::Copier::IN_PIECES).
+    pub in_pieces: bool,
 }
 
 impl Messages {
@@ -162,6 +164,6 @@ impl Messages {
         };
         // Segments are copied to receive buffers: those of the senders are free as soon as the exchange is complete.
         let table = SegmentTable::new(self.pattern.ranks(), list);
-        Volumes { via_host: true, reshape: 0, ..Volumes::new(table, rank) }
+        Volumes { via_host: true, in_pieces: self.in_pieces, reshape: 0, ..Volumes::new(table, rank) }
     }
 }

@@ -20,8 +20,8 @@ pub(super) fn specify(groups: &mut Groups, volumes: &Volumes) -> Result<Exchange
     let (sent, received) = (in_order(segments(&send, &volumes.to)), in_order(segments(&recv, &volumes.from)));
     let (layouts, lists) = ((send, recv), (&sent[..], &received[..]));
     let remote = || packed_remote(volumes, comm.rank());
-    let kind = ("point_to_point", TransferKind::Messages);
-    let spec = single_transfer(kind, comm.transport(), volumes, layouts, lists, remote)?;
+    let kind = if volumes.in_pieces { TransferKind::ShortMessages } else { TransferKind::Messages };
+    let spec = single_transfer(("point_to_point", kind), comm.transport(), volumes, layouts, lists, remote)?;
     Ok(ExchangeSpec { needs_coder: volumes.vary(), ..spec })
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum TransferKind {
     AllToAllV,
     /// Point-to-point messages.
     Messages,
+    /// The same; long ones in pieces that MPI usually sends without asking the receiver first.
+    ShortMessages,
 }
 
 /// When the next test of a transfer is worthwhile; the earliest compares least.

@@ -164,6 +164,7 @@ impl<E: Element> Copier for CudaCopier<E> {
     type Sweep = DeviceSweep;
     // Each costs launches and copies between memories.
     const GROUPS: usize = 4;
+    const IN_PIECES: bool = false;
 
     fn element_bytes(&self) -> usize {
         size_of::<E>()

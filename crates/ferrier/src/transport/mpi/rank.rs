@@ -31,6 +31,8 @@ pub(crate) struct MpiRank {
 
 /// Tags that every MPI supports.
 const TAGS: usize = 32768;
+/// Bytes that MPI sends at once, before it knows that the receiver expects them: Open MPI over TCP up to 64 KiB with its header.
+const SHORT_MESSAGE: usize = 56 << 10;
 
 /// Exit code of a job after [`Transport::fail`]; the command's exit code for errors.
 const FAILED: i32 = 2;
@@ -152,6 +154,10 @@ impl Transport for MpiRank {
             TransferKind::AllToAll => AllToAllV::new(&self.comm, &to, &from, Algorithm::Equal),
             TransferKind::AllToAllV => AllToAllV::new(&self.comm, &to, &from, Algorithm::Collective),
             TransferKind::Messages => AllToAllV::local(&self.comm, &to, &from, (number % TAGS) as i32),
+            TransferKind::ShortMessages => {
+                let whole = AllToAllV::local(&self.comm, &to, &from, (number % TAGS) as i32);
+                whole.map(|whole| whole.cut(SHORT_MESSAGE))
+            }
         };
         Ok(Box::new(Mutex::new(exchange.map_err(mpi_error)?)))
     }
