@@ -248,10 +248,10 @@ pub(crate) fn plane_bytes() -> usize {
     2 * level2().bytes
 }
 
-/// This machine as the cost model sees it, with these measured speeds, if there are any, and with the simulated
-/// network of the ranks, if they have one.
+/// This machine as the cost model sees it, with the cores that its ranks have together, with these measured speeds, if
+/// there are any, and with the simulated network of the ranks, if they have one.
 pub(crate) fn machine(comm: &Comm, speeds: Option<&MachineSpeeds>) -> Machine {
-    let machine = crate::machine::model().clone();
+    let machine = crate::machine::model().clone().cores(comm.transport().node_cores());
     let machine = speeds.map_or(machine.clone(), |speeds| machine.with_speeds(speeds));
     let Some((rate, latency)) = comm.transport().simulated_wire() else { return machine };
     let mut constants = machine.constants;

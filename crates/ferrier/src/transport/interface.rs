@@ -96,6 +96,11 @@ pub(crate) trait Transport: Send + Sync {
     fn enable_sharing(&self) -> Result<()> {
         Ok(())
     }
+    /// Cores of this node that its ranks may use together: launchers often bind each rank to its own.
+    fn node_cores(&self) -> usize {
+        crate::machine::cores()
+    }
+
     /// Bytes per second and seconds of a message between nodes, if their network is simulated.
     fn simulated_wire(&self) -> Option<(f64, f64)> {
         None

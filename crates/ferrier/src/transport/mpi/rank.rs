@@ -72,6 +72,10 @@ impl Transport for MpiRank {
         "mpi"
     }
 
+    fn node_cores(&self) -> usize {
+        self.node_shared.as_ref().map_or_else(crate::machine::cores, |node| node.cores)
+    }
+
     fn allows_progress_thread(&self) -> Result<()> {
         let mpi = self.comm.mpi();
         if mpi.level() >= ferrier_mpi::Level::Serialized {
