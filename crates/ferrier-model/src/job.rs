@@ -261,10 +261,9 @@ impl Placement<'_> {
         // As the planner decides: stores bypass the caches where arrays exceed them.
         let stream = gpu || 2.0 * node_bytes > self.machine.last_level.bytes as f64 / 2.0;
         let plane_bytes = if gpu { 0 } else { 2 * self.machine.level2.bytes };
-        let constants = &self.machine.constants;
         let policy = MemoryPolicy {
             stream,
-            staging: self.machine.level2.ways <= 16 && constants.staging <= constants.conflict,
+            staging: self.machine.stages(self.threads, sharing * self.threads),
             block: None,
             bundle_bytes: bundle_bytes(plane_bytes),
         };

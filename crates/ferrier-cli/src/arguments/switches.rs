@@ -108,6 +108,9 @@ pub struct SwitchArgs {
     /// Copy strided rows of the next block side by side while the current block is transformed
     #[arg(long, value_name = "WORD")]
     pub staging: Option<YesNoAuto>,
+    /// Store past the caches where lines do not return to where they were loaded from
+    #[arg(long, value_name = "WORD")]
+    pub stream: Option<YesNoAuto>,
     /// Ranks that hold data between the first and the last reshape [default: all]
     #[arg(long, value_name = "N")]
     pub inner_ranks: Option<usize>,
@@ -131,8 +134,8 @@ impl SwitchArgs {
             Some(YesNoAuto::No) => Some(false),
             Some(YesNoAuto::Auto) | None => None,
         };
-        let mut choice =
-            choice.fuse(decided(self.fuse)).reorder(decided(self.reorder)).staging(decided(self.staging));
+        let choice = choice.fuse(decided(self.fuse)).reorder(decided(self.reorder));
+        let mut choice = choice.staging(decided(self.staging)).stream(decided(self.stream));
         choice.decomposition = self.decomposition.map(|name| match name {
             DecompositionName::Slab => Decomposition::Slab,
             DecompositionName::Pencil => Decomposition::Pencil,

@@ -24,6 +24,8 @@ pub struct Access {
     pub pages: f64,
     /// Cache lines in rows of a block that meet in too few sets of the level-2 cache.
     pub conflicts: f64,
+    /// Bytes of runs that do not begin and end with cache lines: vectors cross lines, and cannot be stored past the caches.
+    pub unaligned: f64,
     /// Bytes in the memory of other ranks.
     pub remote: f64,
 }
@@ -123,6 +125,7 @@ impl Access {
             reuse_bytes: reuse * LINE,
             pages: if far { runs } else { 0.0 },
             conflicts: if conflict { runs * lines_of_run } else { 0.0 },
+            unaligned: if aligned { 0.0 } else { bytes },
             remote: if piece.rank == own { 0.0 } else { bytes },
         }
     }
@@ -134,6 +137,7 @@ impl Access {
         self.reuse_bytes = self.reuse_bytes.max(other.reuse_bytes);
         self.pages += other.pages;
         self.conflicts += other.conflicts;
+        self.unaligned += other.unaligned;
         self.remote += other.remote;
     }
 
@@ -145,6 +149,7 @@ impl Access {
             &mut self.lines,
             &mut self.pages,
             &mut self.conflicts,
+            &mut self.unaligned,
             &mut self.remote,
         ] {
             *field *= arrays;

@@ -186,7 +186,7 @@ pub(super) fn pass_shape(
         store: store.times(arrays as f64),
         plane_bytes,
         units,
-        stream: policy.stream && !in_place,
+        stream: policy.stream,
         in_place,
         staging: policy.staging && transforms.len() == 1,
         scalar_bytes,

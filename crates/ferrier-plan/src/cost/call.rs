@@ -144,18 +144,47 @@ impl CallShapes<'_> {
         };
         let from = PassEnd { pieces: &from, real: pass.arrive.real };
         let to = PassEnd { pieces: &to, real: pass.leave.real };
-        pass_shape(&domain, &from, &to, self.setting, self.machine)
+        let node_bytes = self.array_bytes(rank) * domain.ranks_on_node as f64;
+        PassShape { node_bytes, ..pass_shape(&domain, &from, &to, self.setting, self.machine) }
+    }
+
+    /// Bytes of all arrays that a call of a rank accesses: input, output, work arrays and message buffers.
+    fn array_bytes(&self, rank: usize) -> f64 {
+        let mut arrays: Vec<(ArraySlot, usize)> = Vec::new();
+        let mut bytes = 0;
+        let of = |array: &Distribution| array.layout.boxes()[rank].volume() * width(array.real);
+        for end in self.schedule.passes.iter().flat_map(|pass| [&pass.from, &pass.to]) {
+            match end {
+                End::Own(slot, array) | End::Peers(slot, array) => {
+                    let (slot, scalars) = (self.memory(*slot), of(array));
+                    match arrays.iter_mut().find(|(known, _)| *known == slot) {
+                        Some((_, known)) => *known = scalars.max(*known),
+                        None => arrays.push((slot, scalars)),
+                    }
+                }
+                End::Message(index) => {
+                    let reshape = &self.schedule.reshapes[*index];
+                    bytes += reshape.to.boxes()[rank].volume() * width(reshape.real);
+                }
+            }
+        }
+        bytes += arrays.iter().map(|(_, scalars)| scalars).sum::<usize>();
+        (bytes * self.recipe.precision.bytes() * self.recipe.batch) as f64
+    }
+
+    /// The array that a slot is in this call.
+    fn memory(&self, slot: ArraySlot) -> ArraySlot {
+        match slot {
+            ArraySlot::In if self.kind.1 => ArraySlot::Out,
+            slot => slot,
+        }
     }
 
     /// Whether lines are stored where they were loaded from.
     fn returns(&self, pass: &Pass) -> bool {
-        let memory = |slot: ArraySlot| match slot {
-            ArraySlot::In if self.kind.1 => ArraySlot::Out,
-            slot => slot,
-        };
         match (&pass.from, &pass.to) {
             (End::Own(a, one), End::Own(b, two)) | (End::Peers(a, one), End::Peers(b, two)) => {
-                memory(*a) == memory(*b) && one == two
+                self.memory(*a) == self.memory(*b) && one == two
             }
             _ => false,
         }

@@ -85,6 +85,9 @@ constants! {
     contiguous_flop_s = 2.7e-11;
     /// How arithmetic slows down with the number of busy cores, which share power and, in pairs, units: an exponent.
     busy_flop = 0.0;
+    /// How far the speeds of busy cores are apart, relative to their mean. Threads of a rank share out their blocks, but
+    /// ranks have boxes of their own, and the slowest of them is waited for.
+    uneven = 0.0;
     /// Seconds of a block of lines, besides its lines.
     block_s = 1.7e-6;
     /// Seconds of a pass, besides its blocks: on a GPU, the launch of a kernel.
@@ -112,10 +115,16 @@ constants! {
     page_s = 1.6e-9;
     /// The part of the last-level cache that ranks have for themselves, from 0 to 1.
     last_level_part = 0.42;
-    /// The times that a cache line is loaded again if rows of a block meet in few sets of the level-2 cache.
+    /// The times that a cache line is loaded again if rows of a plane meet in few sets of the level-2 cache.
     conflict = 0.01;
-    /// What staging such rows costs instead, relative to loading them once.
+    /// The same of rows of a block of lines, which kernels load together.
+    line_conflict = 0.01;
+    /// The same besides, where many threads of a rank work on neighbouring lines: they fetch each other's ahead.
+    neighbours = 0.0;
+    /// What staging such rows costs instead, relative to a core's loading them once from memory, alone.
     staging = 0.01;
+    /// What runs that do not begin and end with cache lines cost besides, relative to their bytes.
+    unaligned = 0.0;
     /// How the last-level cache replaces lines, from 0 to 1. 0: the oldest first, so that of an array of twice its size
     /// nothing stays; 1: at random, so that half of it stays.
     last_level_random = 0.0;

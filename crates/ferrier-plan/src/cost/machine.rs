@@ -34,6 +34,13 @@ pub struct Machine {
     pub message_efficiency: Vec<[f64; 2]>,
 }
 
+/// How much slower stores past the caches may be predicted to be: they leave the caches to loads.
+const ALIKE: f64 = 1.06;
+
+/// Rows that a kernel loads together. If their distance is a power of two, they fill all ways of a cache set with no more
+/// ways than this.
+const BUTTERFLY: usize = 16;
+
 /// Part of the bytes that a cache of `room` bytes still holds when all of `bytes` were accessed since.
 pub(super) fn held(bytes: f64, room: f64) -> f64 {
     // Caches do not replace the oldest lines exactly: between half and twice their size, some stay.
@@ -114,7 +121,25 @@ impl Machine {
         let near = 1.0 / last_level_busy_bytes_s;
         let far = 1.0 / memory_bytes_s.min(memory_node_bytes_s / self.cores as f64);
         let kept = self.last_level_kept(node_bytes);
-        2.0 * far < (2.0 + allocate) * (kept * near + (1.0 - kept) * far)
+        2.0 * far < ALIKE * (2.0 + allocate) * (kept * near + (1.0 - kept) * far)
+    }
+
+    /// Whether rows that meet in few sets of a cache are staged, where ranks have so many threads and so many cores are busy.
+    pub fn stages(&self, threads: usize, busy: usize) -> bool {
+        let Constants { memory_bytes_s, memory_node_bytes_s, .. } = self.constants;
+        let busy = busy.clamp(1, self.cores) as f64;
+        let again = self.conflict_part(threads as f64) / memory_bytes_s.min(memory_node_bytes_s / busy);
+        self.level2.ways <= BUTTERFLY && self.staging_seconds() < again
+    }
+
+    /// How often a row of lines that meets others in few sets is loaded again.
+    pub(super) fn conflict_part(&self, threads: f64) -> f64 {
+        self.constants.line_conflict + self.constants.neighbours * (1.0 - 2.0 / threads).max(0.0)
+    }
+
+    /// Seconds per byte of staging.
+    pub(super) fn staging_seconds(&self) -> f64 {
+        self.constants.staging / self.constants.memory_bytes_s
     }
 
     /// Part of arrays of so many bytes on a node that is in the last-level cache when they are accessed again.

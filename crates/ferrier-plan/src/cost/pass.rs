@@ -32,7 +32,7 @@ pub struct PassShape {
     pub plane_bytes: f64,
     /// Planes or blocks that are shared out over the threads.
     pub units: f64,
-    /// Whether stores bypass the caches.
+    /// Whether stores bypass the caches, those of the pass before too, so that arrays are in memory.
     pub stream: bool,
     /// Whether lines return to where they were loaded from, which is in cache.
     pub in_place: bool,
@@ -44,7 +44,7 @@ pub struct PassShape {
     pub threads: usize,
     /// Ranks on its node.
     pub ranks_on_node: usize,
-    /// Bytes of both arrays on the node.
+    /// Bytes on the node that are accessed until an array is accessed again.
     pub node_bytes: f64,
 }
 
@@ -126,18 +126,30 @@ impl PassShape {
         let rounds = (self.units / threads).ceil().max(1.0);
         let sharing = if self.units > 0.0 { self.units / rounds } else { threads }.clamp(1.0, threads);
         let own = self.load.bytes + if self.in_place { 0.0 } else { self.store.bytes };
-        let place = Residence::new(own / threads, self.node_bytes, machine);
+        let place = match self.stream {
+            true => Residence([0.0, 0.0, 1.0]),
+            false => Residence::new(own / threads, self.node_bytes, machine),
+        };
         let byte = byte_seconds(machine, active);
         // Staging takes rows that meet in few sets out of their way. Stores write whole cache lines.
-        let Constants { conflict, staging, .. } = *constants;
-        let load = self.end(&self.load, if self.staging { staging } else { conflict }, place, byte, machine);
-        let store = if self.in_place { 0.0 } else { self.end(&self.store, 0.0, place, byte, machine) };
-        // A cached store loads the line first; one past the caches goes to memory at once.
-        let store = match self.stream {
+        let conflict = match self.staging {
+            true => machine.staging_seconds(),
+            false if self.lines.len() > 1 => constants.conflict * place.sum(byte),
+            false => machine.conflict_part(threads) * place.sum(byte),
+        };
+        let load = self.end(&self.load, place, byte, machine) + self.load.conflicts * LINE * conflict;
+        // Staged lines are stored past the caches also where they return.
+        let returns = self.in_place && !(self.staging && self.stream && self.load.conflicts > 0.0);
+        let store = if returns { 0.0 } else { self.end(&self.store, place, byte, machine) };
+        // A cached store loads the line first, and lines that return are written back; one past the caches goes to memory at
+        // once.
+        let store = match self.stream && !returns {
             true => store,
             false => store + constants.allocate * place.sum([0.0, byte[1], byte[2]]) * self.store.bytes,
         };
-        let compute = self.compute(byte, machine) * active.powf(constants.busy_flop);
+        // The slowest of so many ranks is further from their mean the more there are, and nearer with more threads each.
+        let slowest = 1.0 + constants.uneven * ((active / threads).max(1.0).ln() / threads).sqrt();
+        let compute = self.compute(byte, machine) * active.powf(constants.busy_flop) * slowest;
         let memory = load + store;
         let overlap = if self.lines.len() > 1 { constants.plane_overlap } else { constants.overlap };
         let core = memory.max(compute) + (1.0 - overlap) * memory.min(compute);
@@ -147,14 +159,7 @@ impl PassShape {
     }
 
     /// Seconds of a core for the accesses at one end.
-    fn end(
-        &self,
-        access: &Access,
-        conflict: f64,
-        place: Residence,
-        byte: [f64; 3],
-        machine: &Machine,
-    ) -> f64 {
+    fn end(&self, access: &Access, place: Residence, byte: [f64; 3], machine: &Machine) -> f64 {
         let constants = &machine.constants;
         let remote = access.remote * (1.0 / constants.remote.clamp(0.05, 1.0) - 1.0);
         let runs = place.sum([0.0, constants.run_last_level_s, constants.run_memory_s]) * access.runs;
@@ -163,11 +168,11 @@ impl PassShape {
         let active = (self.ranks_on_node * self.threads).min(machine.cores).max(1) as f64;
         let reuse = Residence::new(2.0 * access.reuse_bytes, active * access.reuse_bytes, machine);
         let again = again * reuse.sum(byte).min(place.sum(byte).max(byte[0]));
-        let conflicts = access.conflicts * LINE * conflict;
         // Pages of the smallest size are looked up as well.
         let lookup = if machine.page_bytes <= 4096 { 1.5 } else { 1.0 };
         let pages = place.sum([0.0, 0.2, 1.0]) * lookup * constants.page_s * access.pages;
-        (access.bytes + remote + conflicts) * place.sum(byte) + runs + again + pages
+        let unaligned = access.unaligned * constants.unaligned;
+        (access.bytes + remote + unaligned) * place.sum(byte) + runs + again + pages
     }
 
     /// Seconds of a core for the arithmetic.

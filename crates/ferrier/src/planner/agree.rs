@@ -8,7 +8,7 @@ use crate::{
     Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
     StridesSpec, codec, exchange,
 };
-use ferrier_plan::cost::{Constants, Machine};
+use ferrier_plan::cost::Machine;
 use ferrier_plan::geometry::width;
 use ferrier_plan::layout::Split;
 use ferrier_plan::lowering::MemoryPolicy;
@@ -210,33 +210,30 @@ pub(crate) fn threads(comm: &Comm, problem: &Problem, choice: &Choice) -> usize 
 }
 
 /// Whether the ranks of a node have more input and output than half of the last cache (measured: two cores
-/// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3), or so much that the
-/// cost model finds too little of it in the part of the cache that they have.
-fn stream(nodes: usize, problem: &Problem, scalar_bytes: usize, machine: &Machine) -> bool {
+/// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3), or so much, work arrays of
+/// several ranks included, that the cost model finds too little of it in the part of the cache that they have.
+fn stream((ranks, nodes): (usize, usize), problem: &Problem, scalar_bytes: usize, machine: &Machine) -> bool {
     let side = |shape: [usize; 3], real: bool| shape.iter().product::<usize>() * width(real);
-    let scalars = side(problem.shape(), problem.is_real())
-        + side(problem.spectrum_shape(), problem.has_real_spectrum());
-    let bytes = scalars * problem.batch / nodes * scalar_bytes;
-    bytes > last_level_bytes() / 2 || machine.streams(bytes as f64)
+    let input = side(problem.shape(), problem.is_real());
+    let output = side(problem.spectrum_shape(), problem.has_real_spectrum());
+    let work = if ranks > 1 { input.max(output) } else { 0 };
+    let bytes = |scalars: usize| scalars * problem.batch / nodes * scalar_bytes;
+    bytes(input + output) > last_level_bytes() / 2 || machine.streams(bytes(input + output + work) as f64)
 }
 
-/// Rows that a kernel loads together. If their distance is a power of two, they fill all ways of a cache set with no
-/// more ways than this, so that the rows of the next block are staged where that costs less than loading them again.
-/// (Measured: a sixth to a third faster with 16 ways, a seventh slower with 20; a sixth slower on Zen 4.)
-const BUTTERFLY: usize = 16;
-
-/// How passes access memory.
+/// How passes access memory, on so many ranks and nodes, each rank with so many threads.
 pub(crate) fn memory_policy(
-    nodes: usize,
+    ranks: (usize, usize),
+    threads: usize,
     problem: &Problem,
     choice: &Choice,
     scalar_bytes: usize,
     machine: &Machine,
 ) -> MemoryPolicy {
-    let Constants { conflict, staging, .. } = machine.constants;
-    let stages = choice.memory == MemoryUse::Fast && machine.level2.ways <= BUTTERFLY && staging <= conflict;
+    let busy = ranks.0.div_ceil(ranks.1) * threads;
+    let stages = choice.memory == MemoryUse::Fast && machine.stages(threads, busy);
     MemoryPolicy {
-        stream: choice.stream.unwrap_or_else(|| stream(nodes, problem, scalar_bytes, machine)),
+        stream: choice.stream.unwrap_or_else(|| stream(ranks, problem, scalar_bytes, machine)),
         staging: choice.staging.unwrap_or(stages),
         block: choice.block,
         bundle_bytes: bundle_bytes(plane_bytes()),
@@ -285,7 +282,8 @@ pub(crate) fn decide<T: Real>(comm: &Comm, problem: &Problem, mut start: StartCh
     }
     let threads = threads(comm, problem, choice);
     let machine = machine(comm, start.speeds.as_ref());
-    let memory_policy = memory_policy(comm.node_count(), problem, choice, T::PRECISION.bytes(), &machine);
+    let ranks = (comm.size(), comm.node_count());
+    let memory_policy = memory_policy(ranks, threads, problem, choice, T::PRECISION.bytes(), &machine);
     let decision =
         Decision { start, plane_bytes: plane_bytes(), threads, memory_policy, machine, open_exchange };
     let mine = match comm.rank() {

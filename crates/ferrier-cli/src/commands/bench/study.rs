@@ -39,7 +39,7 @@ const OF_RUNS: [&str; 17] = [
     "--keep",
 ];
 /// Options that may be lists and are choices of the planner: plans that differ in them are timed in turn.
-const OF_PLANS: [&str; 13] = [
+const OF_PLANS: [&str; 14] = [
     "--exchange",
     "--codec",
     "--kernel",
@@ -50,6 +50,7 @@ const OF_PLANS: [&str; 13] = [
     "--fuse",
     "--reorder",
     "--staging",
+    "--stream",
     "--inner-ranks",
     "--progress",
     "--block",

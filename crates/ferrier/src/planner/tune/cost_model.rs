@@ -45,11 +45,13 @@ impl CostModel<'_> {
 
     /// What predictions for a choice depend on.
     fn forecast(&self, choice: &Choice) -> crate::Result<Forecast> {
-        let TuneContext { nodes, problem, forecast, .. } = &self.context;
+        let TuneContext { ranks, nodes, problem, forecast, .. } = &self.context;
+        let (ranks, scalar_bytes) = ((*ranks, *nodes), self.precision.bytes());
+        let threads = choice.threads.unwrap_or(self.context.threads);
         Ok(Forecast {
             mechanism: mechanism(choice, *nodes)?,
-            threads: choice.threads.unwrap_or(self.context.threads),
-            memory_policy: memory_policy(*nodes, problem, choice, self.precision.bytes(), &forecast.machine),
+            threads,
+            memory_policy: memory_policy(ranks, threads, problem, choice, scalar_bytes, &forecast.machine),
             ..forecast.clone()
         })
     }
