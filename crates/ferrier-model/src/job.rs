@@ -142,7 +142,8 @@ impl<'a> Job<'a> {
             ExchangeName::Direct if processor == Processor::Gpu => ExchangeName::AllToAllV,
             exchange => exchange,
         };
-        let machine = cluster.machine(processor, count);
+        let mut machine = cluster.machine(processor, count);
+        machine.constants.copy_overlap = copy_overlap(cluster, exchange);
         let threads = match processor {
             Processor::Gpu => 1,
             Processor::Cpu => {
@@ -181,6 +182,7 @@ impl<'a> Job<'a> {
             return None;
         }
         self.exchange = exchange;
+        self.machine.constants.copy_overlap = copy_overlap(self.cluster, exchange);
         self.recipe.exchange = exchange.name().into();
         Some(self)
     }
@@ -235,6 +237,11 @@ impl<'a> Job<'a> {
         let real = if self.recipe.real { 0.5 } else { 1.0 };
         real * 5.0 * points * points.log2() * self.recipe.batch as f64
     }
+}
+
+/// The part of the copies inside a node that overlaps with transfers: a ring sends to its own node last.
+fn copy_overlap(cluster: &Cluster, exchange: ExchangeName) -> f64 {
+    if exchange == ExchangeName::Ring { 0.0 } else { cluster.network.copy_overlap }
 }
 
 /// Bytes of the arrays of a node.

@@ -1,7 +1,33 @@
 //! The order in which exchange `ring` sends: to one node after the other, so that no two nodes send to the same node
-//! at once.
+//! at once. Segments go in packets, a few of which are in flight at once.
 
 use crate::messages::SegmentTable;
+
+/// Packets of a rank that are in flight at once, unless a choice says otherwise.
+pub const IN_FLIGHT: usize = 4;
+
+/// Bytes of a packet, unless a choice says otherwise. The network waits while the first one is encoded, so those that
+/// are encoded are shorter.
+pub const fn packet_bytes(encodes: bool) -> usize {
+    if encodes { 64 << 10 } else { 1 << 20 }
+}
+
+/// How many of the packets before each one have arrived when it is put, if `steps` are those of a rank's packets in the
+/// order of sending: less than `in_flight` others are in flight then, of its own step and of the one before.
+pub fn arrived_before(steps: &[usize], in_flight: usize) -> Vec<usize> {
+    let mut arrived = 0;
+    let mut before = Vec::with_capacity(steps.len());
+    // The first packet of the step of the one at hand, and of the step before.
+    let (mut this, mut last) = (0, 0);
+    for (packet, step) in steps.iter().enumerate() {
+        if *step != steps[this] {
+            (last, this) = (this, packet);
+        }
+        arrived = last.max(arrived).max((packet + 1).saturating_sub(in_flight.max(1)));
+        before.push(arrived);
+    }
+    before
+}
 
 /// The step in which node `from` sends to node `to`: the distance of their places, of the receiver among the nodes that
 /// `from` sends to (`targets`) and of the sender among those that `to` receives from (`sources`). Both lists are
@@ -55,6 +81,14 @@ mod tests {
         assert_apart(&[0, 4, 8], &[1, 2, 3]);
         assert_apart(&[0, 1], &[0, 7, 9]);
         assert_apart(&[3, 5, 6, 7, 9], &[2, 5]);
+    }
+
+    #[test]
+    fn few_packets_are_in_flight_and_of_two_steps() {
+        assert_eq!(arrived_before(&[0, 0, 0, 0, 0, 2, 5], 3), [0, 0, 0, 1, 2, 3, 5]);
+        assert_eq!(arrived_before(&[1, 2, 3, 4], 4), [0, 0, 1, 2]);
+        assert_eq!(arrived_before(&[7, 7, 7], 1), [0, 1, 2]);
+        assert!(arrived_before(&[], 4).is_empty());
     }
 
     #[test]

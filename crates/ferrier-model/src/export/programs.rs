@@ -3,11 +3,12 @@
 use ferrier_plan::cost::CallShapes;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::order::{Action, actions};
+use ferrier_plan::ring::IN_FLIGHT;
 
 use crate::exchange::ExchangeName;
 use crate::forward::ForwardCall;
 use crate::job::Job;
-use crate::sim::{Exchanges, RingSteps};
+use crate::sim::Exchanges;
 
 /// An operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,18 +29,31 @@ pub(super) enum Operation {
     Barrier,
 }
 
-/// Messages of a tile: senders, receivers and bytes as exported.
+/// Tags of a tile: of the packets of a message, and of a word about it.
+const TAGS: usize = IN_FLIGHT + 1;
+const WORD: usize = IN_FLIGHT;
+
+/// A message, or a packet of one in a ring.
+#[derive(Clone, Copy)]
+struct Message {
+    peer: usize,
+    bytes: u64,
+    /// Its number among those to the same rank.
+    packet: usize,
+    /// Messages of the same rank that have arrived before it is sent.
+    after: usize,
+}
+
+/// Messages of a tile.
 struct TileMessages {
-    /// From each rank.
-    sent: Vec<Vec<(usize, u64)>>,
+    /// From each rank, in a ring in the order of sending.
+    sent: Vec<Vec<Message>>,
     /// To each rank.
-    received: Vec<Vec<(usize, u64)>>,
+    received: Vec<Vec<Message>>,
     /// Seconds in which each rank starts its messages.
     starts: Vec<f64>,
     /// Bytes of each rank before encoding.
     raw: Vec<f64>,
-    /// The steps of exchange `ring`.
-    ring: Option<RingSteps>,
 }
 
 /// The operations of all ranks.
@@ -51,7 +65,7 @@ pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
     let mut in_flight = 0;
     let mut known: Vec<((usize, usize), TileMessages)> = Vec::new();
     let tag = |reshape: usize, tile: usize| {
-        2 * (cuts[..reshape].iter().map(|cut| cut.count()).sum::<usize>() + tile)
+        TAGS * (cuts[..reshape].iter().map(|cut| cut.count()).sum::<usize>() + tile)
     };
     let constants = &job.machine.constants;
     let coding = |rank: usize, raw: f64, speed: f64| match job.is_encoded() {
@@ -81,9 +95,9 @@ pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
             Action::Wait { reshape, tile } => {
                 let Some(at) = known.iter().position(|(key, _)| *key == (reshape, tile)) else { continue };
                 let (_, messages) = known.swap_remove(at);
-                let tag = tag(reshape, tile);
+                let (tag, blocking) = (tag(reshape, tile), cuts[reshape].count() == 1);
                 for (rank, program) in programs.iter_mut().enumerate() {
-                    wait(job, program, rank, &messages, (tag, in_flight == 1));
+                    wait(job, program, rank, &messages, (tag, blocking, in_flight == 1));
                     let decoding = coding(rank, messages.raw[rank], constants.decode_bytes_s);
                     program.push(Operation::Compute(decoding));
                 }
@@ -97,6 +111,24 @@ pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
     programs
 }
 
+impl Message {
+    fn send(&self, tag: usize) -> Operation {
+        Operation::Send { to: self.peer, bytes: self.bytes, tag: tag + self.packet }
+    }
+
+    fn receive(&self, tag: usize) -> Operation {
+        Operation::Receive { from: self.peer, bytes: self.bytes, tag: tag + self.packet }
+    }
+
+    fn wait_sent(&self, tag: usize) -> Operation {
+        Operation::WaitSend { to: self.peer, tag: tag + self.packet }
+    }
+
+    fn wait_received(&self, tag: usize) -> Operation {
+        Operation::WaitReceive { from: self.peer, tag: tag + self.packet }
+    }
+}
+
 fn start(
     job: &Job<'_>,
     program: &mut Vec<Operation>,
@@ -104,32 +136,29 @@ fn start(
     messages: &TileMessages,
     (tag, blocking): (usize, bool),
 ) {
-    let receive = |&(from, bytes): &(usize, u64)| Operation::Receive { from, bytes, tag };
-    let send = |&(to, bytes): &(usize, u64)| Operation::Send { to, bytes, tag };
-    program.extend(messages.received[rank].iter().map(receive));
+    let [sent, received] = [&messages.sent[rank], &messages.received[rank]];
+    program.extend(received.iter().map(|message| message.receive(tag)));
     let nodes = job.nodes();
-    if let Some(ring) = &messages.ring {
-        // To one node after the other, as the library does.
-        let step = |to: usize| ring.step(nodes[rank], nodes[to]);
-        let mut order = messages.sent[rank].clone();
-        order.sort_by_key(|&(to, _)| step(to));
-        for together in order.chunk_by(|a, b| step(a.0) == step(b.0)) {
-            program.extend(together.iter().map(send));
-            program.extend(together.iter().map(|&(to, _)| Operation::WaitSend { to, tag }));
-        }
+    if job.exchange == ExchangeName::Ring {
+        let firsts = |list: &[Message]| -> Vec<usize> {
+            list.iter().filter(|message| message.packet == 0).map(|message| message.peer).collect()
+        };
+        let tag = tag + WORD;
+        program.extend(firsts(sent).into_iter().map(|from| Operation::Receive { from, bytes: 1, tag }));
+        program.extend(firsts(received).into_iter().map(|to| Operation::Send { to, bytes: 1, tag }));
+        // Packets are sent while the rank waits for the tile; of several tiles, the first ones at once.
+        let first = sent.iter().take_while(|message| message.after == 0 && !blocking);
+        program.extend(first.map(|message| message.send(tag - WORD)));
         return;
     }
-    let inside = |&&(peer, _): &&(usize, u64)| nodes[peer] == nodes[rank];
-    let outside = |message: &&(usize, u64)| !inside(message);
-    program.extend(messages.sent[rank].iter().filter(inside).map(send));
+    let inside = |message: &&Message| nodes[message.peer] == nodes[rank];
+    program.extend(sent.iter().filter(inside).map(|message| message.send(tag)));
     // As in a simulation of ours: where cores do both, they copy first.
     if blocking && job.machine.constants.copy_overlap < 0.5 {
-        let copied = |&(from, _): &(usize, u64)| Operation::WaitReceive { from, tag };
-        program.extend(messages.received[rank].iter().filter(inside).map(copied));
-        let copied = |&(to, _): &(usize, u64)| Operation::WaitSend { to, tag };
-        program.extend(messages.sent[rank].iter().filter(inside).map(copied));
+        program.extend(received.iter().filter(inside).map(|message| message.wait_received(tag)));
+        program.extend(sent.iter().filter(inside).map(|message| message.wait_sent(tag)));
     }
-    program.extend(messages.sent[rank].iter().filter(outside).map(send));
+    program.extend(sent.iter().filter(|message| !inside(message)).map(|message| message.send(tag)));
 }
 
 fn wait(
@@ -137,24 +166,33 @@ fn wait(
     program: &mut Vec<Operation>,
     rank: usize,
     messages: &TileMessages,
-    (tag, alone): (usize, bool),
+    (tag, blocking, alone): (usize, bool, bool),
 ) {
+    let sent = &messages.sent[rank];
+    let mut arrived = 0;
+    if job.exchange == ExchangeName::Ring {
+        for message in sent.iter().filter(|message| message.after > 0 || blocking) {
+            program.extend(sent[arrived..message.after].iter().map(|message| message.wait_sent(tag)));
+            if message.packet == 0 {
+                // The receiver has said that it is ready.
+                program.push(Operation::WaitReceive { from: message.peer, tag: tag + WORD });
+            }
+            program.push(message.send(tag));
+            arrived = message.after;
+        }
+    }
     if alone {
         program.push(Operation::WaitAll);
     } else {
-        let receive = |&(from, _): &(usize, u64)| Operation::WaitReceive { from, tag };
-        program.extend(messages.received[rank].iter().map(receive));
-        if job.exchange != ExchangeName::Ring {
-            let send = |&(to, _): &(usize, u64)| Operation::WaitSend { to, tag };
-            program.extend(messages.sent[rank].iter().map(send));
-        }
+        program.extend(messages.received[rank].iter().map(|message| message.wait_received(tag)));
+        program.extend(sent[arrived..].iter().map(|message| message.wait_sent(tag)));
     }
     if job.exchange.mechanism(job.node_count()) == Mechanism::NodeAware {
         // Ranks load what others of their node have received: they tell each other.
         let first = job.nodes()[rank] * job.per_node;
         let others = (first..job.ranks().min(first + job.per_node)).filter(|&other| other != rank);
         let others: Vec<usize> = others.collect();
-        let tag = tag + 1;
+        let tag = tag + WORD;
         program.extend(others.iter().map(|&from| Operation::Receive { from, bytes: 1, tag }));
         program.extend(others.iter().map(|&to| Operation::Send { to, bytes: 1, tag }));
         program.extend(others.iter().map(|&from| Operation::WaitReceive { from, tag }));
@@ -166,8 +204,6 @@ fn messages(job: &Job<'_>, shapes: &CallShapes<'_>, reshape: usize, tile: usize)
     let exchanges = Exchanges { job, shapes };
     let traffic = exchanges.traffic(reshape, tile);
     let constants = &job.machine.constants;
-    let ring =
-        (job.exchange == ExchangeName::Ring).then(|| exchanges.ring_steps(&traffic.flows, reshape, tile));
     let starts = traffic
         .ranks
         .iter()
@@ -175,11 +211,15 @@ fn messages(job: &Job<'_>, shapes: &CallShapes<'_>, reshape: usize, tile: usize)
     let (starts, raw) = (starts.collect(), traffic.ranks.iter().map(|share| share.bytes).collect());
     let mut sent = vec![Vec::new(); job.ranks()];
     let mut received = vec![Vec::new(); job.ranks()];
-    let mut add = |from: usize, to: usize, bytes: f64| {
+    // Bytes of a packet of a message.
+    let mut add = |[from, to]: [usize; 2], bytes: f64, message_bytes: f64, after: usize| {
         let inside = job.nodes()[from] == job.nodes()[to];
-        let slowed = if inside { bytes } else { bytes / job.machine.efficiency(bytes) };
-        sent[from].push((to, slowed.round().max(1.0) as u64));
-        received[to].push((from, slowed.round().max(1.0) as u64));
+        let slowed = if inside { bytes } else { bytes / job.machine.efficiency(message_bytes) };
+        let list: &mut Vec<Message> = &mut sent[from];
+        let packet = list.last().filter(|last| last.peer == to).map_or(0, |last| last.packet + 1);
+        let message = |peer: usize| Message { peer, bytes: slowed.round().max(1.0) as u64, packet, after };
+        list.push(message(to));
+        received[to].push(message(from));
     };
     match job.exchange.mechanism(job.node_count()) {
         Mechanism::NodeAware => {
@@ -189,7 +229,12 @@ fn messages(job: &Job<'_>, shapes: &CallShapes<'_>, reshape: usize, tile: usize)
                 first + number % (job.ranks() - first).min(job.per_node)
             };
             for flow in traffic.flows {
-                add(local(flow.from, flow.to), local(flow.to, flow.from), flow.bytes);
+                add([local(flow.from, flow.to), local(flow.to, flow.from)], flow.bytes, flow.bytes, 0);
+            }
+        }
+        _ if job.exchange == ExchangeName::Ring => {
+            for flow in traffic.flows {
+                add([flow.from, flow.to], flow.bytes, flow.message_bytes, flow.after);
             }
         }
         _ => {
@@ -198,10 +243,11 @@ fn messages(job: &Job<'_>, shapes: &CallShapes<'_>, reshape: usize, tile: usize)
             let most = all.iter().flatten().map(|message| message.1).fold(0.0, f64::max);
             for (from, list) in all.into_iter().enumerate() {
                 for (to, bytes) in list {
-                    add(from, to, exchanges.encoded(if padded { most } else { bytes }));
+                    let bytes = exchanges.encoded(if padded { most } else { bytes });
+                    add([from, to], bytes, bytes, 0);
                 }
             }
         }
     }
-    TileMessages { sent, received, starts, raw, ring }
+    TileMessages { sent, received, starts, raw }
 }

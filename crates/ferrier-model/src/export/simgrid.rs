@@ -35,6 +35,8 @@ pub struct SimGridFiles {
 pub fn simgrid_arguments(ranks: usize) -> Vec<String> {
     let configuration = [
         "network/model:CM02",
+        // Rates of all flows are computed anew at each event; "Lazy" leaves some as they were.
+        "network/optim:Full",
         "network/crosstraffic:0",
         "network/latency-factor:1",
         "network/bandwidth-factor:1",

@@ -2,23 +2,23 @@
 
 use ferrier_plan::cost::CallShapes;
 use ferrier_plan::messages::Mechanism;
-use ferrier_plan::ring;
+use ferrier_plan::ring::{IN_FLIGHT, arrived_before, packet_bytes, step};
 
 use crate::exchange::ExchangeName;
 use crate::job::Job;
 
-/// What goes from one node to another in a tile.
-#[derive(Clone, Copy, Debug, PartialEq)]
-#[non_exhaustive]
-pub struct NodeFlow {
-    /// The node that sends.
+/// What goes from one party to another in a tile. The parties are nodes; in a ring they are ranks.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Flow {
     pub from: usize,
-    /// The node that receives; the same for copies inside a node.
     pub to: usize,
     /// Bytes, after encoding.
     pub bytes: f64,
-    /// Messages.
     pub messages: f64,
+    /// Bytes of a message, which decide how fast it is.
+    pub message_bytes: f64,
+    /// Flows of the same party that have arrived before it starts, in a ring.
+    pub after: usize,
 }
 
 /// What a rank sends or receives in a tile, whichever is more.
@@ -32,25 +32,25 @@ pub(crate) struct RankShare {
 
 /// The traffic of one tile.
 pub(crate) struct TileTraffic {
-    /// Flows by their senders.
-    pub flows: Vec<NodeFlow>,
+    /// Flows by their senders, in a ring in the order of sending.
+    pub flows: Vec<Flow>,
     pub ranks: Vec<RankShare>,
     /// Bytes that each rank receives.
     pub received: Vec<f64>,
 }
 
 /// The steps of exchange `ring` in a tile: which nodes each node sends to and receives from, itself where data stays.
-pub(crate) struct RingSteps {
+struct RingSteps {
     targets: Vec<Vec<usize>>,
     sources: Vec<Vec<usize>>,
 }
 
 impl RingSteps {
     /// The step in which one node sends to another. Copies inside a node come last.
-    pub fn step(&self, from: usize, to: usize) -> usize {
+    fn step(&self, from: usize, to: usize) -> usize {
         match from == to {
             true => usize::MAX,
-            false => ring::step(&self.targets[from], &self.sources[to], from, to),
+            false => step(&self.targets[from], &self.sources[to], from, to),
         }
     }
 }
@@ -85,15 +85,16 @@ impl Exchanges<'_> {
         !cuts.between(from, to, tile).is_empty()
     }
 
-    /// The steps of exchange `ring` in a tile with these flows.
-    pub fn ring_steps(&self, flows: &[NodeFlow], reshape: usize, tile: usize) -> RingSteps {
+    /// The steps of exchange `ring` in a tile with these messages of each rank.
+    fn ring_steps(&self, messages: &[Vec<(usize, f64)>], reshape: usize, tile: usize) -> RingSteps {
         let (nodes, count) = (self.job.nodes(), self.job.node_count());
-        let own = (0..self.job.ranks()).filter(|&rank| self.keeps(rank, reshape, tile));
-        let kept = own.map(|rank| (nodes[rank], nodes[rank]));
         let (mut targets, mut sources) = (vec![Vec::new(); count], vec![Vec::new(); count]);
-        for (from, to) in kept.chain(flows.iter().map(|flow| (flow.from, flow.to))) {
-            targets[from].push(to);
-            sources[to].push(from);
+        for (rank, list) in messages.iter().enumerate() {
+            let own = self.keeps(rank, reshape, tile).then_some(rank);
+            for peer in own.into_iter().chain(list.iter().map(|message| message.0)) {
+                targets[nodes[rank]].push(nodes[peer]);
+                sources[nodes[peer]].push(nodes[rank]);
+            }
         }
         for list in targets.iter_mut().chain(&mut sources) {
             list.sort_unstable();
@@ -102,12 +103,47 @@ impl Exchanges<'_> {
         RingSteps { targets, sources }
     }
 
+    /// The packets of exchange `ring` in a tile with these messages of each rank, in the order of sending. Of a message
+    /// of more packets than are in flight at once, several count as one.
+    fn ring_flows(&self, messages: &[Vec<(usize, f64)>], reshape: usize, tile: usize) -> Vec<Flow> {
+        let (nodes, ranks) = (self.job.nodes(), self.job.ranks());
+        let steps = self.ring_steps(messages, reshape, tile);
+        let mut flows = Vec::new();
+        for (from, list) in messages.iter().enumerate() {
+            let step = |to: usize| steps.step(nodes[from], nodes[to]);
+            let sent = list.iter().filter(|&&(to, _)| !self.is_shared(from, to));
+            let mut order: Vec<_> = sent.map(|&(to, bytes)| (step(to), to, bytes)).collect();
+            order.sort_unstable_by_key(|&(step, to, _)| (step, (to + ranks - from) % ranks));
+            let first = flows.len();
+            let mut packet_steps = Vec::new();
+            for (step, to, bytes) in order {
+                let bytes = self.encoded(bytes);
+                let packets = (bytes / packet_bytes(self.job.is_encoded()) as f64).ceil();
+                let packets = packets.clamp(1.0, IN_FLIGHT as f64);
+                packet_steps.resize(packet_steps.len() + packets as usize, step);
+                let packet =
+                    Flow { from, to, bytes: bytes / packets, messages: 1.0, message_bytes: bytes, after: 0 };
+                flows.resize(first + packet_steps.len(), packet);
+            }
+            let arrived = arrived_before(&packet_steps, IN_FLIGHT);
+            flows[first..].iter_mut().zip(arrived).for_each(|(flow, arrived)| flow.after = arrived);
+        }
+        flows
+    }
+
     /// The bytes of a message on the wire.
     pub fn encoded(&self, bytes: f64) -> f64 {
         match self.job.is_encoded() {
             true => bytes * self.job.machine.constants.encoded_part,
             false => bytes,
         }
+    }
+
+    /// Whether the next pass of a rank loads another's data from memory that ranks of a node share; nothing is encoded.
+    fn is_shared(&self, from: usize, to: usize) -> bool {
+        let mechanism = self.job.exchange.mechanism(self.job.node_count());
+        self.job.nodes()[from] == self.job.nodes()[to]
+            && (mechanism != Mechanism::Messages || self.shapes.setting.remote_buffers)
     }
 
     /// The traffic of a tile.
@@ -123,7 +159,8 @@ impl Exchanges<'_> {
             list.push(messages);
         }
         let mechanism = self.job.exchange.mechanism(self.job.node_count());
-        let mut flows: Vec<NodeFlow> = Vec::new();
+        let ring = self.job.exchange == ExchangeName::Ring;
+        let mut flows: Vec<Flow> = Vec::new();
         // The flow to each node from the one at hand.
         let mut known = vec![usize::MAX; self.job.node_count()];
         for (rank, messages) in list.iter().enumerate() {
@@ -134,9 +171,7 @@ impl Exchanges<'_> {
             for &(peer, bytes) in messages {
                 let bytes = if self.job.exchange == ExchangeName::AllToAll { most } else { bytes };
                 let inside = nodes[peer] == node;
-                // Memory that ranks of a node share is read by the next pass; nothing is encoded.
-                let shared =
-                    inside && (mechanism != Mechanism::Messages || self.shapes.setting.remote_buffers);
+                let shared = self.is_shared(rank, peer);
                 for share in [&mut sent[rank], &mut received[peer]] {
                     share.bytes += if shared { 0.0 } else { bytes };
                     match inside {
@@ -144,20 +179,34 @@ impl Exchanges<'_> {
                         false => share.wire_messages += 1.0,
                     }
                 }
-                if shared {
+                if shared || ring {
                     continue;
                 }
                 let at = &mut known[nodes[peer]];
                 if *at == usize::MAX {
                     *at = flows.len();
-                    flows.push(NodeFlow { from: node, to: nodes[peer], bytes: 0.0, messages: 0.0 });
+                    let to = nodes[peer];
+                    flows.push(Flow {
+                        from: node,
+                        to,
+                        bytes: 0.0,
+                        messages: 0.0,
+                        message_bytes: 0.0,
+                        after: 0,
+                    });
                 }
                 flows[*at].bytes += self.encoded(bytes);
                 flows[*at].messages += 1.0;
             }
         }
-        if mechanism == Mechanism::NodeAware {
-            flows.iter_mut().for_each(|flow| flow.messages = 1.0);
+        for flow in &mut flows {
+            if mechanism == Mechanism::NodeAware {
+                flow.messages = 1.0;
+            }
+            flow.message_bytes = flow.bytes / flow.messages;
+        }
+        if ring {
+            flows = self.ring_flows(&list, reshape, tile);
         }
         let incoming = received.iter().map(|share| share.bytes).collect();
         let most = |(sent, received): (RankShare, RankShare)| {

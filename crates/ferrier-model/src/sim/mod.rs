@@ -4,16 +4,17 @@
 //! [`order`](ferrier_plan::order) says. The messages of a tile between two nodes are one flow, which gets as many shares
 //! of the links as there are messages: ranks of a node start a tile together, with the last of them, and their messages
 //! are complete together. So the size of a simulation is that of the nodes that exchange data, not that of the ranks.
-//! Rings send to one node after the other; node-aware exchanges send one message for each pair of nodes.
+//! Node-aware exchanges send one message for each pair of nodes. The ranks of a ring go on each by itself, as in the
+//! library: a rank sends its packets in order, a few at once, of two successive steps, to ranks that are ready.
 
 mod exchanges;
 mod network;
 mod options;
 mod ranks;
 mod result;
+mod tile;
 
-pub use exchanges::NodeFlow;
-pub(crate) use exchanges::{Exchanges, RingSteps};
+pub(crate) use exchanges::Exchanges;
 pub use options::SimOptions;
 pub use result::{SimEvent, SimEventKind, SimStep, Simulated};
 

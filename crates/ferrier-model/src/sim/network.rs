@@ -2,7 +2,7 @@
 
 use ferrier_plan::cost::ExchangeShape;
 
-use super::exchanges::NodeFlow;
+use super::exchanges::Flow;
 use super::options::SimOptions;
 use crate::flows::FlowSet;
 use crate::job::Job;
@@ -82,18 +82,18 @@ impl<'a> NetworkState<'a> {
         }
     }
 
-    /// Starts a flow now.
-    pub fn start(&mut self, flow: &NodeFlow, owner: usize) {
+    /// Starts a flow between two nodes, or inside one, now.
+    pub fn start(&mut self, flow: &Flow, [from, to]: [usize; 2], owner: usize) {
         let mut route = Vec::new();
         let nodes = self.nodes;
         let mut left = flow.bytes;
-        if flow.from == flow.to {
-            route.push((2 * nodes + flow.from) as u32);
+        if from == to {
+            route.push((2 * nodes + from) as u32);
         } else {
-            route.extend([flow.from as u32, (nodes + flow.to) as u32]);
-            self.links.route(flow.from, flow.to, &mut route);
+            route.extend([from as u32, (nodes + to) as u32]);
+            self.links.route(from, to, &mut route);
             route[2..].iter_mut().for_each(|link| *link += 3 * nodes as u32);
-            left /= self.job.machine.efficiency(flow.bytes / flow.messages.max(1.0));
+            left /= self.job.machine.efficiency(flow.message_bytes);
         }
         if self.active.is_empty() {
             // Nothing is in progress: numbers begin anew.

@@ -7,34 +7,18 @@ use ferrier_plan::Box3;
 use ferrier_plan::cost::{CERTIFICATE, CallShapes, PassCost, pass_name};
 use ferrier_plan::order::{Action, PassPart};
 
-use super::exchanges::{Exchanges, NodeFlow, TileTraffic};
+use super::exchanges::Exchanges;
 use super::network::NetworkState;
 use super::options::SimOptions;
 use super::result::{SimEvent, SimEventKind, SimStep, Simulated};
-use crate::exchange::ExchangeName;
+use super::tile::{Parties, TileState};
 use crate::job::Job;
 
 /// Part of the call within which completed flows count as completed together: rates are computed once for all.
 const TOGETHER: f64 = 1e-4;
 
-/// A tile of a reshape in progress.
-struct TileState {
-    traffic: TileTraffic,
-    /// Ranks of each node that have started it, and the last start.
-    started: Vec<(u32, f64)>,
-    /// Flows in and out of each node that are not complete, and when the last one was.
-    open: Vec<(u32, f64)>,
-    /// Flows of each node that are to be started after others, the last one first.
-    queues: Vec<Vec<usize>>,
-    /// Flows of each node in progress of those that others wait for.
-    running: Vec<u32>,
-    /// Nodes of which all ranks have started it.
-    ready: Vec<bool>,
-    /// Ranks that wait for it, by node.
-    waiting: Vec<Vec<u32>>,
-    /// Ranks that have waited for it.
-    waited: usize,
-}
+/// Part of the call that is lost so, at most, by packets of a ring that follow each other.
+const LOST: f64 = 5e-4;
 
 /// Which pass, exchange or coding a step belongs to.
 type StepKey = (u8, usize);
@@ -53,10 +37,11 @@ pub(super) struct Simulation<'a> {
     actions: &'a [Action],
     options: &'a SimOptions,
     network: NetworkState<'a>,
+    parties: Parties<'a>,
     ranks: Vec<RankState>,
     tiles: HashMap<(usize, usize), TileState>,
-    /// Nodes that start a tile: time in order, tile, node.
-    starts: BinaryHeap<NodeStart>,
+    /// What is to come, in the order of time.
+    coming: BinaryHeap<TimedEvent>,
     /// The tile and the flow of each flow of the network.
     owners: Vec<((usize, usize), usize)>,
     costs: HashMap<(usize, usize, [[usize; 3]; 2]), PassCost>,
@@ -65,11 +50,24 @@ pub(super) struct Simulation<'a> {
     steps: Vec<(StepKey, String, Vec<f64>)>,
     events: Vec<Vec<SimEvent>>,
     random: u64,
+    /// What the closed form says.
+    predicted: f64,
     within: f64,
 }
 
-/// When a node starts a tile, the tile and the node; the first is the greatest of a heap.
-type NodeStart = Reverse<(OrderedTime, (usize, usize), usize)>;
+/// A time, a tile, and what happens to it then; the first is the greatest of a heap.
+type TimedEvent = Reverse<(OrderedTime, (usize, usize), TileEvent)>;
+
+/// What happens to a tile.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum TileEvent {
+    /// A party starts it.
+    Start(usize),
+    /// The ranks of other nodes, or of the own node, know that a rank of a ring has started it.
+    Ready(usize, bool),
+    /// It is known that a flow has arrived.
+    Arrival(usize),
+}
 
 /// A time that can be ordered.
 #[derive(Clone, Copy, PartialEq)]
@@ -113,15 +111,17 @@ impl<'a> Simulation<'a> {
             actions,
             options,
             network,
+            parties: Parties::new(job),
             ranks,
             tiles: HashMap::new(),
-            starts: BinaryHeap::new(),
+            coming: BinaryHeap::new(),
             owners: Vec::new(),
             costs: HashMap::new(),
             barrier: (0, 0.0),
             steps: Vec::new(),
             events: vec![Vec::new(); options.recorded.min(job.ranks())],
             random: options.seed.wrapping_mul(2).wrapping_add(0x9e37_79b9_7f4a_7c15),
+            predicted: total.seconds(),
             within: TOGETHER * total.seconds(),
         }
     }
@@ -130,20 +130,24 @@ impl<'a> Simulation<'a> {
     pub fn run(&mut self) {
         (0..self.job.ranks()).for_each(|rank| self.go(rank));
         loop {
-            let start = self.starts.peek().map(|Reverse((time, ..))| time.0);
-            let time = match (start, self.network.next()) {
+            let first = self.coming.peek().map(|Reverse((time, ..))| time.0);
+            let time = match (first, self.network.next()) {
                 (None, None) => return,
-                (Some(start), Some(end)) => start.min(end),
-                (start, end) => start.or(end).unwrap_or(0.0),
+                (Some(first), Some(end)) => first.min(end),
+                (first, end) => first.or(end).unwrap_or(0.0),
             };
             let mut done = Vec::new();
             self.network.advance(time, self.within, &mut |owner, time| done.push((owner, time)));
-            while let Some(Reverse((start, tile, node))) = self.starts.peek().copied() {
-                if start.0 > time + self.within {
+            while let Some(Reverse((at, tile, event))) = self.coming.peek().copied() {
+                if at.0 > time + self.within {
                     break;
                 }
-                self.starts.pop();
-                self.start_node(tile, node);
+                self.coming.pop();
+                match event {
+                    TileEvent::Start(party) => self.start_party(tile, party),
+                    TileEvent::Ready(rank, outside) => self.ready(tile, rank, outside),
+                    TileEvent::Arrival(flow) => self.arrived(tile, flow),
+                }
             }
             done.into_iter().for_each(|(owner, time)| self.flow_done(owner, time));
         }
@@ -260,88 +264,55 @@ impl<'a> Simulation<'a> {
         let end = self.ranks[rank].clock + seconds;
         let received = self.tiles[&tile].traffic.received[rank];
         self.record(rank, (2, tile.0), SimEventKind::Post, Some(tile), end, received);
-        let node = self.job.nodes()[rank];
+        let party = self.parties.of(rank);
         let Some(state) = self.tiles.get_mut(&tile) else { return true };
-        let started = &mut state.started[node];
+        let started = &mut state.started[party];
         *started = (started.0 + 1, started.1.max(end));
-        if started.0 as usize == ranks_on(self.job, node) {
-            self.starts.push(Reverse((OrderedTime(started.1), tile, node)));
+        if started.0 as usize == self.parties.ranks(party) {
+            self.coming.push(Reverse((OrderedTime(started.1), tile, TileEvent::Start(party))));
         }
         true
     }
 
-    fn new_tile(&self, (reshape, tile): (usize, usize)) -> TileState {
-        let exchanges = Exchanges { job: self.job, shapes: self.shapes };
-        let traffic = exchanges.traffic(reshape, tile);
-        let nodes = self.job.node_count();
-        // A node's own start counts as a flow, so that no node is complete before it has started.
-        let mut open = vec![(1, 0.0); nodes];
-        let mut queues = vec![Vec::new(); nodes];
-        for (number, flow) in traffic.flows.iter().enumerate() {
-            open[flow.to].0 += 1;
-            if flow.from != flow.to {
-                open[flow.from].0 += 1;
-            }
-            queues[flow.from].push(number);
+    fn new_tile(&mut self, (reshape, tile): (usize, usize)) -> TileState {
+        let traffic = Exchanges { job: self.job, shapes: self.shapes }.traffic(reshape, tile);
+        let state = TileState::new(traffic, self.parties);
+        if self.parties.ring {
+            // Each packet may follow the one before it too early by as much.
+            self.within = self.within.min(LOST * self.predicted / state.longest_queue().max(1) as f64);
         }
-        let ring = self.job.exchange == ExchangeName::Ring;
-        let steps = ring.then(|| exchanges.ring_steps(&traffic.flows, reshape, tile));
-        let order = |flow: &NodeFlow| match &steps {
-            Some(steps) => steps.step(flow.from, flow.to),
-            None => (flow.to + nodes - flow.from) % nodes,
-        };
-        for queue in &mut queues {
-            // Of a ring the own node comes last; otherwise copies come first. The last of a queue starts first.
-            queue.sort_by_key(|&flow| std::cmp::Reverse(order(&traffic.flows[flow])));
-        }
-        TileState {
-            traffic,
-            started: vec![(0, 0.0); nodes],
-            open,
-            queues,
-            running: vec![0; nodes],
-            ready: vec![false; nodes],
-            waiting: vec![Vec::new(); nodes],
-            waited: 0,
-        }
+        state
     }
 
-    /// All ranks of a node have started a tile.
-    fn start_node(&mut self, tile: (usize, usize), node: usize) {
-        let Some(state) = self.tiles.get_mut(&tile) else { return };
-        state.ready[node] = true;
-        let waits = |other: usize| state.ready[other] && state.running[other] == 0;
-        let next_is_here = |other: usize| {
-            let next = state.queues[other].last();
-            next.is_some_and(|&flow| state.traffic.flows[flow].to == node)
-        };
-        let ring = self.job.exchange == ExchangeName::Ring;
-        let nodes = if ring { 0..state.ready.len() } else { node..node + 1 };
-        let begin: Vec<usize> =
-            nodes.filter(|&other| other == node || waits(other) && next_is_here(other)).collect();
-        begin.into_iter().for_each(|other| self.start_flows(tile, other));
+    /// All ranks of a party have started a tile.
+    fn start_party(&mut self, tile: (usize, usize), party: usize) {
         let Some(state) = self.tiles.get(&tile) else { return };
-        self.close(tile, node, state.started[node].1);
+        let start = state.started[party].1;
+        if self.parties.ring {
+            let constants = &self.job.machine.constants;
+            for (outside, latency) in [(false, constants.node_latency_s), (true, constants.wire_latency_s)] {
+                let event = TileEvent::Ready(party, outside);
+                self.coming.push(Reverse((OrderedTime(start + latency), tile, event)));
+            }
+        }
+        self.start_flows(tile, party);
+        self.close(tile, party, start);
     }
 
-    /// Starts the next flows of a node: all, one by one in a ring, or after the copies inside the node.
-    fn start_flows(&mut self, tile: (usize, usize), node: usize) {
+    fn ready(&mut self, tile: (usize, usize), rank: usize, outside: bool) {
         let Some(state) = self.tiles.get_mut(&tile) else { return };
-        let ring = self.job.exchange == ExchangeName::Ring;
+        state.set_ready(rank, outside).into_iter().for_each(|other| self.start_flows(tile, other));
+    }
+
+    /// Starts the next flows of a party.
+    fn start_flows(&mut self, tile: (usize, usize), party: usize) {
+        let Some(state) = self.tiles.get_mut(&tile) else { return };
         let copies_first = self.job.machine.constants.copy_overlap < 0.5;
-        while let Some(number) = state.queues[node].pop() {
-            let flow = state.traffic.flows[number];
-            if ring && !state.ready[flow.to] {
-                // A receiver of a ring says when it is ready.
-                state.queues[node].push(number);
-                break;
-            }
-            self.network.start(&flow, self.owners.len());
+        while let Some(number) = state.next(party, copies_first) {
+            let flow = &state.traffic.flows[number];
+            let nodes = [flow.from, flow.to].map(|party| self.parties.node(party));
+            self.network.start(flow, nodes, self.owners.len());
             self.owners.push((tile, number));
-            state.running[node] += 1;
-            if ring || copies_first && flow.from == flow.to {
-                break;
-            }
         }
     }
 
@@ -349,28 +320,37 @@ impl<'a> Simulation<'a> {
         let (tile, number) = self.owners[owner];
         let Some(state) = self.tiles.get_mut(&tile) else { return };
         let flow = state.traffic.flows[number];
-        state.running[flow.from] -= 1;
         let constants = &self.job.machine.constants;
-        let (idle, more) = (state.running[flow.from] == 0, !state.queues[flow.from].is_empty());
-        if idle && more {
-            self.start_flows(tile, flow.from);
-        }
-        match flow.from == flow.to {
-            true => self.close(tile, flow.to, time + constants.node_latency_s),
-            false => {
+        let inside = self.parties.node(flow.from) == self.parties.node(flow.to);
+        let arrival = time + if inside { constants.node_latency_s } else { constants.wire_latency_s };
+        if self.parties.ring {
+            // A packet is in flight until the sender knows that it has arrived.
+            self.coming.push(Reverse((OrderedTime(arrival), tile, TileEvent::Arrival(number))));
+            self.close(tile, flow.from, arrival);
+        } else {
+            self.arrived(tile, number);
+            if !inside {
                 self.close(tile, flow.from, time);
-                self.close(tile, flow.to, time + constants.wire_latency_s);
             }
         }
+        self.close(tile, flow.to, arrival);
     }
 
-    /// One of the flows that a node waits for is complete.
-    fn close(&mut self, tile: (usize, usize), node: usize, time: f64) {
+    /// A flow has arrived, as far as its sender is concerned: others may start.
+    fn arrived(&mut self, tile: (usize, usize), number: usize) {
         let Some(state) = self.tiles.get_mut(&tile) else { return };
-        let open = &mut state.open[node];
+        let party = state.traffic.flows[number].from;
+        state.done(number);
+        self.start_flows(tile, party);
+    }
+
+    /// One of the flows that a party waits for is complete.
+    fn close(&mut self, tile: (usize, usize), party: usize, time: f64) {
+        let Some(state) = self.tiles.get_mut(&tile) else { return };
+        let open = &mut state.open[party];
         *open = (open.0 - 1, open.1.max(time));
         if open.0 == 0 {
-            for rank in std::mem::take(&mut state.waiting[node]) {
+            for rank in std::mem::take(&mut state.waiting[party]) {
                 self.go(rank as usize);
             }
         }
@@ -378,11 +358,11 @@ impl<'a> Simulation<'a> {
 
     /// Whether a tile has arrived; otherwise the rank goes on when it does.
     fn wait(&mut self, rank: usize, tile: (usize, usize)) -> bool {
-        let node = self.job.nodes()[rank];
+        let party = self.parties.of(rank);
         let Some(state) = self.tiles.get_mut(&tile) else { return true };
-        let (open, time) = state.open[node];
+        let (open, time) = state.open[party];
         if open > 0 {
-            state.waiting[node].push(rank as u32);
+            state.waiting[party].push(rank as u32);
             return false;
         }
         let (share, received) = (state.traffic.ranks[rank], state.traffic.received[rank]);
@@ -459,9 +439,4 @@ impl<'a> Simulation<'a> {
             events: self.events,
         }
     }
-}
-
-/// Ranks on a node.
-fn ranks_on(job: &Job<'_>, node: usize) -> usize {
-    (job.ranks() - node * job.per_node).min(job.per_node)
 }

@@ -17,15 +17,6 @@ impl PacketPolicy {
     pub fn of(choice: &Choice) -> PacketPolicy {
         PacketPolicy { bytes: choice.packet, in_flight: choice.packets }
     }
-
-    /// Bytes of a packet, unless the plan's choice or `FERRIER_RING_CHUNK` says otherwise. The network waits while the
-    /// first one is encoded, so those that are encoded are shorter.
-    pub fn usual_bytes(encodes: bool) -> usize {
-        if encodes { 64 << 10 } else { 1 << 20 }
-    }
-
-    /// Packets in flight at once, unless the plan's choice says otherwise.
-    pub const USUALLY_IN_FLIGHT: usize = 4;
 }
 
 /// What happens to a packet.

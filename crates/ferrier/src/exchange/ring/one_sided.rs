@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use ferrier_plan::messages::{BufferLayout, Volumes, packed};
+use ferrier_plan::ring::IN_FLIGHT;
 
 use super::shared_window::{RingWindow, WindowOwner, window_layout, window_offset, window_ranges};
 use super::spans::{Cursor, Incoming, Outgoing, Span};
@@ -77,7 +78,7 @@ impl OneSidedRun {
 pub(super) fn exchanges(comm: Comm, all: &[Volumes], policy: PacketPolicy, chunk: usize) -> Vec<Exchange> {
     let transport = comm.transport().clone();
     let (starts, bytes) = window_ranges(all, comm.rank(), comm.size());
-    let depth = policy.in_flight.unwrap_or(PacketPolicy::USUALLY_IN_FLIGHT).max(1);
+    let depth = policy.in_flight.unwrap_or(IN_FLIGHT).max(1);
     let ring = Arc::new(RingWindow::new(comm, bytes, all.len(), depth));
     let specify = |(number, volumes)| specify(&ring, number, chunk, &starts[number], volumes);
     progress_set::exchanges(&transport, all.iter().enumerate().map(specify).collect())

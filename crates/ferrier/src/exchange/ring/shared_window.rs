@@ -3,8 +3,8 @@
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use ferrier_plan::messages::{BufferLayout, Volumes, packed};
+use ferrier_plan::ring::packet_bytes;
 
-use crate::exchange::packets::PacketPolicy;
 use crate::transport::{Comm, Window};
 use crate::{Error, Result};
 
@@ -103,7 +103,7 @@ fn aligned(len: usize) -> usize {
 
 /// Rank 0's setting, on every rank. Collective.
 pub(super) fn chunk_size(comm: &Comm, encodes: bool) -> Result<usize> {
-    let usual = PacketPolicy::usual_bytes(encodes);
+    let usual = packet_bytes(encodes);
     let asked = std::env::var("FERRIER_RING_CHUNK").ok().and_then(|text| text.parse().ok());
     let own: u64 = asked.unwrap_or(usual as u64).max(1);
     let all = comm.all_gather(&own.to_le_bytes())?;

@@ -1,10 +1,11 @@
 //! What a search for a choice depends on.
 
 use crate::codec::RAW;
-use crate::exchange::{EXCHANGES, ExchangeEntry, PacketPolicy};
+use crate::exchange::{EXCHANGES, ExchangeEntry};
 use crate::planner::Forecast;
 use crate::{Choice, Comm, MachineSpeeds, Overlap, Problem, Recipe, Tiling};
 use ferrier_plan::messages::Mechanism;
+use ferrier_plan::ring::packet_bytes;
 
 /// The problem, the ranks and their transport: they decide which values a tunable can take.
 pub(super) struct TuneContext<'a> {
@@ -56,7 +57,7 @@ impl<'a> TuneContext<'a> {
         let sends = comm.size() > 1 && exchange.is_ok_and(|member| member.sends_messages(nodes));
         let encoded = problem.tolerance.is_some() || given.codec.as_deref().is_some_and(|name| name != RAW);
         let ring = given.exchange.as_deref().map_or(encoded, |name| name == "ring");
-        let packet = (comm.size() > 1 && ring).then(|| PacketPolicy::usual_bytes(encoded));
+        let packet = (comm.size() > 1 && ring).then(|| packet_bytes(encoded));
         let tiling = start.overlap.as_ref().and_then(|overlap| overlap.forward.first().copied());
         TuneContext {
             problem,

@@ -3,10 +3,10 @@
 use super::context::{TuneContext, longest};
 use super::names::BY_NAME;
 use super::per_reshape::{self, MOST_POLLS, MOST_WINDOW, Setter};
-use crate::exchange::PacketPolicy;
 use crate::kernel::KERNELS;
 use crate::{Choice, Decomposition, MemoryUse, Overlap, Progress, Tiling};
 use ferrier_plan::layout::factor_pairs;
+use ferrier_plan::ring::IN_FLIGHT;
 use ferrier_search::{Parameter, Point, Space, Value};
 
 /// A field of [`Choice`] that may be tuned.
@@ -144,8 +144,7 @@ fn packet_bytes(context: &TuneContext<'_>) -> Option<Parameter> {
 
 /// Packets of exchange `ring` in flight at once.
 fn packets(context: &TuneContext<'_>) -> Option<Parameter> {
-    let usual = PacketPolicy::USUALLY_IN_FLIGHT;
-    context.packet.map(|_| Parameter::log_scale("packets", 1, 16).from(usual))
+    context.packet.map(|_| Parameter::log_scale("packets", 1, 16).from(IN_FLIGHT))
 }
 
 const THREAD: &str = "thread";
