@@ -30,8 +30,8 @@ pub struct SimGridFiles {
     pub traces: Vec<(String, String)>,
 }
 
-/// Arguments of `smpirun`, run in the folder of the files: factors of 1, no cross-traffic, no detached sends, so that
-/// its network is that of the machine file.
+/// Arguments of `smpirun`, run in the folder of the files: factors of 1, no cross-traffic, no detached messages, so
+/// that its network is that of the machine file.
 pub fn simgrid_arguments(ranks: usize) -> Vec<String> {
     let configuration = [
         "network/model:CM02",
@@ -42,8 +42,9 @@ pub fn simgrid_arguments(ranks: usize) -> Vec<String> {
         "network/bandwidth-factor:1",
         "network/weight-S:0",
         "network/TCP-gamma:0",
-        "smpi/send-is-detached-thresh:0",
-        "smpi/async-small-thresh:0",
+        // Words of one byte are under way when they are said, as in the library; messages wait for their receivers.
+        "smpi/send-is-detached-thresh:2",
+        "smpi/async-small-thresh:2",
         "smpi/host-speed:1Gf",
     ];
     let mut all: Vec<String> = vec!["-np".into(), ranks.to_string()];
