@@ -6,6 +6,8 @@
 #![allow(clippy::needless_range_loop, clippy::manual_memcpy)]
 
 use super::butterfly::{dft, lists, with_radix};
+use super::cache_hint::prefetch_for_write;
+use super::contiguous_long::LongLines;
 use super::fft::{Fft, LastPass, PassSpec};
 use super::line_io::{LineArray, StoreMode, put};
 use super::passes::steps;
@@ -14,15 +16,14 @@ use super::single_pass::SinglePassContiguous;
 use super::vector::{FACTOR_LEN, MAX_LINES, Op, Vector, packed_factor};
 use crate::real::Real;
 
-/// Longer lines are transformed depth first.
-const LONG_BYTES: usize = 128 << 10;
-
 /// Twiddles as vectors, for every level of an [`Fft`].
 pub(super) struct ContiguousFft<T> {
     twiddles: Vec<T>,
     /// The index of the first twiddle of each pass.
     at: Vec<usize>,
     streams: bool,
+    /// The first passes of lines that do not fit a cache.
+    long: Option<LongLines<T>>,
 }
 
 impl<T: Real> ContiguousFft<T> {
@@ -35,7 +36,8 @@ impl<T: Real> ContiguousFft<T> {
             |length: usize| length >= V::LINES && 5 * length.next_multiple_of(V::LINES) <= 7 * length;
         let Some(first) = fft.leading.first() else {
             let streams = !V::SHORT && last_pass.is_multiple_of(V::LINES);
-            return little(last_pass).then(|| ContiguousFft { twiddles: vec![], at: vec![], streams });
+            let fits = last_pass < V::LINES || little(last_pass);
+            return fits.then(|| ContiguousFft { twiddles: vec![], at: vec![], streams, long: None });
         };
         let lengths = [last_pass, first.radix];
         let even = lengths.iter().all(|length| length.is_multiple_of(V::LINES));
@@ -44,12 +46,16 @@ impl<T: Real> ContiguousFft<T> {
             return None;
         }
         let whole = !V::SHORT || lengths[1].is_multiple_of(2 * V::LINES);
-        let mut contiguous = ContiguousFft { twiddles: vec![], at: vec![], streams: even && whole };
+        let long = if even { LongLines::new::<V>(fft) } else { None };
+        let first = long.as_ref().map_or(0, LongLines::levels);
+        let mut contiguous = ContiguousFft { twiddles: vec![], at: vec![], streams: even && whole, long };
         let mut done = 1;
-        for level in &fft.leading {
+        for (number, level) in fft.leading.iter().enumerate() {
             contiguous.at.push(contiguous.twiddles.len());
-            for j in (0..level.m).step_by(V::LINES) {
-                let j = j.min(level.m - V::LINES);
+            // Those of the first passes of long lines are in another order.
+            let m = if number < first { 0 } else { level.m };
+            for j in (0..m).step_by(V::LINES) {
+                let j = j.min(m - V::LINES);
                 for p in 1..level.radix {
                     contiguous.push::<V>(|i| fft.twiddle(level.radix, (j + i) * done, p));
                 }
@@ -65,6 +71,21 @@ impl<T: Real> ContiguousFft<T> {
         self.streams
     }
 
+    /// Whether lines do not fit a cache: their passes prefetch what they load and store.
+    pub fn is_long(&self) -> bool {
+        self.long.is_some()
+    }
+
+    /// The visits of a prefetcher by the passes of a line over its rows, where lines are long.
+    pub fn long_visits<V: Vector<T = T>>(&self, fft: &Fft<T>) -> Option<usize> {
+        self.long.as_ref().map(|long| fft.n / V::LINES * (fft.pass_count() - long.levels()))
+    }
+
+    /// Scalars of a line's work area.
+    pub fn work_len(&self, fft: &Fft<T>) -> usize {
+        self.long.as_ref().map_or(2 * fft.n, LongLines::work_len)
+    }
+
     /// Appends the factors of a vector's elements: real parts twice, then imaginary parts.
     fn push<V: Vector<T = T>>(&mut self, twiddle: impl Fn(usize) -> (f64, f64)) {
         let factors: Vec<[T; FACTOR_LEN]> =
@@ -77,7 +98,7 @@ impl<T: Real> ContiguousFft<T> {
     ///
     /// # Safety
     /// The processor has `V`'s instruction set; `self` was made for `fft`; all
-    /// lines have its `n` elements; `work` overlaps neither `from` nor `to`.
+    /// lines have its `n` elements, those of `work` [`work_len`](Self::work_len) scalars; `work` overlaps neither `from` nor `to`.
     pub unsafe fn run<V: Vector<T = T>>(
         &self,
         fft: &Fft<T>,
@@ -95,38 +116,95 @@ impl<T: Real> ContiguousFft<T> {
                 }))
             };
         }
-        let PassSpec { radix: first_radix, m, .. } = fft.leading[0];
-        // Lines that do not fit a cache are finished a few first digits at a time: as many as a vector has.
-        let few = if V::SHORT { 2 * V::LINES } else { V::LINES };
-        let long = fft.n * 2 * size_of::<T>() > LONG_BYTES && first_radix.is_multiple_of(few);
-        let few = if long { few } else { first_radix };
-        let passes = fft.leading.iter().zip(&self.at);
+        let digits = fft.leading[0].radix;
+        let blocks = fft.base.len() / digits;
         // SAFETY: `run`'s contract; blocks nest, so all passes stay within n elements.
         unsafe {
-            let pass = |(&PassSpec { radix, m, .. }, &at): (&PassSpec, &usize),
-                        [from, work]: [LineArray<T>; 2],
-                        blocks,
-                        prefetcher: &mut Prefetcher<'_, T>| {
-                let twiddles = self.twiddles[at..].as_ptr();
-                with_radix!(radix, V, R => V::enter(Pass::<V, R> {
-                    lines, from, work, blocks, m, twiddles, backward: fft.backward, prefetcher,
-                }));
+            let Some(long) = &self.long else {
+                self.pass::<V>((fft, 0), lines, [from, work], 1, prefetcher);
+                self.middle::<V>((fft, 1), lines, work, digits, prefetcher);
+                let pitch = 2 * fft.leading[0].m;
+                return self.last::<V>(fft, lines, (work, pitch), (to, (0, blocks)), mode, prefetcher);
             };
-            passes.clone().take(1).for_each(|first| pass(first, [from, work], 1, prefetcher));
-            for digit in (0..first_radix).step_by(few) {
-                let block = LineArray { start: work.start.wrapping_add(2 * digit * m), ..work };
-                let mut blocks = few;
-                for next in passes.clone().skip(1) {
-                    pass(next, [block; 2], blocks, prefetcher);
-                    blocks *= next.0.radix;
+            let (rows, pitch) = (long.rows() / digits, long.pitch());
+            for line in 0..lines {
+                long.first_passes::<V>(fft, from.line(line), work.line(line));
+                let to = LineArray { start: to.line(line), lane: 0 };
+                for row in 0..rows {
+                    // The rows of all first digits go together: their results are neighbours.
+                    let start = work.line(line).wrapping_add(row * pitch);
+                    let work = LineArray { start, lane: (rows * pitch) as isize };
+                    self.middle::<V>((fft, long.levels()), digits, work, 1, prefetcher);
+                    let rest = (row * blocks / rows, (row + 1) * blocks / rows);
+                    self.last::<V>(fft, 1, (work, rows * pitch), (to, rest), mode, prefetcher);
                 }
-                let base = &fft.base[..];
-                let (stride, backward, digits) = (fft.stride, fft.backward, (digit, digit + few));
-                let LastPass::Radix(radix) = fft.last_pass else { unreachable!("checked by `new`") };
-                with_radix!(radix, V, R => V::enter(Last::<V, R> {
-                    lines, work, to, base, stride, backward, first_radix, digits, mode, prefetcher,
-                }));
             }
+        }
+    }
+
+    /// Pass number `level`, over `blocks` blocks of each line.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run); lines have that many blocks.
+    unsafe fn pass<V: Vector<T = T>>(
+        &self,
+        (fft, level): (&Fft<T>, usize),
+        lines: usize,
+        [from, work]: [LineArray<T>; 2],
+        blocks: usize,
+        prefetcher: &mut Prefetcher<'_, T>,
+    ) {
+        let PassSpec { radix, m, .. } = fft.leading[level];
+        let (twiddles, backward) = (self.twiddles[self.at[level]..].as_ptr(), fft.backward);
+        // SAFETY: this function's contract.
+        unsafe {
+            with_radix!(radix, V, R => V::enter(Pass::<V, R> {
+                lines, from, work, blocks, m, twiddles, backward, prefetcher,
+            }));
+        }
+    }
+
+    /// The passes from number `level` to the last but one, in place.
+    ///
+    /// # Safety
+    /// As for [`pass`](Self::pass).
+    unsafe fn middle<V: Vector<T = T>>(
+        &self,
+        (fft, level): (&Fft<T>, usize),
+        lines: usize,
+        work: LineArray<T>,
+        mut blocks: usize,
+        prefetcher: &mut Prefetcher<'_, T>,
+    ) {
+        for next in level..fft.leading.len() {
+            // SAFETY: this function's contract.
+            unsafe { self.pass::<V>((fft, next), lines, [work; 2], blocks, prefetcher) };
+            blocks *= fft.leading[next].radix;
+        }
+    }
+
+    /// The last pass, over blocks `rest` of each first digit; the digits are `pitch` scalars apart.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run); `work` has these blocks.
+    unsafe fn last<V: Vector<T = T>>(
+        &self,
+        fft: &Fft<T>,
+        lines: usize,
+        (work, pitch): (LineArray<T>, usize),
+        (to, rest): (LineArray<T>, (usize, usize)),
+        mode: StoreMode<T>,
+        prefetcher: &mut Prefetcher<'_, T>,
+    ) {
+        let base = &fft.base[..];
+        let (stride, backward, first_radix) = (fft.stride, fft.backward, fft.leading[0].radix);
+        let prefetch_target = self.is_long() && !mode.stream;
+        let LastPass::Radix(radix) = fft.last_pass else { unreachable!("checked by `new`") };
+        // SAFETY: this function's contract.
+        unsafe {
+            with_radix!(radix, V, R => V::enter(Last::<V, R> {
+                lines, work, pitch, to, base, stride, backward, first_radix, rest, mode, prefetch_target, prefetcher,
+            }));
         }
     }
 }
@@ -187,14 +265,18 @@ impl<V: Vector, const R: usize> Op<V> for Pass<'_, '_, V, R> {
 struct Last<'a, 'b, V: Vector, const R: usize> {
     lines: usize,
     work: LineArray<V::T>,
+    /// Scalars from the blocks of one first digit to those of the next.
+    pitch: usize,
     to: LineArray<V::T>,
     base: &'a [usize],
     stride: isize,
     backward: bool,
     first_radix: usize,
-    /// The first digits whose blocks are ready: from, to.
-    digits: (usize, usize),
+    /// The blocks of a first digit that `work` has: from, to.
+    rest: (usize, usize),
     mode: StoreMode<V::T>,
+    /// Whether to prefetch what will be written.
+    prefetch_target: bool,
     prefetcher: &'a mut Prefetcher<'b, V::T>,
 }
 
@@ -212,15 +294,19 @@ impl<V: Vector, const R: usize> Op<V> for Last<'_, '_, V, R> {
         let mut held = [V::zero(); R];
         for line in 0..self.lines {
             let (work, to) = (self.work.line(line), self.to.line(line));
-            for rest in 0..apart {
-                for digit in (self.digits.0..self.digits.1).step_by(V::LINES) {
+            for rest in self.rest.0..self.rest.1 {
+                for digit in (0..self.first_radix).step_by(V::LINES) {
                     let digit = digit.min(self.first_radix - V::LINES);
                     let first = digit * apart + rest;
                     // SAFETY: `Op::run`'s contract: lines have a block of R elements for each base.
                     unsafe {
-                        let mut x = Self::load(work.add(2 * R * first), 2 * R * apart);
+                        let block = work.add(digit * self.pitch + 2 * R * (rest - self.rest.0));
+                        let mut x = Self::load(block, self.pitch);
                         dft::<V, R>(&mut x);
                         let x = self.mode.scaled(x);
+                        if self.prefetch_target && rest + 1 < self.rest.1 {
+                            self.prefetch(to.add(2 * *self.base.get_unchecked(first + 1)));
+                        }
                         let to = to.add(2 * *self.base.get_unchecked(first));
                         if !pairs {
                             self.store(to, [x]);
@@ -258,6 +344,14 @@ impl<V: Vector, const R: usize> Last<'_, '_, V, R> {
             }
         }
         x
+    }
+
+    /// Prefetches the results of a butterfly for writing.
+    #[inline(always)]
+    fn prefetch(&self, to: *mut V::T) {
+        for p in 0..R as isize {
+            prefetch_for_write(to.wrapping_offset(2 * p * self.stride).cast_const().cast());
+        }
     }
 
     /// Stores `G` neighbouring vectors of each result.

@@ -1,8 +1,12 @@
 //! The extra pass of contiguous real lines, with vectors of neighbouring
 //! elements; `real.rs` does the same arithmetic for groups of lines.
 
+use super::cache_hint::prefetch_for_write;
 use super::line_io::{LineArray, StoreMode};
 use super::vector::{FACTOR_LEN, MAX_LANES, Op, Vector};
+
+/// Scalars between a prefetch and its use: about the latency of memory.
+const LEAD: usize = 256;
 
 /// Twiddles of the extra pass as vectors, and that of the middle element.
 pub(super) struct ContiguousReal<T> {
@@ -36,6 +40,8 @@ pub(super) struct UnfoldContiguous<'a, V: Vector> {
     pub from: LineArray<V::T>,
     pub to: LineArray<V::T>,
     pub mode: StoreMode<V::T>,
+    /// Whether the target was not prefetched, because lines do not fit a cache.
+    pub long: bool,
 }
 
 impl<V: Vector> Op<V> for UnfoldContiguous<'_, V> {
@@ -61,6 +67,12 @@ impl<V: Vector> Op<V> for UnfoldContiguous<'_, V> {
                     let odd = a.sub_conj(b).times(V::load(w), V::load(w.add(V::LANES)));
                     let x = [even.sub_i(odd), even.add_i(odd).conj().reverse()];
                     let [near, far] = self.mode.scaled(x);
+                    if self.long {
+                        prefetch_for_write(to.wrapping_add(2 * k + LEAD).cast_const().cast());
+                        prefetch_for_write(
+                            to.wrapping_add(2 * mirror).wrapping_sub(LEAD).cast_const().cast(),
+                        );
+                    }
                     near.store(to.add(2 * k));
                     far.store(to.add(2 * mirror));
                     w = w.add(2 * V::LANES);

@@ -35,11 +35,10 @@ pub(super) struct StripCopy<'a, V: Vector> {
 }
 
 /// The layout of the lines of a strip.
-enum StripLayout<T> {
-    /// The complex lines of the group are adjacent, from this address on.
-    Rows(*mut T),
-    /// The elements of each line are contiguous and at least a vector long:
-    /// number of elements, and index of the first.
+enum StripLayout {
+    /// Complex lines are adjacent in each run.
+    Rows,
+    /// The elements of each line are contiguous: number of elements, and index of the first.
     Contiguous(usize, usize),
     /// Complex elements one by one.
     Elements,
@@ -55,15 +54,13 @@ impl<V: Vector> StripCopy<'_, V> {
     }
 
     #[inline(always)]
-    fn strip_layout(&self, strip: &Strip<V::T>) -> StripLayout<V::T> {
+    fn strip_layout(&self, strip: &Strip<V::T>) -> StripLayout {
         let (at, len) = (strip.at, strip.len);
         let columns = strip.step == self.width() as isize;
-        // A partly filled group of more than one line goes element by element.
-        let filled = self.lines == 1 || self.lines == V::LINES && strip.left_in_run(self.first) >= V::LINES;
         match self.layout {
-            ScalarLayout::Complex if strip.lane == 2 && filled => StripLayout::Rows(strip.line(self.first)),
-            ScalarLayout::Complex if columns && len >= V::LINES => StripLayout::Contiguous(len, at),
-            ScalarLayout::RealPairs if columns && at % 2 == 0 && len % 2 == 0 && len >= V::LANES => {
+            ScalarLayout::Complex if strip.lane == 2 => StripLayout::Rows,
+            ScalarLayout::Complex if columns && len > 0 => StripLayout::Contiguous(len, at),
+            ScalarLayout::RealPairs if columns && at % 2 == 0 && len % 2 == 0 && len > 0 => {
                 StripLayout::Contiguous(len / 2, at / 2)
             }
             ScalarLayout::Complex => StripLayout::Elements,
@@ -79,6 +76,12 @@ impl<V: Vector> StripCopy<'_, V> {
             starts[i] = strip.line(self.first + i.min(self.lines - 1));
         }
         starts
+    }
+
+    /// The end of the run that line `line` of the group is in, in lines of the group.
+    #[inline(always)]
+    fn run_end(&self, strip: &Strip<V::T>, line: usize) -> usize {
+        self.lines.min(line.saturating_add(strip.left_in_run(self.first + line)))
     }
 
     /// The element of scratch that holds real `m` of a line, and its part (0: real, 1: imaginary).
@@ -118,7 +121,7 @@ impl<V: Vector> Op<V> for Gather<'_, '_, V> {
             // SAFETY: `Op::run`'s contract: the strip's lines are readable, scratch has a vector for each element.
             unsafe {
                 match it.strip_layout(strip) {
-                    StripLayout::Rows(start) => load_rows(it, strip, start),
+                    StripLayout::Rows => load_rows(it, strip, self.2),
                     StripLayout::Contiguous(len, at) => load_contiguous(it, strip, len, at, self.2),
                     StripLayout::Elements => load_elements(it, strip, self.2),
                     StripLayout::Scalars => load_scalars(it, strip),
@@ -131,15 +134,33 @@ impl<V: Vector> Op<V> for Gather<'_, '_, V> {
 /// # Safety
 /// As for [`Gather`].
 #[inline(always)]
-unsafe fn load_rows<V: Vector>(it: &StripCopy<'_, V>, strip: &Strip<V::T>, start: *mut V::T) {
-    for k in 0..strip.len {
-        let row = start.wrapping_offset(k as isize * strip.step);
-        // SAFETY: a full row is readable, or the element of a single line.
-        unsafe {
-            // A single line is frequent: the last column of a real spectrum.
-            let x = if it.lines == 1 { V::load_complex(row) } else { V::load(row) };
-            x.put(it.area, strip.at + k);
+unsafe fn load_rows<V: Vector>(
+    it: &StripCopy<'_, V>,
+    strip: &Strip<V::T>,
+    prefetcher: &mut Prefetcher<'_, V::T>,
+) {
+    let budget = prefetcher.budget(V::LINES);
+    let (area, mut line) = (it.area.wrapping_add(strip.at * V::LANES), 0);
+    while line < it.lines {
+        let end = it.run_end(strip, line);
+        let start = strip.line(it.first + line).wrapping_sub(2 * line);
+        for k in 0..strip.len {
+            let row = start.wrapping_offset(k as isize * strip.step);
+            // SAFETY: the lines of the run are readable; scratch has a vector for the row.
+            unsafe {
+                let x = match end - line {
+                    lines if lines == V::LINES => V::load(row),
+                    _ if line == 0 => V::zero().load_lines(row, line, end),
+                    // The lines of the runs before are in scratch.
+                    _ => V::get(area, k).load_lines(row, line, end),
+                };
+                x.put(area, k);
+            }
+            if line == 0 && k % V::LINES == 0 {
+                prefetcher.visit(budget);
+            }
         }
+        line = end;
     }
 }
 
@@ -180,22 +201,26 @@ unsafe fn load_contiguous<V: Vector>(
 ) {
     let budget = prefetcher.budget(V::LINES);
     let (area, starts) = (it.area.wrapping_add(at * V::LANES), it.starts(strip));
-    let mut k = 0;
+    let (mut k, few) = (0, len < V::LINES);
     loop {
-        // SAFETY: the lines have LINES elements from k on.
+        // SAFETY: the lines have LINES elements from k on, or few in all.
         unsafe {
             let mut square = [V::zero(); MAX_LINES];
             for i in 0..V::LINES {
-                square[i] = V::load(starts[i].add(2 * k));
+                let from = starts[i].add(2 * k);
+                square[i] = if few { V::zero().load_lines(from, 0, len) } else { V::load(from) };
             }
             V::transpose(&mut square);
             for i in 0..V::LINES {
+                if few && i >= len {
+                    break;
+                }
                 square[i].put(area, k + i);
             }
         }
         prefetcher.visit(budget);
         // The last square may overlap the one before it.
-        if k + V::LINES == len {
+        if few || k + V::LINES == len {
             return;
         }
         k = (k + V::LINES).min(len - V::LINES);
@@ -239,7 +264,7 @@ impl<V: Vector> Op<V> for Scatter<'_, '_, V> {
             // SAFETY: `Op::run`'s contract: the strip's lines are writable, scratch has a vector for each element.
             unsafe {
                 match it.strip_layout(strip) {
-                    StripLayout::Rows(start) => store_rows(it, strip, start, scale),
+                    StripLayout::Rows => store_rows(it, strip, scale, self.3),
                     StripLayout::Contiguous(len, at) => store_contiguous(it, strip, (len, at), scale, self.3),
                     StripLayout::Elements => store_elements(it, strip, scale, self.3),
                     StripLayout::Scalars => store_scalars(it, strip, scale),
@@ -252,22 +277,35 @@ impl<V: Vector> Op<V> for Scatter<'_, '_, V> {
 /// # Safety
 /// As for [`Scatter`].
 #[inline(always)]
-unsafe fn store_rows<V: Vector>(it: &StripCopy<'_, V>, strip: &Strip<V::T>, start: *mut V::T, scale: V) {
-    let mut copy = [V::T::default(); MAX_LANES];
-    for k in 0..strip.len {
-        let row = start.wrapping_offset(k as isize * strip.step);
-        // SAFETY: a full row is writable, or the element of a single line.
-        unsafe {
-            let x = V::load(it.vector(strip.at + k)).mul(scale);
-            if it.lines == 1 {
-                x.store(copy.as_mut_ptr());
-                std::ptr::copy_nonoverlapping(copy.as_ptr(), row, 2);
-            } else if it.stream {
-                x.stream(row);
-            } else {
-                x.store(row);
+unsafe fn store_rows<V: Vector>(
+    it: &StripCopy<'_, V>,
+    strip: &Strip<V::T>,
+    scale: V,
+    prefetcher: &mut Prefetcher<'_, V::T>,
+) {
+    let budget = prefetcher.budget(V::LINES);
+    let (mut line, stream) = (0, it.stream);
+    while line < it.lines {
+        let end = it.run_end(strip, line);
+        let start = strip.line(it.first + line).wrapping_sub(2 * line);
+        for k in 0..strip.len {
+            let row = start.wrapping_offset(k as isize * strip.step);
+            // SAFETY: the lines of the run are writable; scratch has a vector for the row.
+            unsafe {
+                let x = V::load(it.vector(strip.at + k)).mul(scale);
+                if end - line < V::LINES {
+                    x.store_lines(row, line, end);
+                } else if stream {
+                    x.stream(row);
+                } else {
+                    x.store(row);
+                }
+            }
+            if line == 0 && k % V::LINES == 0 {
+                prefetcher.visit(budget);
             }
         }
+        line = end;
     }
 }
 
@@ -285,12 +323,15 @@ unsafe fn store_contiguous<V: Vector>(
     // Local copies: the compiler must assume that stores alias the original.
     let (starts, lines, stream) = (it.starts(strip), it.lines, it.stream);
     let (area, permutation) = (it.area, it.permutation.map(|indices| indices[at..].as_ptr()));
-    let mut k = 0;
+    let (mut k, few) = (0, len < V::LINES);
     loop {
-        // SAFETY: the lines have LINES elements from k on; lanes without a line are not stored.
+        // SAFETY: the lines have LINES elements from k on, or few in all; lanes without a line are not stored.
         unsafe {
             let mut square = [scale; MAX_LINES];
             for i in 0..V::LINES {
+                if few && i >= len {
+                    break;
+                }
                 let index = permutation.map_or(at + k + i, |indices| *indices.add(k + i));
                 square[i] = V::get(area, index).mul(scale);
             }
@@ -299,6 +340,8 @@ unsafe fn store_contiguous<V: Vector>(
                 let to = starts[i].add(2 * k);
                 if i >= lines {
                     break;
+                } else if few {
+                    square[i].store_lines(to, 0, len);
                 } else if stream {
                     square[i].stream(to);
                 } else {
@@ -308,7 +351,7 @@ unsafe fn store_contiguous<V: Vector>(
         }
         prefetcher.visit(budget);
         // The last square may overlap the one before it.
-        if k + V::LINES == len {
+        if few || k + V::LINES == len {
             return;
         }
         k = (k + V::LINES).min(len - V::LINES);

@@ -264,6 +264,8 @@ pub(super) struct TableIo<T> {
     pub mode: StoreMode<T>,
     /// Whether to prefetch rows that will be written.
     pub prefetch_target: bool,
+    /// Whether rows return where they were loaded from.
+    pub in_place: bool,
     /// The rows of the next block, or null.
     pub ahead: *const *mut T,
 }
@@ -307,7 +309,7 @@ impl<V: Vector> LineIo<V> for TableIo<V::T> {
         for _ in 0..R {
             // SAFETY: `prefetch`'s contract: the element exists, so the table has its row.
             let address = unsafe { *row }.wrapping_add(at).cast_const().cast();
-            if write {
+            if write || self.in_place {
                 prefetch_for_write(address);
             } else {
                 prefetch_second_level(address);
@@ -386,6 +388,11 @@ pub(super) fn whole_cache_lines<V: Vector>(
 /// Whether the lines of a block are adjacent complex numbers in every strip.
 pub(super) fn are_rows<T>(strips: &[Strip<T>], lines: usize) -> bool {
     strips.iter().all(|strip| strip.lane == 2 && strip.run >= lines)
+}
+
+/// Whether lines return where they were loaded from.
+pub(super) fn is_in_place<T>(block: &LineBlock<'_, T>) -> bool {
+    block.from.first().map(|strip| strip.ptr) == block.to.first().map(|strip| strip.ptr)
 }
 
 /// Whether source and target of a block do not overlap.

@@ -7,8 +7,8 @@ use super::contiguous::ContiguousFft;
 use super::contiguous_real::{ContiguousReal, FoldContiguous, UnfoldContiguous};
 use super::fft::Fft;
 use super::line_io::{
-    LineArray, StoreMode, StridedIo, TableIo, are_aliases, are_apart, are_rows, gaps, list_rows, whole,
-    whole_cache_lines,
+    LineArray, StoreMode, StridedIo, TableIo, are_aliases, are_apart, are_rows, gaps, is_in_place, list_rows,
+    whole, whole_cache_lines,
 };
 use super::planes::RowPlanes;
 use super::prefetch::Prefetcher;
@@ -159,7 +159,8 @@ impl<V: Vector> NativeLines<V> {
                 _ => {
                     let prefetch_target = plan.uncached && !plan.stream;
                     let ahead = if plan.stage { std::ptr::null() } else { plan.ahead };
-                    RowAccess::Table(TableIo { table, at: 2 * first, mode, prefetch_target, ahead })
+                    let in_place = is_in_place(block);
+                    RowAccess::Table(TableIo { table, at: 2 * first, mode, prefetch_target, in_place, ahead })
                 }
             };
         let [table_in, table_out] = plan.tables;
@@ -204,9 +205,13 @@ impl<V: Vector> NativeLines<V> {
             && contiguous.streams()
             && whole_cache_lines::<V>(block.to, width, block.lines, 1);
         let mode = StoreMode::new(self.scale(block), stream);
-        let mut prefetcher = self.prefetcher(block, (true, true), stream);
+        let long = contiguous.long_visits::<V>(&self.fft);
+        let mut prefetcher = match long {
+            Some(_) => Prefetcher::idle(),
+            None => self.prefetcher(block, (true, true), stream),
+        };
         // Padded by a cache line, so that lines of a power of two do not map to the same sets.
-        let lane = 2 * self.fft.n + 64 / size_of::<V::T>();
+        let lane = contiguous.work_len(&self.fft) + 64 / size_of::<V::T>();
         let hot = GROUP_SET_BYTES / 2 / (lane * size_of::<V::T>());
         let max_lines = match hot.min(scratch.len() / (2 * lane)).max(1) {
             // Several lines at a time, in whole vectors.
@@ -222,29 +227,56 @@ impl<V: Vector> NativeLines<V> {
             first += lines;
             let in_run = from.left_in_run(first).min(to.left_in_run(first));
             lines = max_lines.min(block.lines - first).min(in_run);
-            let (from, to) = (line_array(from, first), line_array(to, first));
+            let areas = [line_array(from, first), work, other, line_array(to, first)];
             // SAFETY: `run`'s contract covers the strips; the scratch holds twice this many lines.
             unsafe {
-                match (&self.contiguous_real, self.spec.kind) {
-                    (Some(real), LineKind::RealForward) => {
-                        contiguous.run::<V>(
-                            &self.fft,
-                            lines,
-                            [from, work, other],
-                            StoreMode::plain(),
-                            &mut prefetcher,
-                        );
-                        V::enter(UnfoldContiguous::<V> { real, lines, from: other, to, mode });
-                    }
-                    (Some(real), LineKind::RealBackward) => {
-                        V::enter(FoldContiguous::<V> { real, lines, from, to: other });
-                        contiguous.run::<V>(&self.fft, lines, [other, work, to], mode, &mut prefetcher);
-                    }
-                    _ => contiguous.run::<V>(&self.fft, lines, [from, work, to], mode, &mut prefetcher),
-                }
+                let Some(visits) = long else {
+                    self.contiguous_set(contiguous, lines, areas, mode, &mut prefetcher);
+                    continue;
+                };
+                // Of long lines, only the next one fits a cache beside the current one.
+                let next = match first + lines < block.lines {
+                    true => Some(Strip { ptr: from.line(first + lines), ..*from }),
+                    false => whole(block.ahead, from.len).copied(),
+                };
+                let ahead = next.map(|strip| [Strip { lane: 0, run: usize::MAX, ..strip }]);
+                let ahead = ahead.as_ref().map_or(&[][..], |strips| strips);
+                let soon = LineBlock { ahead, ahead_lines: ahead.len(), ..*block };
+                let width = self.spec.kind.width_in();
+                let mut prefetcher = Prefetcher::new(&soon, false, (width, 2), visits).into_second_level();
+                self.contiguous_set(contiguous, lines, areas, mode, &mut prefetcher);
             }
         }
         prefetcher.finish(block)
+    }
+
+    /// Transforms a few contiguous lines from the first of four areas to the last one, by way of the others.
+    ///
+    /// # Safety
+    /// As for [`contiguous`](Self::contiguous); the areas have that many lines.
+    unsafe fn contiguous_set(
+        &self,
+        contiguous: &ContiguousFft<V::T>,
+        lines: usize,
+        [from, work, other, to]: [LineArray<V::T>; 4],
+        mode: StoreMode<V::T>,
+        prefetcher: &mut Prefetcher<'_, V::T>,
+    ) {
+        let (fft, plain, long) = (&self.fft, StoreMode::plain(), contiguous.is_long());
+        // SAFETY: this function's contract.
+        unsafe {
+            match (&self.contiguous_real, self.spec.kind) {
+                (Some(real), LineKind::RealForward) => {
+                    contiguous.run::<V>(fft, lines, [from, work, other], plain, prefetcher);
+                    V::enter(UnfoldContiguous::<V> { real, lines, from: other, to, mode, long });
+                }
+                (Some(real), LineKind::RealBackward) => {
+                    V::enter(FoldContiguous::<V> { real, lines, from, to: other });
+                    contiguous.run::<V>(fft, lines, [other, work, to], mode, prefetcher);
+                }
+                _ => contiguous.run::<V>(fft, lines, [from, work, to], mode, prefetcher),
+            }
+        }
     }
 
     /// The prefetcher of a block's target and of the next block.
@@ -293,6 +325,10 @@ impl<V: Vector> NativeLines<V> {
 impl<V: Vector> Lines<V::T> for NativeLines<V> {
     fn block(&self, strided: bool) -> usize {
         if !strided {
+            // Long lines are not prefetched from block to block.
+            if self.contiguous.as_ref().is_some_and(ContiguousFft::is_long) {
+                return V::LINES;
+            }
             // Enough short lines to amortise the fixed cost of a block.
             return V::LANES.max(8).max(2048 / self.spec.n.max(1)).min(64);
         }

@@ -12,6 +12,7 @@ mod block_plan;
 mod butterfly;
 mod cache_hint;
 mod contiguous;
+mod contiguous_long;
 mod contiguous_real;
 mod convolution;
 mod factorization;

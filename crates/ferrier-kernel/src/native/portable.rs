@@ -92,6 +92,19 @@ impl<T: Real> Vector for Portable<T> {
         unsafe { *p.cast() = self.0 };
     }
     #[inline(always)]
+    unsafe fn load_lines(mut self, p: *const T, from: usize, to: usize) -> Self {
+        let (p, x) = (p.wrapping_add(2 * from), self.0[2 * from..2 * to].as_mut_ptr());
+        // SAFETY: `load_lines`'s contract: lines `from..to` are valid for reads.
+        unsafe { std::ptr::copy_nonoverlapping(p, x, 2 * (to - from)) };
+        self
+    }
+    #[inline(always)]
+    unsafe fn store_lines(self, p: *mut T, from: usize, to: usize) {
+        let (p, x) = (p.wrapping_add(2 * from), self.0[2 * from..2 * to].as_ptr());
+        // SAFETY: `store_lines`'s contract: lines `from..to` are valid for writes.
+        unsafe { std::ptr::copy_nonoverlapping(x, p, 2 * (to - from)) };
+    }
+    #[inline(always)]
     fn transpose(rows: &mut [Self; MAX_LINES]) {
         let ([a, b, c, d], [e, f, g, h]) = (rows[0].0, rows[1].0);
         (rows[0], rows[1]) = (Portable([a, b, e, f]), Portable([c, d, g, h]));

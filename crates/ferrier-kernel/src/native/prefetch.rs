@@ -9,6 +9,7 @@
 use std::cell::Cell;
 
 use super::cache_hint::{prefetch, prefetch_for_write, prefetch_second_level};
+use super::line_io::is_in_place;
 use super::staging::StagingCopy;
 use crate::lines::{LineBlock, Strip};
 use crate::stream_copy::StreamCopy;
@@ -114,8 +115,9 @@ impl<'a, T> Prefetcher<'a, T> {
     pub fn new(block: &LineBlock<'a, T>, for_write: bool, widths: (usize, usize), visits: usize) -> Self {
         let (width_in, width_out) = widths;
         let target = StripQueue { strips: block.to, lines: block.lines, width: width_out, write: true };
-        let source =
-            StripQueue { strips: block.ahead, lines: block.ahead_lines, width: width_in, write: false };
+        // In place, other cores give up their copies of the lines at once, not when they are stored to.
+        let write = is_in_place(block);
+        let source = StripQueue { strips: block.ahead, lines: block.ahead_lines, width: width_in, write };
         let mut prefetcher = Prefetcher::idle();
         (prefetcher.current, prefetcher.next) = (if for_write { target } else { StripQueue::NONE }, source);
         let cache_lines = prefetcher.current.cache_lines() + prefetcher.next.cache_lines();

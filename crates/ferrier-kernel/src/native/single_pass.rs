@@ -82,24 +82,27 @@ impl<V: Vector, const R: usize> Op<V> for SinglePassContiguous<'_, '_, V, R> {
     type Out = ();
     #[inline(always)]
     unsafe fn run(self) {
-        if R < V::LINES {
-            return;
-        }
         let budget = self.prefetcher.budget(R);
         for first in (0..self.lines).step_by(V::LINES) {
             let lines = V::LINES.min(self.lines - first);
             let mut x = [V::zero(); R];
             for part in (0..R).step_by(V::LINES) {
-                let part = part.min(R - V::LINES);
+                let part = part.min(R.saturating_sub(V::LINES));
                 let mut square = [V::zero(); MAX_LINES];
                 for i in 0..V::LINES {
                     // Lanes without a line use the last line.
                     let line = self.from.line(first + i.min(lines - 1));
                     // SAFETY: `Op::run`'s contract: lines have R elements.
-                    square[i] = unsafe { V::load(line.add(2 * part)) };
+                    square[i] = unsafe {
+                        if R < V::LINES {
+                            V::zero().load_lines(line, 0, R)
+                        } else {
+                            V::load(line.add(2 * part))
+                        }
+                    };
                 }
                 V::transpose(&mut square);
-                for i in 0..V::LINES {
+                for i in 0..V::LINES.min(R) {
                     x[part + i] = square[i];
                 }
             }
@@ -124,9 +127,9 @@ impl<V: Vector, const R: usize> SinglePassContiguous<'_, '_, V, R> {
     #[inline(always)]
     unsafe fn store<const STREAM: bool>(&self, first: usize, lines: usize, x: [V; R]) {
         for part in (0..R).step_by(V::LINES) {
-            let part = part.min(R - V::LINES);
+            let part = part.min(R.saturating_sub(V::LINES));
             let mut square = [V::zero(); MAX_LINES];
-            for i in 0..V::LINES {
+            for i in 0..V::LINES.min(R) {
                 let k = part + i;
                 // Butterflies have sign -1: with sign +1 the results are in reverse order.
                 square[i] = if self.backward { x[(R - k) % R] } else { x[k] };
@@ -134,8 +137,15 @@ impl<V: Vector, const R: usize> SinglePassContiguous<'_, '_, V, R> {
             V::transpose(&mut square);
             for i in 0..V::LINES {
                 if i < lines {
+                    let to = self.to.line(first + i);
                     // SAFETY: this function's contract.
-                    unsafe { put::<V, STREAM>(square[i], self.to.line(first + i).add(2 * part)) };
+                    unsafe {
+                        if R < V::LINES {
+                            square[i].store_lines(to, 0, R);
+                        } else {
+                            put::<V, STREAM>(square[i], to.add(2 * part));
+                        }
+                    }
                 }
             }
         }

@@ -60,6 +60,14 @@ pub(super) trait Vector: Copy + 'static {
     /// # Safety
     /// `p` is valid for `LANES` writes.
     unsafe fn store(self, p: *mut Self::T);
+    /// With the complex numbers of lines `from..to` loaded; that of line 0 would be at `p`. Accesses only what it loads.
+    /// # Safety
+    /// `from <= to <= LINES`; the complex numbers are valid for reads.
+    unsafe fn load_lines(self, p: *const Self::T, from: usize, to: usize) -> Self;
+    /// Stores the complex numbers of lines `from..to`, and accesses nothing else, like [`load_lines`](Vector::load_lines).
+    /// # Safety
+    /// `from <= to <= LINES`; the complex numbers are valid for writes.
+    unsafe fn store_lines(self, p: *mut Self::T, from: usize, to: usize);
     /// Whether there are non-temporal stores.
     const STREAMS: bool = false;
     /// [`store`](Vector::store), non-temporal if there are such stores.

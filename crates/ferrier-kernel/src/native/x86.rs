@@ -98,6 +98,16 @@ macro_rules! vector {
                 // SAFETY: inside `enter`; `store`'s contract: `p` is valid for LANES writes.
                 unsafe { $store(p, self.0) }
             }
+            #[inline(always)]
+            unsafe fn load_lines(self, p: *const $t, from: usize, to: usize) -> Self {
+                // SAFETY: `load_lines`'s contract is that of `load_some`; inside `enter`.
+                unsafe { self.load_some(p, from, to) }
+            }
+            #[inline(always)]
+            unsafe fn store_lines(self, p: *mut $t, from: usize, to: usize) {
+                // SAFETY: `store_lines`'s contract is that of `store_some`; inside `enter`.
+                unsafe { self.store_some(p, from, to) }
+            }
             const STREAMS: bool = true;
             #[inline(always)]
             unsafe fn stream(self, p: *mut $t) {
@@ -152,9 +162,36 @@ vector! {
     _mm256_loadu_ps, _mm256_storeu_ps, _mm256_stream_ps, _mm256_permute_ps::<0xB1>, _mm256_moveldup_ps
 }
 
+/// The mask of the scalars of lines `from..to`.
+#[inline(always)]
+fn scalars(from: usize, to: usize) -> __mmask16 {
+    ((1u32 << (2 * to)) - (1 << (2 * from))) as __mmask16
+}
+
 // Each function below is called only inside `enter` (its safety contract) and inlined there.
 
+/// The mask of doubles `from..to`.
+#[inline(always)]
+unsafe fn doubles(from: usize, to: usize) -> __m256i {
+    // SAFETY: inside `enter`.
+    unsafe {
+        let index = _mm256_setr_epi64x(0, 1, 2, 3);
+        let (from, to) = (_mm256_set1_epi64x(from as i64), _mm256_set1_epi64x(to as i64));
+        _mm256_andnot_si256(_mm256_cmpgt_epi64(from, index), _mm256_cmpgt_epi64(to, index))
+    }
+}
+
 impl Z64 {
+    #[inline(always)]
+    unsafe fn load_some(self, p: *const f64, from: usize, to: usize) -> Self {
+        // SAFETY: inside `enter`; the scalars that the mask selects are valid for reads, others are not accessed.
+        Z64(unsafe { _mm512_mask_loadu_pd(self.0, scalars(from, to) as __mmask8, p) })
+    }
+    #[inline(always)]
+    unsafe fn store_some(self, p: *mut f64, from: usize, to: usize) {
+        // SAFETY: inside `enter`; the scalars that the mask selects are valid for writes, others are not accessed.
+        unsafe { _mm512_mask_storeu_pd(p, scalars(from, to) as __mmask8, self.0) }
+    }
     #[inline(always)]
     unsafe fn reversed(x: __m512d) -> __m512d {
         // SAFETY: inside `enter`.
@@ -181,6 +218,16 @@ impl Z64 {
 }
 
 impl Z32 {
+    #[inline(always)]
+    unsafe fn load_some(self, p: *const f32, from: usize, to: usize) -> Self {
+        // SAFETY: inside `enter`; the scalars that the mask selects are valid for reads, others are not accessed.
+        Z32(unsafe { _mm512_mask_loadu_ps(self.0, scalars(from, to), p) })
+    }
+    #[inline(always)]
+    unsafe fn store_some(self, p: *mut f32, from: usize, to: usize) {
+        // SAFETY: inside `enter`; the scalars that the mask selects are valid for writes, others are not accessed.
+        unsafe { _mm512_mask_storeu_ps(p, scalars(from, to), self.0) }
+    }
     #[inline(always)]
     unsafe fn reversed(x: __m512) -> __m512 {
         // SAFETY: inside `enter`.
@@ -223,6 +270,19 @@ impl Z32 {
 
 impl Y64 {
     #[inline(always)]
+    unsafe fn load_some(self, p: *const f64, from: usize, to: usize) -> Self {
+        // SAFETY: inside `enter`; the doubles that the mask selects are valid for reads, others are not accessed.
+        unsafe {
+            let mask = doubles(2 * from, 2 * to);
+            Y64(_mm256_blendv_pd(self.0, _mm256_maskload_pd(p, mask), _mm256_castsi256_pd(mask)))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_some(self, p: *mut f64, from: usize, to: usize) {
+        // SAFETY: inside `enter`; the doubles that the mask selects are valid for writes, others are not accessed.
+        unsafe { _mm256_maskstore_pd(p, doubles(2 * from, 2 * to), self.0) }
+    }
+    #[inline(always)]
     unsafe fn reversed(x: __m256d) -> __m256d {
         // SAFETY: inside `enter`.
         unsafe { _mm256_permute2f128_pd::<0x01>(x, x) }
@@ -244,6 +304,20 @@ impl Y64 {
 }
 
 impl Y32 {
+    #[inline(always)]
+    unsafe fn load_some(self, p: *const f32, from: usize, to: usize) -> Self {
+        // SAFETY: as for `Y64`; a complex number has the size of a double.
+        unsafe {
+            let (mask, x) = (doubles(from, to), _mm256_castps_pd(self.0));
+            let loaded = _mm256_maskload_pd(p.cast(), mask);
+            Y32(_mm256_castpd_ps(_mm256_blendv_pd(x, loaded, _mm256_castsi256_pd(mask))))
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_some(self, p: *mut f32, from: usize, to: usize) {
+        // SAFETY: as for `Y64`; a complex number has the size of a double.
+        unsafe { _mm256_maskstore_pd(p.cast(), doubles(from, to), _mm256_castps_pd(self.0)) }
+    }
     #[inline(always)]
     unsafe fn reversed(x: __m256) -> __m256 {
         // SAFETY: inside `enter`.
