@@ -2,11 +2,10 @@
 //! there, and stores it along the last axis. Memory is accessed once, whatever the number of axes. While an array is in
 //! scratch, its target is prefetched, and then the source of the next one.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-
 use super::bases::Bases;
 use super::line_op::LineOp;
 use super::lines::{BlockLen, LineGrid};
+use super::shares::Claims;
 use super::side::Side;
 use super::tables::KernelTables;
 use super::worker::{Extras, PollCounter, WorkerState, run_block, run_planes};
@@ -125,13 +124,18 @@ impl<T: Real> Arrays<T> {
         self.grids().map(LineGrid::most_strips).max().unwrap_or(0)
     }
 
-    /// Transforms arrays that no other thread has taken.
+    /// The number of arrays.
+    pub fn batch(&self) -> usize {
+        self.batch
+    }
+
+    /// Transforms the arrays that the thread claims.
     ///
     /// # Safety
     /// As for [`run_block`], for every array.
     pub unsafe fn run(
         &self,
-        next: &AtomicUsize,
+        mut claims: Claims<'_>,
         worker: &mut WorkerState<T>,
         polls: &mut PollCounter<'_>,
         (operator, factor): Extras<'_, T>,
@@ -141,7 +145,7 @@ impl<T: Real> Arrays<T> {
         // SAFETY: the only slice from now on.
         let scratch = unsafe { worker.scratch_from(self.area.len) };
         let last = self.stages.len() - 1;
-        let claim = || Some(next.fetch_add(1, Ordering::Relaxed)).filter(|array| *array < self.batch);
+        let mut claim = || claims.next(1).map(|arrays| arrays.start);
         let mut claimed = claim();
         while let Some(array) = claimed.take() {
             for (number, Stage { grid, repeat, width }) in self.stages.iter().enumerate() {

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::coding::{CpuCoding, WorkPointers};
 use super::norm::NormSum;
 use super::pass::PassWork;
+use super::shares::Shares;
 use super::tables::KernelTables;
 use super::worker::WorkerState;
 use crate::codec::CodecInstance;
@@ -65,6 +66,7 @@ impl<T: Real> CpuBinder<T> {
 /// Runs the passes of a plan on its threads.
 pub struct CpuExecutor<T: Real> {
     pool: Pool,
+    shares: Shares,
     workers: Vec<WorkerState<T>>,
     work: Option<Workspace<T>>,
     /// Where the scratch of the first thread begins in the workspace, and scalars of each.
@@ -140,6 +142,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         let outputs = || variants.iter().map(|variant| &variant.output);
         Ok(CpuExecutor {
             workers: (0..pool.threads()).map(|_| WorkerState::new(strips, comm.size(), window)).collect(),
+            shares: Shares::new(pool.threads()),
             pool,
             work,
             scratch_at: (memory.workspace() - memory.scratch) / size_of::<T>(),
@@ -192,7 +195,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         // Exchanges that are polled while the threads run a pass encode on the thread that polls.
         lend(std::ptr::null());
         // SAFETY: this function's contract; there is a worker for each thread, with the addresses of this call.
-        unsafe { work.run(&self.pool, workers, &poll, (operator, scale)) };
+        unsafe { work.run((&self.pool, &self.shares), workers, &poll, (operator, scale)) };
         lend(&raw const self.pool);
         Ok(())
     }

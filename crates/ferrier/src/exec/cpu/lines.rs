@@ -240,6 +240,11 @@ impl<T: Real> LineGrid<T> {
         (first, self.strips.len())
     }
 
+    /// The axis along which lines are side by side.
+    pub fn lane_axis(&self) -> usize {
+        self.axes.lanes
+    }
+
     /// The most strips of any line; a block in cache has at most two.
     pub fn most_strips(&self) -> usize {
         self.cells

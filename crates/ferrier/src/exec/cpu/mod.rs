@@ -13,6 +13,7 @@ mod pass;
 mod plane_store;
 mod planes;
 mod real_parts;
+mod shares;
 mod side;
 mod spans;
 mod sparse_lines;

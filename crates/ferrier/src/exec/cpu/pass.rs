@@ -1,13 +1,13 @@
 //! Passes bound to memory: threads claim blocks of lines and transform them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::arrays::Arrays;
 use super::copy::Copy;
 use super::line_op::LineOp;
 use super::lines::{BlockLen, LineGrid};
 use super::planes::Planes;
+use super::shares::{Claims, Shares};
 use super::side::Side;
 use super::tables::KernelTables;
 use super::worker::{Extras, PollCounter, WorkerState, run_block};
@@ -54,8 +54,6 @@ impl<T: Real> Work<T> {
 /// A pass of one rank.
 pub struct PassWork<T> {
     work: Work<T>,
-    /// The first block (or plane) that no thread has claimed.
-    next: AtomicUsize,
 }
 
 impl<T: Real> PassWork<T> {
@@ -91,7 +89,7 @@ impl<T: Real> PassWork<T> {
             _ => Work::Arrays(Box::new(Arrays::new(ends, tables)?)),
         };
         work.set_memory_policy(context.memory_policy);
-        Ok(PassWork { work, next: AtomicUsize::new(0) })
+        Ok(PassWork { work })
     }
 
     /// Scalars of scratch per thread.
@@ -131,12 +129,12 @@ impl<T: Real> PassWork<T> {
     /// no other thread or rank writes to what the pass loads or accesses what it stores.
     pub(super) unsafe fn run(
         &self,
-        pool: &Pool,
+        (pool, shares): (&Pool, &Shares),
         workers: SendPtr<WorkerState<T>>,
         policy: &PollPolicy<'_>,
         extras: Extras<'_, T>,
     ) {
-        self.next.store(0, Ordering::Relaxed);
+        shares.reset();
         pool.run(&|thread| {
             // SAFETY: one worker per thread of the pool.
             let worker = unsafe { &mut *workers.get().add(thread) };
@@ -147,45 +145,50 @@ impl<T: Real> PassWork<T> {
                 Work::Nothing => {}
                 // SAFETY: this function's contract.
                 Work::Lines(grid) => unsafe {
-                    self.run_lines(grid, worker, pool.threads(), &mut polls, extras);
+                    let run = (grid.blocks / (pool.threads() * 16)).clamp(1, 64);
+                    let claims = shares.claims(thread, grid.blocks);
+                    run_lines(grid, worker, (claims, run), &mut polls, extras);
                 },
                 // SAFETY: this function's contract.
-                Work::Planes(planes) => unsafe { planes.run(&self.next, worker, &mut polls, extras) },
+                Work::Planes(planes) => unsafe {
+                    planes.run(shares.claims(thread, planes.units()), worker, &mut polls, extras);
+                },
                 // SAFETY: this function's contract.
-                Work::Arrays(arrays) => unsafe { arrays.run(&self.next, worker, &mut polls, extras) },
+                Work::Arrays(arrays) => unsafe {
+                    arrays.run(shares.claims(thread, arrays.batch()), worker, &mut polls, extras);
+                },
             }
             fence();
         });
     }
+}
 
-    /// Threads claim runs of neighbouring blocks.
-    unsafe fn run_lines(
-        &self,
-        grid: &LineGrid<T>,
-        worker: &mut WorkerState<T>,
-        threads: usize,
-        polls: &mut PollCounter<'_>,
-        extras: Extras<'_, T>,
-    ) {
-        let run = (grid.blocks / (threads * 16)).clamp(1, 64);
-        // SAFETY: the only one in this pass.
-        let scratch = unsafe { worker.scratch_from(0) };
-        let ((mut first, mut last), lead) = ((0, 0), grid.lead(&worker.bases));
-        // The next run is claimed one block early, so that its first block can be prefetched or staged.
-        let mut claim = || {
-            if first == last {
-                first = self.next.fetch_add(run, Ordering::Relaxed).min(grid.blocks);
-                last = grid.blocks.min(first + run);
-            }
-            first += 1;
-            (first <= last).then(|| grid.block(first - 1, lead))
-        };
-        let mut next = claim();
-        while let Some(now) = next {
-            next = claim();
-            // SAFETY: this function's contract.
-            unsafe { run_block(grid, &now, (next.as_ref(), None), worker, scratch, extras) };
-            polls.step();
+/// Transforms the blocks that the thread claims, `run` neighbours at a time.
+///
+/// # Safety
+/// As for [`PassWork::run`].
+unsafe fn run_lines<T: Real>(
+    grid: &LineGrid<T>,
+    worker: &mut WorkerState<T>,
+    (mut claims, run): (Claims<'_>, usize),
+    polls: &mut PollCounter<'_>,
+    extras: Extras<'_, T>,
+) {
+    // SAFETY: the only one in this pass.
+    let scratch = unsafe { worker.scratch_from(0) };
+    let (mut claimed, lead) = (0..0, grid.lead(&worker.bases));
+    // The next run is claimed one block early, so that its first block can be prefetched or staged.
+    let mut claim = || {
+        if claimed.is_empty() {
+            claimed = claims.next(run)?;
         }
+        claimed.next().map(|block| grid.block(block, lead))
+    };
+    let mut next = claim();
+    while let Some(now) = next {
+        next = claim();
+        // SAFETY: this function's contract.
+        unsafe { run_block(grid, &now, (next.as_ref(), None), worker, scratch, extras) };
+        polls.step();
     }
 }

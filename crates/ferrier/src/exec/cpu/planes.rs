@@ -1,18 +1,20 @@
 //! Two axes in one pass: planes go through both transforms while they are in cache.
 //!
 //! Planes across the fastest axis share cache lines, so they go in *bundles*: planes side by side, whose rows are
-//! whole cache lines. Blocks of a bundle have their lines side by side along that axis.
+//! whole cache lines. Blocks of a bundle have their lines side by side along that axis. Small planes go together, too:
+//! one of them is worth no call of a kernel, or its rows do not fill vectors.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::lines::{BlockLen, LineGrid};
 use super::plane_store::{PlaneStore, PlaneWriter};
+use super::shares::Claims;
 use super::side::Side;
 use super::tables::KernelTables;
-use super::worker::{Extras, PollCounter, WorkerState, run_block};
+use super::worker::{Extras, PollCounter, WorkerState, run_block, run_planes};
 use crate::{Box3, Order, Real, Result};
-use ferrier_plan::geometry::{Axes, Base, Geometry, Piece};
+use ferrier_kernel::Repeat;
+use ferrier_plan::geometry::{Axes, Base, Geometry, Piece, width};
 use ferrier_plan::lowering::RankContext;
 use ferrier_plan::schedule::{AxisTransform, bundle_of};
 
@@ -24,16 +26,24 @@ pub(super) struct Planes<T> {
     /// Scalars of a unit's planes in scratch.
     area: usize,
     plane_store: Option<PlaneStore>,
-    bundle: Option<Bundle>,
+    unit: Unit,
+    /// Repeats a block of each transform in every plane of a unit, where rows are lines side by side.
+    repeats: [Option<Repeat>; 2],
 }
 
-/// Planes that lie side by side.
-struct Bundle {
-    /// How many go together.
+/// The planes that go together.
+#[derive(Clone, Copy)]
+struct Unit {
+    /// How many.
     planes: usize,
     /// Scalars from one to the next in scratch.
     step: usize,
+    /// Whether they lie side by side: a bundle.
+    bundle: bool,
 }
+
+/// Points of planes that are worth a call of the kernel.
+const UNIT_POINTS: usize = 1024;
 
 impl<T: Real> Planes<T> {
     /// Planes of `arrive` (arrays of the batch), through both transforms.
@@ -68,32 +78,58 @@ impl<T: Real> Planes<T> {
             [target] => transforms[1].real_before == transforms[1].real && target.region == between,
             _ => false,
         };
-        let (pieces, area) = if in_target {
-            (to.to_vec(), 0)
-        } else {
-            let (piece, area) = scratch_piece(context, &between, across, bundle, transforms[0].real);
-            (vec![piece], area)
+        let ragged = transforms.iter().any(|transform| transform.axes().is_some());
+        let together = match bundle {
+            Some(planes) => planes,
+            None if ragged => 1,
+            None => small_planes(&between.shape(), across, width(transforms[0].real) * context.scalar_bytes),
         };
-        let bundle = bundle.map(|planes| Bundle { planes, step: pieces[0].strides[across] });
+        let mut unit = Unit { planes: together, step: 0, bundle: bundle.is_some() };
+        let store = |unit: Unit| {
+            let (scratch, area) = scratch_piece(context, &between, across, unit, transforms[0].real);
+            let whole = transforms[1].ragged_to.is_some() || unit.bundle;
+            let plane_store =
+                (!whole).then(|| PlaneStore::new(context, (axes[0], arrays.start), &scratch, to));
+            (vec![scratch], area, plane_store.flatten())
+        };
+        let (pieces, area, plane_store) = match in_target {
+            true => (to.to_vec(), 0, None),
+            false => match store(unit) {
+                (_, _, Some(_)) if unit.planes > 1 => {
+                    unit.planes = 1;
+                    store(unit)
+                }
+                stored => stored,
+            },
+        };
+        unit.step = if in_target { 0 } else { pieces[0].strides[across] };
         let [one, two] = transforms;
         let [before, middle] = Side::of(one, from, &pieces);
-        let block = match &bundle {
-            None => BlockLen::Best(context.memory_policy.block),
-            Some(bundle) => BlockLen::Exactly(bundle.planes),
+        let block = match unit.bundle {
+            false => BlockLen::Best(context.memory_policy.block),
+            true => BlockLen::Exactly(unit.planes),
         };
         let arrays = (arrays, block);
         let domain = one.lines_in(arrive);
         let mut first = LineGrid::new(axes[0], &domain, before, middle, tables.line_op(one)?, arrays);
-        let plane_store = match (&pieces[..], two.ragged_to.is_some() || in_target || bundle.is_some()) {
-            ([scratch], false) => PlaneStore::new(context, (axes[0], arrays.0.start), scratch, to),
-            _ => None,
-        };
         let [middle, after] = Side::of(two, &pieces, if plane_store.is_some() { &pieces } else { to });
         let mut second = LineGrid::new(axes[1], &between, middle, after, tables.line_op(two)?, arrays);
         first.near[1] = !in_target;
-        second.spreads = bundle.is_some();
+        second.spreads = unit.bundle;
         second.near = [true, in_target || two.ragged_to.is_some() || plane_store.is_some()];
-        Ok(Planes { first, second, area, plane_store, bundle })
+        // Rows that do not fill a vector go with those of other planes.
+        let fill = |grid: &LineGrid<T>, source: &[Piece]| {
+            let lanes = grid.lanes.1 - grid.lanes.0;
+            unit.planes > 1
+                && !unit.bundle
+                && lanes * 2 * context.scalar_bytes >= 64
+                && matches!(source, [piece] if piece.strides[grid.lane_axis()] == 2)
+        };
+        let repeats = [
+            first.repeat().filter(|_| fill(&first, from)),
+            second.repeat().filter(|_| second.near[1] && fill(&second, &pieces)),
+        ];
+        Ok(Planes { first, second, area, plane_store, unit, repeats })
     }
 
     /// Scalars of scratch per thread.
@@ -101,45 +137,60 @@ impl<T: Real> Planes<T> {
         self.area + self.first.scratch().max(self.second.scratch())
     }
 
-    /// Units in turn, each through both transforms.
+    /// First and last plane.
+    fn range(&self) -> (usize, usize) {
+        if self.unit.bundle { self.first.lanes } else { self.first.planes }
+    }
+
+    /// Units of one array.
+    fn units_of_array(&self) -> usize {
+        let (low, high) = self.range();
+        (high - low).div_ceil(self.unit.planes)
+    }
+
+    /// Units of all arrays.
+    pub fn units(&self) -> usize {
+        self.units_of_array() * self.first.batch
+    }
+
+    /// The units that the thread claims, each through both transforms.
     ///
     /// # Safety
     /// As for `PassWork::run`.
     pub unsafe fn run(
         &self,
-        next_unit: &AtomicUsize,
+        mut claims: Claims<'_>,
         worker: &mut WorkerState<T>,
         polls: &mut PollCounter<'_>,
         extras: Extras<'_, T>,
     ) {
-        let Planes { first, second, area, plane_store, bundle } = self;
+        let Planes { first, second, area, plane_store, .. } = self;
+        let Unit { planes: together, step, bundle } = self.unit;
         let start = worker.scratch.get();
         // SAFETY: the only one in this pass; planes at the start of the scratch are accessed through strips only.
         let scratch = unsafe { worker.scratch_from(*area) };
         let mut writer =
             plane_store.as_ref().map(|plane_store| PlaneWriter::new(plane_store, start.cast_const()));
-        let (low, high) = if bundle.is_some() { first.lanes } else { first.planes };
-        let together = bundle.as_ref().map_or(1, |bundle| bundle.planes);
-        let units = (high - low).div_ceil(together);
-        let lead = if bundle.is_some() { 0 } else { second.lead(&worker.bases) };
-        loop {
-            let unit = next_unit.fetch_add(1, Ordering::Relaxed);
-            if unit >= units * first.batch {
-                break;
-            }
+        let ((low, high), units) = (self.range(), self.units_of_array());
+        let lead = if bundle { 0 } else { second.lead(&worker.bases) };
+        while let Some(Range { start: unit, .. }) = claims.next(1) {
             let (batch, number) = match first.interleaved || second.interleaved {
                 true => (unit % first.batch, unit / first.batch),
                 false => (unit / units, unit % units),
             };
             let index = low + number * together;
             let planes = index..high.min(index + together);
-            if let Some(bundle) = bundle {
-                // The first plane of the bundle is at the start of the scratch.
-                worker.bases.set_scratch(start.wrapping_sub((index - low) * bundle.step));
-            }
+            // The first plane of the unit is at the start of the scratch.
+            worker.bases.set_scratch(start.wrapping_sub((index - low) * step));
             let all = 0..usize::MAX;
-            let (lanes, planes) = if bundle.is_some() { (planes, all) } else { (all, planes) };
-            let mut blocks = first.blocks_in(batch, lanes.clone(), planes.clone()).peekable();
+            let (lanes, planes) = if bundle { (planes, all) } else { (all, planes) };
+            let [first_repeats, second_repeats] = self.repeats;
+            if let Some(repeat) = first_repeats {
+                // SAFETY: this function's contract; planes are disjoint.
+                unsafe { repeat_blocks(first, batch, (&planes, repeat), worker, scratch, 1.0) };
+            }
+            let rest = if first_repeats.is_some() { 0..0 } else { planes.clone() };
+            let mut blocks = first.blocks_in(batch, lanes.clone(), rest).peekable();
             while let Some(at) = blocks.next() {
                 let next = blocks.peek();
                 let stream_copy = writer.as_mut().map(|writer| {
@@ -152,6 +203,11 @@ impl<T: Real> Planes<T> {
             }
             // Rows of the previous plane that `first` did not replace are stored before `second` overwrites them.
             writer.iter_mut().for_each(PlaneWriter::finish);
+            if let Some(repeat) = second_repeats {
+                // SAFETY: as above.
+                unsafe { repeat_blocks(second, batch, (&planes, repeat), worker, scratch, extras.1) };
+                continue;
+            }
             for at in second.blocks_after(lead, batch, (lanes, planes)) {
                 // SAFETY: as above.
                 unsafe { run_block(second, &at, (None, None), worker, scratch, extras) };
@@ -167,23 +223,50 @@ impl<T: Real> Planes<T> {
     }
 }
 
+/// Transforms the blocks of the first plane in every plane of a unit.
+///
+/// # Safety
+/// As for [`run_planes`].
+unsafe fn repeat_blocks<T: Real>(
+    grid: &LineGrid<T>,
+    batch: usize,
+    (planes, repeat): (&Range<usize>, Repeat),
+    worker: &mut WorkerState<T>,
+    scratch: &mut [T],
+    factor: f64,
+) {
+    let repeat = Repeat { count: planes.len(), ..repeat };
+    for at in grid.blocks_in(batch, 0..usize::MAX, planes.start..planes.start + 1) {
+        // SAFETY: this function's contract.
+        unsafe { run_planes(grid, &at, (repeat, None), worker, scratch, factor) };
+    }
+}
+
+/// Planes that go together because one of them is small, or because its rows do not fill cache lines.
+fn small_planes(shape: &[usize; 3], across: usize, element: usize) -> usize {
+    let fastest = if across == 2 { 1 } else { 2 };
+    let points = shape.iter().product::<usize>() / shape[across].max(1);
+    let fill = 64usize.div_ceil((shape[fastest] * element).max(1));
+    (UNIT_POINTS / points.max(1)).max(fill).clamp(1, shape[across].max(1))
+}
+
 /// The planes of a unit in a thread's scratch, padded to spread over the cache's sets, and their scalars: side by
 /// side in a bundle, else rows along the later of the two axes in C order.
 fn scratch_piece(
     context: &RankContext<'_>,
     between: &Box3,
     across: usize,
-    bundle: Option<usize>,
+    Unit { planes, bundle, .. }: Unit,
     real: bool,
 ) -> (Piece, usize) {
     let (slow, fast) = ((across == 0) as usize, if across == 2 { 1 } else { 2 });
     let mut unit = *between;
-    unit.hi[across] = unit.lo[across] + bundle.unwrap_or(1);
-    let order = if bundle.is_some() { [slow, fast, across] } else { [across, slow, fast] };
+    unit.hi[across] = unit.lo[across] + planes;
+    let order = if bundle { [slow, fast, across] } else { [across, slow, fast] };
     let order = Order::new(order).expect("three different axes");
     let Geometry { mut strides, volume, .. } =
         Geometry::padded(unit, order, real, context.scalar_bytes, false);
-    if bundle.is_none() {
+    if !bundle && planes == 1 {
         // Every plane of every array uses the same memory.
         strides[across] = 0;
     }

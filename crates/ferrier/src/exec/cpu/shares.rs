@@ -1,0 +1,81 @@
+//! Units of work, shared out over the threads of a pass.
+//!
+//! A thread takes the units of its own share first: neighbours, and in every call the same ones, so that it finds what
+//! it loaded and stored in the calls before in its own caches. Then it helps the others.
+
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// How many units of a share have been claimed, on cache lines of its own.
+#[repr(align(128))]
+#[derive(Default)]
+struct Claimed(AtomicUsize);
+
+/// The shares of all threads.
+pub(super) struct Shares(Vec<Claimed>);
+
+impl Shares {
+    pub fn new(threads: usize) -> Self {
+        Shares((0..threads).map(|_| Claimed::default()).collect())
+    }
+
+    /// Before a pass: nothing is claimed.
+    pub fn reset(&self) {
+        self.0.iter().for_each(|claimed| claimed.0.store(0, Ordering::Relaxed));
+    }
+
+    /// The claims of a thread in a pass of so many units.
+    pub fn claims(&self, thread: usize, units: usize) -> Claims<'_> {
+        Claims { shares: &self.0, thread, units, helped: 0 }
+    }
+}
+
+/// The claims of a thread.
+pub(super) struct Claims<'a> {
+    shares: &'a [Claimed],
+    thread: usize,
+    units: usize,
+    /// Shares that have nothing left: its own, then those of the threads after it.
+    helped: usize,
+}
+
+impl Claims<'_> {
+    /// Claims up to `most` neighbouring units; `None` if all are claimed.
+    pub fn next(&mut self, most: usize) -> Option<Range<usize>> {
+        let threads = self.shares.len();
+        while self.helped < threads {
+            let share = (self.thread + self.helped) % threads;
+            let [low, high] = [share, share + 1].map(|end| self.units * end / threads);
+            let first = low + self.shares[share].0.fetch_add(most, Ordering::Relaxed);
+            if first < high {
+                return Some(first..high.min(first + most));
+            }
+            self.helped += 1;
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_unit_is_claimed_once_and_own_ones_first() {
+        for (threads, units, most) in [(1, 7, 2), (3, 10, 2), (4, 3, 1), (2, 0, 1), (5, 64, 64)] {
+            let shares = Shares::new(threads);
+            shares.reset();
+            let mut claims: Vec<Claims<'_>> = (0..threads).map(|t| shares.claims(t, units)).collect();
+            let mut seen = vec![0; units];
+            let first: Vec<_> = claims.iter_mut().map(|claims| claims.next(most)).collect();
+            for (thread, range) in first.iter().enumerate() {
+                if units >= threads {
+                    assert_eq!(range.as_ref().expect("its own share").start, units * thread / threads);
+                }
+            }
+            let rest = claims.iter_mut().flat_map(|claims| std::iter::from_fn(move || claims.next(most)));
+            first.into_iter().flatten().chain(rest).flatten().for_each(|unit| seen[unit] += 1);
+            assert!(seen.iter().all(|&count| count == 1), "{threads} threads, {units} units: {seen:?}");
+        }
+    }
+}
