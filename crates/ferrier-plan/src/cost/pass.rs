@@ -155,7 +155,8 @@ impl PassShape {
         let core = memory.max(compute) + (1.0 - overlap) * memory.min(compute);
         let wake = if self.threads > 1 { constants.wake_s } else { 0.0 };
         let alone = core / sharing + wake + constants.pass_s;
-        PassCost { seconds: alone * wanted / active, alone, compute, load, store }
+        // In this order it is exactly `alone` where no core is shared.
+        PassCost { seconds: alone * (wanted / active), alone, compute, load, store }
     }
 
     /// Seconds of a core for the accesses at one end.

@@ -139,6 +139,23 @@ fn ranks_that_share_cores_take_as_long_together() {
     }
 }
 
+/// A rounding error here once cost every barrier a part of a time slice.
+#[test]
+fn ranks_with_cores_of_their_own_never_wait_for_turns() {
+    for cores in 1..200 {
+        let machine = machine().cores(cores);
+        for bytes in [1e3, 1e6, 3e7] {
+            let load = Access { bytes, ..Access::default() };
+            let shape = PassShape { load, threads: 1, ranks_on_node: cores, ..PassShape::default() };
+            assert_eq!(
+                shape.cost(&machine).late_seconds(&machine.constants),
+                0.0,
+                "{cores} cores, {bytes} bytes"
+            );
+        }
+    }
+}
+
 #[test]
 fn a_prediction_is_the_sum_of_its_steps_and_finite() {
     let machine = machine();
