@@ -1,10 +1,11 @@
 //! The libraries of CUDA, found at run time.
 
 use std::ffi::CString;
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use cudarc::driver::result as driver;
 use cudarc::driver::sys::CUdevice_attribute;
+use cudarc::driver::{DriverError, result as driver};
 use serde::Serialize;
 
 use crate::{Error, Result};
@@ -98,9 +99,15 @@ static LIBRARIES: [Library; 3] = [
 /// Says which is missing and what was searched.
 pub fn check() -> Result<()> {
     LIBRARIES.iter().try_for_each(Library::check)?;
-    driver::init().map_err(|error| {
+    start_driver().map_err(|error| {
         Error::device(format!("no CUDA: the driver does not start: {error:?}")).caused_by(error)
     })
+}
+
+/// Starts the driver, once: each start that fails leaks memory of the driver, and a program may ask for GPUs often.
+fn start_driver() -> std::result::Result<(), DriverError> {
+    static STARTED: OnceLock<std::result::Result<(), DriverError>> = OnceLock::new();
+    *STARTED.get_or_init(driver::init)
 }
 
 /// The number of GPUs; 0 where CUDA is missing.
@@ -115,7 +122,7 @@ pub fn info() -> CudaInfo {
         LIBRARIES.iter().filter_map(|library| library.check().err()).map(|error| error.to_string()).collect();
     info.missing = (!missing.is_empty()).then(|| missing.join("; "));
     if LIBRARIES[0].is_here() {
-        match driver::init() {
+        match start_driver() {
             Ok(()) => {
                 info.driver = driver_version();
                 info.gpus = (0..gpus()).filter_map(|index| describe(index).ok()).collect();
