@@ -273,6 +273,7 @@ impl Placement<'_> {
             staging: self.machine.stages(self.threads, sharing * self.threads),
             block: None,
             bundle_bytes: bundle_bytes(plane_bytes),
+            threads: self.threads,
         };
         Setting::new(self.exchange.mechanism(count))
             .nodes(nodes)

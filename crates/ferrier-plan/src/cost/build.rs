@@ -172,7 +172,9 @@ pub(super) fn pass_shape(
     let (load, store) = (end(from, first, load_block), end(to, last, store_block));
     let (lines, plane_bytes) = line_works(domain, from, bundle, block);
     let units = match transforms {
-        [] | [_] => (lines.first().map_or(load.bytes / 4096.0, |work| work.blocks)).max(1.0),
+        [] => (load.bytes / 4096.0).max(1.0),
+        // Blocks are smaller where threads have few.
+        [_] => lines.first().map_or(1.0, |work| work.blocks.max(setting.threads as f64)),
         [one, two] => {
             let planes = arrive.shape()[3 - one.axis - two.axis];
             (planes.div_ceil(bundle.unwrap_or(1)) * arrays) as f64

@@ -26,6 +26,8 @@ pub struct MemoryPolicy {
     pub block: Option<usize>,
     /// Bytes of planes that are side by side in memory and go through cache together.
     pub bundle_bytes: usize,
+    /// Threads of a rank, which share out blocks of lines.
+    pub threads: usize,
 }
 
 /// The inputs of lowering on one rank, besides the schedule.

@@ -4,6 +4,7 @@
 //! a closure once on every thread. It allocates nothing after it is made.
 
 use std::any::Any;
+use std::cell::UnsafeCell;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
@@ -15,22 +16,39 @@ use crate::{Error, Result};
 
 type Job = *const (dyn Fn(usize) + Sync);
 
-struct Shared {
-    /// The job of this round; `None` before the first.
-    job: Mutex<Option<JobPtr>>,
+/// Padding keeps what follows on another cache line, and off the line that processors prefetch with it.
+struct Apart<T>(T, #[allow(dead_code, reason = "keeps its neighbours away")] [u64; 16]);
+
+impl<T> Apart<T> {
+    fn new(content: T) -> Self {
+        Apart(content, [0; 16])
+    }
+}
+
+/// What workers spin on: only the caller of `run` writes to it. So threads that are done wait for the next round
+/// without a cache line that the others still need to say that they are done.
+struct Start {
     round: AtomicUsize,
-    running: AtomicUsize,
+    /// The job of this round; `None` before the first. On the line of `round`, which a thread has loaded.
+    job: UnsafeCell<Option<Job>>,
     stop: AtomicBool,
     /// Do the threads sleep until the next round, without spinning?
     parked: AtomicBool,
+}
+
+#[repr(C)]
+struct Shared {
+    start: Apart<Start>,
+    running: Apart<AtomicUsize>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
     condition: Condition,
 }
 
-#[derive(Clone, Copy)]
-struct JobPtr(Job);
-// SAFETY: the closure is `Sync`, and `run` borrows it until every thread has returned from it.
-unsafe impl Send for JobPtr {}
+// SAFETY: `job` is written while no thread runs one, before `round` is increased; threads read it after they have seen
+// the increase. The closure is `Sync`, and `run` borrows it until every thread has returned from it.
+unsafe impl Send for Start {}
+// SAFETY: as above.
+unsafe impl Sync for Start {}
 
 /// A fixed number of threads, the caller of [`run`](Pool::run) among them.
 pub(crate) struct Pool {
@@ -45,12 +63,15 @@ const PARKED_INTERVAL: Duration = Duration::from_millis(20);
 impl Pool {
     /// A pool of `threads` threads, the calling one included.
     pub fn new(threads: usize) -> Result<Pool> {
-        let shared = Arc::new(Shared {
-            job: Mutex::new(None),
+        let start = Start {
             round: AtomicUsize::new(0),
-            running: AtomicUsize::new(0),
+            job: UnsafeCell::new(None),
             stop: AtomicBool::new(false),
             parked: AtomicBool::new(false),
+        };
+        let shared = Arc::new(Shared {
+            start: Apart::new(start),
+            running: Apart::new(AtomicUsize::new(0)),
             panic: Mutex::new(None),
             condition: Condition::default(),
         });
@@ -83,19 +104,22 @@ impl Pool {
         if self.workers.is_empty() {
             return job(0);
         }
-        let shared = &*self.shared;
-        if shared.parked.swap(false, SeqCst) {
+        let (shared, start, running) = (&*self.shared, &self.shared.start.0, &self.shared.running.0);
+        // Read first: an exchange would take the line from the threads that spin on it.
+        if start.parked.load(SeqCst) {
+            start.parked.store(false, SeqCst);
             lock(&self.busy).set_parked(false);
         }
         // SAFETY: only the lifetime changes. `job` is borrowed until this function returns, and it returns or unwinds
         // only when `running` is zero: no thread uses the pointer after that.
         let erased = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), Job>(job) };
-        *lock(&shared.job) = Some(JobPtr(erased));
-        shared.running.store(self.workers.len(), SeqCst);
-        shared.round.fetch_add(1, SeqCst);
+        running.store(self.workers.len(), SeqCst);
+        // SAFETY: all threads have returned from the job before, and read this one after the next line.
+        unsafe { *start.job.get() = Some(erased) };
+        start.round.fetch_add(1, SeqCst);
         shared.condition.notify_all();
         let own = catch_unwind(AssertUnwindSafe(|| job(0)));
-        shared.condition.wait_until(|| (shared.running.load(SeqCst) == 0).then_some(()));
+        shared.condition.wait_until(|| (running.load(SeqCst) == 0).then_some(()));
         let theirs = lock(&shared.panic).take();
         if let Some(payload) = own.err().or(theirs) {
             resume_unwind(payload);
@@ -106,7 +130,7 @@ impl Pool {
     /// pool can use their cores. Otherwise the threads of an idle pool would spin while another one computes, or
     /// neither would spin because both together exceed the number of cores.
     pub fn park(&self) {
-        self.shared.parked.store(true, SeqCst);
+        self.shared.start.0.parked.store(true, SeqCst);
         lock(&self.busy).set_parked(true);
         self.shared.condition.notify_all();
     }
@@ -121,7 +145,7 @@ impl Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        self.shared.stop.store(true, SeqCst);
+        self.shared.start.0.stop.store(true, SeqCst);
         self.shared.condition.notify_all();
         for worker in self.workers.drain(..) {
             let _ = worker.join();
@@ -130,27 +154,29 @@ impl Drop for Pool {
 }
 
 fn work(shared: &Shared, index: usize) {
-    let mut done = 0;
+    let (start, mut done) = (&shared.start.0, 0);
     loop {
         let stop = shared.condition.wait_for(|| {
-            if shared.stop.load(SeqCst) {
+            if start.round.load(SeqCst) != done {
+                return Ok(false);
+            }
+            if start.stop.load(SeqCst) {
                 return Ok(true);
             }
-            let again = shared.round.load(SeqCst) != done;
             // A parked thread sleeps at once.
-            let later = || shared.parked.load(SeqCst).then(|| Instant::now() + PARKED_INTERVAL);
-            if again { Ok(false) } else { Err(later()) }
+            Err(start.parked.load(SeqCst).then(|| Instant::now() + PARKED_INTERVAL))
         });
         if stop {
             return;
         }
         done += 1;
-        let job = lock(&shared.job).expect("a round has a job").0;
+        // SAFETY: `run` wrote it before the round that this thread has seen, and writes again only when this thread is done.
+        let job = unsafe { *start.job.get() }.expect("a round has a job");
         // SAFETY: `run` borrows the closure until `running` is zero, which is after this call.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { (*job)(index) })) {
             lock(&shared.panic).get_or_insert(payload);
         }
-        if shared.running.fetch_sub(1, SeqCst) == 1 {
+        if shared.running.0.fetch_sub(1, SeqCst) == 1 {
             shared.condition.notify_all();
         }
     }
@@ -193,12 +219,12 @@ mod tests {
         let count = AtomicUsize::new(0);
         for _ in 0..3 {
             pool.park();
-            assert!(pool.shared.parked.load(SeqCst));
+            assert!(pool.shared.start.0.parked.load(SeqCst));
             for _ in 0..2 {
                 pool.run(&|_| {
                     count.fetch_add(1, SeqCst);
                 });
-                assert!(!pool.shared.parked.load(SeqCst));
+                assert!(!pool.shared.start.0.parked.load(SeqCst));
             }
         }
         assert_eq!(count.into_inner(), 18);

@@ -237,6 +237,7 @@ pub(crate) fn memory_policy(
         staging: choice.staging.unwrap_or(stages),
         block: choice.block,
         bundle_bytes: bundle_bytes(plane_bytes()),
+        threads,
     }
 }
 

@@ -88,7 +88,7 @@ impl<T: Real> Arrays<T> {
                     let best = lines.block(false).max(lines.block(true));
                     BlockLen::Exactly((POINTS / transform.spec.n.max(1)).next_multiple_of(16).max(best))
                 }
-                _ => BlockLen::Best(wished),
+                _ => BlockLen::Best(wished, 1),
             };
             let mut grid = LineGrid::across(axes, &domain, before, after, line_op, (arrays, block));
             (grid.near, grid.staging_len) = (near, 0);

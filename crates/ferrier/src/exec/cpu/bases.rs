@@ -3,6 +3,11 @@
 use crate::exec::field_table::table_at;
 use crate::transport::{EXPOSED, Exposed};
 
+/// A vector whose memory does not share cache lines with the next one's: threads write to theirs at every block.
+pub(super) fn apart<V>(capacity: usize) -> Vec<V> {
+    Vec::with_capacity(capacity + 128usize.div_ceil(size_of::<V>().max(1)))
+}
+
 /// The exposed pointers of all ranks (input, output, workspace), then the address that planes in scratch count from, then
 /// that of this rank's window.
 pub(crate) struct Bases<T> {
@@ -16,8 +21,9 @@ pub(crate) struct Bases<T> {
 impl<T> Bases<T> {
     pub fn new(ranks: usize, window: *mut T) -> Self {
         let count = ranks * EXPOSED;
-        let (mut pointers, tables) =
-            (vec![std::ptr::null_mut(); count + 2], vec![std::ptr::null(); count + 2]);
+        let (mut pointers, mut tables) = (apart(count + 2), apart(count + 2));
+        pointers.resize(count + 2, std::ptr::null_mut());
+        tables.resize(count + 2, std::ptr::null());
         pointers[count + 1] = window;
         Bases { pointers, tables, listed: false }
     }

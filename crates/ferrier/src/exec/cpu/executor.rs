@@ -7,7 +7,7 @@ use super::norm::NormSum;
 use super::pass::PassWork;
 use super::shares::Shares;
 use super::tables::KernelTables;
-use super::worker::WorkerState;
+use super::worker::{CallAddresses, WorkerState};
 use crate::codec::CodecInstance;
 use crate::exec::array::{Array, Workspace};
 use crate::exec::backend::{
@@ -68,6 +68,7 @@ pub struct CpuExecutor<T: Real> {
     pool: Pool,
     shares: Shares,
     workers: Vec<WorkerState<T>>,
+    addresses: CallAddresses<T>,
     work: Option<Workspace<T>>,
     /// Where the scratch of the first thread begins in the workspace, and scalars of each.
     scratch_at: usize,
@@ -142,6 +143,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         let outputs = || variants.iter().map(|variant| &variant.output);
         Ok(CpuExecutor {
             workers: (0..pool.threads()).map(|_| WorkerState::new(strips, comm.size(), window)).collect(),
+            addresses: CallAddresses::new(comm.size()),
             shares: Shares::new(pool.threads()),
             pool,
             work,
@@ -171,9 +173,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         self.current = work;
         // The workspace was sized for a scratch for each thread, and one more where segments are encoded.
         let scratch = |thread: usize| work.wrapping_add(self.scratch_at + thread * self.scratch);
-        for (thread, worker) in self.workers.iter_mut().enumerate() {
-            worker.set(exposed, scratch(thread), self.scratch);
-        }
+        self.addresses.set(exposed, scratch(0), self.scratch);
         if let Some(pointers) = &self.pointers {
             exposed.iter().enumerate().for_each(|(rank, own)| pointers.set(rank, own[2] as *mut T));
             pointers.set_scratch(scratch(self.workers.len()));
@@ -194,8 +194,9 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         let lend = |pool| self.pointers.iter().for_each(|own| own.set_pool(pool, first, self.scratch));
         // Exchanges that are polled while the threads run a pass encode on the thread that polls.
         lend(std::ptr::null());
-        // SAFETY: this function's contract; there is a worker for each thread, with the addresses of this call.
-        unsafe { work.run((&self.pool, &self.shares), workers, &poll, (operator, scale)) };
+        let workers = (workers, &self.addresses);
+        // SAFETY: this function's contract; there is a worker for each thread.
+        unsafe { work.run((&self.pool, &mut self.shares), workers, &poll, (operator, scale)) };
         lend(&raw const self.pool);
         Ok(())
     }

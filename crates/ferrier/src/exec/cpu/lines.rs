@@ -13,6 +13,7 @@ use crate::{Box3, Real};
 use ferrier_kernel::{Repeat, Strip};
 use ferrier_plan::geometry::Axes;
 use ferrier_plan::modes::total_len;
+use ferrier_plan::threads::shared_block;
 
 /// A strip of a cell's first line: its address, and the strides of lines, planes and arrays of the batch.
 #[derive(Clone, Copy, Debug)]
@@ -84,6 +85,8 @@ pub(crate) struct LineGrid<T> {
     axes: Axes,
     /// The first element of a line.
     start: usize,
+    /// Scalars of an element of the source.
+    pub width: usize,
     /// Blocks in all.
     pub blocks: usize,
     /// First and last index of lanes and of planes.
@@ -105,8 +108,8 @@ pub(crate) struct LineGrid<T> {
 /// Lines of a block.
 #[derive(Clone, Copy)]
 pub(crate) enum BlockLen {
-    /// As many as suit the kernel; where lines are strided, the user's wish.
-    Best(Option<usize>),
+    /// As many as suit the kernel and so many threads, which share the blocks out; where lines are strided, the user's wish.
+    Best(Option<usize>, usize),
     /// So many side by side (0: as many as suit the kernel), in so many planes.
     SubTile([usize; 2]),
     /// So many.
@@ -153,18 +156,25 @@ impl<T: Real> LineGrid<T> {
             from.pieces.first().is_some_and(|piece| piece.strides[axes.along] > piece.strides[axes.lanes]);
         let scattered = [from, to].iter().any(|side| side.is_scattered(axes.along, size_of::<T>()));
         let best = line_op.block(strided || scattered).max(1);
+        let points = total_len(from.runs).max(total_len(to.runs));
+        let element = from.width.min(to.width) * size_of::<T>();
+        let whole = ((64 / element).max(1), BLOCK_POINTS.div_ceil(points.max(1)));
+        let batch = arrays.len();
+        let [lanes, planes] = [axes.lanes, axes.planes].map(|axis| (domain.lo[axis], domain.hi[axis]));
+        let shared = |threads: usize| {
+            let lines = (lanes.1 - lanes.0) * (planes.1 - planes.0) * batch;
+            shared_block(best, lines, threads, whole.0).max(whole.1.min(best))
+        };
         let (block, gathered) = match block {
-            BlockLen::Best(wish) => [wish.filter(|_| strided).unwrap_or(best).max(1); 2].into(),
+            BlockLen::Best(wish, threads) => {
+                [wish.filter(|_| strided).unwrap_or_else(|| shared(threads)).max(1); 2].into()
+            }
             BlockLen::SubTile([0, _]) => (best, best),
             BlockLen::SubTile([lines, _]) => (lines, lines),
             BlockLen::Exactly(lines) => (lines, best.max(lines)),
         };
         // Operators need the indices of a line.
         let gathers = matches!(line_op, LineOp::Lines(_)) && from.ragged.is_none() && to.ragged.is_none();
-        let points = total_len(from.runs).max(total_len(to.runs));
-        let element = from.width.min(to.width) * size_of::<T>();
-        let batch = arrays.len();
-        let [lanes, planes] = [axes.lanes, axes.planes].map(|axis| (domain.lo[axis], domain.hi[axis]));
         let mut grid = LineGrid {
             cells: Vec::new(),
             strips: Vec::new(),
@@ -172,13 +182,14 @@ impl<T: Real> LineGrid<T> {
             widest: 0,
             gathered: if gathers { gathered } else { 1 },
             sub_planes: if gathers { sub_planes } else { 1 },
-            whole: ((64 / element).max(1), BLOCK_POINTS.div_ceil(points.max(1))),
+            whole,
             batch,
             interleaved: batch > 1 && [from, to].iter().any(Side::is_interleaved),
             first_array: arrays.start,
             line_op,
             axes,
             start: domain.lo[axes.along],
+            width: from.width,
             blocks: 0,
             lanes,
             planes,

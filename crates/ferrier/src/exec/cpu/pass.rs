@@ -10,7 +10,7 @@ use super::planes::Planes;
 use super::shares::{Claims, Shares};
 use super::side::Side;
 use super::tables::KernelTables;
-use super::worker::{Extras, PollCounter, WorkerState, run_block};
+use super::worker::{CallAddresses, Extras, PollCounter, WorkerState, prefetch_block, run_block};
 use crate::exec::backend::{PassEnds, PollPolicy};
 use crate::machine::SendPtr;
 use crate::machine::pool::Pool;
@@ -69,15 +69,15 @@ impl<T: Real> PassWork<T> {
                 let [from_side, to_side] =
                     [from, to].map(|pieces| Side::even(pieces, &all, width(pass.leave.real)));
                 let axes = Axes::choose(along, from, to);
-                let grid =
-                    LineGrid::new(axes, arrive, from_side, to_side, lines, (arrays, BlockLen::Best(None)));
+                let block = BlockLen::Best(None, context.memory_policy.threads);
+                let grid = LineGrid::new(axes, arrive, from_side, to_side, lines, (arrays, block));
                 Work::Lines(Box::new(grid))
             }
             [transform] => {
                 let axes = transform.axes().unwrap_or_else(|| Axes::choose(transform.axis, from, to));
                 let [from, to] = Side::of(transform, from, to);
                 let domain = transform.lines_in(arrive);
-                let block = BlockLen::Best(context.memory_policy.block);
+                let block = BlockLen::Best(context.memory_policy.block, context.memory_policy.threads);
                 let arrays = (arrays, ends.sub_tile.map_or(block, BlockLen::SubTile));
                 let line_op = tables.line_op(transform)?;
                 Work::Lines(Box::new(LineGrid::across(axes, &domain, from, to, line_op, arrays)))
@@ -125,19 +125,23 @@ impl<T: Real> PassWork<T> {
     /// Runs the pass on all threads of the pool.
     ///
     /// # Safety
-    /// Every worker has the pointers of this call and scratch of its own, and
-    /// no other thread or rank writes to what the pass loads or accesses what it stores.
+    /// There is a worker for each thread of the pool, the addresses are those of this call with scratch for each thread,
+    /// and no other thread or rank writes to what the pass loads or accesses what it stores.
     pub(super) unsafe fn run(
         &self,
-        (pool, shares): (&Pool, &Shares),
-        workers: SendPtr<WorkerState<T>>,
+        (pool, shares): (&Pool, &mut Shares),
+        (workers, addresses): (SendPtr<WorkerState<T>>, &CallAddresses<T>),
         policy: &PollPolicy<'_>,
         extras: Extras<'_, T>,
     ) {
-        shares.reset();
+        if matches!(self.work, Work::Nothing) {
+            return;
+        }
+        let shares = shares.begin();
         pool.run(&|thread| {
             // SAFETY: one worker per thread of the pool.
             let worker = unsafe { &mut *workers.get().add(thread) };
+            worker.begin_call(thread, addresses);
             // Only the calling thread may use MPI.
             let mut polls =
                 PollCounter::new(policy, if thread == 0 { self.blocks() / pool.threads() } else { 0 });
@@ -185,6 +189,10 @@ unsafe fn run_lines<T: Real>(
         claimed.next().map(|block| grid.block(block, lead))
     };
     let mut next = claim();
+    if let Some(first) = &next {
+        // SAFETY: this function's contract.
+        unsafe { prefetch_block(grid, first, worker) };
+    }
     while let Some(now) = next {
         next = claim();
         // SAFETY: this function's contract.

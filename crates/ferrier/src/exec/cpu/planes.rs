@@ -106,7 +106,7 @@ impl<T: Real> Planes<T> {
         let [one, two] = transforms;
         let [before, middle] = Side::of(one, from, &pieces);
         let block = match unit.bundle {
-            false => BlockLen::Best(context.memory_policy.block),
+            false => BlockLen::Best(context.memory_policy.block, 1),
             true => BlockLen::Exactly(unit.planes),
         };
         let arrays = (arrays, block);

@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 
-use super::bases::Bases;
+use super::bases::{Bases, apart};
 use super::block_at::BlockAt;
 use super::lines::LineGrid;
 use crate::Real;
@@ -10,7 +10,34 @@ use crate::exec::backend::PollPolicy;
 use crate::exec::operator::Operator;
 use crate::machine::SendPtr;
 use crate::transport::Exposed;
-use ferrier_kernel::{LineBlock, Repeat, StoreHint, StreamCopy, Strip};
+use ferrier_kernel::{LineBlock, Repeat, StoreHint, StreamCopy, Strip, prefetch_strips};
+
+/// The addresses of a call. Each thread takes its own when it first runs a pass of the call: what it uses is then in the
+/// caches of its core.
+pub(super) struct CallAddresses<T> {
+    exposed: Vec<Exposed>,
+    /// The scratch of the first thread; those of the others follow, `scratch_len` scalars apart.
+    scratch: SendPtr<T>,
+    scratch_len: usize,
+    /// The number of the call, from 1.
+    call: usize,
+}
+
+impl<T> CallAddresses<T> {
+    /// Room for the addresses of so many ranks.
+    pub fn new(ranks: usize) -> Self {
+        let (exposed, scratch) = (Vec::with_capacity(ranks), SendPtr(std::ptr::null_mut()));
+        CallAddresses { exposed, scratch, scratch_len: 0, call: 0 }
+    }
+
+    /// Begins a call.
+    pub fn set(&mut self, exposed: &[Exposed], scratch: *mut T, scratch_len: usize) {
+        self.exposed.clear();
+        self.exposed.extend_from_slice(exposed);
+        (self.scratch, self.scratch_len) = (SendPtr(scratch), scratch_len);
+        self.call += 1;
+    }
+}
 
 /// One thread's memory: strips and scratch.
 pub(super) struct WorkerState<T> {
@@ -20,8 +47,21 @@ pub(super) struct WorkerState<T> {
     pub bases: Bases<T>,
     pub scratch: SendPtr<T>,
     scratch_len: usize,
-    /// Index of the staging buffer that holds the next block's lines, if they were staged.
-    staged: Option<usize>,
+    /// The staged lines of the next block, if they were staged.
+    staged: Option<Staged<T>>,
+    /// The number of the call whose addresses these are.
+    call: usize,
+    /// Keeps neighbours on other cache lines.
+    _apart: [u64; 16],
+}
+
+/// Lines of a block in a staging buffer.
+#[derive(Clone, Copy)]
+struct Staged<T> {
+    /// Index of the buffer.
+    buffer: usize,
+    /// Where they were copied from.
+    source: *mut T,
 }
 
 // SAFETY: a worker is used by one thread at a time; its pointers are used only inside
@@ -32,21 +72,28 @@ impl<T> WorkerState<T> {
     /// Room for `strips` strips and the exposed pointers of `ranks` ranks. `window`: this rank's, or null.
     pub fn new(strips: usize, ranks: usize, window: *mut T) -> Self {
         WorkerState {
-            from: Vec::with_capacity(strips),
-            to: Vec::with_capacity(strips),
-            ahead: Vec::with_capacity(strips),
+            from: apart(strips),
+            to: apart(strips),
+            ahead: apart(strips),
             bases: Bases::new(ranks, window),
             scratch: SendPtr(std::ptr::null_mut()),
             scratch_len: 0,
             staged: None,
+            call: 0,
+            _apart: [0; 16],
         }
     }
 
-    /// The pointers of this call.
-    pub fn set(&mut self, exposed: &[Exposed], scratch: *mut T, scratch_len: usize) {
-        self.bases.set(exposed, scratch);
+    /// Takes the addresses of a call, once.
+    pub fn begin_call(&mut self, thread: usize, addresses: &CallAddresses<T>) {
+        if self.call == addresses.call {
+            return;
+        }
+        self.call = addresses.call;
+        self.scratch_len = addresses.scratch_len;
+        let scratch = addresses.scratch.get().wrapping_add(thread * self.scratch_len);
+        self.bases.set(&addresses.exposed, scratch);
         self.scratch = SendPtr(scratch);
-        self.scratch_len = scratch_len;
         self.staged = None;
     }
 
@@ -55,7 +102,7 @@ impl<T> WorkerState<T> {
     /// # Safety
     /// One such slice exists at a time; it is used in the call whose pointers were set.
     pub unsafe fn scratch_from<'a>(&self, start: usize) -> &'a mut [T] {
-        // SAFETY: the scratch is this worker's alone, and as long as `set` was told.
+        // SAFETY: the scratch is this worker's alone, and as long as `begin_call` was told.
         unsafe { std::slice::from_raw_parts_mut(self.scratch.get().add(start), self.scratch_len - start) }
     }
 }
@@ -89,6 +136,23 @@ impl<'a> PollCounter<'a> {
 /// Arguments of a call: an operator for passes that have one, and the factor that the last pass applies.
 pub(super) type Extras<'a, T> = (Option<&'a dyn Operator<T>>, f64);
 
+/// Prefetches the first block of a thread in a pass. Other cores, or ranks, may have stored its lines.
+///
+/// # Safety
+/// The worker has the pointers of this call.
+pub(super) unsafe fn prefetch_block<T: Real>(grid: &LineGrid<T>, at: &BlockAt, worker: &mut WorkerState<T>) {
+    if grid.near[0] || grid.sparse.iter().any(Option::is_some) {
+        return;
+    }
+    // SAFETY: the bases are those of this call.
+    unsafe {
+        grid.strips(at, false, &worker.bases, &mut worker.from);
+        grid.strips(at, true, &worker.bases, &mut worker.to);
+    }
+    let [source, target] = [&worker.from, &worker.to].map(|strips| strips.first().map(|strip| strip.ptr));
+    prefetch_strips(&worker.from, at.lines(), grid.width, source == target);
+}
+
 /// Transforms a block of lines; `next` is prefetched meanwhile.
 ///
 /// # Safety
@@ -110,9 +174,9 @@ pub(super) unsafe fn run_block<T: Real>(
     // SAFETY: the bases are those of this call.
     unsafe {
         match (&grid.sparse[0], staged) {
-            (_, Some(number)) => {
+            (_, Some(Staged { buffer, .. })) => {
                 worker.from.clear();
-                worker.from.push(grid.line_op.loader().staged(staging[number], lines));
+                worker.from.push(grid.line_op.loader().staged(staging[buffer], lines));
             }
             (None, None) => grid.strips(at, false, &worker.bases, &mut worker.from),
             (Some(sparse), None) => {
@@ -132,13 +196,14 @@ pub(super) unsafe fn run_block<T: Real>(
         Some(next) if !near_from => unsafe { grid.strips(next, false, &worker.bases, &mut worker.ahead) },
         _ => worker.ahead.clear(),
     }
-    let in_place = worker.from.first().map(|strip| strip.ptr) == worker.to.first().map(|strip| strip.ptr);
+    let source = staged.map(|staged| staged.source).or(worker.from.first().map(|strip| strip.ptr));
+    let in_place = source == worker.to.first().map(|strip| strip.ptr);
     let store = match () {
         () if near_to || in_place => StoreHint::Plain,
         () if grid.stream => StoreHint::Stream,
         () => StoreHint::Prefetch,
     };
-    let other = staged.map_or(0, |number| 1 - number);
+    let other = staged.map_or(0, |staged| 1 - staged.buffer);
     let block = LineBlock {
         ahead: &worker.ahead,
         ahead_lines: next.map_or(0, BlockAt::lines),
@@ -151,7 +216,8 @@ pub(super) unsafe fn run_block<T: Real>(
     };
     // SAFETY: strips lie inside the arrays of this function's contract; scratch was sized for this grid.
     let staged_next = unsafe { grid.line_op.run(&block, || grid.spot(at), operator, scratch) };
-    worker.staged = staged_next.then_some(other);
+    let source = worker.ahead.first().map_or(std::ptr::null_mut(), |strip| strip.ptr);
+    worker.staged = staged_next.then_some(Staged { buffer: other, source });
     if let Some(sparse) = &grid.sparse[1] {
         // SAFETY: as for the strips.
         unsafe { sparse.scatter(at, &worker.bases, block_area) };
