@@ -46,19 +46,10 @@ impl<'a> NetworkState<'a> {
             let first = node * job.per_node;
             (job.ranks() - first).min(job.per_node)
         };
-        let slow = |node: usize| {
-            options
-                .slow_links
-                .iter()
-                .filter(|(slow, _)| *slow == node)
-                .map(|(_, factor)| factor)
-                .product::<f64>()
-        };
         for _ in 0..2 {
-            speeds.extend(
-                (0..nodes)
-                    .map(|node| injection.min(on_node(node) as f64 * constants.wire_bytes_s) / slow(node)),
-            );
+            speeds.extend((0..nodes).map(|node| {
+                injection.min(on_node(node) as f64 * constants.wire_bytes_s) / options.link_slowness(node)
+            }));
         }
         speeds.extend((0..nodes).map(|node| {
             let mut shape = ExchangeShape::default();

@@ -57,7 +57,17 @@ impl SimOptions {
         self
     }
 
-    pub(super) fn check(&self, job: &Job<'_>) -> Result<()> {
+    /// How many times as long the passes of a rank take, without noise.
+    pub(crate) fn slowness(&self, rank: usize, node: usize) -> f64 {
+        product(&self.slow_ranks, rank) * product(&self.slow_nodes, node)
+    }
+
+    /// How many times as slow the links of a node are.
+    pub(crate) fn link_slowness(&self, node: usize) -> f64 {
+        product(&self.slow_links, node)
+    }
+
+    pub(crate) fn check(&self, job: &Job<'_>) -> Result<()> {
         let (ranks, nodes) = (job.ranks(), job.node_count());
         let lists = [
             ("rank", &self.slow_ranks, ranks),
@@ -79,4 +89,9 @@ impl SimOptions {
         }
         Ok(())
     }
+}
+
+/// The product of the factors of one rank or node.
+fn product(list: &[(usize, f64)], number: usize) -> f64 {
+    list.iter().filter(|(slow, _)| *slow == number).map(|(_, factor)| factor).product()
 }
