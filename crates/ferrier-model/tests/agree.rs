@@ -201,6 +201,18 @@ fn what_is_slow_makes_all_wait() {
     assert!(simulate(&job, &SimOptions::default().slow_nodes(vec![(99, 2.0)])).is_err());
 }
 
+/// The slowest link that is allowed: the clock counts far more than the closed form expects without it, and goes on.
+#[test]
+fn very_slow_links_come_to_an_end() {
+    let cluster = machine("umd", Topology::Star);
+    for exchange in [ExchangeName::PointToPoint, ExchangeName::Ring] {
+        let options = JobOptions::new(Processor::Cpu).per_node(Some(1)).exchange(Some(exchange));
+        let job = job(&cluster, &problem(64, LayoutSpec::bricks()), 8, &options);
+        let slow = SimOptions::default().slow_links(vec![(0, 1e6)]).slow_ranks(vec![(3, 1e6)]);
+        assert!(run(&job, &slow).total_ms > 1e5 * quiet(&job));
+    }
+}
+
 #[test]
 fn a_taper_slows_traffic_between_leaves() {
     let problem = problem(256, LayoutSpec::pencils(2));

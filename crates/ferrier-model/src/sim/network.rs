@@ -114,6 +114,8 @@ impl<'a> NetworkState<'a> {
         let seconds = (time - self.now).max(0.0);
         self.now = self.now.max(time);
         let (progress, rates, now) = (&mut self.progress, &self.rates, self.now);
+        // What the clock cannot count any more is over.
+        let within = within.max(4.0 * f64::EPSILON * now);
         let before = self.active.len();
         self.active.retain(|&flow| {
             let (flow, rate) = (&mut progress[flow as usize], rates[flow as usize]);

@@ -3,6 +3,9 @@
 use crate::error::{Error, Result};
 use crate::job::Job;
 
+/// Factors beyond are mistakes, and times would not add up in double precision.
+const FACTORS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+
 /// What disturbs a simulated machine.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -79,13 +82,20 @@ impl SimOptions {
                 if *number >= count {
                     return Err(Error::Job(format!("slow {what} {number}: there are {count}")));
                 }
-                if !(*factor > 0.0 && factor.is_finite()) {
-                    return Err(Error::Job(format!("slow {what} {number}: a factor above 0, got {factor}")));
+                if !FACTORS.contains(factor) {
+                    let (least, most) = (FACTORS.start(), FACTORS.end());
+                    let message =
+                        format!("slow {what} {number}: a factor from {least:e} to {most:e}, got {factor}");
+                    return Err(Error::Job(message));
                 }
             }
         }
-        if !(self.noise >= 0.0 && self.noise.is_finite()) {
-            return Err(Error::Job(format!("noise must be at least 0, got {}", self.noise)));
+        if !(0.0..=*FACTORS.end()).contains(&self.noise) {
+            return Err(Error::Job(format!(
+                "noise must be from 0 to {:e}, got {}",
+                FACTORS.end(),
+                self.noise
+            )));
         }
         Ok(())
     }
