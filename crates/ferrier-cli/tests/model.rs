@@ -105,12 +105,16 @@ fn machines_and_jobs_that_do_not_exist_are_refused() {
         (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--per-node", "0"], "at least 1 on a node"),
         (
             &["simulate", "64", "--machine", "umd", "--ranks", "4", "--noise", "nan"],
-            "noise must be at least 0",
+            "noise must be from 0 to 1e6, got NaN",
         ),
         (&["model", "64", "--machine", "umd", "--ranks", "4", "--processor", "gpu"], "has no GPUs"),
         (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--exchange", "direct"], "inside a node"),
         (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--slow-node", "9=2"], "slow node 9"),
         (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--slow-node", "9"], "not like 3=2"),
+        (&["model", "64", "--machine", "umd", "--ranks", "4", "--slow-link", "9=2"], "slow link of node 9"),
+        // Both went on for ever: the clock did not move any more.
+        (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--slow-link", "0=1e300"], "1e-6 to 1e6"),
+        (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--noise", "1e308"], "from 0 to 1e6"),
         (&["simulate", "64", "--machine", "umd", "--ranks", "4", "--trace", "t.txt"], ".json or .svg"),
     ] {
         assert_refused(&run(words), part);

@@ -6,7 +6,7 @@ use ferrier_plan::cost::{CacheShape, Constants, Machine};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::topology::Topology;
+use crate::topology::{SPEEDS, Topology};
 
 /// The most nodes of a machine: a number that computes in memory.
 const MOST_NODES: usize = 1 << 24;
@@ -224,8 +224,12 @@ impl Cluster {
             ("gpu.link_bytes_s", gpu.map(|gpu| gpu.link_bytes_s)),
         ];
         for (key, speed) in speeds {
-            if let Some(speed) = speed.filter(|speed| !(*speed > 0.0 && speed.is_finite())) {
-                return wrong(format!("{key} must be above 0, got {speed}"));
+            if let Some(speed) = speed.filter(|speed| !SPEEDS.contains(speed)) {
+                return wrong(format!(
+                    "{key} must be from {:e} to {:e}, got {speed}",
+                    SPEEDS.start(),
+                    SPEEDS.end()
+                ));
             }
         }
         let others = [
@@ -239,8 +243,8 @@ impl Cluster {
             ("codecs.decode_bytes_s", self.codecs.decode_bytes_s),
         ];
         for (key, value) in others {
-            if !(value >= 0.0 && value.is_finite()) {
-                return wrong(format!("{key} must be at least 0, got {value}"));
+            if !(0.0..=*SPEEDS.end()).contains(&value) {
+                return wrong(format!("{key} must be from 0 to {:e}, got {value}", SPEEDS.end()));
             }
         }
         if network.copy_overlap > 1.0 {
@@ -258,7 +262,9 @@ impl Cluster {
         }
         let points = &network.efficiency;
         let rising = points.windows(2).all(|pair| pair[0][0] < pair[1][0]);
-        if !rising || points.iter().any(|[bytes, part]| !(*bytes > 0.0 && *part > 0.0 && *part <= 1.0)) {
+        let within =
+            |[bytes, part]: &[f64; 2]| *bytes > 0.0 && bytes.is_finite() && *part > 0.0 && *part <= 1.0;
+        if !rising || !points.iter().all(within) {
             return wrong(
                 "network.efficiency must have ascending sizes above 0 and parts above 0 and at most 1".into(),
             );
@@ -277,10 +283,12 @@ impl Cluster {
                 ));
             }
             // Nothing moves at no speed.
-            let least = if name.ends_with("bytes_s") { f64::MIN_POSITIVE } else { 0.0 };
-            if !(*value >= least && value.is_finite()) {
-                let bound = if least > 0.0 { "above 0" } else { "at least 0" };
-                return wrong(format!("cpu.constants.{name} must be {bound}, got {value}"));
+            let least = if name.ends_with("bytes_s") { *SPEEDS.start() } else { 0.0 };
+            if !(least..=*SPEEDS.end()).contains(value) {
+                let most = SPEEDS.end();
+                return wrong(format!(
+                    "cpu.constants.{name} must be from {least:e} to {most:e}, got {value}"
+                ));
             }
         }
         self.topology.check(self.nodes).or_else(wrong)

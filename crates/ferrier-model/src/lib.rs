@@ -20,6 +20,7 @@ mod model;
 pub mod papers;
 mod shipped;
 pub mod sim;
+mod slowest;
 mod topology;
 
 pub use cluster::{Cluster, Codecs, Cpu, Gpu, Network, Node, Processor};

@@ -1,14 +1,17 @@
 //! The closed form: predicted steps, rooflines, and what limits.
 
-use ferrier_plan::cost::{ExchangeShape, PassCost, predict_schedule};
+use ferrier_plan::cost::{CallCosts, ExchangeShape, PassCost, predict_call};
 use ferrier_plan::geometry::width;
 use ferrier_plan::schedule::Schedule;
 use ferrier_plan::tiles::Tiles;
 use serde::Serialize;
 
-use crate::forward::{FORWARD, ForwardCall};
+use crate::error::Result;
+use crate::forward::ForwardCall;
 use crate::job::Job;
 use crate::papers;
+use crate::sim::SimOptions;
+use crate::slowest::SlowestNode;
 
 /// A predicted step.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -77,10 +80,27 @@ const EXCHANGE_LIMITS: [&str; 6] = [MESSAGES, LATENCY, COPIES, INJECTION, SIZES,
 impl Job<'_> {
     /// Predicts `forward`, out of place.
     pub fn model(&self) -> Modelled {
+        self.modelled(&SimOptions::default())
+    }
+
+    /// Predicts `forward` on a machine of which something is slow: everyone waits for the slowest rank in each exchange.
+    /// There is no noise in closed form.
+    ///
+    /// # Errors
+    /// [`Error::Job`](crate::Error::Job) for ranks and nodes that do not exist and factors that are not above 0.
+    pub fn model_with(&self, options: &SimOptions) -> Result<Modelled> {
+        options.check(self)?;
+        Ok(self.modelled(options))
+    }
+
+    fn modelled(&self, options: &SimOptions) -> Modelled {
         let call = ForwardCall::new(self);
-        let ForwardCall { setting, schedule, cuts, .. } = &call;
-        let found = predict_schedule(&self.recipe, schedule, cuts, FORWARD, setting, &self.machine);
+        let ForwardCall { schedule, cuts, .. } = &call;
         let shapes = call.shapes();
+        let exchanges = SlowestNode { job: self, shapes: &shapes, options }.costs();
+        let slowness = self.nodes().iter().enumerate().map(|(rank, node)| options.slowness(rank, *node));
+        let slow_passes = slowness.fold(0.0, f64::max);
+        let found = predict_call(&shapes, &CallCosts { exchanges, slow_passes });
         let rank = self.ranks() / 2;
         let exchange_limit = |name: &str| {
             let at = schedule.reshapes.iter().position(|reshape| reshape.name == name)?;

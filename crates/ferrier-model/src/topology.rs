@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// Bytes, or operations, per second: numbers beyond are mistakes, and times would not add up in double precision.
+pub(crate) const SPEEDS: std::ops::RangeInclusive<f64> = 1.0..=1e18;
+
 /// A level of a fat tree: switches that connect groups of nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -66,26 +69,34 @@ const MOST_ROUTERS: usize = 1 << 22;
 impl Topology {
     /// Checks the values for a machine of so many nodes.
     pub(crate) fn check(&self, nodes: usize) -> Result<(), String> {
-        let positive = |value: f64| value > 0.0 && value.is_finite();
+        let positive = |value: f64| SPEEDS.contains(&value);
+        let taper = |value: f64| (1e-3..=1e6).contains(&value);
         match self {
             Topology::Star => Ok(()),
             Topology::FatTree { levels } => {
                 let rising = levels.windows(2).all(|pair| pair[0].nodes < pair[1].nodes);
-                match levels.iter().all(|level| level.nodes > 0 && positive(level.taper)) && rising {
+                match levels.iter().all(|level| level.nodes > 0 && taper(level.taper)) && rising {
                     true => Ok(()),
-                    false => Err("topology.levels must have ascending nodes and tapers above 0".into()),
+                    false => {
+                        Err("topology.levels must have ascending nodes and tapers from 1e-3 to 1e6".into())
+                    }
                 }
             }
             Topology::Dragonfly { group, global_bytes_s, .. } => {
                 match *group > 0 && positive(*global_bytes_s) {
                     true => Ok(()),
-                    false => Err("topology.group and topology.global_bytes_s must be above 0".into()),
+                    false => {
+                        Err("topology.group must be above 0, topology.global_bytes_s from 1 to 1e18".into())
+                    }
                 }
             }
             Topology::Torus { dims, nodes_per_router, link_bytes_s } => {
                 let sizes = !dims.is_empty() && !dims.contains(&0) && *nodes_per_router > 0;
                 if !(sizes && positive(*link_bytes_s)) {
-                    return Err("topology.dims, nodes_per_router and link_bytes_s must be above 0".into());
+                    return Err(
+                        "topology.dims and nodes_per_router must be above 0, link_bytes_s from 1 to 1e18"
+                            .into(),
+                    );
                 }
                 let routers = dims.iter().try_fold(1, |all: usize, &dim| all.checked_mul(dim));
                 let room = routers.and_then(|routers| routers.checked_mul(*nodes_per_router));

@@ -330,6 +330,9 @@ impl Write for Fnv {
 
 /// The largest number of messages from one node to another in a reshape.
 fn messages_between_nodes(from: &Layout, to: &Layout, mechanism: Mechanism, nodes: &[usize]) -> u64 {
+    if nodes.iter().all(|node| *node == nodes[0]) {
+        return 0;
+    }
     let mut ranks: Vec<usize> = (0..nodes.len()).collect();
     ranks.sort_by_key(|&rank| nodes[rank]);
     let mut most = 0;

@@ -341,9 +341,5 @@ fn shared_range(layout: &Layout, others: &Layout, axis: usize) -> bool {
 
 /// Whether the reshape does not redistribute this axis.
 fn is_unchanged(reshape: &Reshape, axis: usize) -> bool {
-    let range = |part: &Box3| (part.lo[axis], part.hi[axis]);
-    reshape.from.boxes().iter().all(|from| {
-        let peers = reshape.to.intersections(from);
-        peers.iter().all(|(peer, _)| range(&reshape.to.boxes()[*peer]) == range(from))
-    })
+    reshape.from.keeps_axis(&reshape.to, axis)
 }

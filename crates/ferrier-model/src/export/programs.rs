@@ -72,13 +72,20 @@ pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
         true => shapes.coding_seconds(rank, raw, speed),
         false => 0.0,
     };
+    // Time in which other ranks have the core of each: the next barrier, the next message, or the end waits for them.
+    let mut late = vec![0.0; job.ranks()];
     for action in list {
         match action {
-            Action::Barrier => programs.iter_mut().for_each(|program| program.push(Operation::Barrier)),
+            Action::Barrier => {
+                for (program, late) in programs.iter_mut().zip(&mut late) {
+                    program.extend([Operation::Compute(std::mem::take(late)), Operation::Barrier]);
+                }
+            }
             Action::Run { pass, part } => {
                 for (rank, program) in programs.iter_mut().enumerate() {
-                    let seconds = shapes.pass(rank, pass, part).cost(&job.machine).seconds;
-                    program.push(Operation::Compute(seconds));
+                    let cost = shapes.pass(rank, pass, part).cost(&job.machine);
+                    late[rank] += cost.late_seconds(constants);
+                    program.push(Operation::Compute(cost.own_seconds(constants)));
                 }
             }
             Action::Start { reshape, tile } => {
@@ -99,13 +106,14 @@ pub(super) fn programs(job: &Job<'_>) -> Vec<Vec<Operation>> {
                 for (rank, program) in programs.iter_mut().enumerate() {
                     wait(job, program, rank, &messages, (tag, blocking, in_flight == 1));
                     let decoding = coding(rank, messages.raw[rank], constants.decode_bytes_s);
-                    program.push(Operation::Compute(decoding));
+                    program.push(Operation::Compute(std::mem::take(&mut late[rank]) + decoding));
                 }
                 in_flight -= 1;
             }
         }
     }
-    for program in &mut programs {
+    for (program, late) in programs.iter_mut().zip(late) {
+        program.push(Operation::Compute(late));
         program.retain(|operation| *operation != Operation::Compute(0.0));
     }
     programs

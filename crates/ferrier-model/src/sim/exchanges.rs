@@ -39,18 +39,19 @@ pub(crate) struct TileTraffic {
     pub received: Vec<f64>,
 }
 
-/// The steps of exchange `ring` in a tile: which nodes each node sends to and receives from, itself where data stays.
+/// The steps of exchange `ring` in a tile: which nodes each rank sends to, and each node receives from, its own where data
+/// stays.
 struct RingSteps {
     targets: Vec<Vec<usize>>,
     sources: Vec<Vec<usize>>,
 }
 
 impl RingSteps {
-    /// The step in which one node sends to another. Copies inside a node come last.
-    fn step(&self, from: usize, to: usize) -> usize {
-        match from == to {
+    /// The step in which one rank sends to another. Copies inside a node come last.
+    fn step(&self, [from, to]: [usize; 2], nodes: &[usize]) -> usize {
+        match nodes[from] == nodes[to] {
             true => usize::MAX,
-            false => step(&self.targets[from], &self.sources[to], from, to),
+            false => step(&self.targets[from], &self.sources[nodes[to]], nodes[from], nodes[to]),
         }
     }
 }
@@ -87,12 +88,12 @@ impl Exchanges<'_> {
 
     /// The steps of exchange `ring` in a tile with these messages of each rank.
     fn ring_steps(&self, messages: &[Vec<(usize, f64)>], reshape: usize, tile: usize) -> RingSteps {
-        let (nodes, count) = (self.job.nodes(), self.job.node_count());
-        let (mut targets, mut sources) = (vec![Vec::new(); count], vec![Vec::new(); count]);
+        let (nodes, ranks) = (self.job.nodes(), self.job.ranks());
+        let (mut targets, mut sources) = (vec![Vec::new(); ranks], vec![Vec::new(); self.job.node_count()]);
         for (rank, list) in messages.iter().enumerate() {
             let own = self.keeps(rank, reshape, tile).then_some(rank);
             for peer in own.into_iter().chain(list.iter().map(|message| message.0)) {
-                targets[nodes[rank]].push(nodes[peer]);
+                targets[rank].push(nodes[peer]);
                 sources[nodes[peer]].push(nodes[rank]);
             }
         }
@@ -110,7 +111,7 @@ impl Exchanges<'_> {
         let steps = self.ring_steps(messages, reshape, tile);
         let mut flows = Vec::new();
         for (from, list) in messages.iter().enumerate() {
-            let step = |to: usize| steps.step(nodes[from], nodes[to]);
+            let step = |to: usize| steps.step([from, to], nodes);
             let sent = list.iter().filter(|&&(to, _)| !self.is_shared(from, to));
             let mut order: Vec<_> = sent.map(|&(to, bytes)| (step(to), to, bytes)).collect();
             order.sort_unstable_by_key(|&(step, to, _)| (step, (to + ranks - from) % ranks));
@@ -140,7 +141,7 @@ impl Exchanges<'_> {
     }
 
     /// Whether the next pass of a rank loads another's data from memory that ranks of a node share; nothing is encoded.
-    fn is_shared(&self, from: usize, to: usize) -> bool {
+    pub fn is_shared(&self, from: usize, to: usize) -> bool {
         let mechanism = self.job.exchange.mechanism(self.job.node_count());
         self.job.nodes()[from] == self.job.nodes()[to]
             && (mechanism != Mechanism::Messages || self.shapes.setting.remote_buffers)

@@ -46,19 +46,10 @@ impl<'a> NetworkState<'a> {
             let first = node * job.per_node;
             (job.ranks() - first).min(job.per_node)
         };
-        let slow = |node: usize| {
-            options
-                .slow_links
-                .iter()
-                .filter(|(slow, _)| *slow == node)
-                .map(|(_, factor)| factor)
-                .product::<f64>()
-        };
         for _ in 0..2 {
-            speeds.extend(
-                (0..nodes)
-                    .map(|node| injection.min(on_node(node) as f64 * constants.wire_bytes_s) / slow(node)),
-            );
+            speeds.extend((0..nodes).map(|node| {
+                injection.min(on_node(node) as f64 * constants.wire_bytes_s) / options.link_slowness(node)
+            }));
         }
         speeds.extend((0..nodes).map(|node| {
             let mut shape = ExchangeShape::default();
@@ -123,6 +114,8 @@ impl<'a> NetworkState<'a> {
         let seconds = (time - self.now).max(0.0);
         self.now = self.now.max(time);
         let (progress, rates, now) = (&mut self.progress, &self.rates, self.now);
+        // What the clock cannot count any more is over.
+        let within = within.max(4.0 * f64::EPSILON * now);
         let before = self.active.len();
         self.active.retain(|&flow| {
             let (flow, rate) = (&mut progress[flow as usize], rates[flow as usize]);

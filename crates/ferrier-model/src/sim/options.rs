@@ -3,6 +3,9 @@
 use crate::error::{Error, Result};
 use crate::job::Job;
 
+/// Factors beyond are mistakes, and times would not add up in double precision.
+const FACTORS: std::ops::RangeInclusive<f64> = 1e-6..=1e6;
+
 /// What disturbs a simulated machine.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
@@ -57,7 +60,17 @@ impl SimOptions {
         self
     }
 
-    pub(super) fn check(&self, job: &Job<'_>) -> Result<()> {
+    /// How many times as long the passes of a rank take, without noise.
+    pub(crate) fn slowness(&self, rank: usize, node: usize) -> f64 {
+        product(&self.slow_ranks, rank) * product(&self.slow_nodes, node)
+    }
+
+    /// How many times as slow the links of a node are.
+    pub(crate) fn link_slowness(&self, node: usize) -> f64 {
+        product(&self.slow_links, node)
+    }
+
+    pub(crate) fn check(&self, job: &Job<'_>) -> Result<()> {
         let (ranks, nodes) = (job.ranks(), job.node_count());
         let lists = [
             ("rank", &self.slow_ranks, ranks),
@@ -69,14 +82,26 @@ impl SimOptions {
                 if *number >= count {
                     return Err(Error::Job(format!("slow {what} {number}: there are {count}")));
                 }
-                if !(*factor > 0.0 && factor.is_finite()) {
-                    return Err(Error::Job(format!("slow {what} {number}: a factor above 0, got {factor}")));
+                if !FACTORS.contains(factor) {
+                    let (least, most) = (FACTORS.start(), FACTORS.end());
+                    let message =
+                        format!("slow {what} {number}: a factor from {least:e} to {most:e}, got {factor}");
+                    return Err(Error::Job(message));
                 }
             }
         }
-        if !(self.noise >= 0.0 && self.noise.is_finite()) {
-            return Err(Error::Job(format!("noise must be at least 0, got {}", self.noise)));
+        if !(0.0..=*FACTORS.end()).contains(&self.noise) {
+            return Err(Error::Job(format!(
+                "noise must be from 0 to {:e}, got {}",
+                FACTORS.end(),
+                self.noise
+            )));
         }
         Ok(())
     }
+}
+
+/// The product of the factors of one rank or node.
+fn product(list: &[(usize, f64)], number: usize) -> f64 {
+    list.iter().filter(|(slow, _)| *slow == number).map(|(_, factor)| factor).product()
 }

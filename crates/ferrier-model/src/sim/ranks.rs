@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use ferrier_plan::Box3;
-use ferrier_plan::cost::{CERTIFICATE, CallShapes, PassCost, pass_name};
+use ferrier_plan::cost::{CERTIFICATE, CallCosts, CallShapes, PassCost, pass_name, predict_call};
 use ferrier_plan::order::{Action, PassPart};
 
 use super::exchanges::Exchanges;
@@ -96,15 +96,7 @@ impl<'a> Simulation<'a> {
         network: NetworkState<'a>,
     ) -> Self {
         let ranks = (0..job.ranks()).map(|_| RankState { clock: 0.0, next: 0, late: 0.0 }).collect();
-        let (schedule, cuts, kind) = (shapes.schedule, shapes.cuts, shapes.kind);
-        let total = ferrier_plan::cost::predict_schedule(
-            &job.recipe,
-            schedule,
-            cuts,
-            kind,
-            shapes.setting,
-            &job.machine,
-        );
+        let total = predict_call(shapes, &CallCosts::default());
         Simulation {
             job,
             shapes,
@@ -233,11 +225,7 @@ impl<'a> Simulation<'a> {
 
     /// How many times as long the next pass of a rank takes.
     fn slowness(&mut self, rank: usize) -> f64 {
-        let node = self.job.nodes()[rank];
-        let of = |list: &[(usize, f64)], at: usize| {
-            list.iter().filter(|(slow, _)| *slow == at).map(|(_, factor)| factor).product::<f64>()
-        };
-        let factor = of(&self.options.slow_ranks, rank) * of(&self.options.slow_nodes, node);
+        let factor = self.options.slowness(rank, self.job.nodes()[rank]);
         if self.options.noise == 0.0 {
             return factor;
         }

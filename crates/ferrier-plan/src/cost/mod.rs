@@ -43,5 +43,7 @@ pub use exchange::ExchangeShape;
 pub use fit::{Sample, fit};
 pub use machine::Machine;
 pub use pass::{LineWork, PassCost, PassShape};
-pub use predict::{CERTIFICATE, Prediction, StepCost, pass_name, predict, predict_schedule};
+pub use predict::{
+    CERTIFICATE, CallCosts, ExchangeCost, Prediction, StepCost, pass_name, predict, predict_call,
+};
 pub use setting::Setting;

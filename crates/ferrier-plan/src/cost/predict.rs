@@ -11,7 +11,6 @@ use crate::layout::Layout;
 use crate::order::{Action, actions};
 use crate::recipe::Recipe;
 use crate::schedule::{Direction, Pass, Schedule};
-use crate::tiles::Tiles;
 
 /// Ranks that a prediction is made for at most: those with the largest boxes.
 const RANKS: usize = 3;
@@ -44,6 +43,32 @@ impl Prediction {
     }
 }
 
+/// What a tile of a reshape takes, as far as its messages go.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct ExchangeCost {
+    /// Seconds in which a rank starts its messages.
+    pub start: f64,
+    /// Seconds from then until they have arrived.
+    pub transfer: f64,
+    /// Bytes that a rank encodes, or decodes, if messages are encoded.
+    pub coded_bytes: f64,
+}
+
+/// What is known of a call besides what the cost model of a rank says.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CallCosts {
+    /// The cost of a tile of each reshape; empty: that of each rank, as if all were alike.
+    pub exchanges: Vec<ExchangeCost>,
+    /// How many times as long passes take.
+    pub slow_passes: f64,
+}
+
+impl Default for CallCosts {
+    fn default() -> Self {
+        CallCosts { exchanges: Vec::new(), slow_passes: 1.0 }
+    }
+}
+
 /// The predicted times of `forward` or `backward`, out of place or in place.
 pub fn predict(
     recipe: &Recipe,
@@ -53,23 +78,17 @@ pub fn predict(
     machine: &Machine,
 ) -> Prediction {
     let (schedule, cuts) = scheduled(recipe, direction, in_place, setting);
-    predict_schedule(recipe, &schedule, &cuts, (direction, in_place), setting, machine)
+    let kind = (direction, in_place);
+    let shapes = CallShapes { recipe, schedule: &schedule, cuts: &cuts, kind, setting, machine };
+    predict_call(&shapes, &CallCosts::default())
 }
 
-/// The predicted times of a schedule of `recipe`, cut into these tiles.
-pub fn predict_schedule(
-    recipe: &Recipe,
-    schedule: &Schedule,
-    cuts: &[Tiles],
-    kind: (Direction, bool),
-    setting: &Setting<'_>,
-    machine: &Machine,
-) -> Prediction {
-    let actions = actions(schedule, cuts);
-    let shapes = CallShapes { recipe, schedule, cuts, kind, setting, machine };
+/// The predicted times of a call whose schedule is known.
+pub fn predict_call(shapes: &CallShapes<'_>, costs: &CallCosts) -> Prediction {
+    let actions = actions(shapes.schedule, shapes.cuts);
     let mut merged: Option<Vec<StepCost>> = None;
-    for rank in busiest(schedule) {
-        let timeline = Timeline { rank, shapes: &shapes };
+    for rank in busiest(shapes.schedule) {
+        let timeline = Timeline { rank, shapes, costs };
         let steps = timeline.steps(&actions);
         match &mut merged {
             None => merged = Some(steps),
@@ -111,14 +130,38 @@ fn busiest(schedule: &Schedule) -> Vec<usize> {
 struct Timeline<'a> {
     rank: usize,
     shapes: &'a CallShapes<'a>,
+    costs: &'a CallCosts,
 }
 
 /// Which pass, exchange or coding a step belongs to: its tiles are counted together.
 type Key = (u8, usize);
 
 impl Timeline<'_> {
-    fn steps(&self, actions: &[Action]) -> Vec<StepCost> {
+    /// The cost of a tile of each reshape.
+    fn exchanges(&self) -> Vec<ExchangeCost> {
         let CallShapes { schedule, cuts, setting, machine, .. } = *self.shapes;
+        let cost = |reshape: usize| {
+            if let Some(cost) = self.costs.exchanges.get(reshape) {
+                return *cost;
+            }
+            let shape = self.shapes.exchange(self.rank, reshape).tile(cuts[reshape].count());
+            let part = if setting.coded { machine.constants.encoded_part } else { 1.0 };
+            let sent = ExchangeShape {
+                wire_bytes: shape.wire_bytes * part,
+                node_bytes: shape.node_bytes * part,
+                ..shape
+            };
+            ExchangeCost {
+                start: sent.start_seconds(machine),
+                transfer: sent.transfer_seconds(machine),
+                coded_bytes: shape.wire_bytes + shape.node_bytes,
+            }
+        };
+        (0..schedule.reshapes.len()).map(cost).collect()
+    }
+
+    fn steps(&self, actions: &[Action]) -> Vec<StepCost> {
+        let CallShapes { schedule, setting, machine, .. } = *self.shapes;
         let mut steps: Vec<(Option<Key>, StepCost)> = Vec::new();
         let mut add =
             |key: Option<Key>, name: &dyn Fn() -> String, seconds: f64, pass: Option<PassCost>| match steps
@@ -128,8 +171,7 @@ impl Timeline<'_> {
                 Some((_, known)) => known.seconds += seconds,
                 None => steps.push((key, StepCost { name: name(), seconds, pass })),
             };
-        let exchanges: Vec<ExchangeShape> =
-            (0..schedule.reshapes.len()).map(|reshape| self.shapes.exchange(self.rank, reshape)).collect();
+        let exchanges = self.exchanges();
         // The clock of the rank, when the network is free again, and when each tile has arrived.
         let (mut now, mut free) = (0.0_f64, 0.0_f64);
         let mut arrivals: Vec<Vec<f64>> = vec![Vec::new(); exchanges.len()];
@@ -146,37 +188,27 @@ impl Timeline<'_> {
                 }
                 Action::Run { pass, part } => {
                     let cost = self.shapes.pass(self.rank, pass, part).cost(machine);
-                    let seconds = cost.own_seconds(constants);
-                    late += cost.late_seconds(constants);
+                    let seconds = cost.own_seconds(constants) * self.costs.slow_passes;
+                    late += cost.late_seconds(constants) * self.costs.slow_passes;
                     now += seconds;
                     let name = || pass_name(&schedule.passes[pass]);
                     last = Some((0, pass));
                     add(last, &name, seconds, Some(cost));
                 }
                 Action::Start { reshape, .. } | Action::Wait { reshape, .. } => {
-                    let shape = exchanges[reshape].tile(cuts[reshape].count());
+                    let cost = exchanges[reshape];
                     let name = &schedule.reshapes[reshape].name;
-                    let bytes = shape.wire_bytes + shape.node_bytes;
-                    let coding = |speed: f64| self.shapes.coding_seconds(self.rank, bytes, speed);
-                    let sent = match setting.coded {
-                        true => ExchangeShape {
-                            wire_bytes: shape.wire_bytes * constants.encoded_part,
-                            node_bytes: shape.node_bytes * constants.encoded_part,
-                            ..shape
-                        },
-                        false => shape,
-                    };
+                    let coding = |speed: f64| self.shapes.coding_seconds(self.rank, cost.coded_bytes, speed);
                     if let Action::Start { .. } = action {
                         if setting.coded {
                             let seconds = coding(constants.encode_bytes_s);
                             now += seconds;
                             add(Some((1, reshape)), &|| format!("encode {name}"), seconds, None);
                         }
-                        let seconds = sent.start_seconds(machine);
-                        now += seconds;
-                        free = free.max(now) + sent.transfer_seconds(machine);
+                        now += cost.start;
+                        free = free.max(now) + cost.transfer;
                         arrivals[reshape].push(free);
-                        add(Some((2, reshape)), &|| name.clone(), seconds, None);
+                        add(Some((2, reshape)), &|| name.clone(), cost.start, None);
                     } else {
                         let arrival = arrivals[reshape].first().copied().unwrap_or(now);
                         if !arrivals[reshape].is_empty() {

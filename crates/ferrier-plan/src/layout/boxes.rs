@@ -30,8 +30,31 @@ impl Boxes {
 
     /// The ranks whose boxes intersect `part`, ascending, and the intersections.
     pub fn intersections(&self, part: &Box3) -> Vec<(usize, Box3)> {
+        let index = self.index();
         let both = |rank: usize| (rank, self.0.list[rank].intersect(part));
-        self.index().near(part).into_iter().map(both).filter(|(_, both)| !both.is_empty()).collect()
+        if !index.is_grid || part.is_empty() {
+            return index.near(part).into_iter().map(both).filter(|(_, both)| !both.is_empty()).collect();
+        }
+        // A cell of a grid is one box: no list of cells and ranks is needed, and the length is known. Most of the time of
+        // planning for many ranks is spent here.
+        let [x, y, z] = index.cells(part);
+        let [_, ny, nz] = index.cuts.each_ref().map(Vec::len);
+        let mut found = Vec::with_capacity(x.len() * y.len() * z.len());
+        for row in x.flat_map(|x| y.clone().map(move |y| (x * ny + y) * nz)) {
+            let ranks = &index.ranks[row + z.start..row + z.end];
+            found.extend(ranks.iter().map(|&rank| both(rank)).filter(|(_, both)| !both.is_empty()));
+        }
+        if !found.is_sorted_by_key(|(rank, _)| *rank) {
+            found.sort_unstable_by_key(|(rank, _)| *rank);
+        }
+        found
+    }
+
+    /// Whether the boxes of two arrays of one shape are cut at the same places along an axis; `None` if they do not form
+    /// grids.
+    pub fn same_cuts(&self, other: &Boxes, axis: usize) -> Option<bool> {
+        let (one, two) = (self.index(), other.index());
+        (one.is_grid && two.is_grid).then(|| one.cuts[axis] == two.cuts[axis])
     }
 
     /// The number of boxes that intersect `part`.
@@ -217,6 +240,8 @@ mod tests {
                 0 => super::super::grid::grid_boxes(shape, [1 + count / 8, 2, 3], (1 + count / 8) * 6 + 2),
                 _ => bisected(&mut state, shape, count),
             };
+            // Ranks of a grid need not be in its order.
+            let list: Vec<Box3> = if case % 2 == 0 { list } else { list.into_iter().rev().collect() };
             let boxes = Boxes::from(list.clone());
             for _ in 0..30 {
                 let lo: [usize; 3] = std::array::from_fn(|a| random(&mut state, shape[a]));
@@ -228,6 +253,31 @@ mod tests {
                 assert_eq!(boxes.intersections(&part), expected, "{list:?}, {part}");
             }
         }
+    }
+
+    /// Cuts are the same where no box meets one with another range along the axis.
+    #[test]
+    fn cuts_of_grids_are_compared() {
+        let mut state = 3;
+        let mut seen = [false; 2];
+        for _ in 0..100 {
+            let shape = std::array::from_fn(|_| 1 + random(&mut state, 20));
+            let [one, two] = [0; 2].map(|_| {
+                let grid = std::array::from_fn(|_| 1 + random(&mut state, 4));
+                Boxes::from(super::super::grid::grid_boxes(shape, grid, 70))
+            });
+            for axis in 0..3 {
+                let range = |part: &Box3| (part.lo[axis], part.hi[axis]);
+                let same = one.list().iter().all(|own| {
+                    two.intersections(own).iter().all(|(peer, _)| range(&two.list()[*peer]) == range(own))
+                });
+                assert_eq!(one.same_cuts(&two, axis), Some(same), "{one:?} {two:?} {axis}");
+                seen[usize::from(same)] = true;
+            }
+        }
+        assert_eq!(seen, [true; 2]);
+        let odd = bisected(&mut state, [30; 3], 29).into();
+        assert_eq!(Boxes::from(vec![Box3::whole([30; 3])]).same_cuts(&odd, 0), None);
     }
 
     /// The index of irregular boxes has about as many entries as there are boxes.

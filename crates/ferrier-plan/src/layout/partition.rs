@@ -101,6 +101,17 @@ impl Layout {
         self.boxes.intersections(part)
     }
 
+    /// Whether no box along `axis` meets a box of `other`, of the same shape, with another range there.
+    pub(crate) fn keeps_axis(&self, other: &Layout, axis: usize) -> bool {
+        let range = |part: &Box3| (part.lo[axis], part.hi[axis]);
+        self.boxes.same_cuts(&other.boxes, axis).unwrap_or_else(|| {
+            self.boxes().iter().all(|own| {
+                let peers = other.intersections(own);
+                peers.iter().all(|(peer, _)| range(&other.boxes()[*peer]) == range(own))
+            })
+        })
+    }
+
     /// The elements that a rank sends to others, and the number of those others, if the array goes from this layout
     /// to another one of the same shape. What it receives is `to.sent(self, rank)`.
     pub fn sent(&self, to: &Layout, rank: usize) -> [usize; 2] {

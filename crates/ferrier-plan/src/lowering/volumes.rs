@@ -1,6 +1,7 @@
 //! Bytes between ranks in a tile of a reshape.
 
 use crate::geometry::width;
+use crate::layout::Box3;
 use crate::messages::{CHUNK_SCALARS, EncodedChunks, Encoding, SegmentTable, Volumes, spread};
 use crate::schedule::Reshape;
 use crate::tiles::Tiles;
@@ -53,13 +54,17 @@ fn scalars(
     sending: bool,
 ) -> Vec<(usize, usize)> {
     let element_scalars = width(reshape.real) * cut.arrays(tile).len();
-    let segment = |peer: usize| {
+    let (own, others) = if sending { (&reshape.from, &reshape.to) } else { (&reshape.to, &reshape.from) };
+    let segment = |(peer, both): (usize, Box3)| {
         let (source, target) = if sending { (rank, peer) } else { (peer, rank) };
-        let part = cut.between(&reshape.from.boxes()[source], &reshape.to.boxes()[target], tile);
+        let part = match cut.along {
+            1 => both,
+            _ => cut.between(&reshape.from.boxes()[source], &reshape.to.boxes()[target], tile),
+        };
         (peer, part.volume() * element_scalars)
     };
-    let others = reshape.peers(rank, sending).into_iter().filter(|&peer| peer != rank);
-    others.map(segment).filter(|(_, scalars)| *scalars > 0).collect()
+    let met = others.intersections(&own.boxes()[rank]).into_iter().filter(|&(peer, _)| peer != rank);
+    met.map(segment).filter(|(_, scalars)| *scalars > 0).collect()
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use ferrier_bench::charts::scaling::{ScalingChart, ScalingPoint};
 use ferrier_bench::table::{columns, digits, pairs};
 use ferrier_model::{Modelled, SHIPPED, limit_sentence, shipped};
 
-use crate::arguments::{ExecutionArgs, JobArgs, UserShape};
+use crate::arguments::{ExecutionArgs, JobArgs, SlowArgs, UserShape};
 use crate::failure::{Failure, Outcome, fail};
 use crate::print;
 use crate::session::Session;
@@ -27,11 +27,13 @@ pub struct ModelArgs {
     /// Numbers of ranks, such as 64,128,256; with --measure, ranks as threads of this process
     #[arg(long, value_name = "R,..", value_delimiter = ',')]
     pub ranks: Vec<usize>,
+    #[command(flatten)]
+    pub slow: SlowArgs,
     /// Weak scaling: the shape is for the first number of ranks and grows in proportion to the others
     #[arg(long)]
     pub weak: bool,
     /// Try layouts, rank grids, exchanges, tiles, codecs and tolerances for the last number of ranks
-    #[arg(long, conflicts_with_all = ["weak", "svg"])]
+    #[arg(long, conflicts_with_all = ["weak", "svg", "slow_rank", "slow_node", "slow_link"])]
     pub search: bool,
     /// Measure the machine at hand and write its machine file
     #[arg(long, value_name = "FILE", conflicts_with_all = ["shape", "search"])]
@@ -98,7 +100,8 @@ fn predict(args: &ModelArgs) -> Outcome {
     let model = |weak: bool| {
         let of = |&ranks: &usize| {
             let grown = weak::grown(shape, args.ranks[0], ranks)?;
-            Ok(args.job.job(&cluster, if weak { &grown } else { shape }, ranks)?.model())
+            let job = args.job.job(&cluster, if weak { &grown } else { shape }, ranks)?;
+            job.model_with(&args.slow.options()).map_err(Failure::new)
         };
         args.ranks.iter().map(of).collect::<Outcome<Vec<Modelled>>>()
     };

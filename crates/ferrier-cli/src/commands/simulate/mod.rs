@@ -1,7 +1,6 @@
 //! `ferrier simulate`: event simulation of a transform on a machine that is given as a file.
 
 mod simgrid;
-mod slow;
 
 use std::path::{Path, PathBuf};
 
@@ -10,15 +9,14 @@ use ferrier::{Event, EventKind};
 use ferrier_bench::charts::{timeline, trace};
 use ferrier_bench::table::{columns, digits, pairs};
 use ferrier_model::export::goal;
-use ferrier_model::sim::{SimEvent, SimEventKind, SimOptions, Simulated, simulate};
+use ferrier_model::sim::{SimEvent, SimEventKind, Simulated, simulate};
 use ferrier_model::{Cluster, Job};
 use serde::Serialize;
 
-use crate::arguments::{JobArgs, UserShape};
+use crate::arguments::{JobArgs, SlowArgs, UserShape};
 use crate::failure::{Failure, Outcome, fail};
 use crate::print;
 use crate::session::Session;
-use slow::Slow;
 
 /// What another simulator reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -54,15 +52,8 @@ pub struct SimulateArgs {
     /// Seed of the delays
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Passes of rank R take F times as long
-    #[arg(long, value_name = "R=F,..", value_delimiter = ',')]
-    pub slow_rank: Vec<Slow>,
-    /// Passes of all ranks of node N take F times as long
-    #[arg(long, value_name = "N=F,..", value_delimiter = ',')]
-    pub slow_node: Vec<Slow>,
-    /// The links of node N are F times as slow: 2 if one of two is broken
-    #[arg(long, value_name = "N=F,..", value_delimiter = ',')]
-    pub slow_link: Vec<Slow>,
+    #[command(flatten)]
+    pub slow: SlowArgs,
     /// Write a timeline: .svg, or .json for Chrome's and Perfetto's viewers
     #[arg(long, value_name = "FILE")]
     pub trace: Option<PathBuf>,
@@ -113,13 +104,11 @@ fn simulated(args: &SimulateArgs) -> Outcome {
     }
     let cluster = args.job.cluster()?;
     let job = args.job.job(&cluster, &args.shape, args.ranks)?;
-    let list = |slow: &[Slow]| slow.iter().map(|slow| (slow.number, slow.factor)).collect();
-    let options = SimOptions::default()
-        .noise(args.noise, args.seed)
-        .slow_ranks(list(&args.slow_rank))
-        .slow_nodes(list(&args.slow_node))
-        .slow_links(list(&args.slow_link))
-        .recorded(if args.trace.is_some() { args.traced } else { 0 });
+    let options = args.slow.options().noise(args.noise, args.seed).recorded(if args.trace.is_some() {
+        args.traced
+    } else {
+        0
+    });
     let simulated = simulate(&job, &options).map_err(Failure::new)?;
     if let Some(path) = args.trace.as_deref() {
         write_trace(path, &title(args, &cluster), &simulated)?;
@@ -135,7 +124,7 @@ fn simulated(args: &SimulateArgs) -> Outcome {
     };
     let report = SimulateReport {
         simulated: &simulated,
-        model_ms: job.model().total_ms,
+        model_ms: job.model_with(&args.slow.options()).map_err(Failure::new)?.total_ms,
         simgrid_ms,
         exchange: job.exchange.name(),
         path: job.recipe.path_text(),

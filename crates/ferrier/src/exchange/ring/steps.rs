@@ -25,7 +25,7 @@ impl Steps<'_> {
     pub fn peers(&self, sending: bool) -> Vec<(usize, usize)> {
         let (nodes, rank, size) = (self.nodes, self.rank, self.nodes.len());
         let lens = if sending { &self.volumes.to } else { &self.volumes.from };
-        let own = self.peer_nodes(nodes[rank], sending);
+        let own = if sending { self.targets(rank) } else { self.sources(nodes[rank]) };
         // The lists of other nodes, computed once for each.
         let mut known: Vec<Option<Vec<usize>>> = vec![None; self.count()];
         let mut step_of = |peer: usize| {
@@ -33,10 +33,12 @@ impl Steps<'_> {
             if node == nodes[rank] {
                 return self.count() - 1;
             }
-            let theirs = known[node].get_or_insert_with(|| self.peer_nodes(node, !sending));
             match sending {
-                true => step(&own, theirs, nodes[rank], node),
-                false => step(theirs, &own, node, nodes[rank]),
+                true => {
+                    let theirs = known[node].get_or_insert_with(|| self.sources(node));
+                    step(&own, theirs, nodes[rank], node)
+                }
+                false => step(&self.targets(peer), &own, node, nodes[rank]),
             }
         };
         let others = (0..size).filter(|&peer| peer != rank && lens[peer] > 0);
@@ -45,9 +47,15 @@ impl Steps<'_> {
         peers
     }
 
-    fn peer_nodes(&self, node: usize, sending: bool) -> Vec<usize> {
+    /// The nodes that a rank sends to.
+    fn targets(&self, rank: usize) -> Vec<usize> {
+        peer_nodes(&self.volumes.table, self.nodes, &[rank], true)
+    }
+
+    /// The nodes that the ranks of a node receive from.
+    fn sources(&self, node: usize) -> Vec<usize> {
         let members: Vec<usize> = (0..self.nodes.len()).filter(|&rank| self.nodes[rank] == node).collect();
-        peer_nodes(&self.volumes.table, self.nodes, &members, sending)
+        peer_nodes(&self.volumes.table, self.nodes, &members, false)
     }
 }
 

@@ -2,6 +2,34 @@
 
 use std::str::FromStr;
 
+use clap::Args;
+use ferrier_model::sim::SimOptions;
+
+/// What is slow.
+#[derive(Args, Clone, Debug, Default)]
+pub struct SlowArgs {
+    /// Passes of rank R take F times as long
+    #[arg(long, value_name = "R=F,..", value_delimiter = ',')]
+    pub slow_rank: Vec<Slow>,
+    /// Passes of all ranks of node N take F times as long
+    #[arg(long, value_name = "N=F,..", value_delimiter = ',')]
+    pub slow_node: Vec<Slow>,
+    /// The links of node N are F times as slow: 2 if one of two is broken
+    #[arg(long, value_name = "N=F,..", value_delimiter = ',')]
+    pub slow_link: Vec<Slow>,
+}
+
+impl SlowArgs {
+    /// The options of a simulation without noise.
+    pub fn options(&self) -> SimOptions {
+        let list = |slow: &[Slow]| slow.iter().map(|slow| (slow.number, slow.factor)).collect();
+        SimOptions::default()
+            .slow_ranks(list(&self.slow_rank))
+            .slow_nodes(list(&self.slow_node))
+            .slow_links(list(&self.slow_link))
+    }
+}
+
 /// A number and how many times as long things take there, such as `3=2`.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Slow {
