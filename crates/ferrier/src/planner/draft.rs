@@ -161,15 +161,18 @@ impl<T: Real, B: Target> Draft<T, B> {
         let packets = PacketPolicy::of(&decision.start.choice);
         let options = (encoding, <B::Executor<T>>::NEEDS_RECEIVE_BUFFERS, packets);
         let exchanges = exchanges(comm, &recipe, &sent, entry, options)?;
-        let mut bind = |kind: &CallKind, schedule: &Schedule| {
+        // Ranks with several threads share blocks out among these.
+        let helps = mechanism == Mechanism::SharedMemory && comm.size() > 1 && comm.threads() == 1;
+        let mut bind = |kind: &CallKind, schedule: &Schedule, exposed_ends: bool| {
             let number = kind.direction as usize;
             let exchanges = (&cuts[number][..], &exchanges[number]);
-            let options = (*kind, decision.memory_policy, &strides.of(kind.direction));
+            let help = helps.then_some(exposed_ends);
+            let options = (*kind, decision.memory_policy, &strides.of(kind.direction), help);
             bind::<T, B::Executor<T>>(comm, &recipe, schedule, options, exchanges, &mut binder)
         };
         let mut variants = Vec::with_capacity(2 * kinds.len());
         for (kind, schedule) in kinds.iter().zip(&schedules) {
-            variants.push(bind(kind, schedule)?);
+            variants.push(bind(kind, schedule, true)?);
         }
         let mut unexposed: Vec<usize> = (0..kinds.len()).collect();
         if mechanism == Mechanism::SharedMemory && comm.size() > 1 && !comm.transport().exposes_all_memory() {
@@ -177,7 +180,7 @@ impl<T: Real, B: Target> Draft<T, B> {
                 let own = schedule(kind, false);
                 if own != schedules[i] {
                     unexposed[i] = variants.len();
-                    variants.push(bind(kind, &own)?);
+                    variants.push(bind(kind, &own, false)?);
                 }
             }
         }

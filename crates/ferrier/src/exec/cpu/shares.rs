@@ -1,10 +1,13 @@
 //! Units of work, shared out over the threads of a pass.
 //!
 //! A thread takes the units of its own share first: neighbours, and in every call the same ones, so that it finds what
-//! it loaded and stored in the calls before in its own caches. Then it helps the others.
+//! it loaded and stored in the calls before in its own caches. Then it helps the others: threads of its rank, or ranks of
+//! one thread that share memory.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::transport::NodeCounters;
 
 /// How many units of a share have been claimed. Padding keeps the counters of two threads on different cache lines, and
 /// what processors prefetch with them.
@@ -12,47 +15,103 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 struct Claimed(AtomicUsize, #[allow(dead_code, reason = "keeps its neighbours away")] [u64; 15]);
 
 /// The shares of all threads.
-pub(super) struct Shares(Vec<Claimed>);
+pub(super) struct Shares {
+    threads: Vec<Claimed>,
+    /// Counters of all ranks, where ranks help each other.
+    ranks: Option<Box<dyn NodeCounters>>,
+    /// Units of other ranks that this one has done, in all calls.
+    helped: AtomicUsize,
+}
 
 impl Shares {
-    pub fn new(threads: usize) -> Self {
-        Shares((0..threads).map(|_| Claimed::default()).collect())
+    pub fn new(threads: usize, ranks: Option<Box<dyn NodeCounters>>) -> Self {
+        let threads = (0..threads).map(|_| Claimed::default()).collect();
+        Shares { threads, ranks, helped: AtomicUsize::new(0) }
     }
 
     /// Before a pass: nothing is claimed.
     pub fn reset(&self) {
-        self.0.iter().for_each(|claimed| claimed.0.store(0, Ordering::Relaxed));
+        self.threads.iter().for_each(|claimed| claimed.0.store(0, Ordering::Relaxed));
+    }
+
+    /// Before a call, when no rank is in one: nothing is claimed of what these counters count.
+    pub fn reset_counters(&self, counters: impl Iterator<Item = usize>) {
+        if let Some(ranks) = &self.ranks {
+            counters.for_each(|counter| ranks.clear(counter));
+        }
     }
 
     /// The claims of a thread in a pass of so many units.
     pub fn claims(&self, thread: usize, units: usize) -> Claims<'_> {
-        Claims { shares: &self.0, thread, units, helped: 0 }
+        Claims { source: Source::Threads { shares: &self.threads, thread, helped: 0 }, units }
+    }
+
+    /// The claims of this rank in a pass of its own, or (`other`) of another rank, whose units are counted by this counter.
+    pub fn claims_of(&self, counter: usize, units: usize, other: bool) -> Option<Claims<'_>> {
+        let ranks = &**self.ranks.as_ref()?;
+        let helped = other.then_some(&self.helped);
+        Some(Claims { source: Source::Ranks { ranks, counter, helped }, units })
+    }
+
+    /// Units of other ranks that this one has done.
+    #[cfg(test)]
+    pub fn helped(&self) -> usize {
+        self.helped.load(Ordering::Relaxed)
     }
 }
 
 /// The claims of a thread.
 pub(super) struct Claims<'a> {
-    shares: &'a [Claimed],
-    thread: usize,
+    source: Source<'a>,
     units: usize,
-    /// Shares that have nothing left: its own, then those of the threads after it.
-    helped: usize,
+}
+
+/// Where units are claimed.
+enum Source<'a> {
+    Threads {
+        shares: &'a [Claimed],
+        thread: usize,
+        /// Shares that have nothing left: its own, then those of the threads after it.
+        helped: usize,
+    },
+    Ranks {
+        ranks: &'a dyn NodeCounters,
+        counter: usize,
+        /// Counts what is done for other ranks.
+        helped: Option<&'a AtomicUsize>,
+    },
 }
 
 impl Claims<'_> {
     /// Claims up to `most` neighbouring units; `None` if all are claimed.
     pub fn next(&mut self, most: usize) -> Option<Range<usize>> {
-        let threads = self.shares.len();
-        while self.helped < threads {
-            let share = (self.thread + self.helped) % threads;
-            let [low, high] = [share, share + 1].map(|end| self.units * end / threads);
-            let first = low + self.shares[share].0.fetch_add(most, Ordering::Relaxed);
-            if first < high {
-                return Some(first..high.min(first + most));
+        match &mut self.source {
+            Source::Threads { shares, thread, helped } => {
+                let threads = shares.len();
+                while *helped < threads {
+                    let share = (*thread + *helped) % threads;
+                    let [low, high] = [share, share + 1].map(|end| self.units * end / threads);
+                    let first = low + shares[share].0.fetch_add(most, Ordering::Relaxed);
+                    if first < high {
+                        return Some(first..high.min(first + most));
+                    }
+                    *helped += 1;
+                }
+                None
             }
-            self.helped += 1;
+            Source::Ranks { ranks, counter, helped } => {
+                // Most often all units of another rank are claimed: then its counter is only read.
+                if ranks.value(*counter) >= self.units as u64 {
+                    return None;
+                }
+                let first = ranks.take(*counter, most as u64) as usize;
+                let claimed = first..self.units.min(first + most);
+                if let Some(helped) = helped {
+                    helped.fetch_add(claimed.len(), Ordering::Relaxed);
+                }
+                (!claimed.is_empty()).then_some(claimed)
+            }
         }
-        None
     }
 }
 
@@ -63,7 +122,7 @@ mod tests {
     #[test]
     fn every_unit_is_claimed_once_and_own_ones_first() {
         for (threads, units, most) in [(1, 7, 2), (3, 10, 2), (4, 3, 1), (2, 0, 1), (5, 64, 64)] {
-            let shares = Shares::new(threads);
+            let shares = Shares::new(threads, None);
             shares.reset();
             let mut claims: Vec<Claims<'_>> = (0..threads).map(|t| shares.claims(t, units)).collect();
             let mut seen = vec![0; units];
@@ -77,5 +136,33 @@ mod tests {
             first.into_iter().flatten().chain(rest).flatten().for_each(|unit| seen[unit] += 1);
             assert!(seen.iter().all(|&count| count == 1), "{threads} threads, {units} units: {seen:?}");
         }
+    }
+
+    #[test]
+    fn ranks_claim_every_unit_once_and_again_after_a_reset() {
+        let _watchdog = ferrier_test::watchdog(60);
+        const UNITS: usize = 1000;
+        let claimed = crate::ranks(3).run(|comm| {
+            let shares = Shares::new(1, Some(comm.transport().node_counters(comm.size())?));
+            let mut own = Vec::new();
+            for call in 0..3 {
+                shares.reset_counters(std::iter::once(comm.rank()));
+                comm.transport().barrier()?;
+                for step in 0..comm.size() {
+                    let owner = (comm.rank() + step) % comm.size();
+                    let mut claims = shares.claims_of(owner, UNITS, step > 0).expect("there are counters");
+                    own.extend(
+                        std::iter::from_fn(|| claims.next(7)).flatten().map(|unit| (call, owner, unit)),
+                    );
+                }
+                comm.transport().barrier()?;
+            }
+            Ok(own)
+        });
+        let mut all: Vec<_> = claimed.expect("no rank fails").into_iter().flatten().collect();
+        all.sort_unstable();
+        let every = (0..3)
+            .flat_map(|call| (0..3).flat_map(move |owner| (0..UNITS).map(move |unit| (call, owner, unit))));
+        assert!(all.into_iter().eq(every));
     }
 }
