@@ -170,18 +170,21 @@ impl<T: Real, B: Target> Draft<T, B> {
             let options = (*kind, decision.memory_policy, &strides.of(kind.direction), help);
             bind::<T, B::Executor<T>>(comm, &recipe, schedule, options, exchanges, &mut binder)
         };
+        // Where not all memory can be exposed, calls with other arrays have schedules of their own, or the same one: then
+        // it must do without access to the ends of other ranks.
+        let may_be_private =
+            mechanism == Mechanism::SharedMemory && comm.size() > 1 && !comm.transport().exposes_all_memory();
+        let private: Vec<Option<Schedule>> =
+            kinds.iter().map(|kind| may_be_private.then(|| schedule(kind, false))).collect();
         let mut variants = Vec::with_capacity(2 * kinds.len());
-        for (kind, schedule) in kinds.iter().zip(&schedules) {
-            variants.push(bind(kind, schedule, true)?);
+        for ((kind, schedule), private) in kinds.iter().zip(&schedules).zip(&private) {
+            variants.push(bind(kind, schedule, private.as_ref() != Some(schedule))?);
         }
         let mut unexposed: Vec<usize> = (0..kinds.len()).collect();
-        if mechanism == Mechanism::SharedMemory && comm.size() > 1 && !comm.transport().exposes_all_memory() {
-            for (i, kind) in kinds.iter().enumerate() {
-                let own = schedule(kind, false);
-                if own != schedules[i] {
-                    unexposed[i] = variants.len();
-                    variants.push(bind(kind, &own, false)?);
-                }
+        for (i, own) in private.iter().enumerate() {
+            if let Some(own) = own.as_ref().filter(|own| **own != schedules[i]) {
+                unexposed[i] = variants.len();
+                variants.push(bind(&kinds[i], own, false)?);
             }
         }
         let memory = <B::Executor<T>>::memory(&mut binder, comm, &variants);
