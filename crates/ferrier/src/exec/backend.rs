@@ -114,6 +114,8 @@ pub trait Executor<T: Real>: Send + Sized {
     const NEEDS_RECEIVE_BUFFERS: bool;
     /// Has a pass run when [`run`](Self::run) returns? Then the driver times the steps; elsewhere `tick` does.
     const SYNCHRONOUS: bool;
+    /// Can a rank do parts of the passes of others?
+    const HELPS: bool = false;
 
     // Binding.
 
@@ -130,6 +132,9 @@ pub trait Executor<T: Real>: Send + Sized {
     ) -> Result<Option<Self::Work>> {
         Ok(None)
     }
+    /// Ranks that share memory help each other with a pass: a rank that is done with its own does parts of `peers`, the
+    /// same pass of other ranks. `counter`, and that of each peer: counts the parts of a rank that are claimed.
+    fn share_pass(_work: &mut Self::Work, _counter: usize, _peers: Vec<(usize, Self::Work)>) {}
     /// Binds what encodes and decodes the segments of a tile.
     fn bind_coding(binder: &mut Self::Binder, tile: TileToCode<'_>) -> Self::Coding;
     /// What a plan of these variants takes.
@@ -182,6 +187,9 @@ pub trait Executor<T: Real>: Send + Sized {
     ) -> Result<()> {
         Ok(())
     }
+    /// Before a call that may run one of these variants, when no rank runs another: no part of this rank's passes is
+    /// claimed.
+    fn reset_claims(&mut self, _variants: [&VariantOf<T, Self>; 2]) {}
     /// Takes the addresses of a call, by rank: input, output, workspace.
     fn begin(&mut self, which: usize, rank: usize, exposed: &[Exposed]) -> Result<()>;
     /// Runs a pass, or enqueues it. `scale`: what it stores is multiplied by this.

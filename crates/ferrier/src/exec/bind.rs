@@ -14,7 +14,8 @@ use ferrier_plan::messages::{Encoding, Volumes};
 use ferrier_plan::order::{self, Action, BufferCycle, PassPart};
 use ferrier_plan::recipe;
 use ferrier_plan::schedule::{
-    ArraySlot, AxisTransform, Direction, End, FusedOp, OpPosition, Pass, Reshape, Schedule, stages,
+    ArraySlot, AxisTransform, Direction, End, FusedOp, OpPosition, Pass, PointwiseOp, Reshape, Schedule,
+    stages,
 };
 use ferrier_plan::tiles::{self, Tiles};
 
@@ -65,12 +66,13 @@ pub(crate) fn has_remote_buffers(exchanges: &[Exchange]) -> bool {
     exchanges.iter().any(|exchange| exchange.buffers().remote.is_some())
 }
 
-/// Binds a schedule to this rank and its memory.
+/// Binds a schedule to this rank and its memory. `help`: whether all ranks can access the ends of the call, where ranks
+/// help each other.
 pub(crate) fn bind<T: Real, E: Executor<T>>(
     comm: &Comm,
     recipe: &Recipe,
     schedule: &Schedule,
-    (kind, memory_policy, strides): (CallKind, MemoryPolicy, &EndStrides),
+    (kind, memory_policy, strides, help): (CallKind, MemoryPolicy, &EndStrides, Option<bool>),
     (cuts, exchanges): (&[Tiles], &Exchanges),
     binder: &mut E::Binder,
 ) -> Result<VariantOf<T, E>> {
@@ -153,7 +155,10 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
         return Ok(variant);
     }
     let most_polls = cuts.iter().flat_map(|cut| cut.polls).max().unwrap_or(0);
-    for action in actions {
+    let helped = |at: usize| {
+        help.is_some_and(|exposed_ends| E::HELPS && can_help(schedule, &actions, at, exposed_ends))
+    };
+    for (at, &action) in actions.iter().enumerate() {
         match action {
             Action::Barrier => variant.steps.push(BoundStep::Barrier),
             Action::Run { pass, part } => {
@@ -171,7 +176,19 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
                 let sub_tile = sub_tile.or(after.and_then(|cut| cut.sub_tiles[1]));
                 let place = (context, schedule, &variant.layout);
                 let part = (part, sub_tile);
-                variant.passes.push(bind_pass::<T, E>(place, &schedule.passes[pass], part, binder)?);
+                let mut bound_pass = bind_pass::<T, E>(place, &schedule.passes[pass], part, binder)?;
+                if helped(at) {
+                    let counter = |rank: usize| pass * comm.size() + rank;
+                    let bind_peer = |peer: usize| {
+                        let context = &RankContext { rank: peer, ..*context };
+                        let place = (context, schedule, &variant.layout);
+                        let bound = bind_pass::<T, E>(place, &schedule.passes[pass], part, binder)?;
+                        Ok((counter(peer), bound.work))
+                    };
+                    let peers = helped_by(rank, comm.size()).map(bind_peer).collect::<Result<_>>()?;
+                    E::share_pass(&mut bound_pass.work, counter(rank), peers);
+                }
+                variant.passes.push(bound_pass);
                 let part = part.0;
                 variant.steps.push(BoundStep::Run { bound, pass, part, reshapes, polls });
             }
@@ -212,6 +229,40 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
     }
     Ok(variant)
 }
+
+/// Whether ranks can help each other with a pass: they come to it after a barrier and leave it to one (calls begin and end
+/// with one), all can access its ends, and it does nothing that only its own rank can do.
+fn can_help(schedule: &Schedule, actions: &[Action], at: usize, exposed_ends: bool) -> bool {
+    let Action::Run { pass, part } = actions[at] else { return false };
+    let is_barrier = |at: Option<usize>| {
+        at.and_then(|at| actions.get(at)).is_none_or(|action| matches!(action, Action::Barrier))
+    };
+    let reached = |end: &End| match end {
+        End::Own(ArraySlot::Work(_), _) | End::Peers(ArraySlot::Work(_), _) => true,
+        End::Own(..) | End::Peers(..) => exposed_ends,
+        End::Message(_) => false,
+    };
+    let pass = &schedule.passes[pass];
+    let is_called = |transform: &AxisTransform| {
+        transform.fused_op.as_ref().is_some_and(|op| matches!(op.op, PointwiseOp::Called))
+    };
+    part == PassPart::default()
+        && is_barrier(at.checked_sub(1))
+        && is_barrier(Some(at + 1))
+        && [&pass.from, &pass.to].into_iter().all(reached)
+        && !pass.transforms.iter().any(is_called)
+}
+
+/// The ranks that a rank helps: a few, so that planning stays short, at distances that differ.
+fn helped_by(rank: usize, ranks: usize) -> impl Iterator<Item = usize> {
+    (0..MOST_HELPED)
+        .map(|power| 1 << power)
+        .take_while(move |&step| step < ranks)
+        .map(move |step| (rank + step) % ranks)
+}
+
+/// The most ranks that a rank helps.
+const MOST_HELPED: u32 = 4;
 
 /// The pass that applies the scale of a call: the last one. One that only copies work arrays to their place, its own or those
 /// of other ranks, leaves it to the transform before: bits are those of a call without it, and kernels scale for nothing.

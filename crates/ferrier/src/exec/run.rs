@@ -111,6 +111,7 @@ impl<T: Real, B: Backend> Plan<T, B> {
         let rank = self.comm.rank();
         if self.shared {
             let transport = self.comm.transport().clone();
+            self.executor.reset_claims([which, self.unexposed[which]].map(|which| &self.variants[which]));
             // What was enqueued before this call comes before what other ranks do to the arrays.
             self.executor.mark()?;
             let reached = transport.expose(self.to_expose(which, own), &mut self.state.exposed)?;

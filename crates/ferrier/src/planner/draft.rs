@@ -161,24 +161,30 @@ impl<T: Real, B: Target> Draft<T, B> {
         let packets = PacketPolicy::of(&decision.start.choice);
         let options = (encoding, <B::Executor<T>>::NEEDS_RECEIVE_BUFFERS, packets);
         let exchanges = exchanges(comm, &recipe, &sent, entry, options)?;
-        let mut bind = |kind: &CallKind, schedule: &Schedule| {
+        // Ranks with several threads share blocks out among these.
+        let helps = mechanism == Mechanism::SharedMemory && comm.size() > 1 && comm.threads() == 1;
+        let mut bind = |kind: &CallKind, schedule: &Schedule, exposed_ends: bool| {
             let number = kind.direction as usize;
             let exchanges = (&cuts[number][..], &exchanges[number]);
-            let options = (*kind, decision.memory_policy, &strides.of(kind.direction));
+            let help = helps.then_some(exposed_ends);
+            let options = (*kind, decision.memory_policy, &strides.of(kind.direction), help);
             bind::<T, B::Executor<T>>(comm, &recipe, schedule, options, exchanges, &mut binder)
         };
+        // Where not all memory can be exposed, calls with other arrays have schedules of their own, or the same one: then
+        // it must do without access to the ends of other ranks.
+        let may_be_private =
+            mechanism == Mechanism::SharedMemory && comm.size() > 1 && !comm.transport().exposes_all_memory();
+        let private: Vec<Option<Schedule>> =
+            kinds.iter().map(|kind| may_be_private.then(|| schedule(kind, false))).collect();
         let mut variants = Vec::with_capacity(2 * kinds.len());
-        for (kind, schedule) in kinds.iter().zip(&schedules) {
-            variants.push(bind(kind, schedule)?);
+        for ((kind, schedule), private) in kinds.iter().zip(&schedules).zip(&private) {
+            variants.push(bind(kind, schedule, private.as_ref() != Some(schedule))?);
         }
         let mut unexposed: Vec<usize> = (0..kinds.len()).collect();
-        if mechanism == Mechanism::SharedMemory && comm.size() > 1 && !comm.transport().exposes_all_memory() {
-            for (i, kind) in kinds.iter().enumerate() {
-                let own = schedule(kind, false);
-                if own != schedules[i] {
-                    unexposed[i] = variants.len();
-                    variants.push(bind(kind, &own)?);
-                }
+        for (i, own) in private.iter().enumerate() {
+            if let Some(own) = own.as_ref().filter(|own| **own != schedules[i]) {
+                unexposed[i] = variants.len();
+                variants.push(bind(&kinds[i], own, false)?);
             }
         }
         let memory = <B::Executor<T>>::memory(&mut binder, comm, &variants);

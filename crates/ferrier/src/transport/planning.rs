@@ -138,6 +138,16 @@ impl Transfer for NoRanks {
 impl NodeCounters for NoRanks {
     fn add(&self, _: usize) {}
 
+    fn take(&self, _: usize, _: u64) -> u64 {
+        0
+    }
+
+    fn value(&self, _: usize) -> u64 {
+        0
+    }
+
+    fn clear(&self, _: usize) {}
+
     fn reached(&self, _: usize, _: u64, _: Option<usize>) -> Result<bool> {
         no_ranks()
     }

@@ -85,10 +85,16 @@ pub(crate) trait Transfer: Send + Sync {
     }
 }
 
-/// Counters that the ranks of a node share. They only grow.
+/// Counters that the ranks of a node share. Those that ranks wait for only grow.
 pub(crate) trait NodeCounters: Send + Sync {
-    /// Adds one.
+    /// Adds one, and wakes ranks that wait.
     fn add(&self, counter: usize);
+    /// Adds to a counter that no rank waits for; returns its value before.
+    fn take(&self, counter: usize, count: u64) -> u64;
+    /// The value of a counter.
+    fn value(&self, counter: usize) -> u64;
+    /// Sets a counter to zero. The ranks have a barrier between this and their next calls.
+    fn clear(&self, counter: usize);
     /// Whether a counter has reached `count`. `by`: the rank that adds to it, if it is only one.
     ///
     /// # Errors

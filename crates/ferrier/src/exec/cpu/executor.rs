@@ -92,6 +92,7 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
 
     const NEEDS_RECEIVE_BUFFERS: bool = false;
     const SYNCHRONOUS: bool = true;
+    const HELPS: bool = true;
 
     fn encoding(binder: &CpuBinder<T>) -> Option<&Encoding> {
         binder.codec.as_ref().map(|codec| &codec.encoding)
@@ -99,6 +100,10 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
 
     fn bind_pass(binder: &mut CpuBinder<T>, ends: &PassEnds<'_>) -> Result<PassWork<T>> {
         PassWork::new(ends, &mut binder.tables)
+    }
+
+    fn share_pass(work: &mut PassWork<T>, counter: usize, peers: Vec<(usize, PassWork<T>)>) {
+        work.set_help(counter, peers);
     }
 
     fn bind_coding(binder: &mut CpuBinder<T>, tile: TileToCode<'_>) -> Arc<CpuCoding<T>> {
@@ -141,10 +146,14 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
         let window = exchanges.map(|exchange| exchange.window_address()).find(|address| *address != 0);
         let window = window.unwrap_or(0) as *mut T;
         let outputs = || variants.iter().map(|variant| &variant.output);
+        // The same on every rank: schedules are.
+        let counters = passes().filter_map(|pass| pass.work.counter()).max();
+        let counters =
+            counters.map(|last| comm.transport().node_counters((last / comm.size() + 1) * comm.size()));
         Ok(CpuExecutor {
             workers: (0..pool.threads()).map(|_| WorkerState::new(strips, comm.size(), window)).collect(),
             addresses: CallAddresses::new(comm.size()),
-            shares: Shares::new(pool.threads()),
+            shares: Shares::new(pool.threads(), counters.transpose()?),
             pool,
             work,
             scratch_at: (memory.workspace() - memory.scratch) / size_of::<T>(),
@@ -166,6 +175,11 @@ impl<T: Real> Executor<T> for CpuExecutor<T> {
 
     fn workspace(&self) -> Option<usize> {
         self.work.as_ref().map(|work| work.address().0)
+    }
+
+    fn reset_claims(&mut self, variants: [&VariantOf<T, Self>; 2]) {
+        let passes = variants.into_iter().flat_map(|variant| &variant.passes);
+        self.shares.reset_counters(passes.filter_map(|pass| pass.work.counter()));
     }
 
     fn begin(&mut self, _which: usize, rank: usize, exposed: &[Exposed]) -> Result<()> {
@@ -240,5 +254,41 @@ impl<T: Real> CpuExecutor<T> {
     fn scratches(&self) -> impl Fn(usize) -> *mut T + Sync + use<T> {
         let (first, len) = (SendPtr(self.current.wrapping_add(self.scratch_at)), self.scratch);
         move |thread| first.get().wrapping_add(thread * len)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::exec::data::Data;
+    use crate::{Box3, Choice, Complex, LayoutSpec, Planner, Problem};
+
+    /// Rank 0 has nearly all planes: the others do some of them, and the result is that of ranks with equal parts.
+    #[test]
+    fn ranks_with_little_work_help() {
+        let _watchdog = ferrier_test::watchdog(120);
+        let n = 48;
+        let slabs = |cuts: [usize; 4]| {
+            LayoutSpec::boxes((0..3).map(|r| Box3::new([cuts[r], 0, 0], [cuts[r + 1], n, n])).collect())
+        };
+        let run = |layout: LayoutSpec| {
+            let spectra = crate::ranks(3).run(|comm| {
+                let problem = Problem::c2c([n; 3]).input(layout.clone()).output(LayoutSpec::slabs(0));
+                let choice = Choice::new().exchange("direct").axes([2, 1, 0]).threads(1);
+                let mut plan = Planner::new(&problem).choice(choice).draft::<f64>(&comm)?.build()?;
+                let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
+                input.fill_complex(|_, [i, j, k]| {
+                    Complex::new((i * 7 + j * 5 + k * 3) as f64 % 11.0, (i + j * k) as f64 % 13.0)
+                });
+                for _ in 0..20 {
+                    plan.forward(&input, &mut output)?;
+                }
+                Ok((output.scalars().to_vec(), plan.executor.shares.helped()))
+            });
+            spectra.expect("no rank fails").into_iter().unzip::<_, _, Vec<_>, Vec<_>>()
+        };
+        let (uneven, helped) = run(slabs([0, 46, 47, 48]));
+        let (even, _) = run(slabs([0, 16, 32, 48]));
+        assert!(helped[1] + helped[2] > 0, "units done for others: {helped:?}");
+        assert!(uneven == even, "the bits differ");
     }
 }

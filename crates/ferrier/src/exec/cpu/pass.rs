@@ -33,6 +33,72 @@ enum Work<T> {
 }
 
 impl<T: Real> Work<T> {
+    /// Scalars of scratch per thread.
+    fn scratch(&self) -> usize {
+        match self {
+            Work::Nothing => 0,
+            Work::Lines(grid) => grid.scratch(),
+            Work::Planes(planes) => planes.scratch(),
+            Work::Arrays(arrays) => arrays.scratch(),
+        }
+    }
+
+    /// Blocks of lines in all.
+    fn blocks(&self) -> usize {
+        match self {
+            Work::Nothing => 0,
+            Work::Lines(grid) => grid.blocks,
+            Work::Planes(planes) => planes.first.blocks + planes.second.blocks,
+            Work::Arrays(arrays) => arrays.blocks(),
+        }
+    }
+
+    /// What threads claim.
+    fn units(&self) -> usize {
+        match self {
+            Work::Nothing => 0,
+            Work::Lines(grid) => grid.blocks,
+            Work::Planes(planes) => planes.units(),
+            Work::Arrays(arrays) => arrays.batch(),
+        }
+    }
+
+    /// The most strips of a line.
+    fn most_strips(&self) -> usize {
+        match self {
+            Work::Nothing => 0,
+            Work::Lines(grid) => grid.most_strips(),
+            Work::Planes(planes) => planes.first.most_strips().max(planes.second.most_strips()),
+            Work::Arrays(arrays) => arrays.most_strips(),
+        }
+    }
+
+    /// Does the units that one of so many threads claims.
+    ///
+    /// # Safety
+    /// As for [`PassWork::run`].
+    unsafe fn run(
+        &self,
+        claims: Claims<'_>,
+        threads: usize,
+        worker: &mut WorkerState<T>,
+        polls: &mut PollCounter<'_>,
+        extras: Extras<'_, T>,
+    ) {
+        // SAFETY: this function's contract.
+        unsafe {
+            match self {
+                Work::Nothing => {}
+                Work::Lines(grid) => {
+                    let run = (grid.blocks / (threads * 16)).clamp(1, 64);
+                    run_lines(grid, worker, (claims, run), polls, extras);
+                }
+                Work::Planes(planes) => planes.run(claims, worker, polls, extras),
+                Work::Arrays(arrays) => arrays.run(claims, worker, polls, extras),
+            }
+        }
+    }
+
     /// Sets whether stores stream and whether blocks are staged.
     fn set_memory_policy(&mut self, memory_policy: MemoryPolicy) {
         match self {
@@ -54,6 +120,15 @@ impl<T: Real> Work<T> {
 /// A pass of one rank.
 pub struct PassWork<T> {
     work: Work<T>,
+    help: Option<Help<T>>,
+}
+
+/// How ranks that share memory help each other with a pass.
+struct Help<T> {
+    /// Counts the units of this rank that are claimed.
+    counter: usize,
+    /// The same pass of other ranks, with their counters.
+    peers: Vec<(usize, Work<T>)>,
 }
 
 impl<T: Real> PassWork<T> {
@@ -89,37 +164,35 @@ impl<T: Real> PassWork<T> {
             _ => Work::Arrays(Box::new(Arrays::new(ends, tables)?)),
         };
         work.set_memory_policy(context.memory_policy);
-        Ok(PassWork { work })
+        Ok(PassWork { work, help: None })
+    }
+
+    /// Ranks help each other with this pass: `peers` are the passes of those that this rank helps when its own is done.
+    /// `counter`: counts the claims of this rank's units.
+    pub(super) fn set_help(&mut self, counter: usize, peers: Vec<(usize, PassWork<T>)>) {
+        let peers = peers.into_iter().map(|(counter, peer)| (counter, peer.work)).collect();
+        self.help = Some(Help { counter, peers });
+    }
+
+    /// The counter of this rank's units.
+    pub(super) fn counter(&self) -> Option<usize> {
+        self.help.as_ref().map(|help| help.counter)
+    }
+
+    /// This rank's work and that of the ranks that it helps.
+    fn all(&self) -> impl Iterator<Item = &Work<T>> {
+        let peers = self.help.iter().flat_map(|help| help.peers.iter().map(|(_, work)| work));
+        std::iter::once(&self.work).chain(peers)
     }
 
     /// Scalars of scratch per thread.
     pub fn scratch(&self) -> usize {
-        match &self.work {
-            Work::Nothing => 0,
-            Work::Lines(grid) => grid.scratch(),
-            Work::Planes(planes) => planes.scratch(),
-            Work::Arrays(arrays) => arrays.scratch(),
-        }
-    }
-
-    /// Blocks of lines in all.
-    fn blocks(&self) -> usize {
-        match &self.work {
-            Work::Nothing => 0,
-            Work::Lines(grid) => grid.blocks,
-            Work::Planes(planes) => planes.first.blocks + planes.second.blocks,
-            Work::Arrays(arrays) => arrays.blocks(),
-        }
+        self.all().map(Work::scratch).max().unwrap_or(0)
     }
 
     /// The most strips of a line.
     pub fn most_strips(&self) -> usize {
-        match &self.work {
-            Work::Nothing => 0,
-            Work::Lines(grid) => grid.most_strips(),
-            Work::Planes(planes) => planes.first.most_strips().max(planes.second.most_strips()),
-            Work::Arrays(arrays) => arrays.most_strips(),
-        }
+        self.all().map(Work::most_strips).max().unwrap_or(0)
     }
 
     /// Runs the pass on all threads of the pool.
@@ -134,7 +207,7 @@ impl<T: Real> PassWork<T> {
         policy: &PollPolicy<'_>,
         extras: Extras<'_, T>,
     ) {
-        if matches!(self.work, Work::Nothing) {
+        if matches!(self.work, Work::Nothing) && self.help.is_none() {
             return;
         }
         let shares = shares.begin();
@@ -142,25 +215,22 @@ impl<T: Real> PassWork<T> {
             // SAFETY: one worker per thread of the pool.
             let worker = unsafe { &mut *workers.get().add(thread) };
             worker.begin_call(thread, addresses);
+            shares.enter(thread);
             // Only the calling thread may use MPI.
             let mut polls =
-                PollCounter::new(policy, if thread == 0 { self.blocks() / pool.threads() } else { 0 });
-            match &self.work {
-                Work::Nothing => {}
-                // SAFETY: this function's contract.
-                Work::Lines(grid) => unsafe {
-                    let run = (grid.blocks / (pool.threads() * 16)).clamp(1, 64);
-                    let claims = shares.claims(thread, grid.blocks);
-                    run_lines(grid, worker, (claims, run), &mut polls, extras);
-                },
-                // SAFETY: this function's contract.
-                Work::Planes(planes) => unsafe {
-                    planes.run(shares.claims(thread, planes.units()), worker, &mut polls, extras);
-                },
-                // SAFETY: this function's contract.
-                Work::Arrays(arrays) => unsafe {
-                    arrays.run(shares.claims(thread, arrays.batch()), worker, &mut polls, extras);
-                },
+                PollCounter::new(policy, if thread == 0 { self.work.blocks() / pool.threads() } else { 0 });
+            let counted =
+                self.help.as_ref().and_then(|help| shares.claims_of(help.counter, self.work.units(), false));
+            let helps = counted.is_some();
+            let claims = counted.unwrap_or_else(|| shares.claims(thread, self.work.units()));
+            // SAFETY: this function's contract.
+            unsafe { self.work.run(claims, pool.threads(), worker, &mut polls, extras) };
+            for (counter, work) in self.help.iter().filter(|_| helps).flat_map(|help| &help.peers) {
+                if let Some(claims) = shares.claims_of(*counter, work.units(), true) {
+                    // SAFETY: this function's contract, which the rank whose pass this is has, too: ranks come to the
+                    // pass after a barrier and leave it to one.
+                    unsafe { work.run(claims, pool.threads(), worker, &mut polls, extras) };
+                }
             }
             fence();
         });

@@ -1,7 +1,8 @@
 //! Units of work, shared out over the threads of a pass.
 //!
 //! A thread takes the units of its own share first: neighbours, and in every call the same ones, so that it finds what
-//! it loaded and stored in the calls before in its own caches. Then it helps the others.
+//! it loaded and stored in the calls before in its own caches. Then it helps the others: threads of its rank, or ranks of
+//! one thread that share memory.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -13,63 +14,120 @@ struct Claimed([AtomicUsize; 2], #[allow(dead_code, reason = "keeps its neighbou
 
 /// The shares of all threads.
 pub(super) struct Shares {
-    claimed: Vec<Claimed>,
+    threads: Vec<Claimed>,
     passes: usize,
+    /// Counters of all ranks, where ranks help each other.
+    ranks: Option<Box<dyn NodeCounters>>,
+    /// Units of other ranks that this one has done, in all calls.
+    helped: AtomicUsize,
 }
 
 impl Shares {
-    pub fn new(threads: usize) -> Self {
-        Shares { claimed: (0..threads).map(|_| Claimed::default()).collect(), passes: 0 }
+    pub fn new(threads: usize, ranks: Option<Box<dyn NodeCounters>>) -> Self {
+        let threads = (0..threads).map(|_| Claimed::default()).collect();
+        Shares { threads, passes: 0, ranks, helped: AtomicUsize::new(0) }
     }
 
-    /// Begins a pass, in which every thread has [`claims`](PassShares::claims): nothing is claimed.
+    /// Begins a pass, which every thread [enters](PassShares::enter): nothing is claimed.
     pub fn begin(&mut self) -> PassShares<'_> {
         self.passes += 1;
-        PassShares { claimed: &self.claimed, pass: self.passes % 2 }
+        PassShares { shares: self, pass: self.passes % 2 }
+    }
+
+    /// Before a call, when no rank is in one: nothing is claimed of what these counters count.
+    pub fn reset_counters(&self, counters: impl Iterator<Item = usize>) {
+        if let Some(ranks) = &self.ranks {
+            counters.for_each(|counter| ranks.clear(counter));
+        }
+    }
+
+    /// Units of other ranks that this one has done.
+    #[cfg(test)]
+    pub fn helped(&self) -> usize {
+        self.helped.load(Ordering::Relaxed)
     }
 }
 
 /// The shares of all threads in one pass.
 #[derive(Clone, Copy)]
 pub(super) struct PassShares<'a> {
-    claimed: &'a [Claimed],
+    shares: &'a Shares,
     pass: usize,
 }
 
 impl<'a> PassShares<'a> {
+    /// Resets a thread's counter of the next pass: one thread would wait for the cache lines of all others.
+    pub fn enter(self, thread: usize) {
+        self.shares.threads[thread].0[1 - self.pass].store(0, Ordering::Relaxed);
+    }
+
     /// The claims of a thread in a pass of so many units.
     pub fn claims(self, thread: usize, units: usize) -> Claims<'a> {
-        let PassShares { claimed, pass } = self;
-        // Each thread resets its counter of the next pass: one thread would wait for the cache lines of all others.
-        claimed[thread].0[1 - pass].store(0, Ordering::Relaxed);
-        Claims { shares: claimed, pass, thread, units, helped: 0 }
+        let (shares, pass) = (&self.shares.threads[..], self.pass);
+        Claims { source: Source::Threads { shares, pass, thread, helped: 0 }, units }
+    }
+
+    /// The claims of this rank in a pass of its own, or (`other`) of another rank, whose units are counted by this counter.
+    pub fn claims_of(self, counter: usize, units: usize, other: bool) -> Option<Claims<'a>> {
+        let ranks = &**self.shares.ranks.as_ref()?;
+        let helped = other.then_some(&self.shares.helped);
+        Some(Claims { source: Source::Ranks { ranks, counter, helped }, units })
     }
 }
 
 /// The claims of a thread.
 pub(super) struct Claims<'a> {
-    shares: &'a [Claimed],
-    pass: usize,
-    thread: usize,
+    source: Source<'a>,
     units: usize,
-    /// Shares that have nothing left: its own, then those of the threads after it.
-    helped: usize,
+}
+
+/// Where units are claimed.
+enum Source<'a> {
+    Threads {
+        shares: &'a [Claimed],
+        pass: usize,
+        thread: usize,
+        /// Shares that have nothing left: its own, then those of the threads after it.
+        helped: usize,
+    },
+    Ranks {
+        ranks: &'a dyn NodeCounters,
+        counter: usize,
+        /// Counts what is done for other ranks.
+        helped: Option<&'a AtomicUsize>,
+    },
 }
 
 impl Claims<'_> {
     /// Claims up to `most` neighbouring units; `None` if all are claimed.
     pub fn next(&mut self, most: usize) -> Option<Range<usize>> {
-        let threads = self.shares.len();
-        while self.helped < threads {
-            let share = (self.thread + self.helped) % threads;
-            let [low, high] = [share, share + 1].map(|end| self.units * end / threads);
-            let first = low + self.shares[share].0[self.pass].fetch_add(most, Ordering::Relaxed);
-            if first < high {
-                return Some(first..high.min(first + most));
+        match &mut self.source {
+            Source::Threads { shares, pass, thread, helped } => {
+                let threads = shares.len();
+                while *helped < threads {
+                    let share = (*thread + *helped) % threads;
+                    let [low, high] = [share, share + 1].map(|end| self.units * end / threads);
+                    let first = low + shares[share].0[*pass].fetch_add(most, Ordering::Relaxed);
+                    if first < high {
+                        return Some(first..high.min(first + most));
+                    }
+                    *helped += 1;
+                }
+                None
             }
-            self.helped += 1;
+            Source::Ranks { ranks, counter, helped } => {
+                // Most often all units of another rank are claimed: then its counter is only read.
+                if ranks.value(*counter) >= self.units as u64 {
+                    return None;
+                }
+                let first = ranks.take(*counter, most as u64) as usize;
+                let claimed = first..self.units.min(first + most);
+                if let Some(helped) = helped {
+                    helped.fetch_add(claimed.len(), Ordering::Relaxed);
+                }
+                (!claimed.is_empty()).then_some(claimed)
+            }
         }
-        None
     }
 }
 
@@ -80,9 +138,10 @@ mod tests {
     #[test]
     fn every_unit_is_claimed_once_and_own_ones_first() {
         for (threads, units, most) in [(1, 7, 2), (3, 10, 2), (4, 3, 1), (2, 0, 1), (5, 64, 64)] {
-            let mut shares = Shares::new(threads);
+            let mut shares = Shares::new(threads, None);
             for pass in 0..4 {
                 let shares = shares.begin();
+                (0..threads).for_each(|thread| shares.enter(thread));
                 let mut claims: Vec<Claims<'_>> = (0..threads).map(|t| shares.claims(t, units)).collect();
                 let mut seen = vec![0; units];
                 let first: Vec<_> = claims.iter_mut().map(|claims| claims.next(most)).collect();
@@ -97,5 +156,34 @@ mod tests {
                 assert!(once, "pass {pass}, {threads} threads, {units} units: {seen:?}");
             }
         }
+    }
+
+    #[test]
+    fn ranks_claim_every_unit_once_and_again_after_a_reset() {
+        let _watchdog = ferrier_test::watchdog(60);
+        const UNITS: usize = 1000;
+        let claimed = crate::ranks(3).run(|comm| {
+            let mut shares = Shares::new(1, Some(comm.transport().node_counters(comm.size())?));
+            let mut own = Vec::new();
+            for call in 0..3 {
+                shares.reset_counters(std::iter::once(comm.rank()));
+                comm.transport().barrier()?;
+                let shares = shares.begin();
+                for step in 0..comm.size() {
+                    let owner = (comm.rank() + step) % comm.size();
+                    let mut claims = shares.claims_of(owner, UNITS, step > 0).expect("there are counters");
+                    own.extend(
+                        std::iter::from_fn(|| claims.next(7)).flatten().map(|unit| (call, owner, unit)),
+                    );
+                }
+                comm.transport().barrier()?;
+            }
+            Ok(own)
+        });
+        let mut all: Vec<_> = claimed.expect("no rank fails").into_iter().flatten().collect();
+        all.sort_unstable();
+        let every = (0..3)
+            .flat_map(|call| (0..3).flat_map(move |owner| (0..UNITS).map(move |unit| (call, owner, unit))));
+        assert!(all.into_iter().eq(every));
     }
 }

@@ -1,7 +1,8 @@
 //! Counters in memory that the ranks of a node share.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::node_shared::{NodeShared, RegionRef};
 use crate::Result;
@@ -18,7 +19,7 @@ const LINE: usize = 64;
 impl Counters {
     /// Collective over `comm`.
     pub fn new(node_shared: &Arc<NodeShared>, comm: &ferrier_mpi::Comm, count: usize) -> Result<Counters> {
-        let region = node_shared.region(comm, count * LINE, "the counters of an exchange")?;
+        let region = node_shared.region(comm, count * LINE, "the counters of a plan")?;
         Ok(Counters { region, count })
     }
 
@@ -32,6 +33,18 @@ impl Counters {
 impl NodeCounters for Counters {
     fn add(&self, counter: usize) {
         self.counter(counter).fetch_add(1, SeqCst);
+    }
+
+    fn take(&self, counter: usize, count: u64) -> u64 {
+        self.counter(counter).fetch_add(count, Relaxed)
+    }
+
+    fn value(&self, counter: usize) -> u64 {
+        self.counter(counter).load(Relaxed)
+    }
+
+    fn clear(&self, counter: usize) {
+        self.counter(counter).store(0, SeqCst);
     }
 
     /// Without errors: a rank that fails ends the job.

@@ -1,7 +1,8 @@
 //! Counters of ranks that are threads.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use super::world::ThreadRank;
 use crate::Result;
@@ -25,6 +26,18 @@ impl NodeCounters for Counters {
     fn add(&self, counter: usize) {
         self.all[counter].value.fetch_add(1, SeqCst);
         self.rank.notify_all();
+    }
+
+    fn take(&self, counter: usize, count: u64) -> u64 {
+        self.all[counter].value.fetch_add(count, Relaxed)
+    }
+
+    fn value(&self, counter: usize) -> u64 {
+        self.all[counter].value.load(Relaxed)
+    }
+
+    fn clear(&self, counter: usize) {
+        self.all[counter].value.store(0, SeqCst);
     }
 
     fn reached(&self, counter: usize, count: u64, by: Option<usize>) -> Result<bool> {
