@@ -7,6 +7,8 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::transport::NodeCounters;
+
 /// How many units of a share have been claimed, in passes of even and of odd number. Padding keeps the counters of two
 /// threads on different cache lines, and what processors prefetch with them.
 #[derive(Default)]
