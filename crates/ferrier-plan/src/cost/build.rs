@@ -6,6 +6,7 @@ use super::pass::{LineWork, PassShape};
 use super::setting::Setting;
 use crate::geometry::{Axes, Piece, width};
 use crate::layout::Box3;
+use crate::messages::Mechanism;
 use crate::schedule::{AxisTransform, FusedOp, OpPosition, bundle_of};
 use ferrier_kernel::LineKind;
 
@@ -194,6 +195,8 @@ pub(super) fn pass_shape(
         scalar_bytes,
         threads: setting.threads,
         ranks_on_node,
+        // As plans do: ranks of several threads share blocks out among these.
+        helped: setting.mechanism == Mechanism::SharedMemory && setting.threads == 1,
         node_bytes: bytes * ranks_on_node as f64,
     }
 }

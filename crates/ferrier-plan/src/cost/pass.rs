@@ -44,6 +44,8 @@ pub struct PassShape {
     pub threads: usize,
     /// Ranks on its node.
     pub ranks_on_node: usize,
+    /// Whether ranks that are done help the others, so that none waits for the slowest.
+    pub helped: bool,
     /// Bytes on the node that are accessed until an array is accessed again.
     pub node_bytes: f64,
 }
@@ -148,7 +150,8 @@ impl PassShape {
             false => store + constants.allocate * place.sum([0.0, byte[1], byte[2]]) * self.store.bytes,
         };
         // The slowest of so many ranks is further from their mean the more there are, and nearer with more threads each.
-        let slowest = 1.0 + constants.uneven * ((active / threads).max(1.0).ln() / threads).sqrt();
+        let uneven = if self.helped { 0.0 } else { constants.uneven };
+        let slowest = 1.0 + uneven * ((active / threads).max(1.0).ln() / threads).sqrt();
         let compute = self.compute(byte, machine) * active.powf(constants.busy_flop) * slowest;
         let memory = load + store;
         let overlap = if self.lines.len() > 1 { constants.plane_overlap } else { constants.overlap };

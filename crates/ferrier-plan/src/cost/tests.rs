@@ -71,6 +71,21 @@ fn shorter_runs_cost_more() {
     assert!(seconds.windows(2).all(|pair| pair[0] > pair[1]), "{seconds:?}");
 }
 
+/// Cores differ, and ranks wait for the slowest unless they help each other.
+#[test]
+fn ranks_that_help_each_other_do_not_wait_for_the_slowest() {
+    let machine = machine();
+    assert!(machine.constants.uneven > 0.0);
+    let lines = vec![LineWork { flops: 1e9, contiguous: false, blocks: 1e3, bytes: 1e6 }];
+    let seconds = |helped: bool, ranks_on_node: usize| {
+        let shape =
+            PassShape { lines: lines.clone(), threads: 1, ranks_on_node, helped, ..PassShape::default() };
+        shape.cost(&machine).seconds
+    };
+    assert!(seconds(false, 16) > 1.1 * seconds(true, 16));
+    assert_eq!(seconds(false, 1), seconds(true, 1));
+}
+
 /// Measured: staging takes a third off the last pass of 256^3 with 16 threads, and doubles it with 2 on two cores; ranks of
 /// one or two threads lose or gain nothing.
 #[test]
