@@ -102,7 +102,8 @@ fn breakdowns_add_up() {
 fn timelines_have_every_tile_of_every_rank() {
     let folder = Folder::new();
     let trace = folder.word("trace.json");
-    let words = ["bench", "12x16x12", "--ranks", "3", "--repeat", "1", "--tiles", "2", "--cut", "1"];
+    let words =
+        ["bench", "12x16x12", "--ranks", "3", "--grid", "1x3", "--repeat", "1", "--tiles", "2", "--cut", "1"];
     let report = told(&[&words[..], &["--trace", &trace]].concat());
     let trace: Value = serde_json::from_str(&fs::read_to_string(&trace).unwrap()).unwrap();
     let events = list(&trace, "traceEvents");

@@ -108,6 +108,34 @@ fn strides_do_not_matter(comm: &Comm) -> Result<()> {
     Ok(())
 }
 
+/// Rank 0 has nearly all planes, so that the others help it: not with arrays of the user, which they cannot access.
+fn uneven_ranks_help_where_they_can(comm: &Comm) -> Result<()> {
+    let (n, ranks) = (32, comm.size());
+    if comm.node_count() > 1 || ranks == 1 {
+        return Ok(());
+    }
+    let first = |rank: usize| if rank == 0 { 0 } else { n - ranks + rank };
+    let part = |rank: usize| ferrier::Box3::new([first(rank), 0, 0], [first(rank + 1), n, n]);
+    let problem = Problem::c2c([n; 3])
+        .input(LayoutSpec::boxes((0..ranks).map(part).collect()))
+        .output(LayoutSpec::slabs(0));
+    let choice = choice("direct").threads(1);
+    let mut plan: Plan<f64> = Planner::new(&problem).choice(choice).draft(comm)?.build()?;
+    let (mut x, mut y) = (plan.make_input()?, plan.make_output()?);
+    let own = fill(&mut x);
+    plan.forward(&x, &mut y)?;
+    let (want, mut out) = (y.complex().to_vec(), vec![Value::default(); y.complex().len()]);
+    for call in 0..20 {
+        y.complex_mut().fill(Value::default());
+        plan.forward(&x, &mut y)?;
+        assert!(y.complex() == want, "call {call}: arrays of the plan");
+        out.fill(Value::default());
+        plan.forward(&own, &mut out)?;
+        assert!(out == want, "call {call}: arrays of the user");
+    }
+    Ok(())
+}
+
 fn whose_arrays_does_not_matter(comm: &Comm) -> Result<()> {
     for exchange in exchanges(comm) {
         let (mut one, mut two) = (plan(comm, &problem(), exchange)?, plan(comm, &problem(), exchange)?);
@@ -301,6 +329,7 @@ fn main() -> Result<()> {
         disagreements_reach_everybody(&comm)?;
         whose_arrays_does_not_matter(&comm)?;
         strides_do_not_matter(&comm)?;
+        uneven_ranks_help_where_they_can(&comm)?;
         workspaces(&comm)?;
         tiles(&comm)?;
         codecs(&comm)?;

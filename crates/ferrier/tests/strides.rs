@@ -339,6 +339,21 @@ fn compare<T: Number>(comm: &Comm, problem: &Problem, choice: &Choice, seed: u64
     Ok(())
 }
 
+/// Real lines of two points have two modes: planes before and after their transform are alike but for the elements.
+#[test]
+fn streamed_planes_of_two_real_points_change_nothing_else_in_memory() {
+    let _watchdog = watchdog(120);
+    for (n, seed) in [1, 2, 3, 4].into_iter().flat_map(|n| (0..20).map(move |seed| (n, seed))) {
+        let problem = Problem::r2c([30, 12, n]).batch(2);
+        let choice = Choice::new().kernel("native").fuse(true).stream(true);
+        let outcome = ferrier::ranks(1).threads(1).run(|comm| match seed % 2 {
+            0 => compare::<f32>(&comm, &problem, &choice, seed),
+            _ => compare::<f64>(&comm, &problem, &choice, seed),
+        });
+        assert!(outcome.is_ok(), "{n} points, seed {seed}: {outcome:?}");
+    }
+}
+
 #[test]
 fn strides_change_no_bits_and_nothing_else_in_memory() {
     let _watchdog = watchdog(300);

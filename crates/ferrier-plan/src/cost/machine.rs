@@ -36,6 +36,8 @@ pub struct Machine {
 
 /// How much slower stores past the caches may be predicted to be: they leave the caches to loads.
 const ALIKE: f64 = 1.06;
+/// The part of arrays in the last-level cache from which on they count as cached.
+const CACHED: f64 = 0.9;
 
 /// Rows that a kernel loads together. If their distance is a power of two, they fill all ways of a cache set with no more
 /// ways than this.
@@ -121,7 +123,8 @@ impl Machine {
         let near = 1.0 / last_level_busy_bytes_s;
         let far = 1.0 / memory_bytes_s.min(memory_node_bytes_s / self.cores as f64);
         let kept = self.last_level_kept(node_bytes);
-        2.0 * far < ALIKE * (2.0 + allocate) * (kept * near + (1.0 - kept) * far)
+        // Whatever was measured: arrays that the cache holds stay in it.
+        kept < CACHED && 2.0 * far < ALIKE * (2.0 + allocate) * (kept * near + (1.0 - kept) * far)
     }
 
     /// Whether rows that meet in few sets of a cache are staged, where ranks have so many threads and so many cores are busy.

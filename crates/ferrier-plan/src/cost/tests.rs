@@ -86,6 +86,18 @@ fn ranks_that_help_each_other_do_not_wait_for_the_slowest() {
     assert_eq!(seconds(false, 1), seconds(true, 1));
 }
 
+/// Also with constants that a busy machine measured, by which memory is faster than the cache.
+#[test]
+fn arrays_in_cache_are_not_streamed() {
+    for family in ["generic", "intel-avx512", "intel-avx2", "amd-zen", "arm-neon"] {
+        let mut machine = Machine::of_family(family).cores(2);
+        let streams = |machine: &Machine| [1e3, 1e6, 1e10].map(|bytes| machine.streams(bytes));
+        assert_eq!(streams(&machine), [false, false, true], "{family}");
+        machine.constants.last_level_busy_bytes_s = 0.5e9;
+        assert_eq!(streams(&machine), [false, false, true], "{family}, busy");
+    }
+}
+
 /// Measured: staging takes a third off the last pass of 256^3 with 16 threads, and doubles it with 2 on two cores; ranks of
 /// one or two threads lose or gain nothing.
 #[test]

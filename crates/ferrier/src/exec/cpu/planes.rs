@@ -87,7 +87,9 @@ impl<T: Real> Planes<T> {
         let mut unit = Unit { planes: together, step: 0, bundle: bundle.is_some() };
         let store = |unit: Unit| {
             let (scratch, area) = scratch_piece(context, &between, across, unit, transforms[0].real);
-            let whole = transforms[1].ragged_to.is_some() || unit.bundle;
+            // Planes of two real points have as many columns before as after a transform, but other elements.
+            let changes = transforms[1].real_before != transforms[1].real;
+            let whole = transforms[1].ragged_to.is_some() || unit.bundle || changes;
             let plane_store =
                 (!whole).then(|| PlaneStore::new(context, (axes[0], arrays.start), &scratch, to));
             (vec![scratch], area, plane_store.flatten())
