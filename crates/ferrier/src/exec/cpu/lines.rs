@@ -208,7 +208,8 @@ impl<T: Real> LineGrid<T> {
                 let gathered = grid.gathered.min(count * (planes.1 - planes.0));
                 // Blocks that begin with a cache line leave some lines more to the last one.
                 let more = if shape.blocks > 1 { per_line::<T>() - 1 } else { 0 };
-                let widest = (count - (shape.blocks - 1) * block + more).max(block.min(count));
+                // Blocks of a part of the lanes may have a remainder where those of all lanes have none.
+                let widest = (block + block / 4).min(count) + more;
                 grid.widest = grid.widest.max(widest * grid.sub_planes.min(shape.rows)).max(gathered);
                 let first = grid.blocks;
                 grid.blocks += shape.blocks * (planes.1 - planes.0).div_ceil(shape.rows) * batch;
