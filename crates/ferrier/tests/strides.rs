@@ -339,6 +339,33 @@ fn compare<T: Number>(comm: &Comm, problem: &Problem, choice: &Choice, seed: u64
     Ok(())
 }
 
+/// Rows of such arrays go in three parts; blocks of the middle one have other remainders than those of a whole row.
+#[test]
+fn arrays_may_begin_inside_a_cache_line() {
+    let _watchdog = watchdog(120);
+    for columns in [36, 40, 44, 52, 76, 108] {
+        let problem = Problem::c2c([6, 5, columns]);
+        let outcome = ferrier::ranks(1).threads(1).run(|comm| {
+            let mut plan = plan_of::<f64>(&comm, &problem, &Choice::new().kernel("native").fuse(true))?;
+            let len = plan.input_len();
+            let values: Vec<_> =
+                (0..len + 4).map(|i| ferrier::Complex::new((i % 11) as f64, (i % 7) as f64)).collect();
+            let mut want = plan.make_output()?;
+            plan.forward(&values[..len], &mut want)?;
+            for start in 0..4 {
+                let mut found = vec![ferrier::Complex::default(); len + 4];
+                plan.forward(&values[..len], &mut found[start..start + len])?;
+                assert!(
+                    found[start..start + len] == *want.complex(),
+                    "{columns} columns from element {start}"
+                );
+            }
+            Ok(())
+        });
+        assert!(outcome.is_ok(), "{outcome:?}");
+    }
+}
+
 /// Real lines of two points have two modes: planes before and after their transform are alike but for the elements.
 #[test]
 fn streamed_planes_of_two_real_points_change_nothing_else_in_memory() {
