@@ -357,7 +357,10 @@ fn arrays_may_begin_inside_a_cache_line() {
             for start in 0..4 {
                 let mut found = vec![ferrier::Complex::default(); len + 4];
                 plan.forward(&values[..], &mut found[start..start + len])?;
-                assert!(found[start..start + len] == *want.complex(), "{columns} columns from element {start}");
+                assert!(
+                    found[start..start + len] == *want.complex(),
+                    "{columns} columns from element {start}"
+                );
             }
             Ok(())
         });
