@@ -13,6 +13,7 @@ use super::line_io::{LineArray, StoreMode, put};
 use super::passes::steps;
 use super::prefetch::Prefetcher;
 use super::single_pass::SinglePassContiguous;
+use super::two_pass::{TwoPassContiguous, fits_registers, with_pair, with_pairs};
 use super::vector::{FACTOR_LEN, MAX_LINES, Op, Vector, packed_factor};
 use crate::real::Real;
 
@@ -24,11 +25,25 @@ pub(super) struct ContiguousFft<T> {
     streams: bool,
     /// The first passes of lines that do not fit a cache.
     long: Option<LongLines<T>>,
+    /// Whether vectors have half as many elements.
+    half: bool,
 }
 
 impl<T: Real> ContiguousFft<T> {
     /// `None` where the radices are no multiples of the vector length.
     pub fn new<V: Vector<T = T>>(fft: &Fft<T>) -> Option<Self> {
+        let in_registers = |fits: fn(usize, usize) -> bool| match (&fft.leading[..], &fft.last_pass) {
+            ([first], LastPass::Radix(last)) => fits(first.radix, *last),
+            _ => false,
+        };
+        // Shorter vectors, where longer ones would be gathered.
+        if !in_registers(fits_registers::<V>) && in_registers(fits_registers::<V::Half>) {
+            return Self::with::<V::Half>(fft).map(|short| ContiguousFft { half: true, ..short });
+        }
+        Self::with::<V>(fft)
+    }
+
+    fn with<V: Vector<T = T>>(fft: &Fft<T>) -> Option<Self> {
         let LastPass::Radix(last_pass) = fft.last_pass else { return None };
         // The last vector may overlap the one before it if no pass works in
         // place and little work is done twice.
@@ -37,7 +52,13 @@ impl<T: Real> ContiguousFft<T> {
         let Some(first) = fft.leading.first() else {
             let streams = !V::SHORT && last_pass.is_multiple_of(V::LINES);
             let fits = last_pass < V::LINES || little(last_pass);
-            return fits.then(|| ContiguousFft { twiddles: vec![], at: vec![], streams, long: None });
+            return fits.then(|| ContiguousFft {
+                twiddles: vec![],
+                at: vec![],
+                streams,
+                long: None,
+                half: false,
+            });
         };
         let lengths = [last_pass, first.radix];
         let even = lengths.iter().all(|length| length.is_multiple_of(V::LINES));
@@ -48,7 +69,8 @@ impl<T: Real> ContiguousFft<T> {
         let whole = !V::SHORT || lengths[1].is_multiple_of(2 * V::LINES);
         let long = if even { LongLines::new::<V>(fft) } else { None };
         let first = long.as_ref().map_or(0, LongLines::levels);
-        let mut contiguous = ContiguousFft { twiddles: vec![], at: vec![], streams: even && whole, long };
+        let mut contiguous =
+            ContiguousFft { twiddles: vec![], at: vec![], streams: even && whole, long, half: false };
         let mut done = 1;
         for (number, level) in fft.leading.iter().enumerate() {
             contiguous.at.push(contiguous.twiddles.len());
@@ -107,6 +129,27 @@ impl<T: Real> ContiguousFft<T> {
         mode: StoreMode<T>,
         prefetcher: &mut Prefetcher<'_, T>,
     ) {
+        // SAFETY: this function's contract.
+        unsafe {
+            match self.half {
+                true => self.run_with::<V::Half>(fft, lines, [from, work, to], mode, prefetcher),
+                false => self.run_with::<V>(fft, lines, [from, work, to], mode, prefetcher),
+            }
+        }
+    }
+
+    /// [`run`](Self::run) with vectors of the length of the twiddles.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    unsafe fn run_with<V: Vector<T = T>>(
+        &self,
+        fft: &Fft<T>,
+        lines: usize,
+        [from, work, to]: [LineArray<T>; 3],
+        mode: StoreMode<T>,
+        prefetcher: &mut Prefetcher<'_, T>,
+    ) {
         if let (true, LastPass::Radix(radix)) = (fft.leading.is_empty(), &fft.last_pass) {
             let backward = fft.backward;
             // SAFETY: `run`'s contract: lines have n elements, the radix.
@@ -115,6 +158,10 @@ impl<T: Real> ContiguousFft<T> {
                     lines, from, to, backward, mode, prefetcher,
                 }))
             };
+        }
+        // SAFETY: this function's contract.
+        if unsafe { self.run_pair::<V>(fft, lines, [from, to], mode, prefetcher) } {
+            return;
         }
         let digits = fft.leading[0].radix;
         let blocks = fft.base.len() / digits;
@@ -139,6 +186,37 @@ impl<T: Real> ContiguousFft<T> {
                     self.last::<V>(fft, 1, (work, rows * pitch), (to, rest), mode, prefetcher);
                 }
             }
+        }
+    }
+
+    /// [`run`](Self::run) for two passes of known radices; returns whether they are.
+    ///
+    /// # Safety
+    /// As for [`run`](Self::run).
+    unsafe fn run_pair<V: Vector<T = T>>(
+        &self,
+        fft: &Fft<T>,
+        lines: usize,
+        [from, to]: [LineArray<T>; 2],
+        mode: StoreMode<T>,
+        prefetcher: &mut Prefetcher<'_, T>,
+    ) -> bool {
+        let ([first], LastPass::Radix(last)) = (&fft.leading[..], &fft.last_pass) else { return false };
+        // Vectors shorter than a cache line are streamed in pairs.
+        if V::SHORT && mode.stream {
+            return false;
+        }
+        let twiddles = self.twiddles.as_ptr();
+        // SAFETY: this function's contract; the radices multiply to n, the twiddles are those of the first pass.
+        unsafe {
+            with_pair!((first.radix, *last), V, fits_registers, A, B => {
+                if fft.backward {
+                    V::enter(TwoPassContiguous::<V, A, B, true> { lines, from, to, twiddles, mode, prefetcher });
+                } else {
+                    V::enter(TwoPassContiguous::<V, A, B, false> { lines, from, to, twiddles, mode, prefetcher });
+                }
+                true
+            }, else false)
         }
     }
 

@@ -3,6 +3,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
+use super::two_pass::pair_of;
+
 /// Radices and the cost of a pass of each, in tenths of a cycle per element:
 /// estimated from counts of loads, stores and arithmetic. Only ratios matter.
 pub(super) type Radices = &'static [(usize, u32)];
@@ -10,6 +12,9 @@ pub(super) type Radices = &'static [(usize, u32)];
 /// The radices of the cheapest passes for `n` points, in order, and the
 /// cofactor whose prime factors no radix divides (1 if there is none).
 pub(super) fn factorize(n: usize, radices: Radices) -> (Vec<usize>, usize) {
+    if let Some((first, last)) = pair_of(n, radices) {
+        return (vec![first, last], 1);
+    }
     let mut rest = n;
     for &(radix, _) in radices {
         while rest.is_multiple_of(radix) {

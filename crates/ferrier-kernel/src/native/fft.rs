@@ -19,6 +19,7 @@ use super::passes::{CopyIn, Last, Pass, ResultSlots};
 use super::portable::Portable;
 use super::prefetch::Prefetcher;
 use super::single_pass::SinglePass;
+use super::two_pass::{TwoPass, has_pair, with_pair, with_pairs};
 use super::vector::{Vector, packed_factor};
 use crate::real::Real;
 use crate::roots::Roots;
@@ -170,6 +171,14 @@ impl<T: Real> Fft<T> {
                     from, to, groups, backward, prefetcher,
                 }));
             }
+            // Vectors shorter than a cache line are streamed in pairs.
+            if const { !S::UNCACHED && !D::UNCACHED }
+                && !scratch.permuted
+                && !(V::SHORT && to.store_mode().stream)
+                && self.run_pair::<V>(from.strided(), to.strided(), scratch)
+            {
+                return;
+            }
             if self.leading.is_empty() {
                 let (work, n, groups) = (scratch.work, self.n, scratch.groups);
                 V::enter(CopyIn { from, work, n, groups, lanes: PhantomData::<V> });
@@ -178,6 +187,29 @@ impl<T: Real> Fft<T> {
                 self.run_pass::<V, S>(0, from, (0, 1), (scratch.work, scratch.groups), scratch.prefetcher);
                 self.descend::<V, D>(1, 0, self.leading[0].radix, to, scratch);
             }
+        }
+    }
+
+    /// [`run`](Fft::run) for two passes of known radices; returns whether they are.
+    ///
+    /// # Safety
+    /// As [`run`](Fft::run).
+    unsafe fn run_pair<V: Vector<T = T>>(
+        &self,
+        from: Option<StridedIo<T>>,
+        to: Option<StridedIo<T>>,
+        scratch: &mut FftScratch<'_, '_, T>,
+    ) -> bool {
+        let ([first], LastPass::Radix(last)) = (&self.leading[..], &self.last_pass) else { return false };
+        let (Some(from), Some(to)) = (from, to) else { return false };
+        let (work, groups, backward) = (scratch.work, scratch.groups, self.backward);
+        let (twiddles, prefetcher) = (self.twiddles[first.at..].as_ptr(), &mut *scratch.prefetcher);
+        // SAFETY: `run`'s contract; the radices multiply to n, the twiddles are those of the first pass.
+        unsafe {
+            with_pair!((first.radix, *last), V, has_pair, A, B => {
+                V::enter(TwoPass::<V, A, B> { from, to, work, groups, twiddles, backward, prefetcher });
+                true
+            }, else false)
         }
     }
 

@@ -112,6 +112,11 @@ pub(super) trait LineIo<V: Vector>: Copy {
         None
     }
 
+    /// Itself, if elements are at a constant stride.
+    fn strided(&self) -> Option<StridedIo<V::T>> {
+        None
+    }
+
     /// # Safety
     /// As for [`read`](LineIo::read).
     #[inline(always)]
@@ -238,6 +243,10 @@ impl<V: Vector> LineIo<V> for StridedIo<V::T> {
 
     #[inline(always)]
     unsafe fn prefetch<const R: usize>(&self, _: usize, _: isize, _: bool) {}
+
+    fn strided(&self) -> Option<StridedIo<V::T>> {
+        Some(*self)
+    }
 }
 
 /// Contiguous lines at a constant distance.

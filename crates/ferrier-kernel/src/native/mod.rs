@@ -28,6 +28,7 @@ mod prefetch;
 mod real;
 mod single_pass;
 mod staging;
+mod two_pass;
 mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;

@@ -24,6 +24,7 @@ impl<T: Real> Vector for Portable<T> {
     const RADICES: Radices = &[(2, 60), (3, 80), (4, 75), (5, 100), (7, 140), (9, 150), (11, 200), (13, 230)];
     #[cfg(ferrier_lean)]
     const RADICES: Radices = &[(2, 60), (3, 80), (4, 75), (5, 100)];
+    type Half = Self;
 
     // Not inlined, as on the other instruction sets: otherwise one function contains all radices.
     #[inline(never)]

@@ -25,6 +25,8 @@ pub(super) trait Vector: Copy + 'static {
     /// Radices of passes and their costs: large radices save memory accesses,
     /// but only with enough registers.
     const RADICES: Radices;
+    /// The vector of half as many lines, or itself.
+    type Half: Vector<T = Self::T>;
 
     /// Runs `op` in a function compiled for this instruction set.
     ///

@@ -8,7 +8,7 @@ use super::vector::{MAX_LINES, Op, Vector};
 /// A vector type: its arithmetic differs in names only. Operations across
 /// lanes are written by hand below.
 macro_rules! vector {
-    ($name:ident, $raw:ty, $t:ty, $lanes:literal, $feature:literal, $radices:expr,
+    ($name:ident, $half:ident, $raw:ty, $t:ty, $lanes:literal, $feature:literal, $radices:expr,
      $set1:ident, $add:ident, $sub:ident, $mul:ident, $fmadd:ident, $fnmadd:ident,
      $load:ident, $store:ident, $stream:ident, $swap:expr, $reals:ident) => {
         #[derive(Clone, Copy)]
@@ -18,6 +18,7 @@ macro_rules! vector {
             type T = $t;
             const LANES: usize = $lanes;
             const RADICES: Radices = $radices;
+            type Half = $half;
 
             #[inline(always)]
             unsafe fn enter<O: Op<Self>>(op: O) -> O::Out {
@@ -142,22 +143,22 @@ const NARROW: Radices = radices! {
 };
 
 vector! {
-    Z64, __m512d, f64, 8, "avx512f,avx512dq", WIDE,
+    Z64, Y64, __m512d, f64, 8, "avx512f,avx512dq", WIDE,
     _mm512_set1_pd, _mm512_add_pd, _mm512_sub_pd, _mm512_mul_pd, _mm512_fmadd_pd, _mm512_fnmadd_pd,
     _mm512_loadu_pd, _mm512_storeu_pd, _mm512_stream_pd, _mm512_permute_pd::<0x55>, _mm512_movedup_pd
 }
 vector! {
-    Z32, __m512, f32, 16, "avx512f,avx512dq", WIDE,
+    Z32, Y32, __m512, f32, 16, "avx512f,avx512dq", WIDE,
     _mm512_set1_ps, _mm512_add_ps, _mm512_sub_ps, _mm512_mul_ps, _mm512_fmadd_ps, _mm512_fnmadd_ps,
     _mm512_loadu_ps, _mm512_storeu_ps, _mm512_stream_ps, _mm512_permute_ps::<0xB1>, _mm512_moveldup_ps
 }
 vector! {
-    Y64, __m256d, f64, 4, "avx2,fma", NARROW,
+    Y64, Y64, __m256d, f64, 4, "avx2,fma", NARROW,
     _mm256_set1_pd, _mm256_add_pd, _mm256_sub_pd, _mm256_mul_pd, _mm256_fmadd_pd, _mm256_fnmadd_pd,
     _mm256_loadu_pd, _mm256_storeu_pd, _mm256_stream_pd, _mm256_permute_pd::<0x5>, _mm256_movedup_pd
 }
 vector! {
-    Y32, __m256, f32, 8, "avx2,fma", NARROW,
+    Y32, Y32, __m256, f32, 8, "avx2,fma", NARROW,
     _mm256_set1_ps, _mm256_add_ps, _mm256_sub_ps, _mm256_mul_ps, _mm256_fmadd_ps, _mm256_fnmadd_ps,
     _mm256_loadu_ps, _mm256_storeu_ps, _mm256_stream_ps, _mm256_permute_ps::<0xB1>, _mm256_moveldup_ps
 }
