@@ -377,7 +377,7 @@ fn a_line_depends_on_itself_alone() {
     }
     for isa in Isa::available() {
         for kind in KINDS {
-            for n in [1, 2, 4, 7, 16, 24, 25, 27, 30, 37, 45, 60, 64, 128, 143, 192] {
+            for n in [1, 2, 4, 7, 16, 20, 24, 25, 27, 30, 32, 37, 45, 48, 60, 64, 96, 128, 143, 192, 256] {
                 check::<f32>(n, kind, isa);
                 check::<f64>(n, kind, isa);
             }

@@ -85,13 +85,18 @@ impl<V: Vector, const R: usize> Op<V> for SinglePassContiguous<'_, '_, V, R> {
         let budget = self.prefetcher.budget(R);
         for first in (0..self.lines).step_by(V::LINES) {
             let lines = V::LINES.min(self.lines - first);
+            let mut starts = [self.from.line(first); MAX_LINES];
+            for i in 1..V::LINES {
+                // Lanes without a line use the last line.
+                starts[i] =
+                    if i < lines { starts[i - 1].wrapping_offset(self.from.lane) } else { starts[i - 1] };
+            }
             let mut x = [V::zero(); R];
             for part in (0..R).step_by(V::LINES) {
                 let part = part.min(R.saturating_sub(V::LINES));
                 let mut square = [V::zero(); MAX_LINES];
                 for i in 0..V::LINES {
-                    // Lanes without a line use the last line.
-                    let line = self.from.line(first + i.min(lines - 1));
+                    let line = starts[i];
                     // SAFETY: `Op::run`'s contract: lines have R elements.
                     square[i] = unsafe {
                         if R < V::LINES {
@@ -135,9 +140,9 @@ impl<V: Vector, const R: usize> SinglePassContiguous<'_, '_, V, R> {
                 square[i] = if self.backward { x[(R - k) % R] } else { x[k] };
             }
             V::transpose(&mut square);
+            let mut to = self.to.line(first);
             for i in 0..V::LINES {
                 if i < lines {
-                    let to = self.to.line(first + i);
                     // SAFETY: this function's contract.
                     unsafe {
                         if R < V::LINES {
@@ -146,6 +151,7 @@ impl<V: Vector, const R: usize> SinglePassContiguous<'_, '_, V, R> {
                             put::<V, STREAM>(square[i], to.add(2 * part));
                         }
                     }
+                    to = to.wrapping_offset(self.to.lane);
                 }
             }
         }
