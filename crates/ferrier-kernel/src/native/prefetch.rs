@@ -164,8 +164,9 @@ impl<'a, T> Prefetcher<'a, T> {
         }
     }
 
-    /// Prefetches to the second-level cache: more than the first level holds.
-    pub fn into_second_level(self) -> Self {
+    /// Prefetches to the second-level cache: more than the first level holds. Prefetches for writing go to the first level.
+    pub fn into_second_level(mut self) -> Self {
+        (self.current.write, self.next.write) = (false, false);
         Prefetcher { second_level: true, ..self }
     }
 

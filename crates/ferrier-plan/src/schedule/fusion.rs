@@ -52,8 +52,8 @@ pub fn may_fuse(
         let boxes = state.layout.boxes().iter();
         let elements = boxes.map(|part| largest_between(transforms, part)).max().unwrap_or(0);
         let array = elements * width(transforms[0].real) * recipe.precision.bytes();
-        // An array leaves room in a second-level cache, of which planes may have twice the size.
-        let fits = array <= plane_bytes / 16 * 5 && busy(recipe.batch);
+        // An array leaves room for its source or its target in a second-level cache, of which planes may have twice the size.
+        let fits = array <= plane_bytes / 4 && busy(recipe.batch);
         return fits && recipe.fuse != Some(false) && recipe.memory == MemoryUse::Fast;
     }
     if let Some(fuse) = recipe.fuse {

@@ -12,7 +12,7 @@ use super::worker::{Extras, PollCounter, WorkerState, run_block, run_planes};
 use crate::exec::backend::PassEnds;
 use crate::{Box3, Order, Real, Result};
 use ferrier_kernel::{Repeat, Strip};
-use ferrier_plan::geometry::{Axes, Base, Geometry, Piece, width};
+use ferrier_plan::geometry::{Axes, Base, Piece, width};
 use ferrier_plan::lowering::MemoryPolicy;
 
 /// Batches of up to so many bytes stay in a core's cache from call to call, with their inputs and outputs.
@@ -246,6 +246,17 @@ impl Span {
     }
 }
 
+/// A distance of at least `scalars` for `count` rows, in cache lines of `line` scalars, at which few of them are in one set of
+/// a first-level cache: a line along them is loaded, stored and loaded again.
+fn spread(scalars: usize, count: usize, line: usize) -> usize {
+    // Of 8 to 12 ways, a half for rows; the others are for the kernel's scratch.
+    const SETS: usize = 64;
+    const WAYS: usize = 4;
+    let alone = |lines: &usize| count.min(SETS) <= WAYS * (SETS >> lines.trailing_zeros().min(SETS.ilog2()));
+    let lines = scalars / line;
+    (lines..).find(alone).unwrap_or(lines) * line
+}
+
 /// The memory of an array in scratch that holds several boxes in turn. Lines return where they were loaded from,
 /// whatever their length.
 struct Area {
@@ -266,18 +277,14 @@ impl Area {
             (0..3).for_each(|axis| largest.hi[axis] = largest.hi[axis].max(shape[axis]));
         }
         let [slow, mid, fast] = order.axes();
-        let (line, page) = (64 / scalar_bytes, 4096 / scalar_bytes);
+        let line = 64 / scalar_bytes;
         let elements = largest.hi[fast] * width(real);
         let row = elements.next_multiple_of(line);
-        let Geometry { mut strides, mut volume, .. } =
-            Geometry::padded(largest, order, real, scalar_bytes, false);
-        // Planes a multiple of a page apart conflict in caches. Rows that are longer avoid it where they are few, and
-        // planes follow each other without a gap: blocks continue from plane to plane.
-        let longer = [row, row + line].into_iter().find(|row| !(row * largest.hi[mid]).is_multiple_of(page));
-        if let Some(pitch) = longer {
-            (strides[mid], strides[slow]) = (pitch, pitch * largest.hi[mid]);
-            volume = strides[slow] * largest.hi[slow];
-        }
+        let mut strides = [0; 3];
+        strides[fast] = width(real);
+        strides[mid] = spread(row, largest.hi[mid], line);
+        strides[slow] = spread(strides[mid] * largest.hi[mid], largest.hi[slow], line);
+        let volume = strides[slow] * largest.hi[slow];
         let rows = [mid, slow].map(|axis| (largest.hi[axis], strides[axis]));
         Area { strides, len: volume.next_multiple_of(line), elements, row, rows }
     }
