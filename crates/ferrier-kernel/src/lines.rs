@@ -103,6 +103,11 @@ pub trait Lines<T>: Send + Sync {
         unsafe { run_each(self, block, repeat, scratch) };
     }
 
+    /// Whether contiguous lines that are whole cache lines are stored past the caches where a block says so.
+    fn streams_lines(&self) -> bool {
+        true
+    }
+
     /// Scalars of a [`LineBlock::staging`] buffer for blocks of at most
     /// `lines` lines; 0 if this kernel never copies the next block.
     fn staging_len(&self, lines: usize) -> usize {

@@ -206,11 +206,19 @@ impl Axes {
     }
 }
 
+/// Cache lines of a row of a bundle of planes, at most. More where a row has many bundles: planes of 8 x 8 are so few points
+/// that the calls of a kernel take longer than its arithmetic, and hardware predicts rows only up to the end of a page.
+const BUNDLE_LINES: [usize; 2] = [8, 64];
+/// Bundles of a row that are left to share out over threads where bundles have more than the first of these.
+const BUNDLES: usize = 64;
+
 /// Planes across the fastest axis that are transformed together, because they share cache lines: whole cache lines of
-/// elements, as many as `room` bytes hold and half a kilobyte at most; one cache line where not even that fits.
+/// elements, as many as `room` bytes hold and half a kilobyte at most, or a page of rows that are long; one cache line where
+/// not even that fits.
 pub fn bundled_planes(planes: usize, plane_bytes: usize, element_bytes: usize, room: usize) -> usize {
     let line = (64 / element_bytes).max(1);
-    let most = (room / plane_bytes.max(1)).min(8 * line) / line * line;
+    let [usual, most] = BUNDLE_LINES.map(|lines| lines * line);
+    let most = (room / plane_bytes.max(1)).min((planes / BUNDLES).clamp(usual, most)) / line * line;
     let bundles = planes.div_ceil(most.max(line)).max(1);
     planes.div_ceil(bundles).next_multiple_of(line)
 }
@@ -233,6 +241,11 @@ mod tests {
         assert_eq!(bundle(64, 100 << 10, 2 << 20), 16);
         assert_eq!(bundle(5, 1 << 10, 2 << 20), 8);
         assert_eq!(bundle(40, 1 << 10, 2 << 20), 20);
+        // Long rows: up to a page of small planes.
+        assert_eq!(bundle(1024, 1 << 10, 2 << 20), 32);
+        assert_eq!(bundle(4096, 1 << 10, 2 << 20), 64);
+        assert_eq!(bundle(65536, 1 << 10, 2 << 20), 256);
+        assert_eq!(bundle(65536, 4 << 10, 512 << 10), 128);
     }
 
     #[test]

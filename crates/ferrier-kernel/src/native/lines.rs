@@ -368,6 +368,10 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         }
     }
 
+    fn streams_lines(&self) -> bool {
+        self.contiguous_real.is_none() && self.contiguous.as_ref().is_none_or(ContiguousFft::streams)
+    }
+
     fn staging_len(&self, lines: usize) -> usize {
         let len = self.spec.n * row_pitch::<V::T>(lines);
         let complex = matches!(self.spec.kind, LineKind::Forward | LineKind::Backward);

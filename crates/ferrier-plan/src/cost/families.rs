@@ -81,22 +81,26 @@ pub(super) static FAMILIES: &[Family] = &[
         level2: cache(1 << 20, 8, 1),
         last_level: cache(32 << 20, 16, 8),
         vector_bytes: 64,
-        // Fitted to 2 cores of a Zen 4. Staging makes cubes from 64^3 to 256^3 a sixth to a fifth slower there.
+        // Fitted to 2 cores of a Zen 4, in a quiet and in a busy session. Staging makes cubes from 64^3 to 256^3 a sixth to a
+        // fifth slower there.
         constants: || Constants {
-            flop_s: 1.18e-11,
-            contiguous_flop_s: 2.45e-11,
+            flop_s: 2.05e-11,
+            contiguous_flop_s: 2.4e-11,
             block_s: 0.55e-6,
-            overlap: 0.865,
-            plane_overlap: 0.743,
+            overlap: 0.78,
+            plane_overlap: 0.815,
             last_level_busy_bytes_s: 88e9,
             last_level_part: 0.8,
-            memory_bytes_s: 30e9,
-            run_memory_s: 20.5e-9,
+            memory_bytes_s: 31.5e9,
+            run_memory_s: 14e-9,
             unaligned: 0.02,
             last_level_random: 0.02,
             conflict: 0.1,
             line_conflict: 0.1,
             staging: 0.5,
+            allocate: 1.78,
+            slice_s: 2e-3,
+            slice_part: 0.75,
             ..Constants::default()
         },
     },

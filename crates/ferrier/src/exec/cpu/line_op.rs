@@ -67,6 +67,14 @@ impl<T: Real> LineOp<T> {
         }
     }
 
+    /// Whether contiguous lines that are whole cache lines can be stored past the caches.
+    pub fn streams_lines(&self) -> bool {
+        match self {
+            LineOp::Lines(lines) => lines.streams_lines(),
+            LineOp::FusedLineOp(fused) => fused.after.streams_lines(),
+        }
+    }
+
     /// The transform that loads the lines.
     pub fn loader(&self) -> &dyn Lines<T> {
         match self {

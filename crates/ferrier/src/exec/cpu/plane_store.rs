@@ -1,8 +1,9 @@
 //! Stores planes from scratch to the target array, row by row.
 //!
-//! Rows whose length is no multiple of a cache line cannot be streamed row by row from the transform. Such
-//! planes are completed in scratch and streamed as one run, while the next plane is transformed into the rows
-//! that are already stored.
+//! Rows whose length is no multiple of a cache line cannot be streamed row by row from the transform, nor can those of lengths
+//! whose last butterflies do not fill cache lines. Such planes are completed in scratch and streamed as one run, while the
+//! next plane is transformed into the rows that are already stored; or, where a plane is not overwritten row by row, while
+//! the next rows of the same plane are transformed.
 
 use std::cell::Cell;
 
@@ -33,12 +34,14 @@ pub(crate) struct PlaneStore {
 }
 
 impl PlaneStore {
-    /// From `scratch` to `to`; none unless stores stream and rows are whole and not multiples of cache lines.
+    /// From `scratch` to `to`; none unless stores stream and rows are whole and not multiples of cache lines, or the transform
+    /// does not stream such rows either.
     pub fn new(
         context: &RankContext<'_>,
         (axes, first_array): (Axes, usize),
         scratch: &Piece,
         to: &[Piece],
+        streams: bool,
     ) -> Option<PlaneStore> {
         let [target] = to else { return None };
         let (slow, fast) = (axes.along.min(axes.lanes), axes.along.max(axes.lanes));
@@ -46,7 +49,7 @@ impl PlaneStore {
         let row = shape[fast] * scratch.strides[fast];
         let step = target.strides[slow];
         let same = target.region == scratch.region && target.strides[fast] == scratch.strides[fast];
-        let odd = !(step * context.scalar_bytes).is_multiple_of(64);
+        let odd = !streams || !(step * context.scalar_bytes).is_multiple_of(64);
         (context.memory_policy.stream && odd && same && step >= row).then(|| PlaneStore {
             base: target.rank * crate::transport::EXPOSED + target.base as usize,
             offset: target.offset,
@@ -87,20 +90,22 @@ impl<'a, T> PlaneWriter<'a, T> {
         }
     }
 
-    /// Begins to store plane `index` of an array; all of it at once unless the next plane is written row by row.
+    /// Whether the next plane is written row by row, so that it may begin before this one is stored.
+    pub fn by_rows(&self) -> bool {
+        self.plane_store.by_rows
+    }
+
+    /// Begins to store plane `index` of an array.
     ///
     /// # Safety
-    /// The plane is in scratch; the target lies in the memory of `bases`, those of the current call. Until the plane is stored, rows of
-    /// scratch are overwritten only after [`make_room`](Self::make_room), and the target is not accessed.
+    /// The target lies in the memory of `bases`, those of the current call. Rows are in scratch before [`make_room`](Self::make_room)
+    /// begins to store them, and are overwritten only after it completed them; until then the target is not accessed.
     pub unsafe fn begin(&mut self, bases: &Bases<T>, batch: usize, index: usize) {
         let PlaneStore { base, offset, first, plane, first_array, batch: array, .. } = *self.plane_store;
         let offset = offset + (index - first) * plane;
         // SAFETY: this function's contract.
         self.to = unsafe { bases.at(base, offset, [first_array, batch], array) };
         self.begun = 0;
-        if !self.plane_store.by_rows {
-            self.finish();
-        }
     }
 
     /// Completes the store of rows before `end` and begins that of rows before `next`.

@@ -85,13 +85,15 @@ impl<T: Real> Planes<T> {
             None => small_planes(&between.shape(), across, width(transforms[0].real) * context.scalar_bytes),
         };
         let mut unit = Unit { planes: together, step: 0, bundle: bundle.is_some() };
+        let [first_op, second_op] = [tables.line_op(transforms[0])?, tables.line_op(transforms[1])?];
+        let streams = two < one || second_op.streams_lines();
         let store = |unit: Unit| {
             let (scratch, area) = scratch_piece(context, &between, across, unit, transforms[0].real);
             // Planes of two real points have as many columns before as after a transform, but other elements.
             let changes = transforms[1].real_before != transforms[1].real;
             let whole = transforms[1].ragged_to.is_some() || unit.bundle || changes;
             let plane_store =
-                (!whole).then(|| PlaneStore::new(context, (axes[0], arrays.start), &scratch, to));
+                (!whole).then(|| PlaneStore::new(context, (axes[0], arrays.start), &scratch, to, streams));
             (vec![scratch], area, plane_store.flatten())
         };
         let (pieces, area, plane_store) = match in_target {
@@ -113,9 +115,9 @@ impl<T: Real> Planes<T> {
         };
         let arrays = (arrays, block);
         let domain = one.lines_in(arrive);
-        let mut first = LineGrid::new(axes[0], &domain, before, middle, tables.line_op(one)?, arrays);
+        let mut first = LineGrid::new(axes[0], &domain, before, middle, first_op, arrays);
         let [middle, after] = Side::of(two, &pieces, if plane_store.is_some() { &pieces } else { to });
-        let mut second = LineGrid::new(axes[1], &between, middle, after, tables.line_op(two)?, arrays);
+        let mut second = LineGrid::new(axes[1], &between, middle, after, second_op, arrays);
         first.near[1] = !in_target;
         second.spreads = unit.bundle;
         second.near = [true, in_target || two.ragged_to.is_some() || plane_store.is_some()];
@@ -210,14 +212,27 @@ impl<T: Real> Planes<T> {
                 unsafe { repeat_blocks(second, batch, (&planes, repeat), worker, scratch, extras.1) };
                 continue;
             }
+            // Rows are stored behind the second transform if they are its lines, else behind the first one of the next plane.
+            let behind = writer.as_ref().is_some_and(|writer| !writer.by_rows());
             for at in second.blocks_after(lead, batch, (lanes, planes)) {
+                let writer = writer.as_mut().filter(|_| behind);
+                let stream_copy = writer.map(|writer| {
+                    if at.lane == second.lanes.0 {
+                        // SAFETY: as above; the plane is at the start of the scratch.
+                        unsafe { writer.begin(&worker.bases, batch, index) };
+                    }
+                    writer.make_room(0, at.lane);
+                    &writer.stream_copy
+                });
                 // SAFETY: as above.
-                unsafe { run_block(second, &at, (None, None), worker, scratch, extras) };
+                unsafe { run_block(second, &at, (None, stream_copy), worker, scratch, extras) };
                 polls.step();
             }
-            if let Some(writer) = &mut writer {
+            match &mut writer {
+                Some(writer) if behind => writer.finish(),
                 // SAFETY: as above; the plane is at the start of the scratch.
-                unsafe { writer.begin(&worker.bases, batch, index) };
+                Some(writer) => unsafe { writer.begin(&worker.bases, batch, index) },
+                None => {}
             }
         }
         writer.iter_mut().for_each(PlaneWriter::finish);
