@@ -292,6 +292,10 @@ fn jobs_that_cannot_run_are_refused() {
     };
     assert!(error(65, &JobOptions::new(Processor::Cpu)).contains("need 65 nodes; machine `umd` has 64"));
     assert!(error(4, &JobOptions::new(Processor::Gpu)).contains("has no GPUs"));
+    for threads in [0, usize::MAX] {
+        let options = JobOptions::new(Processor::Cpu).threads(Some(threads));
+        assert!(error(4, &options).contains("threads of a rank must be from 1 to"));
+    }
     let direct = JobOptions::new(Processor::Cpu).exchange(Some(ExchangeName::Direct));
     assert!(error(4, &direct).contains("direct works inside a node"));
 }
