@@ -11,6 +11,12 @@ use crate::topology::{SPEEDS, Topology};
 /// The most nodes of a machine: a number that computes in memory.
 const MOST_NODES: usize = 1 << 24;
 
+/// The most of other counts: products of some of them do not overflow.
+const MOST: usize = 1 << 20;
+
+/// Brackets inside each other in a machine file: it has lists of lists of tables, and the parser is recursive.
+const DEPTH: usize = 16;
+
 /// The part of the time in which links are busy that carry one message at a time, in an exchange among three or more: a
 /// message waits until the links of both ends are free. On average over random starts, of 4 ranks 0.83, of 8 ranks 0.81.
 const TURNS: f64 = 0.82;
@@ -179,6 +185,9 @@ impl Cluster {
     /// # Errors
     /// [`Error::File`] for text that is no machine file, [`Error::Machine`] for values out of range.
     pub fn parse(text: &str) -> Result<Cluster> {
+        if depth(text) > DEPTH {
+            return Err(Error::File(format!("more than {DEPTH} brackets inside each other")));
+        }
         let cluster: Cluster = basic_toml::from_str(text)
             .map_err(|error| Error::File(error.to_string().trim().replace('\n', " ")))?;
         cluster.check()?;
@@ -212,6 +221,17 @@ impl Cluster {
         ];
         if let Some((key, _)) = counts.into_iter().find(|(_, count)| *count == 0) {
             return wrong(format!("{key} must be at least 1, got 0"));
+        }
+        let most = [
+            ("node.ranks", node.ranks),
+            ("node.sockets", node.sockets),
+            ("node.gpus", node.gpus),
+            ("cpu.cores", cpu.cores),
+            ("cpu.vector_bytes", cpu.vector_bytes),
+            ("network.rails", network.rails),
+        ];
+        if let Some((key, count)) = most.into_iter().find(|(_, count)| *count > MOST) {
+            return wrong(format!("{key} must be at most {MOST}, got {count}"));
         }
         if self.nodes > MOST_NODES {
             return wrong(format!("nodes must be at most {MOST_NODES}, got {}", self.nodes));
@@ -377,4 +397,24 @@ impl Cluster {
         }
         machine
     }
+}
+
+/// How many brackets are inside each other, at most, outside strings and comments.
+fn depth(text: &str) -> usize {
+    let (mut depth, mut most) = (0_usize, 0);
+    for line in text.lines() {
+        let mut quote = None;
+        for character in line.chars() {
+            match (quote, character) {
+                (None, '#') => break,
+                (None, '"' | '\'') => quote = Some(character),
+                (Some(open), _) if open == character => quote = None,
+                (None, '[' | '{') => depth += 1,
+                (None, ']' | '}') => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            most = most.max(depth);
+        }
+    }
+    most
 }

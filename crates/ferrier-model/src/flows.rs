@@ -28,7 +28,7 @@ impl FlowSet {
         self.len() - 1
     }
 
-    fn links_of(&self, flow: usize) -> &[u32] {
+    pub fn links_of(&self, flow: usize) -> &[u32] {
         let end = self.starts.get(flow + 1).map_or(self.links.len(), |&end| end as usize);
         &self.links[self.starts[flow] as usize..end]
     }
@@ -60,11 +60,14 @@ impl FlowSet {
             .filter(|&link| weight[link] > 0.0)
             .map(|link| Share { share: left[link] / weight[link], link })
             .collect();
-        let mut bounded: Vec<u32> = (0..active.len() as u32).collect();
         let bound = |at: u32| {
             let flow = active[at as usize] as usize;
             self.bounds[flow] / self.weights[flow]
         };
+        // A flow without a bound is fixed by one of its links.
+        let is_bounded =
+            |at: &u32| bound(*at).is_finite() || self.links_of(active[*at as usize] as usize).is_empty();
+        let mut bounded: Vec<u32> = (0..active.len() as u32).filter(is_bounded).collect();
         bounded.sort_by(|&a, &b| bound(a).total_cmp(&bound(b)));
         let mut bounded = bounded.into_iter().peekable();
         let mut fixed = vec![false; active.len()];

@@ -10,6 +10,9 @@ use crate::cluster::{Cluster, Processor};
 use crate::error::{Error, Result};
 use crate::exchange::ExchangeName;
 
+/// Threads of a rank: products with ranks do not overflow.
+const THREADS: std::ops::RangeInclusive<usize> = 1..=1 << 20;
+
 /// A codec, as far as models need it.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
@@ -123,6 +126,12 @@ impl<'a> Job<'a> {
         let per_node = options.per_node.unwrap_or(cluster.node.ranks);
         if per_node == 0 || ranks == 0 {
             return Err(Error::Job("at least 1 rank is needed, and at least 1 on a node".into()));
+        }
+        if let Some(threads) = options.threads.filter(|threads| !THREADS.contains(threads)) {
+            let (least, most) = (THREADS.start(), THREADS.end());
+            return Err(Error::Job(format!(
+                "threads of a rank must be from {least} to {most}, got {threads}"
+            )));
         }
         let count = ranks.div_ceil(per_node);
         if count > cluster.nodes {

@@ -95,11 +95,15 @@ mod tests {
             ("memory_bytes_s = 14e9", "memory_s = 1.0", "cpu.constants.memory_s: no constant"),
             ("rail_bytes_s = ", "rail_bytes_s = 1e-300 # ", "network.rail_bytes_s must be from 1e0 to 1e18"),
             ("launch_s = ", "launch_s = -", "gpu.launch_s must be from 0 to 1e18"),
+            ("rails = 2", "rails = 2000000", "network.rails must be at most 1048576, got 2000000"),
         ] {
             assert!(text.contains(from), "{from}");
             let error = Cluster::parse(&text.replace(from, to)).unwrap_err().to_string();
             assert!(error.contains(says) && !error.contains('\n'), "{error}");
         }
+        // The parser is recursive: it would overflow the stack.
+        let deep = format!("name = {}", "[".repeat(100_000));
+        assert!(Cluster::parse(&deep).unwrap_err().to_string().contains("brackets inside each other"));
         let torus = |dims: &str| {
             let text = shipped("hopper").unwrap().to_toml().unwrap().replace("[17, 8, 24]", dims);
             Cluster::parse(&text).unwrap_err().to_string()

@@ -3,6 +3,7 @@
 //! Ranks whose arrays are equal need not send as much as each other: in a reshape from bricks some keep a part and others
 //! keep nothing. So each exchange takes as long as its slowest node, and the links of a node are shared by its ranks.
 
+use ferrier_plan::Box3;
 use ferrier_plan::cost::{CallShapes, ExchangeCost, ExchangeShape};
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::ring::{IN_FLIGHT, arrived_before, packet_bytes};
@@ -24,18 +25,55 @@ pub(crate) struct SlowestNode<'a> {
 /// The messages of a rank in one direction: peers and bytes before encoding.
 type Messages = Vec<(usize, f64)>;
 
-/// What a node does in an exchange.
-#[derive(Clone, Copy, Default)]
-struct NodeTime {
-    start: f64,
-    transfer: f64,
-    coded_bytes: f64,
+/// Seconds of the tiles of a node, of which at most `window` are in flight.
+fn span(tiles: impl Iterator<Item = ExchangeCost>, window: usize) -> f64 {
+    let (mut now, mut free, mut arrivals) = (0.0_f64, [0.0_f64; 2], Vec::new());
+    for (tile, cost) in tiles.enumerate() {
+        if let Some(before) = tile.checked_sub(window.max(1)) {
+            now = now.max(arrivals[before]);
+        }
+        now += cost.start;
+        let mut arrival = now;
+        for (free, transfer) in free.iter_mut().zip(cost.transfer).filter(|(_, transfer)| *transfer > 0.0) {
+            *free = free.max(now) + transfer;
+            arrival = arrival.max(*free);
+        }
+        arrivals.push(arrival);
+    }
+    arrivals.into_iter().fold(0.0, f64::max)
+}
+
+/// The slowest of the nodes' starts, transfers and codings.
+fn slowest_of_each(nodes: &[ExchangeCost]) -> ExchangeCost {
+    let most = |of: fn(&ExchangeCost) -> f64| nodes.iter().map(of).fold(0.0, f64::max);
+    ExchangeCost {
+        start: most(|cost| cost.start),
+        transfer: [most(|cost| cost.transfer[0].max(cost.transfer[1])); 2],
+        coded_bytes: most(|cost| cost.coded_bytes),
+    }
 }
 
 impl SlowestNode<'_> {
-    /// The cost of a tile of each reshape.
-    pub fn costs(&self) -> Vec<ExchangeCost> {
-        (0..self.shapes.schedule.reshapes.len()).map(|reshape| self.cost(reshape)).collect()
+    /// The cost of each tile of each reshape.
+    pub fn costs(&self) -> Vec<Vec<ExchangeCost>> {
+        (0..self.shapes.schedule.reshapes.len()).map(|reshape| self.tile_costs(reshape)).collect()
+    }
+
+    /// The cost of each tile of a reshape. Where all ranks take part in all tiles these are alike; otherwise they are those
+    /// of the node that takes longest for all its tiles.
+    fn tile_costs(&self, reshape: usize) -> Vec<ExchangeCost> {
+        let cuts = &self.shapes.cuts[reshape];
+        let nodes = self.nodes();
+        if cuts.along == 1 || cuts.is_even(&self.shapes.schedule.reshapes[reshape]) {
+            let costs = self.node_costs(&nodes, reshape, None);
+            return vec![slowest_of_each(&costs); cuts.count()];
+        }
+        let tiles: Vec<Vec<ExchangeCost>> =
+            (0..cuts.count()).map(|tile| self.node_costs(&nodes, reshape, Some(tile))).collect();
+        let of = |node: usize| tiles.iter().map(move |costs| costs[node]);
+        let seconds = |node: usize| span(of(node), cuts.window);
+        let slowest = (0..nodes.len()).max_by(|one, other| seconds(*one).total_cmp(&seconds(*other)));
+        slowest.map_or_else(Vec::new, |node| of(node).collect())
     }
 
     /// Nodes that are looked at: all, or some that are spread over the machine, and those with slow links.
@@ -48,47 +86,56 @@ impl SlowestNode<'_> {
         nodes
     }
 
-    fn cost(&self, reshape: usize) -> ExchangeCost {
+    /// What each of some nodes does in a tile of a reshape, or in an average one.
+    fn node_costs(&self, looked_at: &[usize], reshape: usize, tile: Option<usize>) -> Vec<ExchangeCost> {
         let exchanges = Exchanges { job: self.job, shapes: self.shapes };
         let ranks = |node: usize| {
             let first = node * self.job.per_node;
             first..self.job.ranks().min(first + self.job.per_node)
         };
-        let ways = |rank: usize| [true, false].map(|sending| self.messages(rank, reshape, sending));
+        let ways = |rank: usize| [true, false].map(|sending| self.messages(rank, reshape, tile, sending));
         let mut nodes: Vec<(usize, Vec<[Messages; 2]>)> =
-            self.nodes().into_iter().map(|node| (node, ranks(node).map(ways).collect())).collect();
+            looked_at.iter().map(|&node| (node, ranks(node).map(ways).collect())).collect();
         if self.job.exchange == ExchangeName::AllToAll {
             let all = || nodes.iter().flat_map(|(_, ranks)| ranks.iter().flatten().flatten());
             let most = all().map(|message| message.1).fold(0.0, f64::max);
             let pad = |message: &mut (usize, f64)| message.1 = most;
             nodes.iter_mut().for_each(|(_, ranks)| ranks.iter_mut().flatten().flatten().for_each(pad));
         }
-        let mut cost = ExchangeCost::default();
-        for (node, ranks) in &nodes {
-            let found = self.node_time(*node, ranks, &exchanges);
-            cost.start = cost.start.max(found.start);
-            cost.transfer = cost.transfer.max(found.transfer);
-            cost.coded_bytes = cost.coded_bytes.max(found.coded_bytes);
-        }
-        cost
+        nodes.iter().map(|(node, ranks)| self.node_time(*node, ranks, &exchanges)).collect()
     }
 
-    /// What a rank sends, or receives, in a tile of a reshape, on average over the tiles.
-    fn messages(&self, rank: usize, reshape: usize, sending: bool) -> Messages {
-        let element = self.shapes.element_bytes(reshape) as f64 / self.shapes.cuts[reshape].count() as f64;
+    /// What a rank sends, or receives, in a tile of a reshape, or on average over the tiles.
+    fn messages(&self, rank: usize, reshape: usize, tile: Option<usize>, sending: bool) -> Messages {
+        let cuts = &self.shapes.cuts[reshape];
+        let part = match tile {
+            Some(tile) => cuts.arrays(tile).len() as f64 / self.shapes.recipe.batch.max(1) as f64,
+            None => 1.0 / cuts.count() as f64,
+        };
+        let element = self.shapes.element_bytes(reshape) as f64 * part;
         let reshape = &self.shapes.schedule.reshapes[reshape];
         let [own, theirs] = if sending { [&reshape.from, &reshape.to] } else { [&reshape.to, &reshape.from] };
-        let met = theirs.intersections(&own.boxes()[rank]).into_iter().filter(|(peer, _)| *peer != rank);
-        met.map(|(peer, both)| (peer, both.volume() as f64 * element)).collect()
+        let mine = &own.boxes()[rank];
+        let bytes = |(peer, both): (usize, Box3)| {
+            let other = &theirs.boxes()[peer];
+            let both = match tile {
+                Some(tile) if sending => cuts.between(mine, other, tile),
+                Some(tile) => cuts.between(other, mine, tile),
+                None => both,
+            };
+            (peer != rank && !both.is_empty()).then(|| (peer, both.volume() as f64 * element))
+        };
+        theirs.intersections(mine).into_iter().filter_map(bytes).collect()
     }
 
-    fn node_time(&self, node: usize, ranks: &[[Messages; 2]], exchanges: &Exchanges<'_>) -> NodeTime {
+    fn node_time(&self, node: usize, ranks: &[[Messages; 2]], exchanges: &Exchanges<'_>) -> ExchangeCost {
         let (job, machine, nodes) = (self.job, &self.job.machine, self.job.nodes());
         let constants = &machine.constants;
         let aware = job.exchange.mechanism(job.node_count()) == Mechanism::NodeAware;
         let first = node * job.per_node;
-        let mut time = NodeTime::default();
-        let (mut copied, mut wired, mut any) = ([0.0_f64; 2], [0.0_f64; 2], [false; 2]);
+        let mut time = ExchangeCost::default();
+        // Bytes of each way, and whether there are messages inside the node and to others.
+        let (mut copied, mut wired, mut any) = ([0.0_f64; 2], [0.0_f64; 2], [[false; 2]; 2]);
         for way in 0..2 {
             // Messages to each other node.
             let mut sent: Vec<(usize, f64)> = Vec::new();
@@ -96,7 +143,7 @@ impl SlowestNode<'_> {
                 let (mut gaps, mut raw, mut outside) = (0.0, 0.0, 0.0_f64);
                 for &(peer, bytes) in &lists[way] {
                     let (inside, shared) = (nodes[peer] == node, exchanges.is_shared(first + number, peer));
-                    any[usize::from(!inside)] |= !(inside && aware);
+                    any[way][usize::from(!inside)] |= !(inside && aware);
                     raw += if shared { 0.0 } else { bytes };
                     match inside {
                         true if !shared => copied[way] += exchanges.encoded(bytes),
@@ -130,16 +177,19 @@ impl SlowestNode<'_> {
         shape.ranks_on_node = ranks.len();
         let count = ranks.len() as f64;
         let slow = self.options.link_slowness(node);
-        let speed = constants.wire_node_bytes_s.min(constants.wire_bytes_s * count) / slow;
-        let copy = copied[0].max(copied[1]) / (shape.copy_bytes_s(machine) * count);
-        let wire = wired[0].max(wired[1]) / speed;
-        let latency = match any {
-            _ if job.exchange == ExchangeName::Ring => self.ring_latency(first, ranks, exchanges),
-            [_, true] => constants.wire_latency_s,
-            [true, false] => constants.node_latency_s * (count / machine.cores as f64).max(1.0),
-            [false, false] => 0.0,
-        };
-        time.transfer = latency + copy.max(wire) + (1.0 - constants.copy_overlap) * copy.min(wire);
+        // A slow link does not matter to ranks that do not fill it.
+        let speed = (constants.wire_node_bytes_s / slow).min(constants.wire_bytes_s * count);
+        time.transfer = std::array::from_fn(|way| {
+            let copy = copied[way] / (shape.copy_bytes_s(machine) * count);
+            let wire = wired[way] / speed;
+            let latency = match any[way] {
+                [false, false] => 0.0,
+                _ if job.exchange == ExchangeName::Ring => self.ring_latency(first, ranks, exchanges),
+                [_, true] => constants.wire_latency_s,
+                [true, false] => constants.node_latency_s * (count / machine.cores as f64).max(1.0),
+            };
+            latency + copy.max(wire) + (1.0 - constants.copy_overlap) * copy.min(wire)
+        });
         time
     }
 

@@ -168,6 +168,41 @@ fn tiles_overlap_and_rings_go_one_by_one() {
     assert!((ring / whole - 1.0).abs() < 0.1, "{ring} {whole}");
 }
 
+/// Tiles along an axis that is split: each rank sends in some of them and receives in others. Where all are in flight
+/// together they take as long as one exchange; otherwise ranks wait for tiles that others have yet to send, which the closed
+/// form knows in part.
+#[test]
+fn closed_form_knows_in_which_tiles_ranks_take_part() {
+    let cluster = machine("genoa-hdr", Topology::Star);
+    for per_node in [1, 4] {
+        for (tile, limit) in [(16, 0.05), (32, 0.05), (64, 0.35), (128, 0.05)] {
+            let choice = Choice::new().overlap(Overlap::uniform(Tiling::new(tile)));
+            let options = JobOptions::new(Processor::Cpu).per_node(Some(per_node)).choice(choice);
+            let job = job(&cluster, &problem(256, LayoutSpec::bricks()), 64, &options);
+            let (model, simulated) = (job.model().total_ms, quiet(&job));
+            assert!(
+                (simulated / model - 1.0).abs() < limit,
+                "tiles of {tile}, {per_node} a node: model {model} ms, simulated {simulated} ms"
+            );
+        }
+    }
+}
+
+/// A rank that sends at a quarter of the speed of a link does not notice that the link has half its speed.
+#[test]
+fn slow_links_matter_to_ranks_that_fill_them() {
+    let mut cluster = machine("genoa-hdr", Topology::Star);
+    cluster.network.rank_bytes_s = cluster.network.rail_bytes_s / 4.0;
+    let slabs = problem(256, LayoutSpec::slabs(0)).output(LayoutSpec::slabs(1));
+    let job = job(&cluster, &slabs, 16, &JobOptions::new(Processor::Cpu).per_node(Some(1)));
+    let slow = |factor: f64| {
+        let slow = SimOptions::default().slow_links(vec![(3, factor)]);
+        [job.model_with(&slow).unwrap().total_ms, run(&job, &slow).total_ms]
+    };
+    assert_eq!(slow(2.0), slow(1.0));
+    assert!(slow(8.0).iter().zip(slow(1.0)).all(|(slow, usual)| *slow > 1.5 * usual));
+}
+
 /// Four nodes, three equal messages of each: the first two go at once, the third when the first has arrived. So there are
 /// three latencies, of a word that says that the receiver is ready and of two messages one after the other; all messages
 /// at once have one.
@@ -257,6 +292,10 @@ fn jobs_that_cannot_run_are_refused() {
     };
     assert!(error(65, &JobOptions::new(Processor::Cpu)).contains("need 65 nodes; machine `umd` has 64"));
     assert!(error(4, &JobOptions::new(Processor::Gpu)).contains("has no GPUs"));
+    for threads in [0, usize::MAX] {
+        let options = JobOptions::new(Processor::Cpu).threads(Some(threads));
+        assert!(error(4, &options).contains("threads of a rank must be from 1 to"));
+    }
     let direct = JobOptions::new(Processor::Cpu).exchange(Some(ExchangeName::Direct));
     assert!(error(4, &direct).contains("direct works inside a node"));
 }

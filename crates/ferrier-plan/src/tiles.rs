@@ -99,7 +99,7 @@ impl Tiles {
 
     /// Whether every rank sends and receives in every tile. If the peers of a box have different ranges of the axis,
     /// a tile involves only some of them, and links are idle.
-    fn is_even(&self, reshape: &Reshape) -> bool {
+    pub fn is_even(&self, reshape: &Reshape) -> bool {
         match self.tiled {
             TiledBox::Source => shared_range(&reshape.from, &reshape.to, self.axis),
             TiledBox::Target => shared_range(&reshape.to, &reshape.from, self.axis),

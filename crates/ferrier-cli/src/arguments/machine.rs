@@ -9,6 +9,7 @@ use ferrier_model::{
 };
 
 use super::common::{CommonArgs, ProblemArgs};
+use super::modes::{KeepList, ModesArgs};
 use super::setup;
 use super::shape::{LayoutName, UserShape};
 use super::switches::OrderArgs;
@@ -48,6 +49,10 @@ pub struct JobArgs {
     /// How the output is split: as above, or same, or best (the layout that needs no reshape)
     #[arg(long, value_name = "LAYOUT", allow_hyphen_values = true, default_value = "same")]
     pub out_layout: LayoutName,
+    /// Keep only the lowest modes: 64x64x64, one number per axis, or `all` for all modes of an axis; 64 alone is for
+    /// every axis
+    #[arg(long, value_name = "MODES", allow_negative_numbers = true)]
+    pub keep: Option<KeepList>,
     /// Number of arrays that one plan transforms
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub batch: usize,
@@ -102,7 +107,8 @@ impl JobArgs {
     /// # Errors
     /// Options that do not fit each other.
     pub fn problem(&self, shape: &UserShape, ranks: usize) -> Outcome<Problem> {
-        let common = CommonArgs { tolerance: self.tolerance, ..CommonArgs::default() };
+        let modes = ModesArgs { keep: self.keep.clone(), ..ModesArgs::default() };
+        let common = CommonArgs { tolerance: self.tolerance, modes, ..CommonArgs::default() };
         let args = ProblemArgs {
             shape: shape.clone(),
             kind: self.kind,

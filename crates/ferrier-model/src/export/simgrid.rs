@@ -10,8 +10,12 @@ use crate::error::{Error, Result};
 use crate::job::Job;
 use crate::topology::Topology;
 
-/// Hosts below a switch of a star, so that not all pairs of hosts are listed.
-const STAR_LEAF: usize = 32;
+/// Hosts below a switch of a star, so that not all pairs of hosts of a large one are listed.
+const STAR_LEAF: usize = 256;
+
+/// Bytes per second between the switches of a star: never the limit. One link for all of them, which is not shared, would do
+/// as well, but SimGrid goes through all flows of such a link for each rate that it finds.
+const FREE: f64 = 1e15;
 
 /// Operations per second of a host in the exported platform.
 const SPEED: f64 = 1e9;
@@ -93,9 +97,9 @@ fn platform(job: &Job<'_>) -> Result<String> {
     let constants = &job.machine.constants;
     let injection = job.cluster.network.injection_bytes_s();
     let (leaf, up) = match &job.cluster.topology {
-        Topology::Star => (STAR_LEAF.min(nodes), None),
+        Topology::Star => (STAR_LEAF.min(nodes), FREE),
         Topology::FatTree { levels } if levels.len() == 1 => {
-            (levels[0].nodes, Some(injection * levels[0].nodes as f64 / levels[0].taper))
+            (levels[0].nodes, injection * levels[0].nodes as f64 / levels[0].taper)
         }
         _ => {
             return Err(Error::Job(
@@ -122,27 +126,20 @@ fn platform(job: &Job<'_>) -> Result<String> {
     for at in 0..leaves {
         write_leaf(&mut out, at, at * leaf..((at + 1) * leaf).min(nodes), &speeds);
     }
-    // Links between switches: of each leaf switch, or one that is never the limit.
-    let links = if up.is_some() { leaves } else { 1 };
-    let (bandwidth, policy) = up.map_or((1e18, "FATPIPE"), |up| (up, "SPLITDUPLEX"));
-    for at in 0..if leaves > 1 { links } else { 0 } {
+    // Links between switches: one of each leaf.
+    for at in 0..if leaves > 1 { leaves } else { 0 } {
         let _ = writeln!(
             out,
-            "<link id=\"up{at}\" bandwidth=\"{bandwidth}Bps\" latency=\"0s\" sharing_policy=\"{policy}\"/>"
+            "<link id=\"up{at}\" bandwidth=\"{up}Bps\" latency=\"0s\" sharing_policy=\"SPLITDUPLEX\"/>"
         );
     }
     for (from, to) in (0..leaves).flat_map(|from| (0..leaves).map(move |to| (from, to))) {
         if from != to {
-            let between = match up {
-                Some(_) => format!(
-                    "<link_ctn id=\"up{from}\" direction=\"UP\"/><link_ctn id=\"up{to}\" direction=\"DOWN\"/>"
-                ),
-                None => "<link_ctn id=\"up0\"/>".into(),
-            };
             let _ = writeln!(
                 out,
                 "<zoneRoute src=\"leaf{from}\" dst=\"leaf{to}\" gw_src=\"switch{from}\" gw_dst=\"switch{to}\" \
-                 symmetrical=\"NO\">{between}</zoneRoute>"
+                 symmetrical=\"NO\"><link_ctn id=\"up{from}\" direction=\"UP\"/><link_ctn id=\"up{to}\" \
+                 direction=\"DOWN\"/></zoneRoute>"
             );
         }
     }

@@ -28,7 +28,10 @@ pub(super) struct NetworkState<'a> {
     active: Vec<u32>,
     rates: Vec<f64>,
     now: f64,
-    changed: bool,
+    /// The flows in progress on each link.
+    users: Vec<Vec<u32>>,
+    /// Links on which flows have begun or ended since rates were computed.
+    changed: Vec<u32>,
     /// Computations of all rates.
     pub updates: u64,
     /// Flows that were started.
@@ -48,7 +51,7 @@ impl<'a> NetworkState<'a> {
         };
         for _ in 0..2 {
             speeds.extend((0..nodes).map(|node| {
-                injection.min(on_node(node) as f64 * constants.wire_bytes_s) / options.link_slowness(node)
+                (injection / options.link_slowness(node)).min(on_node(node) as f64 * constants.wire_bytes_s)
             }));
         }
         speeds.extend((0..nodes).map(|node| {
@@ -57,6 +60,7 @@ impl<'a> NetworkState<'a> {
             shape.copy_bytes_s(&job.machine) * on_node(node) as f64
         }));
         speeds.extend(&links.speeds);
+        let users = vec![Vec::new(); speeds.len()];
         NetworkState {
             links,
             speeds,
@@ -67,7 +71,8 @@ impl<'a> NetworkState<'a> {
             active: Vec::new(),
             rates: Vec::new(),
             now: 0.0,
-            changed: false,
+            users,
+            changed: Vec::new(),
             updates: 0,
             started: 0,
         }
@@ -94,14 +99,16 @@ impl<'a> NetworkState<'a> {
         self.progress.push(Progress { left, owner });
         self.rates.push(0.0);
         self.active.push(number as u32);
-        self.changed = true;
+        route.iter().for_each(|&link| self.users[link as usize].push(number as u32));
+        self.changed.extend(route);
         self.started += 1;
     }
 
     /// When the first of the flows is complete at the present rates.
     pub fn next(&mut self) -> Option<f64> {
-        if std::mem::take(&mut self.changed) {
-            self.set.fair_rates(&self.speeds, &self.active, &mut self.rates);
+        if !self.changed.is_empty() {
+            let flows = self.changed_flows();
+            self.set.fair_rates(&self.speeds, &flows, &mut self.rates);
             self.updates += 1;
         }
         let end = |&flow: &u32| self.progress[flow as usize].left / self.rates[flow as usize];
@@ -116,17 +123,41 @@ impl<'a> NetworkState<'a> {
         let (progress, rates, now) = (&mut self.progress, &self.rates, self.now);
         // What the clock cannot count any more is over.
         let within = within.max(4.0 * f64::EPSILON * now);
-        let before = self.active.len();
-        self.active.retain(|&flow| {
-            let (flow, rate) = (&mut progress[flow as usize], rates[flow as usize]);
+        let (set, users, changed) = (&self.set, &mut self.users, &mut self.changed);
+        self.active.retain(|&number| {
+            let (flow, rate) = (&mut progress[number as usize], rates[number as usize]);
             flow.left -= rate * seconds;
             let more = flow.left / rate;
             if more > within {
                 return true;
             }
+            for &link in set.links_of(number as usize) {
+                users[link as usize].retain(|&user| user != number);
+                changed.push(link);
+            }
             done(flow.owner, now + more.max(0.0));
             false
         });
-        self.changed |= self.active.len() < before;
+    }
+
+    /// The flows whose rates may differ since they were computed: those on changed links, and those that share links with
+    /// them, directly or not.
+    fn changed_flows(&mut self) -> Vec<u32> {
+        let mut links = std::mem::take(&mut self.changed);
+        let mut seen = vec![false; self.speeds.len()];
+        let mut known = vec![false; self.set.len()];
+        let mut flows = Vec::new();
+        while let Some(link) = links.pop() {
+            if std::mem::replace(&mut seen[link as usize], true) {
+                continue;
+            }
+            for &flow in &self.users[link as usize] {
+                if !std::mem::replace(&mut known[flow as usize], true) {
+                    flows.push(flow);
+                    links.extend(self.set.links_of(flow as usize));
+                }
+            }
+        }
+        flows
     }
 }

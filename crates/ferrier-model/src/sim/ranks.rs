@@ -18,7 +18,7 @@ use crate::job::Job;
 const TOGETHER: f64 = 1e-4;
 
 /// Part of the call that is lost so, at most, by packets of a ring that follow each other.
-const LOST: f64 = 5e-4;
+const LOST: f64 = 2e-3;
 
 /// Which pass, exchange or coding a step belongs to.
 type StepKey = (u8, usize);

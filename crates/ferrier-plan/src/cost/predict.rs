@@ -48,8 +48,8 @@ impl Prediction {
 pub struct ExchangeCost {
     /// Seconds in which a rank starts its messages.
     pub start: f64,
-    /// Seconds from then until they have arrived.
-    pub transfer: f64,
+    /// Seconds from then until those that it sends, and those that it receives, have arrived.
+    pub transfer: [f64; 2],
     /// Bytes that a rank encodes, or decodes, if messages are encoded.
     pub coded_bytes: f64,
 }
@@ -57,8 +57,8 @@ pub struct ExchangeCost {
 /// What is known of a call besides what the cost model of a rank says.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CallCosts {
-    /// The cost of a tile of each reshape; empty: that of each rank, as if all were alike.
-    pub exchanges: Vec<ExchangeCost>,
+    /// The cost of each tile of each reshape; empty: that of each rank, as if all ranks and tiles were alike.
+    pub exchanges: Vec<Vec<ExchangeCost>>,
     /// How many times as long passes take.
     pub slow_passes: f64,
 }
@@ -137,12 +137,12 @@ struct Timeline<'a> {
 type Key = (u8, usize);
 
 impl Timeline<'_> {
-    /// The cost of a tile of each reshape.
-    fn exchanges(&self) -> Vec<ExchangeCost> {
+    /// The cost of each tile of each reshape.
+    fn exchanges(&self) -> Vec<Vec<ExchangeCost>> {
         let CallShapes { schedule, cuts, setting, machine, .. } = *self.shapes;
         let cost = |reshape: usize| {
-            if let Some(cost) = self.costs.exchanges.get(reshape) {
-                return *cost;
+            if let Some(tiles) = self.costs.exchanges.get(reshape) {
+                return tiles.clone();
             }
             let shape = self.shapes.exchange(self.rank, reshape).tile(cuts[reshape].count());
             let part = if setting.coded { machine.constants.encoded_part } else { 1.0 };
@@ -151,11 +151,12 @@ impl Timeline<'_> {
                 node_bytes: shape.node_bytes * part,
                 ..shape
             };
-            ExchangeCost {
+            let cost = ExchangeCost {
                 start: sent.start_seconds(machine),
-                transfer: sent.transfer_seconds(machine),
+                transfer: [sent.transfer_seconds(machine); 2],
                 coded_bytes: shape.wire_bytes + shape.node_bytes,
-            }
+            };
+            vec![cost; cuts[reshape].count()]
         };
         (0..schedule.reshapes.len()).map(cost).collect()
     }
@@ -172,8 +173,8 @@ impl Timeline<'_> {
                 None => steps.push((key, StepCost { name: name(), seconds, pass })),
             };
         let exchanges = self.exchanges();
-        // The clock of the rank, when the network is free again, and when each tile has arrived.
-        let (mut now, mut free) = (0.0_f64, 0.0_f64);
+        // The clock of the rank, when the network is free again each way, and when each tile has arrived.
+        let (mut now, mut free) = (0.0_f64, [0.0_f64; 2]);
         let mut arrivals: Vec<Vec<f64>> = vec![Vec::new(); exchanges.len()];
         let constants = &machine.constants;
         // Time in which other ranks have the core; the next barrier, the next message, or the end waits for them.
@@ -195,8 +196,8 @@ impl Timeline<'_> {
                     last = Some((0, pass));
                     add(last, &name, seconds, Some(cost));
                 }
-                Action::Start { reshape, .. } | Action::Wait { reshape, .. } => {
-                    let cost = exchanges[reshape];
+                Action::Start { reshape, tile } | Action::Wait { reshape, tile } => {
+                    let cost = exchanges[reshape].get(tile).copied().unwrap_or_default();
                     let name = &schedule.reshapes[reshape].name;
                     let coding = |speed: f64| self.shapes.coding_seconds(self.rank, cost.coded_bytes, speed);
                     if let Action::Start { .. } = action {
@@ -206,8 +207,14 @@ impl Timeline<'_> {
                             add(Some((1, reshape)), &|| format!("encode {name}"), seconds, None);
                         }
                         now += cost.start;
-                        free = free.max(now) + cost.transfer;
-                        arrivals[reshape].push(free);
+                        let mut arrival = now;
+                        // What does not come or go is not waited for.
+                        let ways = free.iter_mut().zip(cost.transfer).filter(|(_, transfer)| *transfer > 0.0);
+                        for (free, transfer) in ways {
+                            *free = free.max(now) + transfer;
+                            arrival = arrival.max(*free);
+                        }
+                        arrivals[reshape].push(arrival);
                         add(Some((2, reshape)), &|| name.clone(), cost.start, None);
                     } else {
                         let arrival = arrivals[reshape].first().copied().unwrap_or(now);

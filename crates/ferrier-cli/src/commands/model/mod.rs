@@ -52,6 +52,9 @@ pub struct ModelArgs {
     pub svg: Option<PathBuf>,
 }
 
+/// What the names of reshapes begin with.
+const RESHAPE: &str = "reshape ";
+
 /// Runs the command.
 ///
 /// # Errors
@@ -126,8 +129,27 @@ fn point(modelled: &Modelled) -> ScalingPoint {
         gflops: modelled.gflops,
         roofline_gflops: modelled.roofline_gflops,
         network_gflops: modelled.network_gflops,
-        steps: modelled.steps.iter().map(|step| (step.name.clone(), step.ms)).collect(),
+        steps: numbered(modelled),
     }
+}
+
+/// The steps with the numbers of reshapes in place of their rank grids, which differ from one number of ranks to another.
+fn numbered(modelled: &Modelled) -> Vec<(String, f64)> {
+    let mut reshapes: Vec<&str> = Vec::new();
+    let mut steps = Vec::new();
+    for step in &modelled.steps {
+        let Some(at) = step.name.find(RESHAPE) else {
+            steps.push((step.name.clone(), step.ms));
+            continue;
+        };
+        let (before, reshape) = step.name.split_at(at);
+        let number = reshapes.iter().position(|known| *known == reshape).unwrap_or_else(|| {
+            reshapes.push(reshape);
+            reshapes.len() - 1
+        });
+        steps.push((format!("{before}{RESHAPE}{}", number + 1), step.ms));
+    }
+    steps
 }
 
 fn text(found: &[Modelled]) -> String {
