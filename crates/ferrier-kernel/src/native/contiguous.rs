@@ -10,10 +10,11 @@ use super::cache_hint::prefetch_for_write;
 use super::contiguous_long::LongLines;
 use super::fft::{Fft, LastPass, PassSpec};
 use super::line_io::{LineArray, StoreMode, put};
+use super::pairs::with_pairs;
 use super::passes::steps;
 use super::prefetch::Prefetcher;
 use super::single_pass::SinglePassContiguous;
-use super::two_pass::{TwoPassContiguous, fits_registers, with_pair, with_pairs};
+use super::two_pass::{TwoPassContiguous, fits_registers, with_pair};
 use super::vector::{FACTOR_LEN, MAX_LINES, Op, Vector, packed_factor};
 use crate::real::Real;
 

@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use super::two_pass::pair_of;
+use super::pairs::pair_of;
 
 /// Radices and the cost of a pass of each, in tenths of a cycle per element:
 /// estimated from counts of loads, stores and arithmetic. Only ratios matter.

@@ -21,6 +21,7 @@ mod gather_scatter;
 mod group_set;
 mod line_io;
 mod lines;
+mod pairs;
 mod passes;
 mod planes;
 mod portable;

@@ -5,8 +5,7 @@
 //! Indexed loops: the compiler keeps their arrays in registers.
 #![allow(clippy::needless_range_loop, clippy::manual_memcpy)]
 
-use super::butterfly::dft;
-use super::factorization::Radices;
+use super::butterfly::{dft, lists};
 use super::line_io::{LineArray, LineIo, StoreMode, StridedIo, put};
 use super::passes::steps;
 use super::prefetch::Prefetcher;
@@ -14,15 +13,6 @@ use super::vector::{FACTOR_LEN, MAX_LINES, Op, Vector};
 
 /// The most vectors of a contiguous line: more do not stay in registers.
 const MAX_VECTORS: usize = 16;
-
-/// Calls a macro with the pairs of radices, of the first and of the last pass: lengths from 18 to 128 that users have.
-macro_rules! with_pairs {
-    ($name:ident; $($arguments:tt)*) => {
-        $name!(@ $($arguments)*; (9 2) (5 4) (7 4) (10 3) (8 4) (12 3) (10 4) (12 4) (10 5) (15 4) (8 8) (9 8) (16 5) (12 8)
-            (10 10) (15 8) (16 8))
-    };
-}
-pub(super) use with_pairs;
 
 /// Runs `$body` with the constants `$A` and `$B` equal to the radices `$passes`, if they are a pair that `$condition` is true
 /// for; else `$otherwise`. Other pairs are not compiled.
@@ -41,20 +31,9 @@ macro_rules! with_pair {
 }
 pub(super) use with_pair;
 
-macro_rules! table {
-    (@; $(($a:literal $b:literal))*) => { &[$(($a, $b)),*] };
-}
-const PAIRS: &[(usize, usize)] = with_pairs!(table;);
-
-/// The pair of radices for lines of `n` points.
-pub(super) fn pair_of(n: usize, radices: Radices) -> Option<(usize, usize)> {
-    let has = |radix: usize| radices.iter().any(|&(listed, _)| listed == radix);
-    PAIRS.iter().copied().find(|&(a, b)| a * b == n && has(a) && has(b))
-}
-
 /// Whether vectors have both radices.
 pub(super) const fn has_pair<V: Vector>(a: usize, b: usize) -> bool {
-    super::butterfly::lists(V::RADICES, a) && super::butterfly::lists(V::RADICES, b)
+    lists(V::RADICES, a) && lists(V::RADICES, b)
 }
 
 /// Whether a contiguous line of `a * b` elements stays in registers: whole vectors of neighbours in both passes.
