@@ -17,7 +17,7 @@ use crate::job::Job;
 /// Part of the call within which completed flows count as completed together: rates are computed once for all.
 const TOGETHER: f64 = 1e-4;
 
-/// Part of the call that is lost so, at most, by packets of a ring that follow each other.
+/// Part of the call that is lost so by packets of a ring that follow each other, as far as none waits for others.
 const LOST: f64 = 2e-3;
 
 /// Which pass, exchange or coding a step belongs to.
