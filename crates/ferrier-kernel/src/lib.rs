@@ -32,7 +32,6 @@ pub mod internals {
 
 pub use entry::KernelEntry;
 pub use lines::{LineBlock, Lines, Repeat, StoreHint, Strip, fence};
-pub use native::prefetch_strips;
 pub use real::{Precision, Real};
 pub use spec::{LineKind, LinesSpec, R2r};
 pub use stream_copy::StreamCopy;

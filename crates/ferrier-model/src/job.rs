@@ -279,6 +279,7 @@ impl Placement<'_> {
         let plane_bytes = if gpu { 0 } else { 2 * self.machine.level2.bytes };
         let policy = MemoryPolicy {
             stream,
+            prefetch: true,
             staging: self.machine.stages(self.threads, sharing * self.threads),
             block: None,
             bundle_bytes: bundle_bytes(plane_bytes),

@@ -34,8 +34,6 @@ mod vector;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
-pub use prefetch::prefetch_strips;
-
 use lines::NativeLines;
 use portable::Portable;
 

@@ -100,17 +100,6 @@ pub(super) struct Prefetcher<'a, T> {
     second_level: bool,
 }
 
-/// Prefetches all elements of a block's lines at once, for writing if it is in place: what no block before it did. So many
-/// loads are under way together; a transform would wait for one row after the other.
-pub fn prefetch_strips<T>(strips: &[Strip<T>], lines: usize, width: usize, write: bool) {
-    let mut prefetcher = Prefetcher::idle();
-    prefetcher.next = StripQueue { strips, lines, width, write };
-    prefetcher.next_strip();
-    while prefetcher.runs > 0 {
-        prefetcher.prefetch_some(VisitBudget { fetch: 1, stream: 0 });
-    }
-}
-
 /// The work of one visit.
 #[derive(Clone, Copy)]
 pub(super) struct VisitBudget {

@@ -19,6 +19,10 @@ use crate::tiles::Tiles;
 pub struct MemoryPolicy {
     /// Whether stores bypass the caches, for arrays that exceed them.
     pub stream: bool,
+    /// Whether the lines of the next block, and targets, are prefetched: not where caches hold the arrays, because hardware
+    /// finds them as fast.
+    #[serde(default)]
+    pub prefetch: bool,
     /// Whether strided rows of the next block are copied to a staging buffer while the current block is
     /// transformed.
     pub staging: bool,

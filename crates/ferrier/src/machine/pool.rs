@@ -25,8 +25,7 @@ impl<T> Apart<T> {
     }
 }
 
-/// What workers spin on: only the caller of `run` writes to it. So threads that are done wait for the next round
-/// without a cache line that the others still need to say that they are done.
+/// What workers spin on: only the caller of `run` writes to it.
 struct Start {
     round: AtomicUsize,
     /// The job of this round; `None` before the first. On the line of `round`, which a thread has loaded.
@@ -36,12 +35,16 @@ struct Start {
     parked: AtomicBool,
 }
 
-#[repr(C)]
 struct Shared {
-    start: Apart<Start>,
-    running: Apart<AtomicUsize>,
+    start: Box<Apart<Start>>,
+    /// Of each thread but the caller's, the last round that it has completed. A common counter would go from core to core,
+    /// one thread after the other.
+    completed: Vec<Apart<AtomicUsize>>,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
-    condition: Condition,
+    /// Threads wait for the next round.
+    begun: Condition,
+    /// The caller waits for the threads.
+    ended: Condition,
 }
 
 // SAFETY: `job` is written while no thread runs one, before `round` is increased; threads read it after they have seen
@@ -70,10 +73,11 @@ impl Pool {
             parked: AtomicBool::new(false),
         };
         let shared = Arc::new(Shared {
-            start: Apart::new(start),
-            running: Apart::new(AtomicUsize::new(0)),
+            start: Box::new(Apart::new(start)),
+            completed: (1..threads).map(|_| Apart::new(AtomicUsize::new(0))).collect(),
             panic: Mutex::new(None),
-            condition: Condition::default(),
+            begun: Condition::default(),
+            ended: Condition::default(),
         });
         let busy = Mutex::new(BusyThreads::new(threads.max(1) - 1));
         let mut pool = Pool { shared, workers: Vec::new(), busy };
@@ -104,22 +108,25 @@ impl Pool {
         if self.workers.is_empty() {
             return job(0);
         }
-        let (shared, start, running) = (&*self.shared, &self.shared.start.0, &self.shared.running.0);
+        let (shared, start) = (&*self.shared, &self.shared.start.0);
         // Read first: an exchange would take the line from the threads that spin on it.
         if start.parked.load(SeqCst) {
             start.parked.store(false, SeqCst);
             lock(&self.busy).set_parked(false);
         }
         // SAFETY: only the lifetime changes. `job` is borrowed until this function returns, and it returns or unwinds
-        // only when `running` is zero: no thread uses the pointer after that.
+        // only when all threads have completed the round: none uses the pointer after that.
         let erased = unsafe { std::mem::transmute::<*const (dyn Fn(usize) + Sync + '_), Job>(job) };
-        running.store(self.workers.len(), SeqCst);
         // SAFETY: all threads have returned from the job before, and read this one after the next line.
         unsafe { *start.job.get() = Some(erased) };
-        start.round.fetch_add(1, SeqCst);
-        shared.condition.notify_all();
+        let round = start.round.fetch_add(1, SeqCst) + 1;
+        shared.begun.notify_all();
         let own = catch_unwind(AssertUnwindSafe(|| job(0)));
-        shared.condition.wait_until(|| (running.load(SeqCst) == 0).then_some(()));
+        let mut running = shared.completed.iter().peekable();
+        shared.ended.wait_until(|| {
+            while running.next_if(|completed| completed.0.load(SeqCst) == round).is_some() {}
+            running.peek().is_none().then_some(())
+        });
         let theirs = lock(&shared.panic).take();
         if let Some(payload) = own.err().or(theirs) {
             resume_unwind(payload);
@@ -132,7 +139,7 @@ impl Pool {
     pub fn park(&self) {
         self.shared.start.0.parked.store(true, SeqCst);
         lock(&self.busy).set_parked(true);
-        self.shared.condition.notify_all();
+        self.shared.begun.notify_all();
     }
 
     /// Parks them where this pool and others have more threads than there are cores: neither would spin, in their runs too.
@@ -146,7 +153,7 @@ impl Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         self.shared.start.0.stop.store(true, SeqCst);
-        self.shared.condition.notify_all();
+        self.shared.begun.notify_all();
         for worker in self.workers.drain(..) {
             let _ = worker.join();
         }
@@ -156,7 +163,7 @@ impl Drop for Pool {
 fn work(shared: &Shared, index: usize) {
     let (start, mut done) = (&shared.start.0, 0);
     loop {
-        let stop = shared.condition.wait_for(|| {
+        let stop = shared.begun.wait_for(|| {
             if start.round.load(SeqCst) != done {
                 return Ok(false);
             }
@@ -172,13 +179,12 @@ fn work(shared: &Shared, index: usize) {
         done += 1;
         // SAFETY: `run` wrote it before the round that this thread has seen, and writes again only when this thread is done.
         let job = unsafe { *start.job.get() }.expect("a round has a job");
-        // SAFETY: `run` borrows the closure until `running` is zero, which is after this call.
+        // SAFETY: `run` borrows the closure until this thread has completed the round, which is after this call.
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| unsafe { (*job)(index) })) {
             lock(&shared.panic).get_or_insert(payload);
         }
-        if shared.running.0.fetch_sub(1, SeqCst) == 1 {
-            shared.condition.notify_all();
-        }
+        shared.completed[index - 1].0.store(done, SeqCst);
+        shared.ended.notify_all();
     }
 }
 

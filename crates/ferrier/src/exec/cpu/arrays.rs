@@ -1,6 +1,9 @@
 //! All axes in one pass, array by array: a thread loads an array into its scratch along the first axis, transforms it
-//! there, and stores it along the last axis. Memory is accessed once, whatever the number of axes. While an array is in
-//! scratch, its target is prefetched, and then the source of the next one.
+//! there, and stores it along the last axis. Memory is accessed once, whatever the number of axes. During the last transform
+//! of an array the source of the next one is prefetched, if it is in memory: prefetches of what a cache holds take longer than
+//! they save.
+
+use std::ops::Range;
 
 use super::bases::Bases;
 use super::line_op::LineOp;
@@ -15,9 +18,6 @@ use ferrier_kernel::{Repeat, Strip};
 use ferrier_plan::geometry::{Axes, Base, Piece, width};
 use ferrier_plan::lowering::MemoryPolicy;
 
-/// Batches of up to so many bytes stay in a core's cache from call to call, with their inputs and outputs.
-const CACHED: usize = 256 << 10;
-
 /// Points of a block of lines whose source and target are in cache: so many are worth no further call.
 const POINTS: usize = 8192;
 
@@ -28,8 +28,8 @@ pub(super) struct Arrays<T> {
     /// Arrays of the batch, and the first of them in the whole batch.
     batch: usize,
     first_array: usize,
-    /// Source and target of an array, where they fit a core's cache beside the array in scratch.
-    spans: Option<[Span; 2]>,
+    /// The source of an array, where it is in memory and fits a core's cache beside the array in scratch and the next one.
+    source: Option<Span>,
 }
 
 /// The lines of one transform; `repeat`: all planes at once.
@@ -41,8 +41,9 @@ struct Stage<T> {
 }
 
 impl<T: Real> Arrays<T> {
-    pub fn new(ends: &PassEnds<'_>, tables: &mut KernelTables<T>) -> Result<Self> {
-        let PassEnds { context, pass, arrive, arrays, from, to, .. } = ends;
+    /// Some arrays of a batch.
+    pub fn new(ends: &PassEnds<'_>, arrays: &Range<usize>, tables: &mut KernelTables<T>) -> Result<Self> {
+        let PassEnds { context, pass, arrive, from, to, .. } = ends;
         let (transforms, last) = (&pass.transforms, pass.transforms.len() - 1);
         let mut boxes = vec![*arrive];
         for transform in transforms {
@@ -50,19 +51,13 @@ impl<T: Real> Arrays<T> {
         }
         let (order, real) = (pass.leave.layout.order(), transforms[0].real);
         let area = Area::new(&boxes[1..=last], order, real, context.scalar_bytes);
-        let cached = area.len * context.scalar_bytes * arrays.len() <= CACHED;
-        let sides = [(from, transforms[0].real_before), (to, transforms[last].real)];
-        let spans = match sides.map(|(pieces, real)| Span::new(pieces, width(real))) {
-            [Some(source), Some(target)] if !cached => {
-                // Bundles have half a second-level cache.
-                let scalars = area.len + source.scalars + target.scalars;
-                let fits = scalars * context.scalar_bytes <= 2 * context.memory_policy.bundle_bytes;
-                fits.then_some([source, target])
-            }
-            _ => None,
-        };
-        // Elsewhere source and target are prefetched block by block.
-        let in_cache = cached || spans.is_some();
+        let MemoryPolicy { stream, bundle_bytes, block: wished, .. } = context.memory_policy;
+        // Arrays that are not in cache are streamed; bundles have half a second-level cache.
+        let source = Span::new(from, width(transforms[0].real_before)).filter(|span| {
+            stream && (area.len + 2 * span.scalars) * context.scalar_bytes <= 2 * bundle_bytes
+        });
+        // Elsewhere the source is prefetched block by block.
+        let in_cache = !stream || source.is_some();
         let piece = |region: Box3| {
             let (rank, strides) = (context.ranks, area.strides);
             vec![Piece { region, rank, base: Base::In, offset: 0, strides, batch: 0 }]
@@ -82,7 +77,6 @@ impl<T: Real> Arrays<T> {
             let axes = Axes::choose(transform.axis, &source, &target);
             let [before, after] = Side::of(transform, &source, &target);
             let line_op: LineOp<T> = tables.line_op(transform)?;
-            let wished = context.memory_policy.block;
             let block = match (in_cache, &line_op) {
                 (true, LineOp::Lines(lines)) if wished.is_none() => {
                     let best = lines.block(false).max(lines.block(true));
@@ -91,11 +85,11 @@ impl<T: Real> Arrays<T> {
                 _ => BlockLen::Best(wished, 1),
             };
             let mut grid = LineGrid::across(axes, &domain, before, after, line_op, (arrays, block));
-            (grid.near, grid.staging_len) = (near, 0);
-            let repeat = grid.repeat().filter(|_| near[0] && (near[1] || in_cache));
+            (grid.near, grid.staging_len, grid.prefetch) = (near, 0, stream);
+            let repeat = grid.repeat().filter(|_| in_cache || near == [true; 2]);
             stages.push(Stage { grid, repeat, width: before.width });
         }
-        Ok(Arrays { stages, area, batch: arrays.len(), first_array: arrays.start, spans })
+        Ok(Arrays { stages, area, batch: arrays.len(), first_array: arrays.start, source })
     }
 
     /// Sets whether stores stream.
@@ -154,7 +148,7 @@ impl<T: Real> Arrays<T> {
                 claimed = if number == last { claim() } else { None };
                 if let Some(repeat) = repeat {
                     // SAFETY: the worker has the addresses of this call.
-                    let soon = unsafe { self.soon(number, array, claimed, worker) };
+                    let soon = claimed.and_then(|next| unsafe { self.soon(next, worker) });
                     let blocks = || grid.blocks_in(array, 0..usize::MAX, grid.planes.0..grid.planes.0 + 1);
                     let count = if soon.is_some() { blocks().count() } else { 1 };
                     for (at, part) in blocks().zip(0..) {
@@ -177,31 +171,15 @@ impl<T: Real> Arrays<T> {
         }
     }
 
-    /// What is prefetched during a stage from scratch: the target of the array, or the source of the next one.
+    /// The source of the next array, which is prefetched.
     ///
     /// # Safety
     /// The worker has the addresses of this call.
-    unsafe fn soon(
-        &self,
-        stage: usize,
-        array: usize,
-        next: Option<usize>,
-        worker: &WorkerState<T>,
-    ) -> Option<(*mut T, usize)> {
-        let [source, target] = self.spans?;
-        let last = self.stages.len() - 1;
+    unsafe fn soon(&self, next: usize, worker: &WorkerState<T>) -> Option<(*mut T, usize)> {
+        let source = self.source?;
         // SAFETY: this function's contract.
-        let at = |span: Span, array| unsafe { span.at(&worker.bases, [self.first_array, array]) };
-        if stage == last {
-            return Some((at(source, next?), source.scalars));
-        }
-        let loaded = at(source, array);
-        let (start, stores) = (at(target, array), self.stages[last].grid.stream);
-        // In place, the target is in cache; stores past the caches need no line in them.
-        (stage > 0 && start != loaded && !stores).then(|| {
-            let [from, to] = [stage - 1, stage].map(|number| target.scalars * number / (last - 1));
-            (start.wrapping_add(from), to - from)
-        })
+        let start = unsafe { source.at(&worker.bases, [self.first_array, next]) };
+        Some((start, source.scalars))
     }
 }
 

@@ -85,8 +85,6 @@ pub(crate) struct LineGrid<T> {
     axes: Axes,
     /// The first element of a line.
     start: usize,
-    /// Scalars of an element of the source.
-    pub width: usize,
     /// Blocks in all.
     pub blocks: usize,
     /// First and last index of lanes and of planes.
@@ -103,6 +101,8 @@ pub(crate) struct LineGrid<T> {
     pub sparse: [Option<SparseLines>; 2],
     /// Whether stores bypass the caches, unless the target is the source.
     pub stream: bool,
+    /// Whether the next block and the target are prefetched, if they are not in a core's cache.
+    pub prefetch: bool,
 }
 
 /// Lines of a block.
@@ -189,7 +189,6 @@ impl<T: Real> LineGrid<T> {
             line_op,
             axes,
             start: domain.lo[axes.along],
-            width: from.width,
             blocks: 0,
             lanes,
             planes,
@@ -197,6 +196,7 @@ impl<T: Real> LineGrid<T> {
             near: [from.ragged.is_some(), to.ragged.is_some()],
             sparse: [from, to].map(|side| side.sparse(axes, arrays.start)),
             stream: false,
+            prefetch: true,
             staging_len: 0,
         };
         for planes in plane_cuts.windows(2).map(|w| (w[0], w[1])) {

@@ -18,6 +18,7 @@ mod side;
 mod spans;
 mod sparse_lines;
 mod tables;
+mod tail;
 mod twiddle;
 mod worker;
 

@@ -10,7 +10,8 @@ use super::planes::Planes;
 use super::shares::{Claims, Shares};
 use super::side::Side;
 use super::tables::KernelTables;
-use super::worker::{CallAddresses, Extras, PollCounter, WorkerState, prefetch_block, run_block};
+use super::tail::Tail;
+use super::worker::{CallAddresses, Extras, PollCounter, WorkerState, run_block};
 use crate::exec::backend::{PassEnds, PollPolicy};
 use crate::machine::SendPtr;
 use crate::machine::pool::Pool;
@@ -68,7 +69,7 @@ impl<T: Real> Work<T> {
         match self {
             Work::Nothing => 0,
             Work::Lines(grid) => grid.most_strips(),
-            Work::Planes(planes) => planes.first.most_strips().max(planes.second.most_strips()),
+            Work::Planes(planes) => planes.most_strips(),
             Work::Arrays(arrays) => arrays.most_strips(),
         }
     }
@@ -89,10 +90,7 @@ impl<T: Real> Work<T> {
         unsafe {
             match self {
                 Work::Nothing => {}
-                Work::Lines(grid) => {
-                    let run = (grid.blocks / (threads * 16)).clamp(1, 64);
-                    run_lines(grid, worker, (claims, run), polls, extras);
-                }
+                Work::Lines(grid) => run_lines(grid, worker, (claims, threads), polls, extras),
                 Work::Planes(planes) => planes.run(claims, worker, polls, extras),
                 Work::Arrays(arrays) => arrays.run(claims, worker, polls, extras),
             }
@@ -104,12 +102,13 @@ impl<T: Real> Work<T> {
         match self {
             Work::Nothing => {}
             Work::Lines(grid) => {
-                grid.stream = memory_policy.stream;
+                (grid.stream, grid.prefetch) = (memory_policy.stream, memory_policy.prefetch);
                 grid.staging_len = if memory_policy.staging { grid.staging_len } else { 0 };
             }
             // A plane is one run of memory, which hardware prefetches: staging does not pay.
             Work::Planes(planes) => {
                 planes.second.stream = memory_policy.stream;
+                planes.set_prefetch(memory_policy.prefetch);
                 (planes.first.staging_len, planes.second.staging_len) = (0, 0);
             }
             Work::Arrays(arrays) => arrays.set_memory_policy(memory_policy),
@@ -120,6 +119,8 @@ impl<T: Real> Work<T> {
 /// A pass of one rank.
 pub struct PassWork<T> {
     work: Work<T>,
+    /// The last arrays of a batch, if they do not go as a whole.
+    tail: Option<Box<Tail<T>>>,
     help: Option<Help<T>>,
 }
 
@@ -135,6 +136,7 @@ impl<T: Real> PassWork<T> {
     /// Binds a pass to this rank's memory.
     pub(super) fn new(ends: &PassEnds<'_>, tables: &mut KernelTables<T>) -> Result<Self> {
         let PassEnds { context, pass, arrive, arrays, from, to, .. } = ends;
+        let mut tail = None;
         let mut work = match &pass.transforms[..] {
             _ if arrive.is_empty() => Work::Nothing,
             [] => {
@@ -161,10 +163,14 @@ impl<T: Real> PassWork<T> {
                 let planes = Planes::new(context, (arrive, arrays), [from, to], [one, two], tables)?;
                 Work::Planes(Box::new(planes))
             }
-            _ => Work::Arrays(Box::new(Arrays::new(ends, tables)?)),
+            _ => {
+                let whole;
+                (whole, tail) = Tail::new(ends, tables)?;
+                Work::Arrays(Box::new(Arrays::new(ends, &whole, tables)?))
+            }
         };
         work.set_memory_policy(context.memory_policy);
-        Ok(PassWork { work, help: None })
+        Ok(PassWork { work, tail: tail.map(Box::new), help: None })
     }
 
     /// Ranks help each other with this pass: `peers` are the passes of those that this rank helps when its own is done.
@@ -187,12 +193,14 @@ impl<T: Real> PassWork<T> {
 
     /// Scalars of scratch per thread.
     pub fn scratch(&self) -> usize {
-        self.all().map(Work::scratch).max().unwrap_or(0)
+        let tail = self.tail.as_ref().map(|tail| tail.scratch());
+        self.all().map(Work::scratch).chain(tail).max().unwrap_or(0)
     }
 
     /// The most strips of a line.
     pub fn most_strips(&self) -> usize {
-        self.all().map(Work::most_strips).max().unwrap_or(0)
+        let tail = self.tail.as_ref().map(|tail| tail.most_strips());
+        self.all().map(Work::most_strips).chain(tail).max().unwrap_or(0)
     }
 
     /// Runs the pass on all threads of the pool.
@@ -210,8 +218,9 @@ impl<T: Real> PassWork<T> {
         if matches!(self.work, Work::Nothing) && self.help.is_none() {
             return;
         }
-        let shares = shares.begin();
+        let begun = shares.begin();
         pool.run(&|thread| {
+            let shares = begun;
             // SAFETY: one worker per thread of the pool.
             let worker = unsafe { &mut *workers.get().add(thread) };
             worker.begin_call(thread, addresses);
@@ -232,22 +241,40 @@ impl<T: Real> PassWork<T> {
                     unsafe { work.run(claims, pool.threads(), worker, &mut polls, extras) };
                 }
             }
+            if let Some(Tail { planes, .. }) = self.tail.as_deref() {
+                let claims = shares.claims_after(thread, planes.units());
+                // SAFETY: this function's contract.
+                unsafe { planes.run(claims, worker, &mut polls, (extras.0, 1.0)) };
+            }
             fence();
+        });
+        let Some(Tail { lines, .. }) = self.tail.as_deref() else { return };
+        let begun = shares.begin();
+        pool.run(&|thread| {
+            // SAFETY: one worker per thread of the pool.
+            let worker = unsafe { &mut *workers.get().add(thread) };
+            begun.enter(thread);
+            let mut polls =
+                PollCounter::new(policy, if thread == 0 { lines.blocks / pool.threads() } else { 0 });
+            let claims = (begun.claims(thread, lines.blocks), pool.threads());
+            // SAFETY: this function's contract; all planes are stored.
+            unsafe { run_lines(lines, worker, claims, &mut polls, extras) };
         });
     }
 }
 
-/// Transforms the blocks that the thread claims, `run` neighbours at a time.
+/// Transforms the blocks that one of so many threads claims, some neighbours at a time.
 ///
 /// # Safety
 /// As for [`PassWork::run`].
 unsafe fn run_lines<T: Real>(
     grid: &LineGrid<T>,
     worker: &mut WorkerState<T>,
-    (mut claims, run): (Claims<'_>, usize),
+    (mut claims, threads): (Claims<'_>, usize),
     polls: &mut PollCounter<'_>,
     extras: Extras<'_, T>,
 ) {
+    let run = (grid.blocks / (threads * 16)).clamp(1, 64);
     // SAFETY: the only one in this pass.
     let scratch = unsafe { worker.scratch_from(0) };
     let (mut claimed, lead) = (0..0, grid.lead(&worker.bases));
@@ -259,10 +286,6 @@ unsafe fn run_lines<T: Real>(
         claimed.next().map(|block| grid.block(block, lead))
     };
     let mut next = claim();
-    if let Some(first) = &next {
-        // SAFETY: this function's contract.
-        unsafe { prefetch_block(grid, first, worker) };
-    }
     while let Some(now) = next {
         next = claim();
         // SAFETY: this function's contract.

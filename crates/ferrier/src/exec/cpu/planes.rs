@@ -82,7 +82,12 @@ impl<T: Real> Planes<T> {
         let together = match bundle {
             Some(planes) => planes,
             None if ragged => 1,
-            None => small_planes(&between.shape(), across, width(transforms[0].real) * context.scalar_bytes),
+            None => {
+                let shape = between.shape();
+                let of_thread = (shape[across] * arrays.len()).div_ceil(context.memory_policy.threads.max(1));
+                let element = width(transforms[0].real) * context.scalar_bytes;
+                small_planes(&shape, across, element, of_thread)
+            }
         };
         let mut unit = Unit { planes: together, step: 0, bundle: bundle.is_some() };
         let [first_op, second_op] = [tables.line_op(transforms[0])?, tables.line_op(transforms[1])?];
@@ -139,6 +144,16 @@ impl<T: Real> Planes<T> {
     /// Scalars of scratch per thread.
     pub fn scratch(&self) -> usize {
         self.area + self.first.scratch().max(self.second.scratch())
+    }
+
+    /// Sets whether the next block and the target are prefetched.
+    pub fn set_prefetch(&mut self, prefetch: bool) {
+        (self.first.prefetch, self.second.prefetch) = (prefetch, prefetch);
+    }
+
+    /// The most strips of a line.
+    pub fn most_strips(&self) -> usize {
+        self.first.most_strips().max(self.second.most_strips())
     }
 
     /// First and last plane.
@@ -259,12 +274,13 @@ unsafe fn repeat_blocks<T: Real>(
     }
 }
 
-/// Planes that go together because one of them is small, or because its rows do not fill cache lines.
-fn small_planes(shape: &[usize; 3], across: usize, element: usize) -> usize {
+/// Planes that go together because one of them is small, at most those that a thread has; or because rows do not fill cache
+/// lines.
+fn small_planes(shape: &[usize; 3], across: usize, element: usize, of_thread: usize) -> usize {
     let fastest = if across == 2 { 1 } else { 2 };
     let points = shape.iter().product::<usize>() / shape[across].max(1);
     let fill = 64usize.div_ceil((shape[fastest] * element).max(1));
-    (UNIT_POINTS / points.max(1)).max(fill).clamp(1, shape[across].max(1))
+    (UNIT_POINTS / points.max(1)).min(of_thread).max(fill).clamp(1, shape[across].max(1))
 }
 
 /// The planes of a unit in a thread's scratch, padded to spread over the cache's sets, and their scalars: side by

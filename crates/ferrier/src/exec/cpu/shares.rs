@@ -2,17 +2,22 @@
 //!
 //! A thread takes the units of its own share first: neighbours, and in every call the same ones, so that it finds what
 //! it loaded and stored in the calls before in its own caches. Then it helps the others: threads of its rank, or ranks of
-//! one thread that share memory.
+//! one thread that share memory. A share that its thread has not begun is left to it for a few microseconds: threads of a
+//! short pass begin at different times, and units that change cores are loaded from the caches of other cores.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::transport::NodeCounters;
 
-/// How many units of a share have been claimed, in passes of even and of odd number. Padding keeps the counters of two
-/// threads on different cache lines, and what processors prefetch with them.
+/// How many units of a share have been claimed, in passes of even and of odd number: of the pass's units, and of those that
+/// follow them. Padding keeps the counters of two threads on different cache lines, and what processors prefetch with them.
 #[derive(Default)]
-struct Claimed([AtomicUsize; 2], #[allow(dead_code, reason = "keeps its neighbours away")] [u64; 14]);
+struct Claimed([[AtomicUsize; 2]; 2], #[allow(dead_code, reason = "keeps its neighbours away")] [u64; 12]);
+
+/// How long after the beginning of a pass a share is left to its thread. Threads that spin begin within about a microsecond.
+const PATIENCE: Duration = Duration::from_micros(5);
 
 /// The shares of all threads.
 pub(super) struct Shares {
@@ -58,15 +63,28 @@ pub(super) struct PassShares<'a> {
 }
 
 impl<'a> PassShares<'a> {
-    /// Resets a thread's counter of the next pass: one thread would wait for the cache lines of all others.
+    /// Resets a thread's counters of the next pass: one thread would wait for the cache lines of all others.
     pub fn enter(self, thread: usize) {
-        self.shares.threads[thread].0[1 - self.pass].store(0, Ordering::Relaxed);
+        let next = &self.shares.threads[thread].0[1 - self.pass];
+        next.iter().for_each(|claimed| claimed.store(0, Ordering::Relaxed));
     }
 
     /// The claims of a thread in a pass of so many units.
     pub fn claims(self, thread: usize, units: usize) -> Claims<'a> {
-        let (shares, pass) = (&self.shares.threads[..], self.pass);
-        Claims { source: Source::Threads { shares, pass, thread, helped: 0 }, units }
+        self.claims_counted(thread, units, 0)
+    }
+
+    /// The claims of a thread of units that follow those of the pass, without waiting for other threads.
+    pub fn claims_after(self, thread: usize, units: usize) -> Claims<'a> {
+        self.claims_counted(thread, units, 1)
+    }
+
+    fn claims_counted(self, thread: usize, units: usize, after: usize) -> Claims<'a> {
+        let (shares, counter) = (&self.shares.threads[..], [self.pass, after]);
+        Claims {
+            source: Source::Threads { shares, counter, thread, begun: Instant::now(), helped: 0 },
+            units,
+        }
     }
 
     /// The claims of this rank in a pass of its own, or (`other`) of another rank, whose units are counted by this counter.
@@ -74,6 +92,30 @@ impl<'a> PassShares<'a> {
         let ranks = &**self.shares.ranks.as_ref()?;
         let helped = other.then_some(&self.shares.helped);
         Some(Claims { source: Source::Ranks { ranks, counter, helped }, units })
+    }
+}
+
+/// The units of a thread.
+struct Share<'a> {
+    units: Range<usize>,
+    claimed: &'a AtomicUsize,
+}
+
+impl<'a> Share<'a> {
+    fn new(shares: &'a [Claimed], [pass, after]: [usize; 2], units: usize, thread: usize) -> Self {
+        let [low, high] = [thread, thread + 1].map(|end| units * end / shares.len());
+        Share { units: low..high, claimed: &shares[thread].0[pass][after] }
+    }
+
+    /// How many units are claimed; `None` if all are. A load leaves the cache line to the thread.
+    fn claimed(&self) -> Option<usize> {
+        Some(self.claimed.load(Ordering::Relaxed)).filter(|claimed| *claimed < self.units.len())
+    }
+
+    /// Claims up to `most` units.
+    fn claim(&self, most: usize) -> Option<Range<usize>> {
+        let first = self.units.start + self.claimed.fetch_add(most, Ordering::Relaxed);
+        (first < self.units.end).then(|| first..self.units.end.min(first + most))
     }
 }
 
@@ -87,8 +129,10 @@ pub(super) struct Claims<'a> {
 enum Source<'a> {
     Threads {
         shares: &'a [Claimed],
-        pass: usize,
+        /// Whether the pass has an odd number, and whether these units follow others.
+        counter: [usize; 2],
         thread: usize,
+        begun: Instant,
         /// Shares that have nothing left: its own, then those of the threads after it.
         helped: usize,
     },
@@ -104,18 +148,39 @@ impl Claims<'_> {
     /// Claims up to `most` neighbouring units; `None` if all are claimed.
     pub fn next(&mut self, most: usize) -> Option<Range<usize>> {
         match &mut self.source {
-            Source::Threads { shares, pass, thread, helped } => {
-                let threads = shares.len();
-                while *helped < threads {
-                    let share = (*thread + *helped) % threads;
-                    let [low, high] = [share, share + 1].map(|end| self.units * end / threads);
-                    let first = low + shares[share].0[*pass].fetch_add(most, Ordering::Relaxed);
-                    if first < high {
-                        return Some(first..high.min(first + most));
+            Source::Threads { shares, counter, thread, begun, helped } => {
+                let share_of =
+                    |number: usize| Share::new(shares, *counter, self.units, number % shares.len());
+                if *helped == 0 {
+                    let own = share_of(*thread).claim(most);
+                    if own.is_some() {
+                        return own;
                     }
-                    *helped += 1;
+                    // Shares of one unit at most are claimed when their threads begin: one thread looks for others.
+                    *helped = if self.units <= shares.len() && *thread > 0 { shares.len() } else { 1 };
                 }
-                None
+                loop {
+                    let late = begun.elapsed() > PATIENCE;
+                    let mut expected = false;
+                    while *helped < shares.len() {
+                        let share = share_of(*thread + *helped);
+                        match share.claimed() {
+                            None => {}
+                            Some(0) if !late => expected = true,
+                            Some(_) => {
+                                if let Some(claimed) = share.claim(most) {
+                                    return Some(claimed);
+                                }
+                            }
+                        }
+                        *helped += 1;
+                    }
+                    if !expected || *thread > 0 {
+                        return None;
+                    }
+                    *helped = 1;
+                    std::hint::spin_loop();
+                }
             }
             Source::Ranks { ranks, counter, helped } => {
                 // Most often all units of another rank are claimed: then its counter is only read.
@@ -158,6 +223,26 @@ mod tests {
                 assert!(once, "pass {pass}, {threads} threads, {units} units: {seen:?}");
             }
         }
+    }
+
+    #[test]
+    fn threads_that_do_not_begin_are_waited_for_and_replaced() {
+        // Few units: the first thread alone takes those of others.
+        let mut shares = Shares::new(4, None);
+        let pass = shares.begin();
+        let start = Instant::now();
+        let mut claims = [1, 0].map(|thread| pass.claims(thread, 4));
+        assert_eq!(claims.each_mut().map(|claims| claims.next(1)), [Some(1..2), Some(0..1)]);
+        assert_eq!(claims[0].next(1), None);
+        assert_eq!(claims[1].next(1), Some(2..3));
+        assert!(start.elapsed() > PATIENCE);
+        assert_eq!([claims[1].next(1), claims[1].next(1)], [Some(3..4), None]);
+        // Many units: whoever comes late.
+        let mut shares = Shares::new(2, None);
+        let mut claims = shares.begin().claims(1, 8);
+        assert_eq!(claims.next(4), Some(4..8));
+        std::thread::sleep(2 * PATIENCE);
+        assert_eq!([claims.next(3), claims.next(3), claims.next(3)], [Some(0..3), Some(3..4), None]);
     }
 
     #[test]

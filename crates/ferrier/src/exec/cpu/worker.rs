@@ -10,7 +10,7 @@ use crate::exec::backend::PollPolicy;
 use crate::exec::operator::Operator;
 use crate::machine::SendPtr;
 use crate::transport::Exposed;
-use ferrier_kernel::{LineBlock, Repeat, StoreHint, StreamCopy, Strip, prefetch_strips};
+use ferrier_kernel::{LineBlock, Repeat, StoreHint, StreamCopy, Strip};
 
 /// The addresses of a call. Each thread takes its own when it first runs a pass of the call: what it uses is then in the
 /// caches of its core.
@@ -136,23 +136,6 @@ impl<'a> PollCounter<'a> {
 /// Arguments of a call: an operator for passes that have one, and the factor that the last pass applies.
 pub(super) type Extras<'a, T> = (Option<&'a dyn Operator<T>>, f64);
 
-/// Prefetches the first block of a thread in a pass. Other cores, or ranks, may have stored its lines.
-///
-/// # Safety
-/// The worker has the pointers of this call.
-pub(super) unsafe fn prefetch_block<T: Real>(grid: &LineGrid<T>, at: &BlockAt, worker: &mut WorkerState<T>) {
-    if grid.near[0] || grid.sparse.iter().any(Option::is_some) {
-        return;
-    }
-    // SAFETY: the bases are those of this call.
-    unsafe {
-        grid.strips(at, false, &worker.bases, &mut worker.from);
-        grid.strips(at, true, &worker.bases, &mut worker.to);
-    }
-    let [source, target] = [&worker.from, &worker.to].map(|strips| strips.first().map(|strip| strip.ptr));
-    prefetch_strips(&worker.from, at.lines(), grid.width, source == target);
-}
-
 /// Transforms a block of lines; `next` is prefetched meanwhile.
 ///
 /// # Safety
@@ -193,7 +176,9 @@ pub(super) unsafe fn run_block<T: Real>(
     let [near_from, near_to] = grid.near;
     match next {
         // SAFETY: as above.
-        Some(next) if !near_from => unsafe { grid.strips(next, false, &worker.bases, &mut worker.ahead) },
+        Some(next) if !near_from && (grid.prefetch || grid.staging_len > 0) => unsafe {
+            grid.strips(next, false, &worker.bases, &mut worker.ahead)
+        },
         _ => worker.ahead.clear(),
     }
     let source = staged.map(|staged| staged.source).or(worker.from.first().map(|strip| strip.ptr));
@@ -201,7 +186,8 @@ pub(super) unsafe fn run_block<T: Real>(
     let store = match () {
         () if near_to || in_place => StoreHint::Plain,
         () if grid.stream => StoreHint::Stream,
-        () => StoreHint::Prefetch,
+        () if grid.prefetch => StoreHint::Prefetch,
+        () => StoreHint::Plain,
     };
     let other = staged.map_or(0, |staged| 1 - staged.buffer);
     let block = LineBlock {
