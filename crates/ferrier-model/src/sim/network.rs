@@ -2,7 +2,7 @@
 
 use ferrier_plan::cost::ExchangeShape;
 
-use super::exchanges::Flow;
+use super::exchanges::{Flow, full_speed_bytes};
 use super::options::SimOptions;
 use crate::flows::FlowSet;
 use crate::job::Job;
@@ -82,15 +82,14 @@ impl<'a> NetworkState<'a> {
     pub fn start(&mut self, flow: &Flow, [from, to]: [usize; 2], owner: usize) {
         let mut route = Vec::new();
         let nodes = self.nodes;
-        let mut left = flow.bytes;
         if from == to {
             route.push((2 * nodes + from) as u32);
         } else {
             route.extend([from as u32, (nodes + to) as u32]);
             self.links.route(from, to, &mut route);
             route[2..].iter_mut().for_each(|link| *link += 3 * nodes as u32);
-            left /= self.job.machine.efficiency(flow.message_bytes);
         }
+        let left = full_speed_bytes(self.job, flow.bytes, flow.message_bytes, from == to);
         if self.active.is_empty() {
             // Nothing is in progress: numbers begin anew.
             (self.set, self.progress, self.rates) = (FlowSet::default(), Vec::new(), Vec::new());
