@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use ferrier_plan::Box3;
-use ferrier_plan::cost::{CERTIFICATE, CallCosts, CallShapes, PassCost, pass_name, predict_call};
+use ferrier_plan::cost::{CERTIFICATE, CallCosts, CallShapes, pass_name, predict_call};
 use ferrier_plan::order::{Action, PassPart};
 
 use super::exchanges::Exchanges;
@@ -45,7 +45,6 @@ pub(super) struct Simulation<'a> {
     coming: BinaryHeap<TimedEvent>,
     /// The tile and the flow of each flow of the network.
     owners: Vec<((usize, usize), usize)>,
-    costs: HashMap<(usize, usize, [[usize; 3]; 2]), PassCost>,
     barrier: (usize, f64),
     /// Name, sum and most of each step.
     steps: Vec<(StepKey, String, Vec<f64>)>,
@@ -109,7 +108,6 @@ impl<'a> Simulation<'a> {
             tiles: HashMap::new(),
             coming: BinaryHeap::new(),
             owners: Vec::new(),
-            costs: HashMap::new(),
             barrier: (0, 0.0),
             steps: Vec::new(),
             events: vec![Vec::new(); options.recorded.min(job.ranks())],
@@ -198,9 +196,9 @@ impl<'a> Simulation<'a> {
 
     fn run_pass(&mut self, rank: usize, pass: usize, part: PassPart) -> bool {
         let boxes: [Box3; 2] = self.shapes.boxes(rank, pass, part);
-        let key = (pass, part.batch_chunk, boxes.map(|part| part.shape()));
-        let (shapes, machine) = (self.shapes, &self.job.machine);
-        let cost = *self.costs.entry(key).or_insert_with(|| shapes.pass(rank, pass, part).cost(machine));
+        let machine = &self.job.machine;
+        // Of each rank: those with equal boxes may load and store different pieces.
+        let cost = self.shapes.pass(rank, pass, part).cost(machine);
         let factor = self.slowness(rank);
         let own = cost.own_seconds(&machine.constants);
         self.ranks[rank].late += cost.late_seconds(&machine.constants) * factor;
