@@ -17,7 +17,7 @@ const STAR_LEAF: usize = 256;
 /// as well, but SimGrid goes through all flows of such a link for each rate that it finds.
 const FREE: f64 = 1e15;
 
-/// Bytes that SMPI adds to each message: they are taken off in traces. On 768 ranks they are a thousandth of a message.
+/// Bytes that SMPI adds to each message: traces have as many less. On 768 ranks they are a thousandth of a message.
 const ENVELOPE: u64 = 16;
 
 /// Bytes of a word without its envelope. Fewer bytes than any message has: SMPI tells words by their length.
