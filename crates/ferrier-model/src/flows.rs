@@ -6,57 +6,54 @@ use std::collections::BinaryHeap;
 /// A set of flows. Each uses some links, and gets a share of them in proportion to its weight.
 #[derive(Default)]
 pub(crate) struct FlowSet {
-    /// Links of all flows, one after the other.
-    links: Vec<u32>,
-    starts: Vec<u32>,
+    /// Links of each flow.
+    links: Vec<Vec<u32>>,
     weights: Vec<f64>,
     /// The most that a flow gets.
     bounds: Vec<f64>,
+    /// Numbers of flows that were removed: they are used again, so that those in use lie close together.
+    free: Vec<usize>,
+    work: FairWork,
 }
 
 impl FlowSet {
+    /// The numbers in use are below this.
     pub fn len(&self) -> usize {
         self.weights.len()
     }
 
     /// Adds a flow over these links.
     pub fn push(&mut self, links: &[u32], weight: f64, bound: f64) -> usize {
-        self.starts.push(self.links.len() as u32);
-        self.links.extend_from_slice(links);
-        self.weights.push(weight);
-        self.bounds.push(bound);
-        self.len() - 1
+        let flow = self.free.pop().unwrap_or_else(|| {
+            self.links.push(Vec::new());
+            self.weights.push(0.0);
+            self.bounds.push(0.0);
+            self.len() - 1
+        });
+        self.links[flow].clear();
+        self.links[flow].extend_from_slice(links);
+        (self.weights[flow], self.bounds[flow]) = (weight, bound);
+        flow
+    }
+
+    /// Removes a flow.
+    pub fn remove(&mut self, flow: usize) {
+        self.free.push(flow);
     }
 
     pub fn links_of(&self, flow: usize) -> &[u32] {
-        let end = self.starts.get(flow + 1).map_or(self.links.len(), |&end| end as usize);
-        &self.links[self.starts[flow] as usize..end]
+        &self.links[flow]
     }
 
     /// The rates of the flows in `active`: no flow can get more without taking from one that has less for its weight.
     /// Links are filled one after the other, the one with the least for each weight first.
-    pub fn fair_rates(&self, speeds: &[f64], active: &[u32], rates: &mut [f64]) {
-        let mut left = speeds.to_vec();
-        let mut weight = vec![0.0; speeds.len()];
-        let mut users = vec![0_u32; speeds.len() + 1];
-        for &flow in active {
-            for &link in self.links_of(flow as usize) {
-                weight[link as usize] += self.weights[flow as usize];
-                users[link as usize + 1] += 1;
-            }
-        }
-        for link in 0..speeds.len() {
-            users[link + 1] += users[link];
-        }
-        let mut next = users.clone();
-        let mut list = vec![0_u32; users[speeds.len()] as usize];
-        for (at, &flow) in active.iter().enumerate() {
-            for &link in self.links_of(flow as usize) {
-                list[next[link as usize] as usize] = at as u32;
-                next[link as usize] += 1;
-            }
-        }
-        let mut heap: BinaryHeap<Share> = (0..speeds.len())
+    pub fn fair_rates(&mut self, speeds: &[f64], active: &[u32], rates: &mut [f64]) {
+        let mut work = std::mem::take(&mut self.work);
+        work.list_users(self, speeds, active);
+        let FairWork { left, weight, users, ends, touched, list } = &mut work;
+        let mut heap: BinaryHeap<Share> = touched
+            .iter()
+            .map(|&link| link as usize)
             .filter(|&link| weight[link] > 0.0)
             .map(|link| Share { share: left[link] / weight[link], link })
             .collect();
@@ -83,9 +80,9 @@ impl FlowSet {
             while bounded.next_if(|&at| fixed[at as usize]).is_some() {}
             let least = bounded.peek().map_or(f64::INFINITY, |&at| bound(at));
             let Some(&Share { share, link }) = heap.peek().filter(|top| top.share <= least) else {
-                let Some(at) = bounded.next() else { return };
+                let Some(at) = bounded.next() else { break };
                 fixed[at as usize] = true;
-                fix(at as usize, least, &mut left, &mut weight);
+                fix(at as usize, least, left, weight);
                 continue;
             };
             heap.pop();
@@ -98,10 +95,59 @@ impl FlowSet {
                 heap.push(Share { share: now, link });
                 continue;
             }
-            for &at in &list[users[link] as usize..users[link + 1] as usize] {
+            for &at in &list[(ends[link] - users[link]) as usize..ends[link] as usize] {
                 if !std::mem::replace(&mut fixed[at as usize], true) {
-                    fix(at as usize, share, &mut left, &mut weight);
+                    fix(at as usize, share, left, weight);
                 }
+            }
+        }
+        self.work = work;
+    }
+}
+
+/// Memory of a computation of rates, by link.
+#[derive(Default)]
+struct FairWork {
+    left: Vec<f64>,
+    weight: Vec<f64>,
+    users: Vec<u32>,
+    /// Where the users of a link end in `list`.
+    ends: Vec<u32>,
+    /// Links of some flow.
+    touched: Vec<u32>,
+    list: Vec<u32>,
+}
+
+impl FairWork {
+    /// Lists the flows of each link.
+    fn list_users(&mut self, set: &FlowSet, speeds: &[f64], active: &[u32]) {
+        self.touched.drain(..).for_each(|link| self.users[link as usize] = 0);
+        self.left.resize(speeds.len(), 0.0);
+        self.weight.resize(speeds.len(), 0.0);
+        self.users.resize(speeds.len(), 0);
+        self.ends.resize(speeds.len(), 0);
+        for &flow in active {
+            for &number in set.links_of(flow as usize) {
+                let link = number as usize;
+                if self.users[link] == 0 {
+                    self.touched.push(number);
+                    (self.left[link], self.weight[link]) = (speeds[link], 0.0);
+                }
+                self.weight[link] += set.weights[flow as usize];
+                self.users[link] += 1;
+            }
+        }
+        let mut end = 0;
+        for &link in &self.touched {
+            // The place of the first; each user moves it on.
+            self.ends[link as usize] = end;
+            end += self.users[link as usize];
+        }
+        self.list.resize(end as usize, 0);
+        for (at, &flow) in active.iter().enumerate() {
+            for &link in set.links_of(flow as usize) {
+                self.list[self.ends[link as usize] as usize] = at as u32;
+                self.ends[link as usize] += 1;
             }
         }
     }

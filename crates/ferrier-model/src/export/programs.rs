@@ -8,7 +8,7 @@ use ferrier_plan::ring::IN_FLIGHT;
 use crate::exchange::ExchangeName;
 use crate::forward::ForwardCall;
 use crate::job::Job;
-use crate::sim::Exchanges;
+use crate::sim::{Exchanges, full_speed_bytes};
 
 /// An operation of a rank.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -222,10 +222,10 @@ fn messages(job: &Job<'_>, shapes: &CallShapes<'_>, reshape: usize, tile: usize)
     // Bytes of a packet of a message.
     let mut add = |[from, to]: [usize; 2], bytes: f64, message_bytes: f64, after: usize| {
         let inside = job.nodes()[from] == job.nodes()[to];
-        let slowed = if inside { bytes } else { bytes / job.machine.efficiency(message_bytes) };
+        let bytes = full_speed_bytes(job, bytes, message_bytes, inside) as u64;
         let list: &mut Vec<Message> = &mut sent[from];
         let packet = list.last().filter(|last| last.peer == to).map_or(0, |last| last.packet + 1);
-        let message = |peer: usize| Message { peer, bytes: slowed.round().max(1.0) as u64, packet, after };
+        let message = |peer: usize| Message { peer, bytes, packet, after };
         list.push(message(to));
         received[to].push(message(from));
     };

@@ -17,6 +17,12 @@ const STAR_LEAF: usize = 256;
 /// as well, but SimGrid goes through all flows of such a link for each rate that it finds.
 const FREE: f64 = 1e15;
 
+/// Bytes that SMPI adds to each message: traces have as many less. On 768 ranks they are a thousandth of a message.
+const ENVELOPE: u64 = 16;
+
+/// Bytes of a word without its envelope. Fewer bytes than any message has: SMPI tells words by their length.
+const WORD: u64 = 1;
+
 /// Operations per second of a host in the exported platform.
 const SPEED: f64 = 1e9;
 
@@ -35,21 +41,27 @@ pub struct SimGridFiles {
 }
 
 /// Arguments of `smpirun`, run in the folder of the files: factors of 1, no cross-traffic, no detached messages, so
-/// that its network is that of the machine file.
+/// that its network is that of the machine file. It prints the simulated seconds before each line.
 pub fn simgrid_arguments(ranks: usize) -> Vec<String> {
+    // Words have a latency and take nothing of the links: SMPI would count their envelopes, some nanoseconds, by which the
+    // packets of a ring are late a thousand times as much in the end. Longer messages have factors of 1.
+    let words = format!("smpi/bw-factor:0:1e9;{}:1", ENVELOPE + WORD);
     let configuration = [
-        "network/model:CM02",
+        // CM02 with factors by size.
+        "network/model:SMPI",
+        &words,
+        "smpi/lat-factor:0:1",
         // Rates of all flows are computed anew at each event; "Lazy" leaves some as they were.
         "network/optim:Full",
         "network/crosstraffic:0",
-        "network/latency-factor:1",
-        "network/bandwidth-factor:1",
         "network/weight-S:0",
         "network/TCP-gamma:0",
         // Words of one byte are under way when they are said, as in the library; messages wait for their receivers.
         "smpi/send-is-detached-thresh:2",
         "smpi/async-small-thresh:2",
         "smpi/host-speed:1Gf",
+        // Seconds. With smpirun's 1e-9 latencies end up to a nanosecond early.
+        "surf/precision:1e-13",
     ];
     let mut all: Vec<String> = vec!["-np".into(), ranks.to_string()];
     for (option, file) in
@@ -58,6 +70,7 @@ pub fn simgrid_arguments(ranks: usize) -> Vec<String> {
         all.extend([option.into(), file.into()]);
     }
     all.extend(configuration.iter().map(|setting| format!("--cfg={setting}")));
+    all.push("--log=root.fmt:%.12r%e%m%n".into());
     all
 }
 
@@ -81,8 +94,12 @@ fn trace(rank: usize, program: &[Operation]) -> String {
     for operation in program {
         let _ = match *operation {
             Operation::Compute(seconds) => writeln!(out, "{rank} compute {}", seconds * SPEED),
-            Operation::Send { to, bytes, tag } => writeln!(out, "{rank} isend {to} {tag} {bytes}"),
-            Operation::Receive { from, bytes, tag } => writeln!(out, "{rank} irecv {from} {tag} {bytes}"),
+            Operation::Send { to, bytes, tag } => {
+                writeln!(out, "{rank} isend {to} {tag} {}", own_bytes(bytes))
+            }
+            Operation::Receive { from, bytes, tag } => {
+                writeln!(out, "{rank} irecv {from} {tag} {}", own_bytes(bytes))
+            }
             Operation::WaitSend { to, tag } => writeln!(out, "{rank} wait {rank} {to} {tag}"),
             Operation::WaitReceive { from, tag } => writeln!(out, "{rank} wait {from} {rank} {tag}"),
             Operation::WaitAll => writeln!(out, "{rank} waitall"),
@@ -90,6 +107,11 @@ fn trace(rank: usize, program: &[Operation]) -> String {
         };
     }
     out + &format!("{rank} finalize\n")
+}
+
+/// The bytes of a message without its envelope; those of a word stay.
+fn own_bytes(bytes: u64) -> u64 {
+    if bytes <= WORD { bytes } else { bytes.saturating_sub(ENVELOPE).max(WORD + 1) }
 }
 
 fn platform(job: &Job<'_>) -> Result<String> {
@@ -187,4 +209,28 @@ fn write_leaf(out: &mut String, leaf: usize, nodes: Range<usize>, speeds: &HostS
         }
     }
     out.push_str("</zone>\n");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ExchangeName, JobOptions, Processor, shipped};
+    use ferrier_plan::{LayoutSpec, Precision, Problem};
+
+    /// With the envelope that SMPI adds, a message has the bytes that the simulation counts; words stay shorter than all
+    /// messages.
+    #[test]
+    fn messages_have_no_envelope_and_words_are_shorter() {
+        let cluster = shipped("umd").unwrap();
+        let problem = Problem::c2c([8; 3]).input(LayoutSpec::slabs(0)).output(LayoutSpec::slabs(1));
+        let options = JobOptions::new(Processor::Cpu).per_node(Some(1)).exchange(Some(ExchangeName::Ring));
+        let job = Job::new(&cluster, &problem, Precision::F64, 2, &options).unwrap();
+        let files = simgrid(&job).unwrap();
+        let sent = files.traces[0].1.lines().filter_map(|line| line.strip_prefix("0 isend 1 "));
+        let bytes: Vec<f64> = sent.map(|line| line.split(' ').nth(1).unwrap().parse().unwrap()).collect();
+        let message = 4.0 * 4.0 * 8.0 * 16.0;
+        let counted = (message / job.machine.efficiency(message)).round();
+        assert_eq!(bytes, [WORD as f64, counted - ENVELOPE as f64]);
+        assert!([2, 16, 17, 18].map(own_bytes).iter().all(|bytes| *bytes > WORD));
+    }
 }

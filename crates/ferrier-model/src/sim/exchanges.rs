@@ -21,6 +21,13 @@ pub(crate) struct Flow {
     pub after: usize,
 }
 
+/// The bytes that take as long at the full speed of links as these do in messages of `message_bytes`: more between nodes,
+/// where short messages are slower. Whole bytes, as exports have them.
+pub(crate) fn full_speed_bytes(job: &Job<'_>, bytes: f64, message_bytes: f64, inside: bool) -> f64 {
+    let efficiency = if inside { 1.0 } else { job.machine.efficiency(message_bytes) };
+    (bytes / efficiency).round().max(1.0)
+}
+
 /// What a rank sends or receives in a tile, whichever is more.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct RankShare {

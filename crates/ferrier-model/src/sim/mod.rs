@@ -14,7 +14,7 @@ mod ranks;
 mod result;
 mod tile;
 
-pub(crate) use exchanges::Exchanges;
+pub(crate) use exchanges::{Exchanges, full_speed_bytes};
 pub use options::SimOptions;
 pub use result::{SimEvent, SimEventKind, SimStep, Simulated};
 

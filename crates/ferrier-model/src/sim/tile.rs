@@ -113,11 +113,6 @@ impl TileState {
         }
     }
 
-    /// The most flows of a party.
-    pub fn longest_queue(&self) -> usize {
-        self.queues.iter().map(Vec::len).max().unwrap_or(0)
-    }
-
     /// A rank of a ring has said that it is ready, to those of other nodes or of its own: the ranks that have waited.
     pub fn set_ready(&mut self, rank: usize, outside: bool) -> Vec<usize> {
         let Some(ring) = &mut self.ring else { return Vec::new() };

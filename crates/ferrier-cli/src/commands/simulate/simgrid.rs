@@ -40,9 +40,9 @@ pub fn run(job: &Job<'_>) -> Outcome<f64> {
     })?;
     let said =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned()).concat();
-    // "Simulation time 0.012345"
+    // "0.012345678901 Simulation time 0.012346"
     let mut seconds =
-        said.lines().filter_map(|line| line.split("Simulation time").nth(1)?.trim().parse::<f64>().ok());
+        said.lines().filter_map(|line| line.split_once("Simulation time")?.0.trim().parse::<f64>().ok());
     match seconds.next_back() {
         Some(seconds) if output.status.success() => Ok(seconds),
         _ => {
