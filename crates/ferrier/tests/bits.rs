@@ -144,7 +144,7 @@ fn all_axes_in_one_pass_or_a_pass_per_axis() {
     let _watchdog = watchdog(120);
     let orders = [[0, 1, 2], [2, 1, 0]];
     for (turn, kind) in [Kind::C2c, Kind::R2c(2), Kind::R2c(1), Kind::R2c(0)].into_iter().enumerate() {
-        // In the last two, small planes go together, and rows do not fill vectors.
+        // In the fifth and sixth, small planes go together, and rows do not fill vectors.
         for (shape, batch, threads) in [
             ([16, 16, 16], 3, 1),
             ([8, 7, 10], 5, 2),
@@ -152,6 +152,8 @@ fn all_axes_in_one_pass_or_a_pass_per_axis() {
             ([20, 6, 9], 1, 1),
             ([21, 32, 8], 1, 2),
             ([11, 64, 3], 1, 2),
+            // The last arrays go in two passes.
+            ([12, 10, 16], 7, 3),
         ] {
             for order_out in orders {
                 let case = Case { order_out, ..case(shape, kind, batch) };
