@@ -10,7 +10,7 @@ use super::side::Side;
 use super::tables::KernelTables;
 use crate::exec::backend::PassEnds;
 use crate::{Real, Result};
-use ferrier_plan::geometry::Axes;
+use ferrier_plan::geometry::{Axes, Piece};
 
 /// Two axes of the last arrays, which go with the whole arrays, and the third one, after them. Between the two passes the
 /// arrays are in the target.
@@ -37,11 +37,14 @@ impl<T: Real> Tail<T> {
             return Ok((start..end, None));
         }
         let last = start + whole..end;
-        let mut planes = Planes::new(context, (arrive, &last), [from, to], [one, two], tables)?;
+        // Offsets are those of the first array.
+        let moved = |piece: &Piece| Piece { offset: piece.offset + whole * piece.batch, ..piece.clone() };
+        let [from, to]: [Vec<Piece>; 2] = [from, to].map(|pieces| pieces.iter().map(moved).collect());
+        let mut planes = Planes::new(context, (arrive, &last), [&from, &to], [one, two], tables)?;
         (planes.first.staging_len, planes.second.staging_len) = (0, 0);
         planes.set_prefetch(context.memory_policy.prefetch);
-        let axes = Axes::choose(three.axis, to, to);
-        let [before, after] = Side::of(three, to, to);
+        let axes = Axes::choose(three.axis, &to, &to);
+        let [before, after] = Side::of(three, &to, &to);
         let block = BlockLen::Best(context.memory_policy.block, context.memory_policy.threads);
         let line_op = tables.line_op(three)?;
         let mut lines = LineGrid::across(axes, &between, before, after, line_op, (&last, block));
