@@ -77,7 +77,8 @@ impl Machine {
         }
     }
 
-    /// The family of a processor with this model name and vectors of so many bytes.
+    /// The family of a processor with this model name, followed by `family N` where the system says so, and vectors of so
+    /// many bytes.
     pub fn family_of(processor: &str, vector_bytes: usize) -> &'static str {
         families::of_processor(processor, vector_bytes)
     }

@@ -86,10 +86,18 @@ fn ranks_that_help_each_other_do_not_wait_for_the_slowest() {
     assert_eq!(seconds(false, 1), seconds(true, 1));
 }
 
+#[test]
+fn families_by_model_name_and_number() {
+    let found = ["AMD EPYC family 26", "AMD EPYC 9654 96-Core Processor family 25", "AMD EPYC"]
+        .map(|processor| Machine::family_of(processor, 64));
+    assert_eq!(found, ["amd-zen5", "amd-zen", "amd-zen"]);
+    assert_eq!(Machine::family_of("Intel(R) Xeon(R) Processor family 6", 64), "intel-avx512");
+}
+
 /// Also with constants that a busy machine measured, by which memory is faster than the cache.
 #[test]
 fn arrays_in_cache_are_not_streamed() {
-    for family in ["generic", "intel-avx512", "intel-avx2", "amd-zen", "arm-neon"] {
+    for family in ["generic", "intel-avx512", "intel-avx2", "amd-zen", "amd-zen5", "arm-neon"] {
         let mut machine = Machine::of_family(family).cores(2);
         let streams = |machine: &Machine| [1e3, 1e6, 1e10].map(|bytes| machine.streams(bytes));
         assert_eq!(streams(&machine), [false, false, true], "{family}");

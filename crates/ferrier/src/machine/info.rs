@@ -60,6 +60,16 @@ pub fn info() -> Info {
     }
 }
 
+/// The processor's model name, and the number of its family.
+pub(super) fn processor() -> String {
+    let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let field = |key: &str| {
+        let line = text.lines().find(|line| line.starts_with(key));
+        line.and_then(|line| line.split(':').nth(1)).map_or("", str::trim)
+    };
+    format!("{} family {}", field("model name"), field("cpu family"))
+}
+
 fn simd() -> Vec<&'static str> {
     #[cfg(target_arch = "x86_64")]
     {

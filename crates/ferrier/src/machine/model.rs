@@ -2,7 +2,7 @@
 
 use std::sync::OnceLock;
 
-use super::info::{Cache, caches, cores, info, last_level_bytes, level2};
+use super::info::{Cache, caches, cores, last_level_bytes, level2, processor};
 use super::pages::huge_page_setting;
 use ferrier_plan::cost::{CacheShape, Machine};
 
@@ -20,7 +20,7 @@ pub fn model() -> &'static Machine {
         let last = caches().into_iter().max_by_key(|cache| cache.bytes);
         let shape = |cache: &Cache| CacheShape::new(cache.bytes, cache.ways, cache.cores);
         let last = last.as_ref().map_or(CacheShape::new(last_level_bytes(), 16, cores()), shape);
-        Machine::of_family(Machine::family_of(&info().cpu, vector_bytes))
+        Machine::of_family(Machine::family_of(&processor(), vector_bytes))
             .cores(cores())
             .level2(shape(level2()))
             .last_level(last)
