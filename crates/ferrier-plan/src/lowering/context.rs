@@ -19,8 +19,8 @@ use crate::tiles::Tiles;
 pub struct MemoryPolicy {
     /// Whether stores bypass the caches, for arrays that exceed them.
     pub stream: bool,
-    /// Whether the lines of the next block, and targets, are prefetched: not where caches hold the arrays, because hardware
-    /// finds them as fast.
+    /// Whether the lines of the next block, and targets, are prefetched by software: not where caches hold the arrays, because
+    /// the instructions take longer than they save.
     #[serde(default)]
     pub prefetch: bool,
     /// Whether strided rows of the next block are copied to a staging buffer while the current block is

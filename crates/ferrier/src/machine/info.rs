@@ -45,29 +45,30 @@ pub struct Info {
 /// Describes this machine. Reads files under /proc and /sys; fields that the system does not report are empty or 0.
 pub fn info() -> Info {
     let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let field = |text: &str, key: &str| {
-        let line = text.lines().find(|line| line.starts_with(key));
-        line.and_then(|line| line.split(':').nth(1)).map_or(String::new(), |value| value.trim().to_string())
-    };
-    let memory = field(&read("/proc/meminfo"), "MemTotal");
+    let (processors, memory) = (read("/proc/cpuinfo"), read("/proc/meminfo"));
     Info {
-        cpu: field(&read("/proc/cpuinfo"), "model name"),
+        cpu: field(&processors, "model name").to_string(),
         cores: cores(),
         simd: simd(),
         caches: caches(),
         huge_pages: super::pages::huge_page_setting().into(),
-        memory_bytes: memory.trim_end_matches(" kB").parse::<usize>().map_or(0, |kib| kib * 1024),
+        memory_bytes: field(&memory, "MemTotal")
+            .trim_end_matches(" kB")
+            .parse::<usize>()
+            .map_or(0, |kib| kib * 1024),
     }
 }
 
 /// The processor's model name, and the number of its family.
 pub(super) fn processor() -> String {
     let text = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let field = |key: &str| {
-        let line = text.lines().find(|line| line.starts_with(key));
-        line.and_then(|line| line.split(':').nth(1)).map_or("", str::trim)
-    };
-    format!("{} family {}", field("model name"), field("cpu family"))
+    format!("{} family {}", field(&text, "model name"), field(&text, "cpu family"))
+}
+
+/// The value of the first line of a file under /proc that begins with `key`; empty if there is none.
+fn field<'a>(text: &'a str, key: &str) -> &'a str {
+    let line = text.lines().find(|line| line.starts_with(key));
+    line.and_then(|line| line.split(':').nth(1)).map_or("", str::trim)
 }
 
 fn simd() -> Vec<&'static str> {
