@@ -168,7 +168,11 @@ impl<T: Real> Candidate<T> {
         arrays.refill(noise);
         if quick {
             arrays.forward(plan)?;
-            arrays.refill(noise);
+            // In place the transform back restores the input, and leaves it in the caches of the threads that transform it:
+            // one thread that refills it would take it from them.
+            if arrays.apart.is_none() {
+                arrays.backward(plan)?;
+            }
         }
         own.forward.push(timed(comm, || arrays.forward(plan))?);
         let (steps, there) = (plan.profile(), (plan.events(), plan.elapsed_ms()));

@@ -46,7 +46,8 @@ impl<'a> PeerTimer<'a> {
         Ok(PeerTimer { name, peer, comm, planning_ms, seconds: vec![Vec::new(); plans], errors })
     }
 
-    /// Times each plan `repetitions` times, one plan after the other. `warm`: each repetition runs once untimed before.
+    /// Times each plan `repetitions` times, one plan after the other. `warm`: each repetition runs once untimed before; in place,
+    /// the array that this leaves in the caches of the peer's threads is transformed again.
     ///
     /// # Errors
     /// A rank failed or left.
@@ -62,7 +63,6 @@ impl<'a> PeerTimer<'a> {
                 self.peer.prepare::<T>(plan, problem);
                 if warm {
                     self.peer.run(plan);
-                    self.peer.prepare::<T>(plan, problem);
                 }
                 let seconds = match self.comm {
                     Some(comm) => timed(comm, || {

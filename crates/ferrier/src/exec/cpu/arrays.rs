@@ -139,16 +139,15 @@ impl<T: Real> Arrays<T> {
         // SAFETY: the only slice from now on.
         let scratch = unsafe { worker.scratch_from(self.area.len) };
         let last = self.stages.len() - 1;
-        let mut claim = || claims.next(1).map(|arrays| arrays.start);
-        let mut claimed = claim();
-        while let Some(array) = claimed.take() {
+        let mut claimed = None;
+        while let Some(array) = claimed.take().or_else(|| claims.next(1)).map(|arrays| arrays.start) {
             for (number, Stage { grid, repeat, width }) in self.stages.iter().enumerate() {
                 let factor = if number == last { factor } else { 1.0 };
                 // The next array is claimed when it is to be prefetched, no earlier: other threads may be idle.
-                claimed = if number == last { claim() } else { None };
+                claimed = if number == last { claims.ahead(1) } else { None };
                 if let Some(repeat) = repeat {
                     // SAFETY: the worker has the addresses of this call.
-                    let soon = claimed.and_then(|next| unsafe { self.soon(next, worker) });
+                    let soon = claimed.as_ref().and_then(|next| unsafe { self.soon(next.start, worker) });
                     let blocks = || grid.blocks_in(array, 0..usize::MAX, grid.planes.0..grid.planes.0 + 1);
                     let count = if soon.is_some() { blocks().count() } else { 1 };
                     for (at, part) in blocks().zip(0..) {

@@ -278,18 +278,19 @@ unsafe fn run_lines<T: Real>(
     // SAFETY: the only one in this pass.
     let scratch = unsafe { worker.scratch_from(0) };
     let (mut claimed, lead) = (0..0, grid.lead(&worker.bases));
-    // The next run is claimed one block early, so that its first block can be prefetched or staged.
-    let mut claim = || {
+    // The next run of its own units is claimed one block early, so that its first block can be prefetched or staged.
+    let mut claim = |busy: bool| {
         if claimed.is_empty() {
-            claimed = claims.next(run)?;
+            claimed = if busy { claims.ahead(run)? } else { claims.next(run)? };
         }
         claimed.next().map(|block| grid.block(block, lead))
     };
-    let mut next = claim();
+    let mut next = claim(false);
     while let Some(now) = next {
-        next = claim();
+        next = claim(true);
         // SAFETY: this function's contract.
         unsafe { run_block(grid, &now, (next.as_ref(), None), worker, scratch, extras) };
         polls.step();
+        next = next.or_else(|| claim(false));
     }
 }
