@@ -412,6 +412,7 @@ mod tests {
                                 exposed_ends: true,
                                 tilings: &tilings,
                                 fuse,
+                                aside: &|_, _| false,
                             };
                             let schedule = schedule(&recipe, options);
                             let batch_chunks = if arrays == 0 { 1 } else { problem.batch.div_ceil(arrays) };
@@ -447,6 +448,7 @@ mod tests {
                 exposed_ends: true,
                 tilings,
                 fuse,
+                aside: &|_, _| false,
             };
             let schedule = schedule(&recipe, options);
             let cuts = tiles::fit(&schedule, &tiles::cut(&schedule, tilings, 1, 1), false);
@@ -485,6 +487,7 @@ mod tests {
                 exposed_ends: true,
                 tilings,
                 fuse,
+                aside: &|_, _| false,
             };
             let schedule = schedule(&recipe, options);
             let cuts = tiles::cut(&schedule, tilings, 1, 1);

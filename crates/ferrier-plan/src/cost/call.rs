@@ -12,7 +12,8 @@ use crate::lowering::{EndStrides, RankContext};
 use crate::order::{BufferCycle, PassPart};
 use crate::recipe::{Distribution, Recipe};
 use crate::schedule::{
-    ArraySlot, AxisTransform, Direction, End, Pass, Schedule, ScheduleOptions, may_fuse, schedule, tilings,
+    ArraySlot, AxisTransform, Direction, End, Pass, Schedule, ScheduleOptions, better_aside, may_fuse,
+    schedule, tilings,
 };
 use crate::tiles::{self, Tiles};
 
@@ -26,6 +27,9 @@ pub fn scheduled(
     let fuse = |transforms: &[AxisTransform], state: &Distribution| {
         may_fuse(recipe, (setting.plane_bytes, setting.threads), transforms, state)
     };
+    let aside = |transform: &AxisTransform, state: &Distribution| {
+        better_aside(recipe, (setting.plane_bytes, setting.threads), transform, state)
+    };
     let tilings = tilings(recipe, direction);
     let options = ScheduleOptions {
         direction,
@@ -36,6 +40,7 @@ pub fn scheduled(
         exposed_ends: setting.exposed_ends,
         tilings: &tilings,
         fuse: &fuse,
+        aside: &aside,
     };
     let schedule = schedule(recipe, options);
     let batch_chunks = match recipe.overlap.arrays {

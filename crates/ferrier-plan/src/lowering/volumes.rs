@@ -99,6 +99,7 @@ mod tests {
                     exposed_ends: true,
                     tilings: &tilings,
                     fuse: &|_: &[_], _: &_| false,
+                    aside: &|_, _| false,
                 },
             );
             let cuts = tiles::cut(&schedule, &tilings, problem.batch, 1 + turn % 2);

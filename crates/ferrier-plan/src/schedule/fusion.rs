@@ -78,3 +78,58 @@ pub fn may_fuse(
     let units = planes.div_ceil(bundle) * recipe.batch;
     planes.min(bundle).saturating_mul(plane) <= room && busy(units) && recipe.memory == MemoryUse::Fast
 }
+
+/// Whether the array before this transform, the first one of a pass, is better a work array than the output: where many
+/// threads take lines whose elements are pages apart, in arrays that their second-level caches hold. In the output, which has
+/// no gaps, these elements meet in few sets of a cache, and each cache line changes cores twice, because the pass before
+/// stores to lines that the other threads have stored last. The limits are as for [`may_fuse`].
+pub fn better_aside(
+    recipe: &Recipe,
+    (plane_bytes, threads): (usize, usize),
+    transform: &AxisTransform,
+    state: &Distribution,
+) -> bool {
+    const MANY_THREADS: usize = 8;
+    const PAGE: usize = 4096;
+    const ROW: usize = 512;
+    let Some(own) = state.layout.boxes().iter().max_by_key(|part| part.volume()) else { return false };
+    let [slow, mid, fast] = state.layout.order().axes();
+    let (shape, element) = (own.shape(), width(state.real) * recipe.precision.bytes());
+    let row = shape[fast] * element;
+    let apart = [(mid, row), (slow, row * shape[mid])].iter().any(|&(axis, bytes)| {
+        axis == transform.axis && bytes.is_multiple_of(PAGE) && (bytes / PAGE).is_power_of_two()
+    });
+    let fits = own.volume() * element * recipe.batch <= threads * plane_bytes / 4;
+    threads >= MANY_THREADS && recipe.memory == MemoryUse::Fast && apart && row >= ROW && fits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::choice::Choice;
+    use crate::design::design;
+    use crate::problem::Problem;
+    use crate::schedule::{Direction, stages};
+    use ferrier_kernel::Precision;
+
+    /// The last transform of `forward`, with 2 MiB of second-level cache.
+    fn aside(shape: [usize; 3], real: bool, precision: Precision, batch: usize, threads: usize) -> bool {
+        let problem = if real { Problem::r2c(shape) } else { Problem::c2c(shape) }.batch(batch);
+        let recipe = design(&problem, &Choice::default(), precision, 1).unwrap();
+        let stages = stages(&recipe, Direction::Forward, false);
+        let last = stages.into_iter().rfind(|stage| stage.transform.is_some()).unwrap();
+        better_aside(&recipe, (4 << 20, threads), &last.transform.unwrap(), &last.before)
+    }
+
+    #[test]
+    fn lines_whose_elements_are_pages_apart_pass_through_a_work_array() {
+        let (single, double) = (Precision::F32, Precision::F64);
+        assert!(aside([64; 3], false, double, 1, 16) && aside([1, 256, 256], false, double, 1, 8));
+        assert!(aside([128; 3], false, single, 1, 16));
+        // Few threads; spectra of real arrays and other lengths; larger arrays and batches; short rows.
+        assert!(!aside([64; 3], false, double, 1, 4));
+        assert!(!aside([64; 3], true, double, 1, 16) && !aside([96; 3], false, double, 1, 16));
+        assert!(!aside([128; 3], false, double, 1, 16) && !aside([64; 3], false, double, 16, 16));
+        assert!(!aside([512, 512, 4], false, single, 1, 16));
+    }
+}

@@ -131,6 +131,8 @@ pub struct ScheduleOptions<'a> {
     pub tilings: &'a [Tiling],
     /// Whether these transforms may share a pass: two plane by plane, more array by array.
     pub fuse: &'a dyn Fn(&[AxisTransform], &Distribution) -> bool,
+    /// Whether the array before this transform, the first one of a pass, is better a work array than the output.
+    pub aside: &'a dyn Fn(&AxisTransform, &Distribution) -> bool,
 }
 
 /// The passes of a recipe in one direction. Every rank derives the same schedule.
@@ -265,7 +267,10 @@ impl PassBuilder<'_> {
             done += count;
             let is_last = i + 1 == counts.len();
             let leave = if is_last { group.leave.clone() } else { after(group, done) };
-            let target = if is_last { to.clone() } else { self.middle(&from, &to, &leave) };
+            let target = match group.transforms.get(done) {
+                Some(next) if !is_last => self.middle(&from, &to, &leave, next),
+                _ => to.clone(),
+            };
             let next = target.clone();
             if is_last && self.conflict(&from, &target) {
                 // The target is still being loaded from: the lines go through a work array.
@@ -294,11 +299,12 @@ impl PassBuilder<'_> {
         }
     }
 
-    /// The array between two passes of a group: the target of the last pass if it has the same distribution,
-    /// otherwise a work array.
-    fn middle(&self, from: &End, to: &End, array: &Distribution) -> End {
+    /// The array between two passes of a group: the target of the last pass if it has the same distribution and is not to be
+    /// left aside for the next transform, otherwise a work array.
+    fn middle(&self, from: &End, to: &End, array: &Distribution, next: &AxisTransform) -> End {
         if let End::Own(slot, target) = to
             && target == array
+            && !(self.options.aside)(next, array)
         {
             let end = End::Own(*slot, array.clone());
             if !self.conflict(from, &end) {

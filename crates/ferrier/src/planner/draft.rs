@@ -21,7 +21,7 @@ use ferrier_plan::lowering::EndStrides;
 use ferrier_plan::messages::Mechanism;
 use ferrier_plan::recipe::Distribution;
 use ferrier_plan::schedule::{
-    AxisTransform, Direction, Schedule, ScheduleOptions, may_fuse, schedule, tilings,
+    AxisTransform, Direction, Schedule, ScheduleOptions, better_aside, may_fuse, schedule, tilings,
 };
 use ferrier_plan::tiles::{self, Tiles};
 
@@ -127,6 +127,9 @@ impl<T: Real, B: Target> Draft<T, B> {
         let fuse = |transforms: &[AxisTransform], state: &Distribution| {
             may_fuse(&recipe, (decision.plane_bytes, decision.threads), transforms, state)
         };
+        let aside = |transform: &AxisTransform, state: &Distribution| {
+            better_aside(&recipe, (decision.plane_bytes, decision.threads), transform, state)
+        };
         // Calls in the same direction have the same reshapes, cut in the same way.
         let tilings: Vec<_> = directions.iter().map(|(direction, _)| tilings(&recipe, *direction)).collect();
         let alike = strides.are_alike(&recipe);
@@ -142,6 +145,7 @@ impl<T: Real, B: Target> Draft<T, B> {
                 exposed_ends,
                 tilings,
                 fuse,
+                aside: &aside,
             };
             schedule(&recipe, options)
         };

@@ -2,9 +2,8 @@
 //!
 //! A thread takes the units of its own share first: neighbours, and in every call the same ones, so that it finds what
 //! it loaded and stored in the calls before in its own caches. Then it helps the others: threads of its rank, or ranks of
-//! one thread that share memory. In short passes threads keep their shares, and the last unit of a share is left to its thread
-//! unless units take long: units that change cores are loaded from the caches of other cores, which takes longer than waiting
-//! for a thread that is about to take them.
+//! one thread that share memory. A share that its thread has not begun is left to it for a few microseconds: threads of a
+//! short pass begin at different times, and units that change cores are loaded from the caches of other cores.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,18 +16,8 @@ use crate::transport::NodeCounters;
 #[derive(Default)]
 struct Claimed([[AtomicUsize; 2]; 2], #[allow(dead_code, reason = "keeps its neighbours away")] [u64; 12]);
 
-/// Passes in which a thread takes less than this for its share are short: nobody looks for units of others, but for the first
-/// thread, which waits for them anyway.
-const SHORT: Duration = Duration::from_micros(10);
-
-/// Units that take longer are worth moving to another core, even the last one of a share.
-const LONG_UNIT: Duration = Duration::from_micros(40);
-
-/// A thread is late if it takes more than twice the time of another one, and so much more.
+/// How long after the beginning of a pass a share is left to its thread. Threads that spin begin within about a microsecond.
 const PATIENCE: Duration = Duration::from_micros(5);
-
-/// Pauses between two looks at the counters of threads that are waited for: each look takes cache lines from them.
-const PAUSES: usize = 16;
 
 /// The shares of all threads.
 pub(super) struct Shares {
@@ -93,7 +82,7 @@ impl<'a> PassShares<'a> {
     fn claims_counted(self, thread: usize, units: usize, after: usize) -> Claims<'a> {
         let (shares, counter) = (&self.shares.threads[..], [self.pass, after]);
         Claims {
-            source: Source::Threads { shares, counter, thread, begun: Instant::now(), own: None, helped: 1 },
+            source: Source::Threads { shares, counter, thread, begun: Instant::now(), helped: 0 },
             units,
         }
     }
@@ -118,9 +107,9 @@ impl<'a> Share<'a> {
         Share { units: low..high, claimed: &shares[thread].0[pass][after] }
     }
 
-    /// How many units are not claimed. A load leaves the cache line to the thread.
-    fn left(&self) -> usize {
-        self.units.len().saturating_sub(self.claimed.load(Ordering::Relaxed))
+    /// How many units are claimed; `None` if all are. A load leaves the cache line to the thread.
+    fn claimed(&self) -> Option<usize> {
+        Some(self.claimed.load(Ordering::Relaxed)).filter(|claimed| *claimed < self.units.len())
     }
 
     /// Claims up to `most` units.
@@ -144,9 +133,7 @@ enum Source<'a> {
         counter: [usize; 2],
         thread: usize,
         begun: Instant,
-        /// How long the thread took for its own share; `None` while it has units.
-        own: Option<Duration>,
-        /// The first of the threads after it whose share may have units left.
+        /// Shares that have nothing left: its own, then those of the threads after it.
         helped: usize,
     },
     Ranks {
@@ -158,52 +145,53 @@ enum Source<'a> {
 }
 
 impl Claims<'_> {
-    /// Claims up to `most` neighbouring units while the thread still has others to do: of its own share only.
+    /// Claims up to `most` neighbouring units of the thread's own share, while it still has others to do: looking for those of
+    /// other threads comes after them.
     pub fn ahead(&mut self, most: usize) -> Option<Range<usize>> {
         match &self.source {
-            Source::Threads { own: Some(_), .. } => None,
-            Source::Threads { shares, counter, thread, .. } => {
+            Source::Threads { helped: 0, shares, counter, thread, .. } => {
                 Share::new(shares, *counter, self.units, *thread).claim(most)
             }
+            Source::Threads { .. } => None,
             Source::Ranks { .. } => self.next(most),
         }
     }
 
-    /// Claims up to `most` neighbouring units; `None` if nothing is left for this thread.
+    /// Claims up to `most` neighbouring units; `None` if all are claimed.
     pub fn next(&mut self, most: usize) -> Option<Range<usize>> {
         match &mut self.source {
-            Source::Threads { shares, counter, thread, begun, own, helped } => {
+            Source::Threads { shares, counter, thread, begun, helped } => {
                 let share_of =
                     |number: usize| Share::new(shares, *counter, self.units, number % shares.len());
-                let mine = share_of(*thread);
-                if own.is_none() {
-                    let claimed = mine.claim(most);
-                    if claimed.is_some() {
-                        return claimed;
+                if *helped == 0 {
+                    let own = share_of(*thread).claim(most);
+                    if own.is_some() {
+                        return own;
                     }
-                }
-                let own = *own.get_or_insert_with(|| begun.elapsed());
-                if *thread > 0 && own < SHORT {
-                    return None;
+                    // Shares of one unit at most are claimed when their threads begin: one thread looks for others.
+                    *helped = if self.units <= shares.len() && *thread > 0 { shares.len() } else { 1 };
                 }
                 loop {
-                    let times = [own, begun.elapsed()];
+                    let late = begun.elapsed() > PATIENCE;
                     let mut expected = false;
                     while *helped < shares.len() {
                         let share = share_of(*thread + *helped);
-                        let left = share.left();
-                        let taken = moved(left, mine.units.len(), times).min(most);
-                        if let Some(claimed) = (taken > 0).then(|| share.claim(taken)).flatten() {
-                            return Some(claimed);
+                        match share.claimed() {
+                            None => {}
+                            Some(0) if !late => expected = true,
+                            Some(_) => {
+                                if let Some(claimed) = share.claim(most) {
+                                    return Some(claimed);
+                                }
+                            }
                         }
-                        expected |= left > 0;
                         *helped += 1;
                     }
                     if !expected || *thread > 0 {
                         return None;
                     }
                     *helped = 1;
-                    (0..PAUSES).for_each(|_| std::hint::spin_loop());
+                    std::hint::spin_loop();
                 }
             }
             Source::Ranks { ranks, counter, helped } => {
@@ -222,30 +210,9 @@ impl Claims<'_> {
     }
 }
 
-/// How many units a thread takes of a share that has so many left. It had `units` of its own, and took `own` for them;
-/// `elapsed`: since the beginning of the pass.
-fn moved(left: usize, units: usize, [own, elapsed]: [Duration; 2]) -> usize {
-    let late = elapsed > 2 * own + PATIENCE;
-    let long = own > LONG_UNIT * units as u32;
-    // The thread of a share with fewer units is about to take the last one.
-    let least = if late || long { 1 } else { 2 };
-    let short = own < SHORT && !late;
-    if left < least || short { 0 } else { left.div_ceil(2) }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn units_are_moved_where_that_pays() {
-        let of = |left, units, own, elapsed| moved(left, units, [own, elapsed].map(Duration::from_micros));
-        // Short passes: only those of threads that are late.
-        assert_eq!([of(3, 3, 9, 9), of(3, 3, 9, 22), of(3, 3, 9, 24)], [0, 0, 2]);
-        // The last unit is left to its thread, unless it is long or the thread is late.
-        assert_eq!([of(4, 4, 70, 70), of(1, 4, 70, 70), of(1, 4, 170, 170), of(1, 4, 70, 150)], [2, 0, 1, 1]);
-        assert_eq!([of(0, 4, 70, 500), of(1, 0, 0, 6)], [0, 1]);
-    }
 
     #[test]
     fn every_unit_is_claimed_once_and_own_ones_first() {
@@ -286,8 +253,8 @@ mod tests {
         let mut shares = Shares::new(2, None);
         let mut claims = shares.begin().claims(1, 8);
         assert_eq!(claims.next(4), Some(4..8));
-        std::thread::sleep(2 * SHORT);
-        assert_eq!([claims.next(3), claims.next(3)], [Some(0..2), Some(2..3)]);
+        std::thread::sleep(2 * PATIENCE);
+        assert_eq!([claims.next(3), claims.next(3), claims.next(3)], [Some(0..3), Some(3..4), None]);
     }
 
     #[test]
@@ -295,8 +262,8 @@ mod tests {
         let mut shares = Shares::new(2, None);
         let mut claims = shares.begin().claims(1, 4);
         assert_eq!([claims.ahead(1), claims.ahead(3), claims.ahead(1)], [Some(2..3), Some(3..4), None]);
-        std::thread::sleep(2 * SHORT);
-        assert_eq!((claims.next(1), claims.ahead(1)), (Some(0..1), None));
+        std::thread::sleep(2 * PATIENCE);
+        assert_eq!([claims.next(1), claims.ahead(1), claims.next(1)], [Some(0..1), None, Some(1..2)]);
     }
 
     #[test]
