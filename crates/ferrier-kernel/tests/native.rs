@@ -463,6 +463,75 @@ fn repeated_blocks() {
     }
 }
 
+/// A repeated block of contiguous real lines has the bits of as many blocks of rows, from one array to another and in place.
+#[test]
+fn repeated_blocks_of_real_lines() {
+    fn check<T: Tested>(n: usize, kind: LineKind, lanes: usize, planes: usize, isa: Isa) {
+        let spec = LinesSpec { n, kind, scale: 0.3 };
+        let lines = T::make(isa, &spec);
+        let input = inputs(n, kind, lanes * planes);
+        let want = run(&*lines, &spec, &input, (Layout::Rows, Layout::Rows), false);
+        // In place there is room for the longer of both.
+        let (line, gap) = (n + 2, 5);
+        let plane = lanes * line + gap;
+        let mut source = vec![T::rounded(-7.0); planes * plane];
+        let at = |number: usize| number / lanes * plane + number % lanes * line;
+        for (number, values) in input.iter().enumerate() {
+            for (k, &x) in values.iter().enumerate() {
+                source[at(number) + k] = T::rounded(x);
+            }
+        }
+        let strip = |all: &mut [T], len: usize, width: usize| {
+            let (ptr, step, lane) = (all.as_mut_ptr(), width as isize, line as isize);
+            [Strip { ptr, len, step, lane, ..Strip::default() }]
+        };
+        let mut scratch = Scratch::dirty(lines.scratch(lanes));
+        let scratch = scratch.slice(lines.scratch(lanes));
+        for in_place in [false, true] {
+            let (mut from, mut got) = (source.clone(), source.clone());
+            let to = strip(&mut got, kind.len_out(n), kind.width_out());
+            let from = if in_place { &mut [][..] } else { &mut from[..] };
+            let mut source = strip(from, kind.len_in(n), kind.width_in());
+            if in_place {
+                source[0].ptr = to[0].ptr;
+            }
+            let repeat = Repeat { count: planes, from: plane as isize, to: plane as isize };
+            // SAFETY: the strips lie within the planes.
+            unsafe { lines.run_repeated(&LineBlock::new(lanes, &source, &to), repeat, scratch) };
+            for (number, want) in want.iter().enumerate() {
+                let line_of = &got[at(number)..][..line];
+                let bits = |all: &[T]| all.iter().map(|x| x.bits()).collect::<Vec<_>>();
+                assert_eq!(
+                    bits(&line_of[..want.len()]),
+                    bits(want),
+                    "line {number} of {n} {kind:?} on {isa:?}, in place: {in_place}"
+                );
+                // What lies behind a line is not written.
+                if !in_place && want.len() < line {
+                    let before = input.get(number).and_then(|values| values.get(want.len()));
+                    let kept = before.map_or(-7.0, |&x| x);
+                    assert!(
+                        line_of[want.len()] == T::rounded(kept),
+                        "behind line {number} of {n} on {isa:?}"
+                    );
+                }
+            }
+            let gaps = (0..planes).flat_map(|number| &got[number * plane + lanes * line..][..gap]);
+            assert!(gaps.into_iter().all(|&x| x == T::rounded(-7.0)), "between planes, {n} on {isa:?}");
+        }
+    }
+    for isa in Isa::available() {
+        for kind in [LineKind::RealForward, LineKind::RealBackward] {
+            for n in [4, 6, 8, 10, 14, 16, 18, 20, 24, 30, 32, 48, 64, 96, 100, 128] {
+                for (lanes, planes) in [(16, 3), (5, 4), (1, 2), (30, 2), (9, 1)] {
+                    check::<f64>(n, kind, lanes, planes, isa);
+                    check::<f32>(n, kind, lanes, planes, isa);
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn four_epsilon_at_512() {
     for kind in KINDS {

@@ -4,15 +4,16 @@ use std::marker::PhantomData;
 
 use super::block_plan::{BlockPlan, GroupSet, RowAccess, row_len, table_len};
 use super::contiguous::ContiguousFft;
-use super::contiguous_real::{ContiguousReal, FoldContiguous, UnfoldContiguous};
+use super::contiguous_real::ContiguousReal;
 use super::fft::Fft;
 use super::line_io::{
-    LineArray, StoreMode, StridedIo, TableIo, are_aliases, are_apart, are_rows, gaps, is_in_place, list_rows,
-    whole, whole_cache_lines,
+    StoreMode, StridedIo, TableIo, are_aliases, are_apart, are_rows, gaps, is_in_place, list_rows, whole,
+    whole_cache_lines,
 };
 use super::planes::RowPlanes;
 use super::prefetch::Prefetcher;
 use super::real::twiddles;
+use super::short_real::is_short;
 use super::staging::{STAGING_BYTES, StagingCopy, row_pitch};
 use super::vector::Vector;
 use crate::lines::{LineBlock, Lines, Repeat, StoreHint, Strip, run_each};
@@ -26,8 +27,10 @@ pub(super) struct NativeLines<V: Vector> {
     scale: f64,
     pub fft: Fft<V::T>,
     /// For contiguous lines, which are transformed one by one.
-    contiguous: Option<ContiguousFft<V::T>>,
-    contiguous_real: Option<ContiguousReal<V::T>>,
+    pub contiguous: Option<ContiguousFft<V::T>>,
+    pub contiguous_real: Option<ContiguousReal<V::T>>,
+    /// Whether contiguous real lines are transformed in registers.
+    pub short_real: bool,
     /// Twiddles of the extra pass for an even number of reals.
     pub twiddles: Vec<V::T>,
     /// The order in which the passes leave elements that are scattered.
@@ -35,8 +38,11 @@ pub(super) struct NativeLines<V: Vector> {
     lanes: PhantomData<fn() -> V>,
 }
 
+/// A block that is not repeated.
+const ONCE: Repeat = Repeat { count: 1, from: 0, to: 0 };
+
 /// The most bytes of the areas of a set of groups: most of a first-level cache.
-const GROUP_SET_BYTES: usize = 17 << 10;
+pub(super) const GROUP_SET_BYTES: usize = 17 << 10;
 
 impl<V: Vector> NativeLines<V> {
     /// The processor must have `V`'s instruction set.
@@ -46,6 +52,7 @@ impl<V: Vector> NativeLines<V> {
         let fft = Fft::new(if halved { n / 2 } else { n }, V::RADICES, Self::is_backward(spec));
         let twiddles = if halved { twiddles(n, Self::is_backward(spec)) } else { vec![] };
         let half = if halved { n / 2 } else { 0 };
+        let short_real = halved && fft.is_single_pass() && is_short::<V>(half);
         NativeLines {
             spec: *spec,
             // `Unfold` gives twice the spectrum.
@@ -54,9 +61,10 @@ impl<V: Vector> NativeLines<V> {
                 _ => spec.scale,
             },
             permutation: fft.permutation(),
-            contiguous: ContiguousFft::new::<V>(&fft),
+            contiguous: (!short_real).then(|| ContiguousFft::new::<V>(&fft)).flatten(),
             fft,
             contiguous_real: ContiguousReal::new::<V>(half, &twiddles),
+            short_real,
             twiddles,
             lanes: PhantomData,
         }
@@ -180,116 +188,18 @@ impl<V: Vector> NativeLines<V> {
         }
     }
 
-    /// Source and target if lines can be transformed one by one: each is one strip of contiguous elements.
-    fn contiguous_strips<'a>(&self, block: &LineBlock<'a, V::T>) -> Option<[&'a Strip<V::T>; 2]> {
-        let kind = self.spec.kind;
-        let (from, to) =
-            (whole(block.from, kind.len_in(self.spec.n))?, whole(block.to, kind.len_out(self.spec.n))?);
-        let dense = from.step == kind.width_in() as isize && to.step == kind.width_out() as isize;
-        let real = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
-        (dense && (!real || self.contiguous_real.is_some())).then_some([from, to])
-    }
-
-    /// Transforms contiguous lines one by one.
-    unsafe fn contiguous(
-        &self,
-        contiguous: &ContiguousFft<V::T>,
-        block: &LineBlock<'_, V::T>,
-        [from, to]: [&Strip<V::T>; 2],
-        scratch: &mut [V::T],
-    ) -> bool {
-        let width = self.spec.kind.width_out();
-        let stream = block.store == StoreHint::Stream
-            && width == 2
-            && self.contiguous_real.is_none()
-            && contiguous.streams()
-            && whole_cache_lines::<V>(block.to, width, block.lines, 1);
-        let mode = StoreMode::new(self.scale(block), stream);
-        let long = contiguous.long_visits::<V>(&self.fft);
-        let mut prefetcher = match long {
-            Some(_) => Prefetcher::idle(),
-            None => self.prefetcher(block, (true, true), stream),
-        };
-        // Padded by a cache line, so that lines of a power of two do not map to the same sets.
-        let lane = contiguous.work_len(&self.fft) + 64 / size_of::<V::T>();
-        let hot = GROUP_SET_BYTES / 2 / (lane * size_of::<V::T>());
-        let max_lines = match hot.min(scratch.len() / (2 * lane)).max(1) {
-            // Several lines at a time, in whole vectors.
-            lines if self.fft.is_single_pass() && lines > V::LINES => lines / V::LINES * V::LINES,
-            lines => lines,
-        };
-        let line_array =
-            |strip: &Strip<V::T>, first: usize| LineArray { start: strip.line(first), lane: strip.lane };
-        let (work, other) = scratch[..2 * max_lines * lane].split_at_mut(max_lines * lane);
-        let [work, other] = [work, other].map(|s| LineArray { start: s.as_mut_ptr(), lane: lane as isize });
-        let (mut first, mut lines) = (0, 0);
-        while first + lines < block.lines {
-            first += lines;
-            let in_run = from.left_in_run(first).min(to.left_in_run(first));
-            lines = max_lines.min(block.lines - first).min(in_run);
-            let areas = [line_array(from, first), work, other, line_array(to, first)];
-            // SAFETY: `run`'s contract covers the strips; the scratch holds twice this many lines.
-            unsafe {
-                let Some(visits) = long else {
-                    self.contiguous_set(contiguous, lines, areas, mode, &mut prefetcher);
-                    continue;
-                };
-                // Of long lines, only the next one fits a cache beside the current one.
-                let next = match first + lines < block.lines {
-                    true => Some(Strip { ptr: from.line(first + lines), ..*from }),
-                    false => whole(block.ahead, from.len).copied(),
-                };
-                let ahead = next.map(|strip| [Strip { lane: 0, run: usize::MAX, ..strip }]);
-                let ahead = ahead.as_ref().map_or(&[][..], |strips| strips);
-                let soon = LineBlock { ahead, ahead_lines: ahead.len(), ..*block };
-                let width = self.spec.kind.width_in();
-                let mut prefetcher = Prefetcher::new(&soon, false, (width, 2), visits).into_second_level();
-                self.contiguous_set(contiguous, lines, areas, mode, &mut prefetcher);
-            }
-        }
-        prefetcher.finish(block)
-    }
-
-    /// Transforms a few contiguous lines from the first of four areas to the last one, by way of the others.
-    ///
-    /// # Safety
-    /// As for [`contiguous`](Self::contiguous); the areas have that many lines.
-    unsafe fn contiguous_set(
-        &self,
-        contiguous: &ContiguousFft<V::T>,
-        lines: usize,
-        [from, work, other, to]: [LineArray<V::T>; 4],
-        mode: StoreMode<V::T>,
-        prefetcher: &mut Prefetcher<'_, V::T>,
-    ) {
-        let (fft, plain, long) = (&self.fft, StoreMode::plain(), contiguous.is_long());
-        // SAFETY: this function's contract.
-        unsafe {
-            match (&self.contiguous_real, self.spec.kind) {
-                (Some(real), LineKind::RealForward) => {
-                    contiguous.run::<V>(fft, lines, [from, work, other], plain, prefetcher);
-                    V::enter(UnfoldContiguous::<V> { real, lines, from: other, to, mode, long });
-                }
-                (Some(real), LineKind::RealBackward) => {
-                    V::enter(FoldContiguous::<V> { real, lines, from, to: other });
-                    contiguous.run::<V>(fft, lines, [other, work, to], mode, prefetcher);
-                }
-                _ => contiguous.run::<V>(fft, lines, [from, work, to], mode, prefetcher),
-            }
-        }
-    }
-
-    /// The prefetcher of a block's target and of the next block.
-    fn prefetcher<'a>(
+    /// The prefetcher of a block's target and of the next block, for `count` repetitions.
+    pub fn prefetcher<'a>(
         &self,
         block: &LineBlock<'a, V::T>,
         (rows_in, rows_out): (bool, bool),
+        count: usize,
         stream: bool,
     ) -> Prefetcher<'a, V::T> {
         let kind = self.spec.kind;
         // Gathering and scattering each take about as long as a pass.
         let copies = usize::from(!rows_in) + usize::from(!rows_out);
-        let visits = block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.pass_count() + copies);
+        let visits = count * block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.pass_count() + copies);
         let prefetch_target = block.store != StoreHint::Plain && !stream;
         Prefetcher::new(block, prefetch_target, (kind.width_in(), kind.width_out()), visits)
             .with_stream_copy(block, visits)
@@ -363,13 +273,24 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
                     let scratch = (scratch.as_mut_ptr(), areas, self.area_len());
                     planes.run::<V>(self.scale(block), scratch, &mut prefetcher);
                 }
-                _ => run_each(self, block, repeat, scratch),
+                _ => {
+                    // Where the target is prefetched or streamed, block by block.
+                    let plain = block.store == StoreHint::Plain && block.lines > 0 && self.spec.n > 0;
+                    if !plain || self.run_contiguous(block, repeat, scratch).is_none() {
+                        run_each(self, block, repeat, scratch);
+                    }
+                }
             }
         }
     }
 
     fn streams_lines(&self) -> bool {
-        self.contiguous_real.is_none() && self.contiguous.as_ref().is_none_or(ContiguousFft::streams)
+        match self.short_real {
+            true => self.streams_short_real(),
+            false => {
+                self.contiguous_real.is_none() && self.contiguous.as_ref().is_none_or(ContiguousFft::streams)
+            }
+        }
     }
 
     fn staging_len(&self, lines: usize) -> usize {
@@ -389,9 +310,10 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         if n == 0 || block.lines == 0 {
             return false;
         }
-        if let (Some(contiguous), Some(strips)) = (&self.contiguous, self.contiguous_strips(block)) {
-            // SAFETY: `run`'s contract covers the strips; the scratch is checked above.
-            return unsafe { self.contiguous(contiguous, block, strips, scratch) };
+        // SAFETY: `run`'s contract covers the strips; the scratch is checked above.
+        let contiguous = unsafe { self.run_contiguous(block, ONCE, scratch) };
+        if let Some(staged) = contiguous {
+            return staged;
         }
         // SAFETY: the length of the scratch is checked above.
         let plan = unsafe { self.plan_block(block, scratch.as_mut_ptr()) };
@@ -400,7 +322,7 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
             () if plan.stage => unsafe { self.staging_prefetcher(block, plan.ahead) },
             // The passes prefetch conflicting rows themselves.
             () if plan.uncached => Prefetcher::idle(),
-            () => self.prefetcher(block, (plan.rows_in, plan.rows_out), plan.stream),
+            () => self.prefetcher(block, (plan.rows_in, plan.rows_out), 1, plan.stream),
         };
         let mut first = 0;
         let apart = !block.lines.is_multiple_of(V::LINES) && are_apart(block);

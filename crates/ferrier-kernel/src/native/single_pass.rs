@@ -84,12 +84,13 @@ impl<V: Vector, const R: usize> Op<V> for SinglePassContiguous<'_, '_, V, R> {
     unsafe fn run(self) {
         let budget = self.prefetcher.budget(R);
         for first in (0..self.lines).step_by(V::LINES) {
-            let lines = V::LINES.min(self.lines - first);
             let mut starts = [self.from.line(first); MAX_LINES];
+            let mut targets = [self.to.line(first); MAX_LINES];
             for i in 1..V::LINES {
-                // Lanes without a line use the last line.
-                starts[i] =
-                    if i < lines { starts[i - 1].wrapping_offset(self.from.lane) } else { starts[i - 1] };
+                // Lanes without a line use the last line, and store it once more.
+                let lanes = if first + i < self.lines { [self.from.lane, self.to.lane] } else { [0; 2] };
+                starts[i] = starts[i - 1].wrapping_offset(lanes[0]);
+                targets[i] = targets[i - 1].wrapping_offset(lanes[1]);
             }
             let mut x = [V::zero(); R];
             for part in (0..R).step_by(V::LINES) {
@@ -116,9 +117,9 @@ impl<V: Vector, const R: usize> Op<V> for SinglePassContiguous<'_, '_, V, R> {
             // SAFETY: `Op::run`'s contract: lines have R elements, aligned if stores are non-temporal.
             unsafe {
                 if self.mode.stream {
-                    self.store::<true>(first, lines, x);
+                    self.store::<true>(&targets, x);
                 } else {
-                    self.store::<false>(first, lines, x);
+                    self.store::<false>(&targets, x);
                 }
             }
             self.prefetcher.visit(budget);
@@ -130,7 +131,7 @@ impl<V: Vector, const R: usize> SinglePassContiguous<'_, '_, V, R> {
     /// # Safety
     /// Inside [`Vector::enter`]; the lines are writable, and aligned if `STREAM`.
     #[inline(always)]
-    unsafe fn store<const STREAM: bool>(&self, first: usize, lines: usize, x: [V; R]) {
+    unsafe fn store<const STREAM: bool>(&self, targets: &[*mut V::T; MAX_LINES], x: [V; R]) {
         for part in (0..R).step_by(V::LINES) {
             let part = part.min(R.saturating_sub(V::LINES));
             let mut square = [V::zero(); MAX_LINES];
@@ -140,18 +141,15 @@ impl<V: Vector, const R: usize> SinglePassContiguous<'_, '_, V, R> {
                 square[i] = if self.backward { x[(R - k) % R] } else { x[k] };
             }
             V::transpose(&mut square);
-            let mut to = self.to.line(first);
             for i in 0..V::LINES {
-                if i < lines {
-                    // SAFETY: this function's contract.
-                    unsafe {
-                        if R < V::LINES {
-                            square[i].store_lines(to, 0, R);
-                        } else {
-                            put::<V, STREAM>(square[i], to.add(2 * part));
-                        }
+                let to = targets[i];
+                // SAFETY: this function's contract.
+                unsafe {
+                    if R < V::LINES {
+                        square[i].store_lines(to, 0, R);
+                    } else {
+                        put::<V, STREAM>(square[i], to.add(2 * part));
                     }
-                    to = to.wrapping_offset(self.to.lane);
                 }
             }
         }

@@ -1,0 +1,201 @@
+//! Blocks of contiguous lines: in registers, or a few lines at a time by way of scratch.
+
+use super::contiguous::ContiguousFft;
+use super::contiguous_real::{FoldContiguous, UnfoldContiguous};
+use super::line_io::{LineArray, StoreMode, whole, whole_cache_lines};
+use super::lines::{GROUP_SET_BYTES, NativeLines};
+use super::prefetch::Prefetcher;
+use super::short_real::{ShortReal, fills_vectors};
+use super::vector::Vector;
+use crate::lines::{LineBlock, Repeat, StoreHint, Strip};
+use crate::spec::LineKind;
+
+impl<V: Vector> NativeLines<V> {
+    /// Source and target if lines can be transformed one by one: each is one strip of contiguous elements.
+    fn contiguous_strips<'a>(&self, block: &LineBlock<'a, V::T>) -> Option<[&'a Strip<V::T>; 2]> {
+        let kind = self.spec.kind;
+        let (from, to) =
+            (whole(block.from, kind.len_in(self.spec.n))?, whole(block.to, kind.len_out(self.spec.n))?);
+        let dense = from.step == kind.width_in() as isize && to.step == kind.width_out() as isize;
+        let real = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
+        (dense && (!real || self.short_real || self.contiguous_real.is_some())).then_some([from, to])
+    }
+
+    /// Transforms a block of contiguous lines, and repetitions of it; returns what [`Lines::run`](crate::Lines::run) returns, or
+    /// `None` and does nothing where the lines are not contiguous, or too long for repetitions.
+    ///
+    /// # Safety
+    /// As for [`Lines::run_repeated`](crate::Lines::run_repeated); there are lines, and repetitions only where stores are plain.
+    pub(super) unsafe fn run_contiguous(
+        &self,
+        block: &LineBlock<'_, V::T>,
+        repeat: Repeat,
+        scratch: &mut [V::T],
+    ) -> Option<bool> {
+        let strips = self.contiguous_strips(block)?;
+        // SAFETY: this function's contract.
+        unsafe {
+            if self.short_real {
+                return Some(self.run_short_real(block, strips, repeat));
+            }
+            let contiguous = self.contiguous.as_ref().filter(|it| repeat.count == 1 || !it.is_long())?;
+            Some(self.contiguous(contiguous, block, strips, repeat, scratch))
+        }
+    }
+
+    /// Whether lines of [`ShortReal`] can be stored with non-temporal stores.
+    pub(super) fn streams_short_real(&self) -> bool {
+        let kind = self.spec.kind;
+        fills_vectors::<V>(kind.len_out(self.spec.n) * kind.width_out() / 2)
+    }
+
+    /// Transforms real lines in registers.
+    ///
+    /// # Safety
+    /// As for [`run_contiguous`](Self::run_contiguous).
+    unsafe fn run_short_real(
+        &self,
+        block: &LineBlock<'_, V::T>,
+        [from, to]: [&Strip<V::T>; 2],
+        repeat: Repeat,
+    ) -> bool {
+        let stream = block.store == StoreHint::Stream
+            && self.streams_short_real()
+            && whole_cache_lines::<V>(block.to, self.spec.kind.width_out(), block.lines, 1);
+        let mut prefetcher = self.contiguous_prefetcher(block, repeat, stream);
+        let mut first = 0;
+        while first < block.lines {
+            let in_run = from.left_in_run(first).min(to.left_in_run(first));
+            let lines = in_run.min(block.lines - first);
+            let short = ShortReal {
+                half: self.fft.n,
+                backward: self.fft.backward,
+                lines,
+                planes: repeat.count,
+                skips: [repeat.from, repeat.to],
+                from: LineArray { start: from.line(first), lane: from.lane },
+                to: LineArray { start: to.line(first), lane: to.lane },
+                twiddles: &self.twiddles,
+                mode: StoreMode::new(self.scale(block), stream),
+                prefetcher: &mut prefetcher,
+            };
+            // SAFETY: this function's contract.
+            unsafe { short.run::<V>() };
+            first += lines;
+        }
+        prefetcher.finish(block)
+    }
+
+    /// The prefetcher of lines that fit a cache.
+    fn contiguous_prefetcher<'a>(
+        &self,
+        block: &LineBlock<'a, V::T>,
+        repeat: Repeat,
+        stream: bool,
+    ) -> Prefetcher<'a, V::T> {
+        let prefetcher = self.prefetcher(block, (true, true), repeat.count, stream);
+        // Repetitions prefetch more than the first level holds.
+        if repeat.count > 1 { prefetcher.into_second_level() } else { prefetcher }
+    }
+
+    /// Transforms contiguous lines a few at a time.
+    ///
+    /// # Safety
+    /// As for [`run_contiguous`](Self::run_contiguous); long lines are not repeated.
+    unsafe fn contiguous(
+        &self,
+        contiguous: &ContiguousFft<V::T>,
+        block: &LineBlock<'_, V::T>,
+        [from, to]: [&Strip<V::T>; 2],
+        repeat: Repeat,
+        scratch: &mut [V::T],
+    ) -> bool {
+        let width = self.spec.kind.width_out();
+        let stream = block.store == StoreHint::Stream
+            && width == 2
+            && self.contiguous_real.is_none()
+            && contiguous.streams()
+            && whole_cache_lines::<V>(block.to, width, block.lines, 1);
+        let mode = StoreMode::new(self.scale(block), stream);
+        let long = contiguous.long_visits::<V>(&self.fft);
+        let mut prefetcher = match long {
+            Some(_) => Prefetcher::idle(),
+            None => self.contiguous_prefetcher(block, repeat, stream),
+        };
+        // Padded by a cache line, so that lines of a power of two do not map to the same sets.
+        let lane = contiguous.work_len(&self.fft) + 64 / size_of::<V::T>();
+        let hot = GROUP_SET_BYTES / 2 / (lane * size_of::<V::T>());
+        let max_lines = match hot.min(scratch.len() / (2 * lane)).max(1) {
+            // Several lines at a time, in whole vectors.
+            lines if self.fft.is_single_pass() && lines > V::LINES => lines / V::LINES * V::LINES,
+            lines => lines,
+        };
+        let line_array =
+            |strip: &Strip<V::T>, first: usize| LineArray { start: strip.line(first), lane: strip.lane };
+        let (work, other) = scratch[..2 * max_lines * lane].split_at_mut(max_lines * lane);
+        let [work, other] = [work, other].map(|s| LineArray { start: s.as_mut_ptr(), lane: lane as isize });
+        for plane in 0..repeat.count as isize {
+            let moved = |strip: &Strip<V::T>, skip: isize| Strip {
+                ptr: strip.ptr.wrapping_offset(plane * skip),
+                ..*strip
+            };
+            let [from, to] = [&moved(from, repeat.from), &moved(to, repeat.to)];
+            let (mut first, mut lines) = (0, 0);
+            while first + lines < block.lines {
+                first += lines;
+                let in_run = from.left_in_run(first).min(to.left_in_run(first));
+                lines = max_lines.min(block.lines - first).min(in_run);
+                let areas = [line_array(from, first), work, other, line_array(to, first)];
+                // SAFETY: `run`'s contract covers the strips; the scratch holds twice this many lines.
+                unsafe {
+                    let Some(visits) = long else {
+                        self.contiguous_set(contiguous, lines, areas, mode, &mut prefetcher);
+                        continue;
+                    };
+                    // Of long lines, only the next one fits a cache beside the current one.
+                    let next = match first + lines < block.lines {
+                        true => Some(Strip { ptr: from.line(first + lines), ..*from }),
+                        false => whole(block.ahead, from.len).copied(),
+                    };
+                    let ahead = next.map(|strip| [Strip { lane: 0, run: usize::MAX, ..strip }]);
+                    let ahead = ahead.as_ref().map_or(&[][..], |strips| strips);
+                    let soon = LineBlock { ahead, ahead_lines: ahead.len(), ..*block };
+                    let width = self.spec.kind.width_in();
+                    let mut prefetcher =
+                        Prefetcher::new(&soon, false, (width, 2), visits).into_second_level();
+                    self.contiguous_set(contiguous, lines, areas, mode, &mut prefetcher);
+                }
+            }
+        }
+        prefetcher.finish(block)
+    }
+
+    /// Transforms a few contiguous lines from the first of four areas to the last one, by way of the others.
+    ///
+    /// # Safety
+    /// As for [`contiguous`](Self::contiguous); the areas have that many lines.
+    unsafe fn contiguous_set(
+        &self,
+        contiguous: &ContiguousFft<V::T>,
+        lines: usize,
+        [from, work, other, to]: [LineArray<V::T>; 4],
+        mode: StoreMode<V::T>,
+        prefetcher: &mut Prefetcher<'_, V::T>,
+    ) {
+        let (fft, plain, long) = (&self.fft, StoreMode::plain(), contiguous.is_long());
+        // SAFETY: this function's contract.
+        unsafe {
+            match (&self.contiguous_real, self.spec.kind) {
+                (Some(real), LineKind::RealForward) => {
+                    contiguous.run::<V>(fft, lines, [from, work, other], plain, prefetcher);
+                    V::enter(UnfoldContiguous::<V> { real, lines, from: other, to, mode, long });
+                }
+                (Some(real), LineKind::RealBackward) => {
+                    V::enter(FoldContiguous::<V> { real, lines, from, to: other });
+                    contiguous.run::<V>(fft, lines, [other, work, to], mode, prefetcher);
+                }
+                _ => contiguous.run::<V>(fft, lines, [from, work, to], mode, prefetcher),
+            }
+        }
+    }
+}
