@@ -107,7 +107,7 @@ impl Access {
         let part = shape[fastest] * element;
         let others = (0..3).filter(|&axis| axis != fastest && shape[axis] > 1);
         let distance = others.map(|axis| strides[axis]).min().unwrap_or(part);
-        let split = distance > part && (distance % 64 != 0 || part % 64 != 0);
+        let split = distance > part && [distance, part].iter().any(|bytes| !bytes.is_multiple_of(64));
         let lines_of_run = match aligned {
             true => run / LINE,
             false => (run + LINE - (element as f64).min(LINE)) / LINE,
