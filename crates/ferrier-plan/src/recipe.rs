@@ -220,6 +220,15 @@ impl Recipe {
         transformed.map(|(_, state)| held(&state.layout)).max().unwrap_or(self.ranks()).max(1)
     }
 
+    /// The axes in the order in which `forward` transforms them.
+    pub fn axes(&self) -> Vec<usize> {
+        let axis = |step: &Step| match step {
+            Step::Transform { axis, .. } => Some(*axis),
+            Step::Reshape { .. } => None,
+        };
+        self.steps.iter().filter_map(axis).collect()
+    }
+
     /// Number of reshapes in which data leaves its rank.
     pub fn reshapes(&self) -> usize {
         let moves = |step: &&Step| matches!(step, Step::Reshape { from, to } if from.boxes() != to.boxes());

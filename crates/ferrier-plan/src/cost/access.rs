@@ -26,6 +26,10 @@ pub struct Access {
     pub conflicts: f64,
     /// Bytes of runs that do not begin and end with cache lines: vectors cross lines, and cannot be stored past the caches.
     pub unaligned: f64,
+    /// Bytes of rows that are not whole cache lines: vectors cannot be stored past the caches one by one.
+    pub partial: f64,
+    /// Cache lines at the ends of rows that are split: whoever has the rest of the row stores to them too.
+    pub shared_lines: f64,
     /// Bytes in the memory of other ranks.
     pub remote: f64,
 }
@@ -96,6 +100,14 @@ impl Access {
         let runs = bytes / run;
         let aligned = order.into_iter().filter(|&axis| shape[axis] > 1 && strides[axis] as f64 >= run);
         let aligned = run % LINE == 0.0 && aligned.into_iter().all(|axis| strides[axis] % 64 == 0);
+        let odd = |axis: usize| shape[axis] > 1 && strides[axis] > element && strides[axis] % 64 != 0;
+        let partial = (0..3).any(odd);
+        // A row whose part is shorter than the distance to the next row goes on in the box of another rank.
+        let fastest = (0..3).find(|&axis| strides[axis] == element).unwrap_or(order[0]);
+        let part = shape[fastest] * element;
+        let others = (0..3).filter(|&axis| axis != fastest && shape[axis] > 1);
+        let distance = others.map(|axis| strides[axis]).min().unwrap_or(part);
+        let split = distance > part && [distance, part].iter().any(|bytes| !bytes.is_multiple_of(64));
         let lines_of_run = match aligned {
             true => run / LINE,
             false => (run + LINE - (element as f64).min(LINE)) / LINE,
@@ -126,6 +138,8 @@ impl Access {
             pages: if far { runs } else { 0.0 },
             conflicts: if conflict { runs * lines_of_run } else { 0.0 },
             unaligned: if aligned { 0.0 } else { bytes },
+            partial: if partial { bytes } else { 0.0 },
+            shared_lines: if split { 2.0 * bytes / part as f64 } else { 0.0 },
             remote: if piece.rank == own { 0.0 } else { bytes },
         }
     }
@@ -138,6 +152,8 @@ impl Access {
         self.pages += other.pages;
         self.conflicts += other.conflicts;
         self.unaligned += other.unaligned;
+        self.partial += other.partial;
+        self.shared_lines += other.shared_lines;
         self.remote += other.remote;
     }
 
@@ -150,6 +166,8 @@ impl Access {
             &mut self.pages,
             &mut self.conflicts,
             &mut self.unaligned,
+            &mut self.partial,
+            &mut self.shared_lines,
             &mut self.remote,
         ] {
             *field *= arrays;

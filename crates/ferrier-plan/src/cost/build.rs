@@ -132,6 +132,14 @@ fn line_works(
     (lines, plane_bytes)
 }
 
+/// Whether planes of a pass are completed in scratch and stored past the caches as runs, whatever the length of their rows.
+fn completes_planes(transforms: &[AxisTransform], to: &[Piece]) -> bool {
+    match (transforms, to) {
+        ([one, two], [target]) => two.real_before == two.real && target.is_fastest(one.axis.max(two.axis)),
+        _ => false,
+    }
+}
+
 /// The shape of a pass.
 pub(super) fn pass_shape(
     domain: &PassDomain<'_>,
@@ -170,7 +178,10 @@ pub(super) fn pass_shape(
         0..=2 => Access::new(end.pieces, axes, block, sizes(end), rank, machine),
         _ => Access::of_whole(end.pieces, sizes(end), rank),
     };
-    let (load, store) = (end(from, first, load_block), end(to, last, store_block));
+    let (load, mut store) = (end(from, first, load_block), end(to, last, store_block));
+    if completes_planes(transforms, to.pieces) && bundle.is_none() {
+        store.partial = 0.0;
+    }
     let (lines, plane_bytes) = line_works(domain, from, bundle, block);
     let units = match transforms {
         [] => (load.bytes / 4096.0).max(1.0),

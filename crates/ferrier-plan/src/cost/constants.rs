@@ -125,6 +125,10 @@ constants! {
     staging = 0.01;
     /// What runs that do not begin and end with cache lines cost besides, relative to their bytes.
     unaligned = 0.0;
+    /// The part of rows that are not whole cache lines that is stored through the caches, where stores otherwise bypass them.
+    partial = 0.0;
+    /// Seconds of a cache line that two ranks store to: it changes cores.
+    shared_line_s = 0.0;
     /// How the last-level cache replaces lines, from 0 to 1. 0: the oldest first, so that of an array of twice its size
     /// nothing stays; 1: at random, so that half of it stays.
     last_level_random = 0.0;

@@ -127,6 +127,8 @@ fn zen4() -> Constants {
         memory_bytes_s: 31.5e9,
         run_memory_s: 14e-9,
         unaligned: 0.02,
+        partial: 1.0,
+        shared_line_s: 28e-9,
         last_level_random: 0.02,
         conflict: 0.1,
         line_conflict: 0.1,

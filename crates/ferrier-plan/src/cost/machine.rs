@@ -128,6 +128,14 @@ impl Machine {
         kept < CACHED && 2.0 * far < ALIKE * (2.0 + allocate) * (kept * near + (1.0 - kept) * far)
     }
 
+    /// Whether the ranks of a node have more input and output than half of the last cache (measured: two cores
+    /// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3), or so much, work
+    /// arrays of several ranks included, that too little of it is in the part of the cache that they have.
+    pub fn streams_arrays(&self, ranks: usize, [input, output]: [usize; 2]) -> bool {
+        let work = if ranks > 1 { input.max(output) } else { 0 };
+        input + output > self.last_level.bytes / 2 || self.streams((input + output + work) as f64)
+    }
+
     /// Whether rows that meet in few sets of a cache are staged, where ranks have so many threads and so many cores are busy.
     pub fn stages(&self, threads: usize, busy: usize) -> bool {
         let Constants { memory_bytes_s, memory_node_bytes_s, .. } = self.constants;

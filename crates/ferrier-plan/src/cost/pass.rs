@@ -145,15 +145,16 @@ impl PassShape {
         let store = if returns { 0.0 } else { self.end(&self.store, place, byte, machine) };
         // A cached store loads the line first, and lines that return are written back; one past the caches goes to memory at
         // once.
-        let store = match self.stream && !returns {
-            true => store,
-            false => store + constants.allocate * place.sum([0.0, byte[1], byte[2]]) * self.store.bytes,
-        };
+        let cached =
+            if self.stream && !returns { constants.partial * self.store.partial } else { self.store.bytes };
+        let store = store + constants.allocate * place.sum([0.0, byte[1], byte[2]]) * cached;
+        let shared =
+            if self.ranks_on_node > 1 { constants.shared_line_s * self.store.shared_lines } else { 0.0 };
         // The slowest of so many ranks is further from their mean the more there are, and nearer with more threads each.
         let uneven = if self.helped { 0.0 } else { constants.uneven };
         let slowest = 1.0 + uneven * ((active / threads).max(1.0).ln() / threads).sqrt();
         let compute = self.compute(byte, machine) * active.powf(constants.busy_flop) * slowest;
-        let memory = load + store;
+        let memory = load + store + shared;
         let overlap = if self.lines.len() > 1 { constants.plane_overlap } else { constants.overlap };
         let core = memory.max(compute) + (1.0 - overlap) * memory.min(compute);
         let wake = if self.threads > 1 { constants.wake_s } else { 0.0 };

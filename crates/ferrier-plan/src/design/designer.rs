@@ -6,8 +6,10 @@ use super::search::{Grids, PartialRecipe, RecipeSearch, TIE, by_cost};
 use crate::choice::{Choice, Compress, Overlap, RAW};
 use crate::cost::{Machine, Setting, predict};
 use crate::error::Result;
+use crate::geometry::width;
 use crate::kind::Scale;
 use crate::layout::{Box3, Layout, Order};
+use crate::lowering::MemoryPolicy;
 use crate::messages::Mechanism;
 use crate::problem::Problem;
 use crate::recipe::{Recipe, Step};
@@ -19,6 +21,9 @@ const PREDICTED: usize = 8;
 
 /// An order of the axes must be better than the first one by more than this.
 const HARDLY: f64 = 1.03;
+
+/// The same where both are predicted for the machine at hand: about the error of predictions.
+const CLEARLY: f64 = 1.1;
 
 /// An order that takes so many times as long as another one, for one of the two ways of moving data, is not taken.
 const HOPELESS: f64 = 1.6;
@@ -90,8 +95,11 @@ impl Designer<'_> {
         }
     }
 
-    /// The visible decisions, by default constants and for one array; of the choice by what constrains layouts.
-    pub fn visible(&self, layouts: &GridLayouts<'_>) -> Result<Visible> {
+    /// The decisions that users see, for one array and by what of the choice constrains layouts.
+    ///
+    /// An output that is left to the planner, and the order of the axes where `here` is `None`, are those of constants that
+    /// do not change. Else the order is the one that is predicted to be fastest in this setting on the machine at hand.
+    pub fn visible(&self, layouts: &[&GridLayouts<'_>], here: Option<&Setting<'_>>) -> Result<Visible> {
         let Designer { problem, choice, precision, ranks, .. } = *self;
         let layouts_only = Choice {
             axes: choice.axes.clone(),
@@ -105,7 +113,7 @@ impl Designer<'_> {
         let sent = Setting::new(Mechanism::Messages).nodes(&nodes).ranks_per_host(1);
         let [near, far] = [&shared, &sent].map(|setting| {
             let prices = Prices { machine: &assumed, setting, precision, batch: 1 };
-            self.search(prices, &layouts_only, [false; 2], self.output.as_ref(), layouts)
+            self.search(prices, &layouts_only, [false; 2], self.output.as_ref(), layouts[0])
         });
         let listed = |axes: Vec<usize>| {
             let transforms = transforms(problem, choice, precision, &self.input, &axes);
@@ -113,15 +121,82 @@ impl Designer<'_> {
         };
         let mut orders: Vec<(Vec<usize>, Vec<AxisTransform>)> =
             near.axis_orders()?.into_iter().map(listed).collect();
-        let best = best_order(&orders, [&near, &far]);
-        let (axes, transforms) = orders.swap_remove(best);
         // An output that is left to the planner is where the last transform leaves it.
         let open = self.output.is_none();
+        let best = match here.filter(|_| !open) {
+            Some(setting) => self.fastest_order(&orders, &layouts_only, setting, layouts),
+            None => best_order(&orders, [&near, &far]),
+        };
+        let (axes, transforms) = orders.swap_remove(best);
         let ending =
             open.then(|| far.recipes(&axes, &transforms, f64::INFINITY).into_iter().next()).flatten();
         let left = || ending.as_ref().map(|partial| partial.placed.array.layout.clone());
         let output = self.output.clone().or_else(left);
         Ok(Visible { axes, transforms, output, open, ending })
+    }
+
+    /// The setting of these nodes that orders of the axes are compared in: that of the fastest exchange, with all cores busy.
+    pub fn usual<'s>(&self, setting: &Setting<'s>) -> Setting<'s> {
+        let machine = self.machine;
+        let one_node = setting.nodes.iter().all(|node| *node == setting.nodes[0]);
+        let mechanism = if one_node { Mechanism::SharedMemory } else { Mechanism::Messages };
+        let here = setting.ranks_on_host(0, self.ranks).max(1);
+        let threads = (machine.cores / here).max(1);
+        let hosts = (self.ranks / here).max(1);
+        let problem = self.problem;
+        let side = |shape: [usize; 3], real| {
+            shape.iter().product::<usize>() * width(real) / hosts * self.precision.bytes()
+        };
+        let ends = [
+            side(problem.shape(), problem.is_real()),
+            side(problem.spectrum_shape(), problem.has_real_spectrum()),
+        ];
+        let policy = MemoryPolicy {
+            stream: machine.streams_arrays(self.ranks, ends),
+            staging: machine.stages(threads, here * threads),
+            bundle_bytes: setting.memory_policy.bundle_bytes,
+            threads,
+            ..MemoryPolicy::default()
+        };
+        Setting::new(mechanism)
+            .nodes(setting.nodes)
+            .ranks_per_host(setting.ranks_per_host)
+            .threads(threads)
+            .plane_bytes(setting.plane_bytes)
+            .memory_policy(policy)
+    }
+
+    /// Of these orders the one whose best recipe is predicted to be fastest. The first, which transforms contiguous lines
+    /// first, is kept if another one is hardly better.
+    fn fastest_order(
+        &self,
+        orders: &[(Vec<usize>, Vec<AxisTransform>)],
+        choice: &Choice,
+        setting: &Setting<'_>,
+        layouts: &[&GridLayouts<'_>],
+    ) -> usize {
+        if orders.len() == 1 {
+            return 0;
+        }
+        let single = self.problem.clone().batch(1);
+        let alone = Designer { problem: &single, choice, ..self.clone() };
+        let seconds = |(axes, transforms): &(Vec<usize>, Vec<AxisTransform>)| {
+            let visible = Visible {
+                axes: axes.clone(),
+                transforms: transforms.clone(),
+                output: self.output.clone(),
+                open: false,
+                ending: None,
+            };
+            let best = |layouts: &&GridLayouts<'_>| {
+                alone.recipes(&visible, setting, layouts).first().map(|(_, seconds)| *seconds)
+            };
+            layouts.iter().filter_map(best).fold(f64::INFINITY, f64::min)
+        };
+        let seconds: Vec<f64> = orders.iter().map(seconds).collect();
+        let least =
+            (0..orders.len()).min_by(|&one, &other| seconds[one].total_cmp(&seconds[other])).unwrap_or(0);
+        if seconds[0] <= seconds[least] * CLEARLY { 0 } else { least }
     }
 
     /// The recipes that are predicted to be fastest on the machine at hand, the best first, and their seconds.

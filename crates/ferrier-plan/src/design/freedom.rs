@@ -17,6 +17,9 @@ pub struct Freedom<'a> {
     pub ranks: bool,
     /// Whether reshapes may be cut into tiles.
     pub tiles: bool,
+    /// Whether the order of the axes, which shows in bits, is decided for the nodes and the machine at hand; not if
+    /// results must be reproducible or the output is left to the planner.
+    pub axes: bool,
 }
 
 /// Elements of a rank up to which fewer ranks may be faster: with more, the work of a pass outweighs a barrier or a
@@ -47,38 +50,39 @@ impl<'a> Freedom<'a> {
         ranks(yes: bool) = yes;
         /// Sets whether reshapes may be cut into tiles.
         tiles(yes: bool) = yes;
+        /// Sets whether the order of the axes is decided for the nodes and the machine at hand.
+        axes(yes: bool) = yes;
     }
 
     /// The exchanges that are worth a look.
     pub(super) fn other_exchanges(&self, problem: &Problem, ranks: usize) -> &'a [(&'static str, Mechanism)] {
         if ranks <= MOST_RANKS && elements(problem) >= MANY_ELEMENTS { self.exchanges } else { &[] }
     }
+}
 
-    /// Numbers of ranks that are worth a look besides all of `ranks`: as many as have a core each where they take turns, and
-    /// fewer for small arrays of several nodes.
-    pub(super) fn inner_ranks(
-        &self,
-        problem: &Problem,
-        choice: &Choice,
-        setting: &Setting<'_>,
-        (ranks, machine): (usize, &Machine),
-    ) -> Vec<usize> {
-        let elements = elements(problem);
-        if !self.ranks || choice.ranks.is_some() || choice.grid.is_some() || ranks > MOST_RANKS {
-            return Vec::new();
-        }
-        let mut counts = Vec::new();
-        let (here, threads) = (setting.ranks_on_host(0, ranks), setting.threads.max(1));
-        if here == ranks && here * threads > machine.cores && elements >= MANY_ELEMENTS {
-            counts.push(machine.cores / threads);
-        }
-        if several_nodes(setting) && elements / ranks.max(1) <= FEW_ELEMENTS {
-            counts.extend([ranks / 2, ranks / 4, ranks / 16, 1]);
-        }
-        counts.retain(|&count| (1..ranks).contains(&count));
-        counts.dedup();
-        counts
+/// Numbers of ranks that are worth a look besides all of `ranks`: as many as have a core each where they take turns, and
+/// fewer for small arrays of several nodes.
+pub(super) fn fewer_ranks(
+    problem: &Problem,
+    choice: &Choice,
+    setting: &Setting<'_>,
+    (ranks, machine): (usize, &Machine),
+) -> Vec<usize> {
+    let elements = elements(problem);
+    if choice.ranks.is_some() || choice.grid.is_some() || ranks > MOST_RANKS {
+        return Vec::new();
     }
+    let mut counts = Vec::new();
+    let (here, threads) = (setting.ranks_on_host(0, ranks), setting.threads.max(1));
+    if here == ranks && here * threads > machine.cores && elements >= MANY_ELEMENTS {
+        counts.push(machine.cores / threads);
+    }
+    if several_nodes(setting) && elements / ranks.max(1) <= FEW_ELEMENTS {
+        counts.extend([ranks / 2, ranks / 4, ranks / 16, 1]);
+    }
+    counts.retain(|&count| (1..ranks).contains(&count));
+    counts.dedup();
+    counts
 }
 
 fn elements(problem: &Problem) -> usize {

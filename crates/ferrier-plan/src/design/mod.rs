@@ -1,8 +1,9 @@
 //! From a problem and a choice to a recipe: pure functions.
 //!
 //! Two decisions. First the order of the axes, and an output layout that is left to the planner: they are visible to
-//! users (the order in the bits of results), so they depend on the problem and the number of ranks alone, not on the
-//! exchange, the nodes, the threads, the batch or the machine. Then the layouts between the passes, their memory
+//! users (the order in the bits of results), so they do not depend on the exchange, the threads, the batch or tiles. The
+//! output, and the order with it, or where results must be reproducible, depend on the problem and the number of ranks
+//! alone; else [`Freedom::axes`] has the order decided for the nodes and the machine at hand. Then the layouts between the passes, their memory
 //! orders, and which axes share a pass, and, where they are left open, the exchange, the number of ranks between the
 //! first and the last reshape, and tiles: by the [cost model](crate::cost) of the machine at hand.
 
@@ -77,7 +78,8 @@ pub fn design_on(
 }
 
 /// The same; the exchange, tiles, and how many ranks hold data between the first and the last reshape are decided too,
-/// as far as `freedom` and `choice` leave them open. Of the visible decisions none depends on it.
+/// as far as `freedom` and `choice` leave them open. Of the visible decisions only the order of the axes depends on it, by
+/// [`Freedom::axes`].
 ///
 /// # Errors
 /// As [`design_on`].
@@ -93,9 +95,22 @@ pub fn design_free(
     let (input, output) = problem.layouts(ranks)?;
     let designer = Designer { problem, choice, precision, ranks, machine, input, output };
     let grids = designer.grids(inner, setting);
-    let visible = designer.visible(&grids)?;
+    let visible = match freedom.axes && !problem.reproducible {
+        true => {
+            let (usual, single) = (designer.usual(setting), problem.clone().batch(1));
+            let counts = freedom::fewer_ranks(&single, choice, &usual, (ranks, machine));
+            let fewer = counts.into_iter().map(|inner| designer.grids(inner, setting)).collect::<Vec<_>>();
+            let all: Vec<_> = [&grids].into_iter().chain(&fewer).collect();
+            designer.visible(&all, Some(&usual))?
+        }
+        false => designer.visible(&[&grids], None)?,
+    };
     let mut found = designer.recipes(&visible, setting, &grids);
-    let fewer = freedom.inner_ranks(problem, choice, setting, (ranks, machine));
+    let fewer = if freedom.ranks {
+        freedom::fewer_ranks(problem, choice, setting, (ranks, machine))
+    } else {
+        Vec::new()
+    };
     for inner in fewer.into_iter().filter(|_| !visible.open) {
         let grids = designer.grids(inner, setting);
         add(&mut found, designer.recipes(&visible, setting, &grids));

@@ -5,6 +5,7 @@ use crate::choice::Overlap;
 use crate::cost::Constants;
 use crate::layout::Layout;
 use crate::layout::LayoutSpec;
+use crate::lowering::MemoryPolicy;
 use crate::recipe::Step;
 
 fn layouts() -> [LayoutSpec; 7] {
@@ -13,16 +14,8 @@ fn layouts() -> [LayoutSpec; 7] {
     [LayoutSpec::bricks(), a, b, c, d, e, f]
 }
 
-fn axes(recipe: &Recipe) -> Vec<usize> {
-    let axis = |step: &Step| match step {
-        Step::Transform { axis, .. } => Some(*axis),
-        Step::Reshape { .. } => None,
-    };
-    recipe.steps.iter().filter_map(axis).collect()
-}
-
-/// The order of the axes, which shows in the bits, and an output that is left to the planner do not depend on the
-/// exchange, the nodes, the threads, the batch or the machine.
+/// Unless the order of the axes is decided for the nodes and the machine at hand, neither it, which shows in the bits, nor an
+/// output that is left to the planner depends on the exchange, the nodes, the threads, the batch or the machine.
 #[test]
 fn what_users_see_depends_on_the_problem_alone() {
     let machines = [Machine::default(), Machine::of_family("amd-zen").cores(2)];
@@ -40,17 +33,68 @@ fn what_users_see_depends_on_the_problem_alone() {
                     let choice = Choice::default();
                     let designed =
                         design_on(problem, &choice, Precision::F64, setting, (6, machine)).unwrap();
-                    (axes(&designed.recipe), designed.recipe.output)
+                    (designed.recipe.axes(), designed.recipe.output)
                 };
                 let first = seen(&problem, &settings[0], &machines[0]);
                 for (setting, machine) in settings.iter().zip(machines.iter().cycle()) {
                     assert_eq!(seen(&problem.clone().batch(5), setting, machine), first, "{problem:?}");
                 }
                 let alone = design(&problem, &Choice::default(), Precision::F64, 6).unwrap();
-                assert_eq!((axes(&alone), alone.output), first);
+                assert_eq!((alone.axes(), alone.output), first);
             }
         }
     }
+}
+
+/// The order of the axes for the nodes and the machine at hand does not depend on the exchange, the threads, the batch, the
+/// tiles, or what else is left open; where results must be reproducible or the output is left to the planner, not on nodes
+/// and machine either.
+#[test]
+fn the_order_at_hand_depends_on_problem_nodes_and_machine_alone() {
+    let machines = [Machine::default(), Machine::of_family("amd-zen").cores(2)];
+    let two_nodes = [0, 0, 0, 1, 1, 1];
+    let free = Freedom::default().axes(true);
+    let others = [("all_to_allv", Mechanism::Messages)];
+    let all = free.exchanges(&others).ranks(true).tiles(true);
+    let mut differ = 0;
+    for (number, input) in layouts().into_iter().enumerate() {
+        for output in layouts().into_iter().skip(number % 2).step_by(2).chain([LayoutSpec::unconstrained()]) {
+            for problem in [Problem::c2c([48, 100, 30]), Problem::r2c([100, 30, 48])] {
+                let problem = problem.input(input.clone()).output(output.clone());
+                let seen =
+                    |problem: &Problem, setting: &Setting<'_>, machine: &Machine, freedom: &Freedom<'_>| {
+                        let choice = Choice::default();
+                        let designed =
+                            design_free(problem, &choice, Precision::F64, setting, (6, machine), freedom)
+                                .unwrap();
+                        (designed.recipe.axes(), designed.recipe.output)
+                    };
+                let mut orders = Vec::new();
+                for machine in &machines {
+                    for nodes in [&[][..], &two_nodes] {
+                        let direct = Setting::new(Mechanism::SharedMemory).nodes(nodes);
+                        let sent = Setting::new(Mechanism::Messages).nodes(nodes).threads(3);
+                        let first = seen(&problem, &sent, machine, &free);
+                        assert_eq!(
+                            seen(&problem.clone().batch(5), &sent, machine, &all),
+                            first,
+                            "{problem:?}"
+                        );
+                        let policy = MemoryPolicy { stream: true, threads: 2, ..MemoryPolicy::default() };
+                        let other = direct.threads(2).memory_policy(policy);
+                        assert_eq!(seen(&problem, &other, machine, &free), first, "{problem:?}");
+                        let pinned = problem.clone().reproducible(true);
+                        orders.push((first, seen(&pinned, &sent, machine, &free)));
+                    }
+                }
+                assert!(orders.iter().all(|(_, pinned)| *pinned == orders[0].1), "{problem:?}");
+                let same = orders.iter().all(|(order, _)| *order == orders[0].0);
+                assert!(same || output != LayoutSpec::unconstrained(), "{problem:?}");
+                differ += usize::from(!same);
+            }
+        }
+    }
+    assert!(differ > 0);
 }
 
 /// `reorder` decides whether lines are contiguous where they are transformed, whatever the exchange and the layouts.
@@ -78,7 +122,7 @@ fn lines_are_contiguous_or_keep_the_memory_order() {
                     }
                     let usual =
                         design_on(&problem, &Choice::new(), Precision::F64, setting, (ranks, &machine));
-                    assert_eq!(axes(&recipe), axes(&usual.unwrap().recipe), "{problem:?}");
+                    assert_eq!(recipe.axes(), usual.unwrap().recipe.axes(), "{problem:?}");
                 }
             }
         }
@@ -125,8 +169,8 @@ fn rows_of_a_grid_are_inside_nodes_and_sockets() {
         let (grouped, plain) = (of(&setting, &choice), of(&setting.sockets(&[]), &choice));
         // What users see is the same.
         assert_eq!(
-            (axes(&grouped.recipe), &grouped.recipe.output),
-            (axes(&plain.recipe), &plain.recipe.output)
+            (grouped.recipe.axes(), &grouped.recipe.output),
+            (plain.recipe.axes(), &plain.recipe.output)
         );
         // Ranks of the first group are neighbours in a grid between.
         let near = |layout: &Layout| {
@@ -183,7 +227,7 @@ fn tiles_and_exchanges_are_searched() {
             free.recipe.overlap
         );
         assert!(free.seconds < 0.95 * plain.seconds, "{} {}", free.seconds, plain.seconds);
-        assert_eq!((axes(&free.recipe), &free.recipe.output), (axes(&plain.recipe), &plain.recipe.output));
+        assert_eq!((free.recipe.axes(), &free.recipe.output), (plain.recipe.axes(), &plain.recipe.output));
         // What the user decided stays: no tiles, all ranks.
         let decided = choice.clone().overlap(Overlap::default());
         assert_eq!(of(&large, &decided, &freedom).recipe.overlap, Overlap::default());

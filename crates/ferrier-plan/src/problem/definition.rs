@@ -299,7 +299,7 @@ impl Problem {
         batch(arrays: usize) = arrays;
 
         /// Fixes the order of the axes and the kernel, so that the bits of the result do not depend on the number of
-        /// ranks.
+        /// ranks, on their nodes or on constants of the machine that were measured.
         reproducible(yes: bool) = yes;
 
         /// Sets the allowed relative error: the L2 norm of the difference to the exact result, over the norm of the

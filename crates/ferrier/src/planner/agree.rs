@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::entry_ref::EntryRef;
-use crate::machine::{last_level_bytes, level2};
+use crate::machine::level2;
 use crate::{
     Box3, Choice, Comm, Compress, Error, LayoutSpec, MachineSpeeds, MemoryUse, Problem, Real, Recipe, Result,
     StridesSpec, codec, exchange,
@@ -218,14 +218,6 @@ fn node_bytes(nodes: usize, problem: &Problem, scalar_bytes: usize) -> [usize; 2
     [input, side(problem.spectrum_shape(), problem.has_real_spectrum())]
 }
 
-/// Whether the ranks of a node have more input and output than half of the last cache (measured: two cores
-/// that share 48 MiB gain at 128^3 complex f64, two with a larger one lose there and gain at 192^3), or so much, work arrays of
-/// several ranks included, that the cost model finds too little of it in the part of the cache that they have.
-fn stream(ranks: usize, [input, output]: [usize; 2], machine: &Machine) -> bool {
-    let work = if ranks > 1 { input.max(output) } else { 0 };
-    input + output > last_level_bytes() / 2 || machine.streams((input + output + work) as f64)
-}
-
 /// Input and output of a core that exceed its second-level cache so many times are prefetched, though the last cache holds
 /// them (measured: one thread of a Zen 5 loses up to a third by prefetching 16 MB, one of a Xeon gains a third at 33 MB).
 const PREFETCHED_LEVEL2: usize = 16;
@@ -241,7 +233,7 @@ pub(crate) fn memory_policy(
 ) -> MemoryPolicy {
     let busy = ranks.0.div_ceil(ranks.1) * threads;
     let bytes = node_bytes(ranks.1, problem, scalar_bytes);
-    let stream = choice.stream.unwrap_or_else(|| stream(ranks.0, bytes, machine));
+    let stream = choice.stream.unwrap_or_else(|| machine.streams_arrays(ranks.0, bytes));
     let stages = choice.memory == MemoryUse::Fast && machine.stages(threads, busy);
     MemoryPolicy {
         stream,

@@ -8,7 +8,7 @@ use super::target::Target;
 use super::tune::completed;
 use super::wisdom::{self, WisdomFile};
 use crate::exec::{Backend, Cpu};
-use crate::{Choice, Comm, Device, Plan, Problem, Real, Result};
+use crate::{Choice, Comm, Device, Plan, Problem, Real, Result, design};
 
 /// Makes plans from a problem and the user's choice.
 ///
@@ -83,7 +83,8 @@ impl<B: Target> Planner<B> {
         };
         let mut draft = Draft::<T, B>::new(comm, &problem, choice.clone(), start, device.handle())?;
         if B::LEARNS && effort == Effort::Online && draft.wisdom().is_none() {
-            let start = completed(comm, &choice, draft.recipe());
+            let usual = design(&problem, &choice, T::PRECISION, comm.size())?;
+            let start = completed(comm, &choice, [draft.recipe(), &usual]);
             let tuner =
                 OnlineTuner::<B>::new::<T>(comm, problem, [choice, start], file, device.handle().clone());
             draft.observer = Some(Box::new(tuner));

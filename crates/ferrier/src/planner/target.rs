@@ -53,8 +53,9 @@ impl Target for Cpu {
         let coded = forecast.sends() && problem.tolerance.is_some() || choice.codec.is_some();
         let ranks = (comm.size(), &forecast.machine);
         let others = if decision.open_exchange { agree::other_exchanges(comm) } else { Vec::new() };
-        let freedom =
-            Freedom::default().exchanges(&others).ranks(decision.open_exchange).tiles(decision.open_exchange);
+        let open = decision.open_exchange;
+        // Choices of wisdom and of trials have the order that they were measured with.
+        let freedom = Freedom::default().exchanges(&others).ranks(open).tiles(open).axes(decision.start.open);
         design_free(problem, choice, T::PRECISION, ranks, &forecast.setting(coded), &freedom)
     }
 

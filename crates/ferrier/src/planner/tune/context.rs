@@ -75,10 +75,13 @@ impl<'a> TuneContext<'a> {
     }
 }
 
-/// The choice with what the cost model decides in a plan by default, which has this recipe: the exchange where it is not the
-/// usual one, tiles, and the number of ranks between the first and the last reshape.
-pub(crate) fn completed(comm: &Comm, given: &Choice, recipe: &Recipe) -> Choice {
+/// The choice with what the cost model decides in a plan by default, which has this recipe: the exchange and the order of
+/// the axes where they are not those of `usual`, tiles, and the number of ranks between the first and the last reshape.
+pub(crate) fn completed(comm: &Comm, given: &Choice, [recipe, usual]: [&Recipe; 2]) -> Choice {
     let mut start = given.clone();
+    if recipe.axes() != usual.axes() {
+        start.axes.get_or_insert(recipe.axes());
+    }
     if comm.size() > 1
         && recipe.codec == RAW
         && recipe.exchange != crate::planner::default_exchange(comm, false)

@@ -62,7 +62,7 @@ pub fn tune<T: Real>(
         false => Some(measure_within(comm, budget)?),
     };
     let decision = Cpu::decide::<T>(comm, problem, StartChoice::open(given.clone()))?;
-    let start = completed(comm, given, &Cpu::design::<T>(problem, &decision, comm)?.recipe);
+    let start = completed(comm, given, [&Cpu::design::<T>(problem, &decision, comm)?.recipe, &default]);
     let mut trials = Trials::<T>::new(comm, problem, skips_passes(problem, given, options));
     if comm.rank() != 0 {
         return trials.run_commands();
