@@ -33,15 +33,17 @@ macro_rules! with_short_real {
     };
     (@ $half:expr, $V:ty, $R:ident => $body:expr; $($r:literal)*) => {
         match $half {
-            $($r if const { lists(<$V>::RADICES, $r) } => { const $R: usize = $r; $body })*
+            $($r if const { is_short::<$V>($r) } => { const $R: usize = $r; $body })*
             other => unreachable!("no real lines of twice {other} points"),
         }
     };
 }
 
 /// Whether lines of `2 * half` real points are transformed in registers.
-pub(super) fn is_short<V: Vector>(half: usize) -> bool {
-    matches!(half, 2 | 3 | 4 | 5 | 7 | 8 | 9 | 10 | 12 | 15 | 16 | 24) && lists(V::RADICES, half)
+pub(super) const fn is_short<V: Vector>(half: usize) -> bool {
+    // Vectors shorter than a cache line are those of instruction sets with 16 registers, which hold no 17 elements.
+    let registers = !V::SHORT || half < 16;
+    matches!(half, 2 | 3 | 4 | 5 | 7 | 8 | 9 | 10 | 12 | 15 | 16 | 24) && registers && lists(V::RADICES, half)
 }
 
 /// Whether lines of `elements` complex numbers are stored in whole cache lines, vector by vector.
