@@ -120,6 +120,15 @@ fn busiest(schedule: &Schedule) -> Vec<usize> {
     for pass in &schedule.passes {
         add(&pass.arrive.layout);
     }
+    // Rows of smaller boxes may take longer: those that are not whole cache lines.
+    for pass in &schedule.passes {
+        let boxes = pass.arrive.layout.boxes();
+        let filled = (0..boxes.len()).filter(|&rank| !boxes[rank].is_empty());
+        let smallest = filled.min_by_key(|&rank| boxes[rank].volume());
+        if let Some(rank) = smallest.filter(|rank| found.len() < RANKS && !found.contains(rank)) {
+            found.push(rank);
+        }
+    }
     if found.is_empty() {
         found.push(0);
     }
