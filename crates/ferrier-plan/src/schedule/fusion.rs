@@ -99,7 +99,7 @@ pub fn better_aside(
     let apart = [(mid, row), (slow, row * shape[mid])].iter().any(|&(axis, bytes)| {
         axis == transform.axis && bytes.is_multiple_of(PAGE) && (bytes / PAGE).is_power_of_two()
     });
-    let fits = own.volume() * element * recipe.batch <= threads * plane_bytes / 4;
+    let fits = own.volume() * element * recipe.batch <= threads.saturating_mul(plane_bytes / 4);
     threads >= MANY_THREADS && recipe.memory == MemoryUse::Fast && apart && row >= ROW && fits
 }
 
