@@ -212,6 +212,7 @@ pub struct Choice {
     #[serde(rename = "path")]
     pub decomposition: Option<Decomposition>,
     /// The order in which `forward` transforms the axes; the halved axis of a real transform must be first.
+    /// Axes of one point, which are not transformed, may be left out.
     pub axes: Option<Vec<usize>>,
     /// The number of ranks that hold data between the first and the last reshape; by default all, or fewer if an array is
     /// small.

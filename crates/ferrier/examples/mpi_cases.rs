@@ -89,6 +89,18 @@ fn expectations(comm: &Comm, tasks: &[Task]) -> Result<Vec<[u64; 2]>> {
     Ok((0..tasks.len()).map(|task| [digest(task, 0), digest(task, 1)]).collect())
 }
 
+/// Names the order of the axes that the plans of these ranks have by default: in-process ranks, which are on one node,
+/// might have another, and other bits.
+fn name_axes(comm: &Comm, exchange: &str, task: &mut Task) -> Result<()> {
+    let (problem, choice) = (&task.problem, task.with(exchange));
+    let axes = match task.single {
+        true => plan_of::<f32>(comm, problem, &choice)?.recipe().axes(),
+        false => plan_of::<f64>(comm, problem, &choice)?.recipe().axes(),
+    };
+    task.choice = task.choice.clone().axes(axes);
+    Ok(())
+}
+
 fn table(comm: &Comm, chosen: &[&str], tasks: &[Task]) -> Result<(usize, Vec<String>)> {
     let expected = expectations(comm, tasks)?;
     let (mut count, mut wrong) = (0, Vec::new());
@@ -127,9 +139,12 @@ fn run(comm: &Comm, asked: &[String]) -> Result<bool> {
         .filter(|&name| one_node || name != "direct")
         .collect();
     let step = number("FERRIER_THIN").unwrap_or(1).max(1);
-    let tasks: Vec<Task> = (cases().into_iter().enumerate().step_by(step))
+    let mut tasks: Vec<Task> = (cases().into_iter().enumerate().step_by(step))
         .map(|(number, case)| Task::new(number, case, comm.size()))
         .collect();
+    if !one_node {
+        tasks.iter_mut().try_for_each(|task| name_axes(comm, chosen[0], task))?;
+    }
     let (count, wrong) = table(comm, &chosen, &tasks)?;
     let all = comm.all_gather(wrong.join("\n").as_bytes())?;
     let bad = all.iter().filter(|text| !text.is_empty()).count();

@@ -83,32 +83,16 @@ impl RecipeSearch<'_> {
         let legal = |axes: &[usize]| self.problem.is_legal_order(axes);
         // The order of the two factors of a long transform is fixed.
         let long = self.problem.long.then_some(&[1, 2][..]);
-        if let Some(axes) = forced.or(long) {
-            let fail =
-                |message: String| Err(Error::Choice(Invalid::new("axes", message).got(format!("{axes:?}"))));
-            let mut sorted = (axes.to_vec(), listed.clone());
-            sorted.0.sort_unstable();
-            sorted.1.sort_unstable();
-            if sorted.0 != sorted.1 {
-                return fail(format!(
-                    "the order of the axes must list each of {listed:?} once; got {axes:?}"
-                ));
+        if let Some(given) = forced.or(long) {
+            // Axes without a transform may be left out, as they are in the order of a recipe.
+            let left_out = listed.iter().filter(|axis| idle(**axis) && !given.contains(axis));
+            let mut axes: Vec<usize> = given.iter().chain(left_out).copied().collect();
+            if let Some(message) = self.why_not(&axes) {
+                let message = format!("{message}; got {given:?}");
+                return Err(Error::Choice(Invalid::new("axes", message).got(format!("{given:?}"))));
             }
-            if !legal(axes) && self.columns.is_some() {
-                return fail(format!(
-                    "the columns of a sphere need axes 2, 1, 0 in this order; got {axes:?}"
-                ));
-            }
-            if !legal(axes) && long.is_some() {
-                return fail(format!("a long transform goes by axes [1, 2]; got {axes:?}"));
-            }
-            if !legal(axes) {
-                return fail(format!(
-                    "the halved axis {} of a real transform comes first, ahead of complex ones; got {axes:?}",
-                    self.problem.halved
-                ));
-            }
-            return Ok(vec![axes.iter().copied().filter(|&axis| !idle(axis)).collect()]);
+            axes.retain(|&axis| !idle(axis));
+            return Ok(vec![axes]);
         }
         let mut fastest_first =
             if self.problem.reproducible { Order::C.axes() } else { self.input.array.layout.order().axes() };
@@ -135,6 +119,30 @@ impl RecipeSearch<'_> {
             all.truncate(1);
         }
         Ok(all)
+    }
+
+    /// What is wrong with this order of all axes, if anything.
+    fn why_not(&self, axes: &[usize]) -> Option<String> {
+        let listed = &self.problem.axes;
+        let sorted = |axes: &[usize]| {
+            let mut axes = axes.to_vec();
+            axes.sort_unstable();
+            axes
+        };
+        if sorted(axes) != sorted(listed) {
+            return Some(format!("the order of the axes must list each of {listed:?} once"));
+        }
+        if self.problem.is_legal_order(axes) {
+            return None;
+        }
+        Some(if self.columns.is_some() {
+            "the columns of a sphere need axes 2, 1, 0 in this order".into()
+        } else if self.problem.long {
+            "a long transform goes by axes [1, 2]".into()
+        } else {
+            let halved = self.problem.halved;
+            format!("the halved axis {halved} of a real transform comes first, ahead of complex ones")
+        })
     }
 
     /// Recipes that transform `axes` in this order, one for each layout of the last pass: the cheapest first. Those

@@ -187,6 +187,27 @@ fn rows_of_a_grid_are_inside_nodes_and_sockets() {
     assert_eq!(Setting::new(Mechanism::Messages).grouped(16), None);
 }
 
+/// The order that a recipe has can be asked for, also where axes of one point are left out; no other axis may be.
+#[test]
+fn the_order_of_a_recipe_can_be_asked_for() {
+    let setting = Setting::new(Mechanism::Messages);
+    let of = |problem: &Problem, axes: Option<Vec<usize>>| {
+        let choice = axes.into_iter().fold(Choice::default(), Choice::axes);
+        design_on(problem, &choice, Precision::F64, &setting, (2, &Machine::default()))
+            .map(|designed| designed.recipe)
+    };
+    for shape in [[64, 1, 96], [1, 1, 8], [31, 32, 1], [5, 6, 7]] {
+        for problem in [Problem::c2c(shape), Problem::r2c(shape)] {
+            let default = of(&problem, None).unwrap();
+            let mut axes = default.axes();
+            assert_eq!(of(&problem, Some(axes.clone())).unwrap(), default, "{shape:?}");
+            let left_out = axes.pop();
+            let error = of(&problem, Some(axes)).expect_err(&format!("{shape:?} without {left_out:?}"));
+            assert!(error.to_string().contains("must list each of [0, 1, 2] once"), "{error}");
+        }
+    }
+}
+
 /// Messages between nodes are worth more than passes: pencils to pencils have two reshapes, bricks to bricks four at
 /// most, and no layout is as large as the array.
 #[test]
