@@ -108,6 +108,12 @@ pub trait Lines<T>: Send + Sync {
         true
     }
 
+    /// Whether rows of neighbouring lines are stored past the caches several cache lines at a time. One at a time, each store
+    /// opens another page of the memory.
+    fn streams_rows(&self) -> bool {
+        true
+    }
+
     /// Scalars of a [`LineBlock::staging`] buffer for blocks of at most
     /// `lines` lines; 0 if this kernel never copies the next block.
     fn staging_len(&self, lines: usize) -> usize {

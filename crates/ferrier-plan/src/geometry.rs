@@ -108,6 +108,18 @@ impl Geometry {
         Geometry::from_strides(part, strides, strides[slow] * shape[slow], real)
     }
 
+    /// An array in a thread's scratch, whose lines are transformed there: rows and planes are at distances that put few of
+    /// them in one set of a first-level cache.
+    pub fn in_scratch(part: Box3, order: Order, real: bool, scalar_bytes: usize) -> Geometry {
+        let [slow, mid, fast] = order.axes();
+        let (shape, line) = (part.shape(), 64 / scalar_bytes);
+        let mut strides = [0; 3];
+        strides[fast] = width(real);
+        strides[mid] = spread((shape[fast] * width(real)).next_multiple_of(line), shape[mid], line);
+        strides[slow] = spread(strides[mid] * shape[mid], shape[slow], line);
+        Geometry::from_strides(part, strides, strides[slow] * shape[slow], real)
+    }
+
     /// The memory of `rank`'s box of a work array.
     pub fn work(
         distribution: &Distribution,
@@ -127,6 +139,17 @@ impl Geometry {
     pub fn offset(&self, index: [usize; 3]) -> usize {
         self.start + (0..3).map(|a| (index[a] - self.part.lo[a]) * self.strides[a]).sum::<usize>()
     }
+}
+
+/// A distance of at least `scalars`, a multiple of a cache line of `line` scalars, for `count` rows, at which few of them are in
+/// one set of a first-level cache: a line along them is loaded, stored and loaded again.
+fn spread(scalars: usize, count: usize, line: usize) -> usize {
+    // Of 8 to 12 ways, a half for rows; the others are for the kernel's scratch.
+    const SETS: usize = 64;
+    const WAYS: usize = 4;
+    let alone = |lines: &usize| count.min(SETS) <= WAYS * (SETS >> lines.trailing_zeros().min(SETS.ilog2()));
+    let lines = scalars / line;
+    (lines..).find(alone).unwrap_or(lines) * line
 }
 
 /// The exposed memory of a rank that the offset of a [`Piece`] refers to.

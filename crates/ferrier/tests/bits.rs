@@ -465,13 +465,15 @@ fn two_runs_of_one_plan_are_alike() {
     assert!(indices(case.shape).any(|at| source::<f64>(&case, 1, at) != source::<f64>(&case, 0, at)));
 }
 
-/// Planes whose rows a transform cannot store past the caches are stored behind it: rows of odd length, and lengths whose last
-/// butterflies do not fill cache lines.
+/// Planes whose rows a transform cannot store past the caches are stored behind it: rows of odd length, lengths whose last
+/// butterflies do not fill cache lines, and long columns, which are stored one cache line at a time.
 #[test]
 fn planes_stored_behind_their_transform_have_the_same_bits() {
     let _watchdog = watchdog(120);
-    for (shape, ranks) in [([40, 36, 90], 1), ([24, 50, 180], 2), ([36, 45, 51], 2), ([30, 33, 100], 3)] {
-        for axes in [[0, 2, 1], [1, 0, 2], [0, 1, 2]] {
+    let odd = [([40, 36, 90], 1), ([24, 50, 180], 2), ([36, 45, 51], 2), ([30, 33, 100], 3)];
+    let long = [([16, 144, 48], 1), ([12, 160, 64], 2)];
+    for (shape, ranks) in odd.into_iter().chain(long) {
+        for axes in [[0, 2, 1], [1, 0, 2], [0, 1, 2], [2, 1, 0]] {
             let of = |streamed: bool| {
                 let choice = Choice::new().kernel("native").axes(axes).fuse(streamed).stream(streamed);
                 let problem = Problem::c2c(shape);

@@ -93,7 +93,9 @@ impl<V: Vector> NativeLines<V> {
         repeat: Repeat,
         stream: bool,
     ) -> Prefetcher<'a, V::T> {
-        let prefetcher = self.prefetcher(block, (true, true), repeat.count, stream);
+        // Line by line: no group is visited in part.
+        let visits = repeat.count * block.lines * self.fft.n * self.fft.pass_count() / V::LINES;
+        let prefetcher = self.prefetcher(block, visits, stream);
         // Repetitions prefetch more than the first level holds.
         if repeat.count > 1 { prefetcher.into_second_level() } else { prefetcher }
     }

@@ -188,18 +188,27 @@ impl<V: Vector> NativeLines<V> {
         }
     }
 
-    /// The prefetcher of a block's target and of the next block, for `count` repetitions.
-    pub fn prefetcher<'a>(
+    /// The prefetcher of the target of a block of groups and of the next block.
+    fn group_prefetcher<'a>(
         &self,
         block: &LineBlock<'a, V::T>,
         (rows_in, rows_out): (bool, bool),
-        count: usize,
+        stream: bool,
+    ) -> Prefetcher<'a, V::T> {
+        // Gathering and scattering each take about as long as a pass.
+        let copies = usize::from(!rows_in) + usize::from(!rows_out);
+        let visits = block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.pass_count() + copies);
+        self.prefetcher(block, visits, stream)
+    }
+
+    /// The prefetcher of a block's target and of the next block, within so many visits of an element.
+    pub fn prefetcher<'a>(
+        &self,
+        block: &LineBlock<'a, V::T>,
+        visits: usize,
         stream: bool,
     ) -> Prefetcher<'a, V::T> {
         let kind = self.spec.kind;
-        // Gathering and scattering each take about as long as a pass.
-        let copies = usize::from(!rows_in) + usize::from(!rows_out);
-        let visits = count * block.lines.div_ceil(V::LINES) * self.fft.n * (self.fft.pass_count() + copies);
         let prefetch_target = block.store != StoreHint::Plain && !stream;
         Prefetcher::new(block, prefetch_target, (kind.width_in(), kind.width_out()), visits)
             .with_stream_copy(block, visits)
@@ -293,6 +302,10 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
         }
     }
 
+    fn streams_rows(&self) -> bool {
+        self.groups_per_set(usize::MAX) * V::LANES * size_of::<V::T>() > 64
+    }
+
     fn staging_len(&self, lines: usize) -> usize {
         let len = self.spec.n * row_pitch::<V::T>(lines);
         let complex = matches!(self.spec.kind, LineKind::Forward | LineKind::Backward);
@@ -322,7 +335,7 @@ impl<V: Vector> Lines<V::T> for NativeLines<V> {
             () if plan.stage => unsafe { self.staging_prefetcher(block, plan.ahead) },
             // The passes prefetch conflicting rows themselves.
             () if plan.uncached => Prefetcher::idle(),
-            () => self.prefetcher(block, (plan.rows_in, plan.rows_out), 1, plan.stream),
+            () => self.group_prefetcher(block, (plan.rows_in, plan.rows_out), plan.stream),
         };
         let mut first = 0;
         let apart = !block.lines.is_multiple_of(V::LINES) && are_apart(block);

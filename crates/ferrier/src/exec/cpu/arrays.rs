@@ -15,7 +15,7 @@ use super::worker::{Extras, PollCounter, WorkerState, run_block, run_planes};
 use crate::exec::backend::PassEnds;
 use crate::{Box3, Order, Real, Result};
 use ferrier_kernel::{Repeat, Strip};
-use ferrier_plan::geometry::{Axes, Base, Piece, width};
+use ferrier_plan::geometry::{Axes, Base, Geometry, Piece, width};
 use ferrier_plan::lowering::MemoryPolicy;
 
 /// Points of a block of lines whose source and target are in cache: so many are worth no further call.
@@ -162,7 +162,14 @@ impl<T: Real> Arrays<T> {
                 while let Some(at) = blocks.next() {
                     // SAFETY: as above.
                     unsafe {
-                        run_block(grid, &at, (blocks.peek(), None), worker, scratch, (operator, factor));
+                        run_block(
+                            grid,
+                            &at,
+                            (blocks.peek().into(), None),
+                            worker,
+                            scratch,
+                            (operator, factor),
+                        );
                     }
                     polls.step();
                 }
@@ -223,17 +230,6 @@ impl Span {
     }
 }
 
-/// A distance of at least `scalars` for `count` rows, in cache lines of `line` scalars, at which few of them are in one set of
-/// a first-level cache: a line along them is loaded, stored and loaded again.
-fn spread(scalars: usize, count: usize, line: usize) -> usize {
-    // Of 8 to 12 ways, a half for rows; the others are for the kernel's scratch.
-    const SETS: usize = 64;
-    const WAYS: usize = 4;
-    let alone = |lines: &usize| count.min(SETS) <= WAYS * (SETS >> lines.trailing_zeros().min(SETS.ilog2()));
-    let lines = scalars / line;
-    (lines..).find(alone).unwrap_or(lines) * line
-}
-
 /// The memory of an array in scratch that holds several boxes in turn. Lines return where they were loaded from,
 /// whatever their length.
 struct Area {
@@ -257,11 +253,7 @@ impl Area {
         let line = 64 / scalar_bytes;
         let elements = largest.hi[fast] * width(real);
         let row = elements.next_multiple_of(line);
-        let mut strides = [0; 3];
-        strides[fast] = width(real);
-        strides[mid] = spread(row, largest.hi[mid], line);
-        strides[slow] = spread(strides[mid] * largest.hi[mid], largest.hi[slow], line);
-        let volume = strides[slow] * largest.hi[slow];
+        let Geometry { strides, volume, .. } = Geometry::in_scratch(largest, order, real, scalar_bytes);
         let rows = [mid, slow].map(|axis| (largest.hi[axis], strides[axis]));
         Area { strides, len: volume.next_multiple_of(line), elements, row, rows }
     }

@@ -75,6 +75,14 @@ impl<T: Real> LineOp<T> {
         }
     }
 
+    /// Whether rows of neighbouring lines are stored past the caches several cache lines at a time.
+    pub fn streams_rows(&self) -> bool {
+        match self {
+            LineOp::Lines(lines) => lines.streams_rows(),
+            LineOp::FusedLineOp(fused) => fused.after.streams_rows(),
+        }
+    }
+
     /// The transform that loads the lines.
     pub fn loader(&self) -> &dyn Lines<T> {
         match self {

@@ -289,7 +289,7 @@ unsafe fn run_lines<T: Real>(
     while let Some(now) = next {
         next = claim(true);
         // SAFETY: this function's contract.
-        unsafe { run_block(grid, &now, (next.as_ref(), None), worker, scratch, extras) };
+        unsafe { run_block(grid, &now, (next.as_ref().into(), None), worker, scratch, extras) };
         polls.step();
         next = next.or_else(|| claim(false));
     }

@@ -11,9 +11,9 @@ use super::plane_store::{PlaneStore, PlaneWriter};
 use super::shares::Claims;
 use super::side::Side;
 use super::tables::KernelTables;
-use super::worker::{Extras, PollCounter, WorkerState, run_block, run_planes};
+use super::worker::{Ahead, Extras, PollCounter, WorkerState, run_block, run_planes};
 use crate::{Box3, Order, Real, Result};
-use ferrier_kernel::Repeat;
+use ferrier_kernel::{Repeat, Strip};
 use ferrier_plan::geometry::{Axes, Base, Geometry, Piece, width};
 use ferrier_plan::lowering::RankContext;
 use ferrier_plan::schedule::{AxisTransform, bundle_of};
@@ -29,6 +29,8 @@ pub(super) struct Planes<T> {
     unit: Unit,
     /// Repeats a block of each transform in every plane of a unit, where rows are lines side by side.
     repeats: [Option<Repeat>; 2],
+    /// Scalars of an element of the source of each transform.
+    widths: [usize; 2],
 }
 
 /// The planes that go together.
@@ -91,7 +93,11 @@ impl<T: Real> Planes<T> {
         };
         let mut unit = Unit { planes: together, step: 0, bundle: bundle.is_some() };
         let [first_op, second_op] = [tables.line_op(transforms[0])?, tables.line_op(transforms[1])?];
-        let streams = two < one || second_op.streams_lines();
+        // The copy slows down lines whose butterflies do not fill vectors by as much as it saves.
+        let streams = match two < one {
+            true => second_op.streams_rows() || !first_op.streams_lines(),
+            false => second_op.streams_lines(),
+        };
         let store = |unit: Unit| {
             let (scratch, area) = scratch_piece(context, &between, across, unit, transforms[0].real);
             // Planes of two real points have as many columns before as after a transform, but other elements.
@@ -138,7 +144,8 @@ impl<T: Real> Planes<T> {
             first.repeat().filter(|_| fill(&first, from)),
             second.repeat().filter(|_| second.near[1] && fill(&second, &pieces)),
         ];
-        Ok(Planes { first, second, area, plane_store, unit, repeats })
+        let widths = transforms.map(|transform| width(transform.real_before));
+        Ok(Planes { first, second, area, plane_store, unit, repeats, widths })
     }
 
     /// Scalars of scratch per thread.
@@ -184,25 +191,20 @@ impl<T: Real> Planes<T> {
         extras: Extras<'_, T>,
     ) {
         let Planes { first, second, area, plane_store, .. } = self;
-        let Unit { planes: together, step, bundle } = self.unit;
+        let Unit { step, bundle, .. } = self.unit;
         let start = worker.scratch.get();
         // SAFETY: the only one in this pass; planes at the start of the scratch are accessed through strips only.
         let scratch = unsafe { worker.scratch_from(*area) };
         let mut writer =
             plane_store.as_ref().map(|plane_store| PlaneWriter::new(plane_store, start.cast_const()));
-        let ((low, high), units) = (self.range(), self.units_of_array());
+        let (low, _) = self.range();
         let lead = if bundle { 0 } else { second.lead(&worker.bases) };
-        while let Some(Range { start: unit, .. }) = claims.next(1) {
-            let (batch, number) = match first.interleaved || second.interleaved {
-                true => (unit % first.batch, unit / first.batch),
-                false => (unit / units, unit % units),
-            };
-            let index = low + number * together;
-            let planes = index..high.min(index + together);
+        let mut claimed = None;
+        while let Some(Range { start: unit, .. }) = claimed.take().or_else(|| claims.next(1)) {
+            let (batch, [lanes, planes]) = self.parts(unit);
+            let index = if bundle { lanes.start } else { planes.start };
             // The first plane of the unit is at the start of the scratch.
             worker.bases.set_scratch(start.wrapping_sub((index - low) * step));
-            let all = 0..usize::MAX;
-            let (lanes, planes) = if bundle { (planes, all) } else { (all, planes) };
             let [first_repeats, second_repeats] = self.repeats;
             if let Some(repeat) = first_repeats {
                 // SAFETY: this function's contract; planes are disjoint.
@@ -217,7 +219,9 @@ impl<T: Real> Planes<T> {
                     &writer.stream_copy
                 });
                 // SAFETY: this function's contract; planes are disjoint.
-                unsafe { run_block(first, &at, (next, stream_copy), worker, scratch, (extras.0, 1.0)) };
+                unsafe {
+                    run_block(first, &at, (next.into(), stream_copy), worker, scratch, (extras.0, 1.0))
+                };
                 polls.step();
             }
             // Rows of the previous plane that `first` did not replace are stored before `second` overwrites them.
@@ -229,7 +233,16 @@ impl<T: Real> Planes<T> {
             }
             // Rows are stored behind the second transform if they are its lines, else behind the first one of the next plane.
             let behind = writer.as_ref().is_some_and(|writer| !writer.by_rows());
-            for at in second.blocks_after(lead, batch, (lanes, planes)) {
+            let mut blocks = second.blocks_after(lead, batch, (lanes, planes)).peekable();
+            while let Some(at) = blocks.next() {
+                let mut ahead = Ahead::Nothing;
+                if blocks.peek().is_none() {
+                    claimed = claims.ahead(1);
+                    // SAFETY: the worker has the addresses of this call.
+                    let line =
+                        claimed.as_ref().and_then(|next| unsafe { self.first_block(next.start, worker) });
+                    ahead = line.map_or(Ahead::Nothing, Ahead::Line);
+                }
                 let writer = writer.as_mut().filter(|_| behind);
                 let stream_copy = writer.map(|writer| {
                     if at.lane == second.lanes.0 {
@@ -240,7 +253,7 @@ impl<T: Real> Planes<T> {
                     &writer.stream_copy
                 });
                 // SAFETY: as above.
-                unsafe { run_block(second, &at, (None, stream_copy), worker, scratch, extras) };
+                unsafe { run_block(second, &at, (ahead, stream_copy), worker, scratch, extras) };
                 polls.step();
             }
             match &mut writer {
@@ -252,6 +265,42 @@ impl<T: Real> Planes<T> {
         }
         writer.iter_mut().for_each(PlaneWriter::finish);
         worker.bases.set_scratch(start);
+    }
+}
+
+impl<T: Real> Planes<T> {
+    /// The array of a unit, its lanes and its planes.
+    fn parts(&self, unit: usize) -> (usize, [Range<usize>; 2]) {
+        let ((low, high), units) = (self.range(), self.units_of_array());
+        let (batch, number) = match self.first.interleaved || self.second.interleaved {
+            true => (unit % self.first.batch, unit / self.first.batch),
+            false => (unit / units, unit % units),
+        };
+        let index = low + number * self.unit.planes;
+        let (planes, all) = (index..high.min(index + self.unit.planes), 0..usize::MAX);
+        (batch, if self.unit.bundle { [planes, all] } else { [all, planes] })
+    }
+
+    /// The source of a unit's first block as one line of the second transform, where the block is one run of memory that is
+    /// prefetched. Later blocks are prefetched while the block before is transformed.
+    ///
+    /// # Safety
+    /// The worker has the addresses of this call.
+    unsafe fn first_block(&self, unit: usize, worker: &mut WorkerState<T>) -> Option<Strip<T>> {
+        let grid = &self.first;
+        if !grid.prefetch || grid.near[0] || self.repeats[0].is_some() {
+            return None;
+        }
+        let (batch, [lanes, planes]) = self.parts(unit);
+        let at = grid.blocks_in(batch, lanes, planes).next()?;
+        // SAFETY: this function's contract.
+        let strip = unsafe { worker.source(grid, &at) }?;
+        let (row, pitch) = (strip.len * self.widths[0], strip.lane as usize);
+        let runs =
+            strip.step == self.widths[0] as isize && at.rows == 1 && row <= pitch && pitch <= row + row / 4;
+        let len = (pitch * (at.lanes - 1) + row) / self.widths[1];
+        let step = self.widths[1] as isize;
+        runs.then_some(Strip { ptr: strip.ptr, len, step, ..Strip::default() })
     }
 }
 
@@ -283,8 +332,8 @@ fn small_planes(shape: &[usize; 3], across: usize, element: usize, of_thread: us
     (UNIT_POINTS / points.max(1)).min(of_thread).max(fill).clamp(1, shape[across].max(1))
 }
 
-/// The planes of a unit in a thread's scratch, padded to spread over the cache's sets, and their scalars: side by
-/// side in a bundle, else rows along the later of the two axes in C order.
+/// The planes of a unit in a thread's scratch, and their scalars: side by side in a bundle, else rows along the later of the
+/// two axes in C order.
 fn scratch_piece(
     context: &RankContext<'_>,
     between: &Box3,
@@ -297,8 +346,7 @@ fn scratch_piece(
     unit.hi[across] = unit.lo[across] + planes;
     let order = if bundle { [slow, fast, across] } else { [across, slow, fast] };
     let order = Order::new(order).expect("three different axes");
-    let Geometry { mut strides, volume, .. } =
-        Geometry::padded(unit, order, real, context.scalar_bytes, false);
+    let Geometry { mut strides, volume, .. } = Geometry::in_scratch(unit, order, real, context.scalar_bytes);
     if !bundle && planes == 1 {
         // Every plane of every array uses the same memory.
         strides[across] = 0;

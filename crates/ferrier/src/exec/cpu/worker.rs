@@ -68,7 +68,7 @@ struct Staged<T> {
 // `PassWork::run`, whose contract says that they are valid.
 unsafe impl<T: Send> Send for WorkerState<T> {}
 
-impl<T> WorkerState<T> {
+impl<T: Real> WorkerState<T> {
     /// Room for `strips` strips and the exposed pointers of `ranks` ranks. `window`: this rank's, or null.
     pub fn new(strips: usize, ranks: usize, window: *mut T) -> Self {
         WorkerState {
@@ -95,6 +95,16 @@ impl<T> WorkerState<T> {
         self.bases.set(&addresses.exposed, scratch);
         self.scratch = SendPtr(scratch);
         self.staged = None;
+    }
+
+    /// The source of a block, if it is one strip.
+    ///
+    /// # Safety
+    /// The worker has the addresses of this call.
+    pub unsafe fn source(&mut self, grid: &LineGrid<T>, at: &BlockAt) -> Option<Strip<T>> {
+        // SAFETY: this function's contract.
+        unsafe { grid.strips(at, false, &self.bases, &mut self.ahead) };
+        if let [strip] = self.ahead[..] { Some(strip) } else { None }
     }
 
     /// The scratch from scalar `start` on.
@@ -136,7 +146,23 @@ impl<'a> PollCounter<'a> {
 /// Arguments of a call: an operator for passes that have one, and the factor that the last pass applies.
 pub(super) type Extras<'a, T> = (Option<&'a dyn Operator<T>>, f64);
 
-/// Transforms a block of lines; `next` is prefetched meanwhile.
+/// What a thread accesses next, which is prefetched while it transforms a block.
+pub(super) enum Ahead<'a, T> {
+    /// Nothing that is known.
+    Nothing,
+    /// The next block of the same grid.
+    Block(&'a BlockAt),
+    /// Memory, as one line of any length.
+    Line(Strip<T>),
+}
+
+impl<'a, T> From<Option<&'a BlockAt>> for Ahead<'a, T> {
+    fn from(next: Option<&'a BlockAt>) -> Self {
+        next.map_or(Ahead::Nothing, Ahead::Block)
+    }
+}
+
+/// Transforms a block of lines.
 ///
 /// # Safety
 /// The worker has the pointers of this call and scratch of its own, and no other thread or rank writes to what the
@@ -144,7 +170,7 @@ pub(super) type Extras<'a, T> = (Option<&'a dyn Operator<T>>, f64);
 pub(super) unsafe fn run_block<T: Real>(
     grid: &LineGrid<T>,
     at: &BlockAt,
-    (next, stream_copy): (Option<&BlockAt>, Option<&Cell<StreamCopy<T>>>),
+    (next, stream_copy): (Ahead<'_, T>, Option<&Cell<StreamCopy<T>>>),
     worker: &mut WorkerState<T>,
     scratch: &mut [T],
     (operator, factor): Extras<'_, T>,
@@ -174,12 +200,19 @@ pub(super) unsafe fn run_block<T: Real>(
     }
     // Lines that are in cache are not prefetched.
     let [near_from, near_to] = grid.near;
+    worker.ahead.clear();
+    let mut ahead_lines = 0;
     match next {
-        // SAFETY: as above.
-        Some(next) if !near_from && (grid.prefetch || grid.staging_len > 0) => unsafe {
-            grid.strips(next, false, &worker.bases, &mut worker.ahead)
-        },
-        _ => worker.ahead.clear(),
+        Ahead::Block(next) if !near_from && (grid.prefetch || grid.staging_len > 0) => {
+            ahead_lines = next.lines();
+            // SAFETY: as above.
+            unsafe { grid.strips(next, false, &worker.bases, &mut worker.ahead) };
+        }
+        Ahead::Line(line) => {
+            ahead_lines = 1;
+            worker.ahead.push(line);
+        }
+        Ahead::Block(_) | Ahead::Nothing => {}
     }
     let source = staged.map(|staged| staged.source).or(worker.from.first().map(|strip| strip.ptr));
     let in_place = source == worker.to.first().map(|strip| strip.ptr);
@@ -192,7 +225,7 @@ pub(super) unsafe fn run_block<T: Real>(
     let other = staged.map_or(0, |staged| 1 - staged.buffer);
     let block = LineBlock {
         ahead: &worker.ahead,
-        ahead_lines: next.map_or(0, BlockAt::lines),
+        ahead_lines,
         staging: if grid.staging_len > 0 { staging[other] } else { std::ptr::null_mut() },
         from_staging: staged.is_some() || grid.spreads,
         store,
