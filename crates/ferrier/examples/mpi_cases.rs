@@ -89,8 +89,8 @@ fn expectations(comm: &Comm, tasks: &[Task]) -> Result<Vec<[u64; 2]>> {
     Ok((0..tasks.len()).map(|task| [digest(task, 0), digest(task, 1)]).collect())
 }
 
-/// Names the order of the axes that the plans of these ranks have by default: in-process ranks, which are on one node,
-/// might have another, and other bits.
+/// Names the order of the axes that the plans of these ranks have by default: in-process ranks, which are on one node and may
+/// use only the cores that the launcher has bound this process to, might have another, and other bits.
 fn name_axes(comm: &Comm, exchange: &str, task: &mut Task) -> Result<()> {
     let (problem, choice) = (&task.problem, task.with(exchange));
     let axes = match task.single {
@@ -142,9 +142,7 @@ fn run(comm: &Comm, asked: &[String]) -> Result<bool> {
     let mut tasks: Vec<Task> = (cases().into_iter().enumerate().step_by(step))
         .map(|(number, case)| Task::new(number, case, comm.size()))
         .collect();
-    if !one_node {
-        tasks.iter_mut().try_for_each(|task| name_axes(comm, chosen[0], task))?;
-    }
+    tasks.iter_mut().try_for_each(|task| name_axes(comm, chosen[0], task))?;
     let (count, wrong) = table(comm, &chosen, &tasks)?;
     let all = comm.all_gather(wrong.join("\n").as_bytes())?;
     let bad = all.iter().filter(|text| !text.is_empty()).count();
