@@ -114,6 +114,8 @@ enum Layout {
     WholeRows,
     /// Columns aligned to cache lines.
     WholeColumns,
+    /// The same in two pieces.
+    WholeColumnPieces,
     /// Rows a multiple of a page apart, which conflict in caches.
     PageRows,
     /// Rows of runs of so many lines, as in boxes that have few elements along the fastest axis; runs are farther
@@ -124,7 +126,7 @@ enum Layout {
     /// Columns in runs of three lines.
     ColumnRuns,
 }
-const LAYOUTS: [Layout; 14] = [
+const LAYOUTS: [Layout; 15] = [
     Layout::Rows,
     Layout::RowPieces,
     Layout::Columns,
@@ -133,6 +135,7 @@ const LAYOUTS: [Layout; 14] = [
     Layout::Backwards,
     Layout::WholeRows,
     Layout::WholeColumns,
+    Layout::WholeColumnPieces,
     Layout::PageRows,
     Layout::RowRuns(1),
     Layout::RowRuns(2),
@@ -146,6 +149,7 @@ fn strips<T>(layout: Layout, lines: usize, len: usize, width: usize) -> (Vec<(us
     let cuts = match layout {
         Layout::RowPieces => vec![0, len / 3, len / 2, len],
         Layout::ColumnPieces => vec![0, len.min(1), len.min(3), len],
+        Layout::WholeColumnPieces => vec![0, len.min((len / 2).next_multiple_of(16)), len],
         _ => vec![0, len],
     };
     let (w, n, l) = (width as isize, len as isize, lines as isize);
@@ -156,7 +160,7 @@ fn strips<T>(layout: Layout, lines: usize, len: usize, width: usize) -> (Vec<(us
         Layout::Backwards => (w * l, -w),
         // 16 scalars are one cache line, or two.
         Layout::WholeRows => ((w * (l + 3) + 15) / 16 * 16, w),
-        Layout::WholeColumns => (w, (w * n + 20) / 16 * 16),
+        Layout::WholeColumns | Layout::WholeColumnPieces => (w, (w * n + 20) / 16 * 16),
         Layout::PageRows => (1024, w),
         Layout::RowRuns(run) => (w * run as isize + 1, w),
         Layout::WholeRuns => ((l + 7) / 8 * 32 + 16, w),
@@ -169,8 +173,15 @@ fn strips<T>(layout: Layout, lines: usize, len: usize, width: usize) -> (Vec<(us
         _ => (usize::MAX, 0),
     };
     let mut strips = vec![];
-    let aligned = [Layout::WholeRows, Layout::WholeColumns, Layout::PageRows, Layout::WholeRuns];
-    let mut offset = if aligned.contains(&layout) { 16 } else { 7 };
+    let aligned = [
+        Layout::WholeRows,
+        Layout::WholeColumns,
+        Layout::WholeColumnPieces,
+        Layout::PageRows,
+        Layout::WholeRuns,
+    ];
+    let aligned = aligned.contains(&layout);
+    let mut offset = if aligned { 16 } else { 7 };
     for cut in cuts.windows(2) {
         let pieces = cut[1] - cut[0];
         let first = if lane < 0 { (l - 1) * w } else { 0 };
@@ -178,6 +189,7 @@ fn strips<T>(layout: Layout, lines: usize, len: usize, width: usize) -> (Vec<(us
         strips.push((offset + first as usize, strip));
         let runs = (lines / run) * skip.unsigned_abs();
         offset += pieces * step.unsigned_abs() + lines.min(run) * lane.unsigned_abs() + runs + 9;
+        offset = if aligned { offset.next_multiple_of(16) } else { offset };
     }
     (strips, offset)
 }

@@ -1,6 +1,7 @@
 //! Blocks of contiguous lines: in registers, or a few lines at a time by way of scratch.
 
 use super::contiguous::ContiguousFft;
+use super::contiguous_parts::Source;
 use super::contiguous_real::{FoldContiguous, UnfoldContiguous};
 use super::line_io::{LineArray, StoreMode, whole, whole_cache_lines};
 use super::lines::{GROUP_SET_BYTES, NativeLines};
@@ -11,14 +12,16 @@ use crate::lines::{LineBlock, Repeat, StoreHint, Strip};
 use crate::spec::LineKind;
 
 impl<V: Vector> NativeLines<V> {
-    /// Source and target if lines can be transformed one by one: each is one strip of contiguous elements.
-    fn contiguous_strips<'a>(&self, block: &LineBlock<'a, V::T>) -> Option<[&'a Strip<V::T>; 2]> {
-        let kind = self.spec.kind;
-        let (from, to) =
-            (whole(block.from, kind.len_in(self.spec.n))?, whole(block.to, kind.len_out(self.spec.n))?);
-        let dense = from.step == kind.width_in() as isize && to.step == kind.width_out() as isize;
+    /// Source and target if lines can be transformed one by one: their elements are contiguous, those of the target in one strip.
+    fn contiguous_ends<'a>(
+        &self,
+        block: &LineBlock<'a, V::T>,
+    ) -> Option<(Source<'a, V::T>, &'a Strip<V::T>)> {
+        let (kind, n) = (self.spec.kind, self.spec.n);
+        let from = Source::new(block.from, kind.len_in(n), kind.width_in())?;
+        let to = whole(block.to, kind.len_out(n)).filter(|to| to.step == kind.width_out() as isize)?;
         let real = matches!(kind, LineKind::RealForward | LineKind::RealBackward);
-        (dense && (!real || self.short_real || self.contiguous_real.is_some())).then_some([from, to])
+        (!real || self.short_real || self.contiguous_real.is_some()).then_some((from, to))
     }
 
     /// Transforms a block of contiguous lines, and repetitions of it; returns what [`Lines::run`](crate::Lines::run) returns, or
@@ -32,14 +35,17 @@ impl<V: Vector> NativeLines<V> {
         repeat: Repeat,
         scratch: &mut [V::T],
     ) -> Option<bool> {
-        let strips = self.contiguous_strips(block)?;
+        let (from, to) = self.contiguous_ends(block)?;
         // SAFETY: this function's contract.
         unsafe {
             if self.short_real {
-                return Some(self.run_short_real(block, strips, repeat));
+                return Some(self.run_short_real(block, [from.whole()?, to], repeat));
             }
-            let contiguous = self.contiguous.as_ref().filter(|it| repeat.count == 1 || !it.is_long())?;
-            Some(self.contiguous(contiguous, block, strips, repeat, scratch))
+            let contiguous = self.contiguous.as_ref()?;
+            if contiguous.is_long() && (repeat.count > 1 || from.whole().is_none()) {
+                return None;
+            }
+            self.contiguous(contiguous, block, (from, to), repeat, scratch)
         }
     }
 
@@ -100,19 +106,19 @@ impl<V: Vector> NativeLines<V> {
         if repeat.count > 1 { prefetcher.into_second_level() } else { prefetcher }
     }
 
-    /// Transforms contiguous lines a few at a time.
+    /// Transforms contiguous lines a few at a time; `None` where scratch is too short for lines in parts.
     ///
     /// # Safety
-    /// As for [`run_contiguous`](Self::run_contiguous); long lines are not repeated.
+    /// As for [`run_contiguous`](Self::run_contiguous); long lines are neither repeated nor in parts.
     unsafe fn contiguous(
         &self,
         contiguous: &ContiguousFft<V::T>,
         block: &LineBlock<'_, V::T>,
-        [from, to]: [&Strip<V::T>; 2],
+        (from, to): (Source<'_, V::T>, &Strip<V::T>),
         repeat: Repeat,
         scratch: &mut [V::T],
-    ) -> bool {
-        let width = self.spec.kind.width_out();
+    ) -> Option<bool> {
+        let (width_in, width) = (self.spec.kind.width_in(), self.spec.kind.width_out());
         let stream = block.store == StoreHint::Stream
             && width == 2
             && self.contiguous_real.is_none()
@@ -126,50 +132,52 @@ impl<V: Vector> NativeLines<V> {
         };
         // Padded by a cache line, so that lines of a power of two do not map to the same sets.
         let lane = contiguous.work_len(&self.fft) + 64 / size_of::<V::T>();
-        let hot = GROUP_SET_BYTES / 2 / (lane * size_of::<V::T>());
-        let max_lines = match hot.min(scratch.len() / (2 * lane)).max(1) {
+        let areas = if from.whole().is_some() { 2 } else { 3 };
+        if scratch.len() < areas * lane {
+            return None;
+        }
+        let hot = GROUP_SET_BYTES / areas / (lane * size_of::<V::T>());
+        let max_lines = match hot.min(scratch.len() / (areas * lane)).max(1) {
             // Several lines at a time, in whole vectors.
             lines if self.fft.is_single_pass() && lines > V::LINES => lines / V::LINES * V::LINES,
             lines => lines,
         };
-        let line_array =
-            |strip: &Strip<V::T>, first: usize| LineArray { start: strip.line(first), lane: strip.lane };
-        let (work, other) = scratch[..2 * max_lines * lane].split_at_mut(max_lines * lane);
-        let [work, other] = [work, other].map(|s| LineArray { start: s.as_mut_ptr(), lane: lane as isize });
+        let mut areas = scratch[..areas * max_lines * lane].chunks_exact_mut(max_lines * lane);
+        let [work, other, joined] = [(); 3].map(|()| {
+            let start = areas.next().map_or(std::ptr::null_mut(), <[V::T]>::as_mut_ptr);
+            LineArray { start, lane: lane as isize }
+        });
         for plane in 0..repeat.count as isize {
-            let moved = |strip: &Strip<V::T>, skip: isize| Strip {
-                ptr: strip.ptr.wrapping_offset(plane * skip),
-                ..*strip
-            };
-            let [from, to] = [&moved(from, repeat.from), &moved(to, repeat.to)];
             let (mut first, mut lines) = (0, 0);
             while first + lines < block.lines {
                 first += lines;
                 let in_run = from.left_in_run(first).min(to.left_in_run(first));
                 lines = max_lines.min(block.lines - first).min(in_run);
-                let areas = [line_array(from, first), work, other, line_array(to, first)];
-                // SAFETY: `run`'s contract covers the strips; the scratch holds twice this many lines.
+                let target = to.line(first).wrapping_offset(plane * repeat.to);
+                let target = LineArray { start: target, lane: to.lane };
+                // SAFETY: `run`'s contract covers the strips; each area of the scratch holds that many lines.
                 unsafe {
+                    let source = from.lines((first, lines), plane * repeat.from, joined, width_in);
+                    let areas = [source, work, other, target];
                     let Some(visits) = long else {
                         self.contiguous_set(contiguous, lines, areas, mode, &mut prefetcher);
                         continue;
                     };
                     // Of long lines, only the next one fits a cache beside the current one.
                     let next = match first + lines < block.lines {
-                        true => Some(Strip { ptr: from.line(first + lines), ..*from }),
-                        false => whole(block.ahead, from.len).copied(),
+                        true => from.whole().map(|strip| Strip { ptr: strip.line(first + lines), ..*strip }),
+                        false => whole(block.ahead, self.spec.kind.len_in(self.spec.n)).copied(),
                     };
                     let ahead = next.map(|strip| [Strip { lane: 0, run: usize::MAX, ..strip }]);
                     let ahead = ahead.as_ref().map_or(&[][..], |strips| strips);
                     let soon = LineBlock { ahead, ahead_lines: ahead.len(), ..*block };
-                    let width = self.spec.kind.width_in();
                     let mut prefetcher =
-                        Prefetcher::new(&soon, false, (width, 2), visits).into_second_level();
+                        Prefetcher::new(&soon, false, (width_in, 2), visits).into_second_level();
                     self.contiguous_set(contiguous, lines, areas, mode, &mut prefetcher);
                 }
             }
         }
-        prefetcher.finish(block)
+        Some(prefetcher.finish(block))
     }
 
     /// Transforms a few contiguous lines from the first of four areas to the last one, by way of the others.

@@ -14,6 +14,7 @@ mod cache_hint;
 mod contiguous;
 mod contiguous_lines;
 mod contiguous_long;
+mod contiguous_parts;
 mod contiguous_real;
 mod convolution;
 mod factorization;
