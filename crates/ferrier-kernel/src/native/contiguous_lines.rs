@@ -11,12 +11,12 @@ use super::vector::Vector;
 use crate::lines::{LineBlock, Repeat, StoreHint, Strip};
 use crate::spec::LineKind;
 
+/// Source and target of contiguous lines.
+type Ends<'a, T> = (Source<'a, T>, &'a Strip<T>);
+
 impl<V: Vector> NativeLines<V> {
     /// Source and target if lines can be transformed one by one: their elements are contiguous, those of the target in one strip.
-    fn contiguous_ends<'a>(
-        &self,
-        block: &LineBlock<'a, V::T>,
-    ) -> Option<(Source<'a, V::T>, &'a Strip<V::T>)> {
+    fn contiguous_ends<'a>(&self, block: &LineBlock<'a, V::T>) -> Option<Ends<'a, V::T>> {
         let (kind, n) = (self.spec.kind, self.spec.n);
         let from = Source::new(block.from, kind.len_in(n), kind.width_in())?;
         let to = whole(block.to, kind.len_out(n)).filter(|to| to.step == kind.width_out() as isize)?;
@@ -114,7 +114,7 @@ impl<V: Vector> NativeLines<V> {
         &self,
         contiguous: &ContiguousFft<V::T>,
         block: &LineBlock<'_, V::T>,
-        (from, to): (Source<'_, V::T>, &Strip<V::T>),
+        (from, to): Ends<'_, V::T>,
         repeat: Repeat,
         scratch: &mut [V::T],
     ) -> Option<bool> {
