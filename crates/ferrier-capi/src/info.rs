@@ -83,7 +83,7 @@ pub extern "C" fn ferrier_measure_machine(
     guard(|| {
         let comm = comm.get("comm")?.get();
         let file = wisdom.optional_text("wisdom")?.map(Path::new);
-        let (speeds, _) = ferrier::wisdom::measure_machine(&comm, file)?;
+        let (speeds, _) = ferrier::wisdom::measure_machine(&comm, ferrier::MEASURE_TIME, file)?;
         give(text, "text", json::write(&speeds)?)
     })
 }

@@ -18,6 +18,8 @@ pub struct StreamCopy<T> {
     done: usize,
     /// Rows that remain, the first one included.
     rows: usize,
+    /// Whether the target has no gaps between rows.
+    adjoin: bool,
 }
 
 impl<T> Clone for StreamCopy<T> {
@@ -31,7 +33,7 @@ impl<T> Copy for StreamCopy<T> {}
 impl<T> Default for StreamCopy<T> {
     fn default() -> Self {
         let (from, to) = (std::ptr::null(), std::ptr::null_mut());
-        StreamCopy { from, to, steps: [0; 2], row: 0, done: 0, rows: 0 }
+        StreamCopy { from, to, steps: [0; 2], row: 0, done: 0, rows: 0, adjoin: true }
     }
 }
 
@@ -43,7 +45,8 @@ impl<T> StreamCopy<T> {
     /// writable at `to`, the two do not overlap, and no other code writes the
     /// former or accesses the latter.
     pub unsafe fn new(from: *const T, to: *mut T, row: usize, rows: usize, steps: [usize; 2]) -> Self {
-        StreamCopy { from, to, steps, row, done: 0, rows: if row == 0 { 0 } else { rows } }
+        let rows = if row == 0 { 0 } else { rows };
+        StreamCopy { from, to, steps, row, done: 0, rows, adjoin: steps[1] == row }
     }
 
     /// Whether the copy is complete.
@@ -69,7 +72,13 @@ impl<T> StreamCopy<T> {
                 let begun = to as usize % LINE / size_of::<T>();
                 let count = if begun > 0 { line - begun } else { (left / line).min(lines) * line };
                 let count = if count == 0 { left } else { count.min(left) };
-                stream(from.cast(), to.cast(), count * size_of::<T>());
+                // Of a cache line that no other row of this copy completes, a non-temporal store would load and store the
+                // rest in memory.
+                if self.adjoin || count.is_multiple_of(line) {
+                    stream(from.cast(), to.cast(), count * size_of::<T>());
+                } else {
+                    std::ptr::copy_nonoverlapping(from, to, count);
+                }
                 self.done += count;
                 lines -= count.div_ceil(line);
                 left - count

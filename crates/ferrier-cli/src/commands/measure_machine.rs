@@ -1,6 +1,7 @@
 //! `ferrier tune --measure-machine`: measured constants of the cost model.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use ferrier::{Comm, MachineSpeeds, machine};
 use ferrier_bench::table::{columns, digits, pairs};
@@ -19,14 +20,20 @@ struct MachineReport<'a> {
     wisdom: Option<&'a Path>,
 }
 
-/// Runs the command.
+/// Runs the command, with so much time for transforms.
 ///
 /// # Errors
 /// Too little memory; a file that cannot be written to.
-pub fn run(common: &CommonArgs, [wisdom, json]: [&Option<PathBuf>; 2], session: &Session) -> Outcome {
+pub fn run(
+    common: &CommonArgs,
+    time: Option<Duration>,
+    [wisdom, json]: [&Option<PathBuf>; 2],
+    session: &Session,
+) -> Outcome {
     session.agree(setup::cpu_only(common, "measuring"))?;
     session.first(|| print::check([json]))?;
-    let work = |comm: &Comm| Ok(ferrier::wisdom::measure_machine(comm, wisdom.as_deref())?);
+    let time = time.unwrap_or(ferrier::MEASURE_TIME);
+    let work = |comm: &Comm| Ok(ferrier::wisdom::measure_machine(comm, time, wisdom.as_deref())?);
     let (speeds, path) = session.run(common, work)?;
     session.first(|| {
         let report = MachineReport { machine: &machine::info(), speeds, wisdom: path.as_deref() };

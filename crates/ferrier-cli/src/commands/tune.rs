@@ -52,8 +52,8 @@ pub struct TuneArgs {
     /// `bench --apply`
     #[arg(long)]
     pub apply: bool,
-    /// Instead of searching, measure the constants of the cost model on these ranks, in about a second, and store
-    /// them as wisdom: plans are made by them from then on
+    /// Instead of searching, measure the constants of the cost model on these ranks, in about a second or as long as
+    /// --budget says, and store them as wisdom: plans are made by them from then on
     #[arg(long, conflicts_with_all = ["apply", "random", "cross", "explain"])]
     pub measure_machine: bool,
     /// Effort of the search
@@ -124,7 +124,7 @@ struct Done {
 pub fn run(args: &TuneArgs, session: &Session) -> Outcome {
     let common = &args.problem.common;
     if args.measure_machine {
-        return measure_machine::run(common, [&args.wisdom, &args.json], session);
+        return measure_machine::run(common, args.budget, [&args.wisdom, &args.json], session);
     }
     if common.device != DeviceSpec::Cpu {
         let search = session.agree(gpu_options(args))?;

@@ -12,6 +12,7 @@ mod online_tuner;
 mod pipeline;
 #[expect(clippy::module_inception, reason = "the planner itself")]
 mod planner;
+mod samples;
 mod speeds;
 mod target;
 pub mod tune;
@@ -25,6 +26,5 @@ pub use draft::Draft;
 pub(crate) use forecast::{Forecast, mechanism};
 pub use pipeline::Pipeline;
 pub use planner::Planner;
-pub use speeds::measure_speeds;
-pub(crate) use speeds::measure_within;
+pub use speeds::{MEASURE_TIME, measure_speeds};
 pub use target::Target;

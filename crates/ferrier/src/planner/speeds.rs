@@ -1,15 +1,14 @@
-//! Measures the constants of the cost model: messages between ranks, and passes of small transforms.
+//! Measures the constants of the cost model: messages between ranks, and steps of transforms.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use super::draft::Draft;
 use super::forecast::Forecast;
-use crate::machine::{copy_seconds, last_level_bytes, memory_left};
+use super::samples::{Measurement, samples};
+use crate::machine::copy_seconds;
 use crate::transport::{Segment, TransferKind};
-use crate::{Choice, Comm, DataMut, LayoutSpec, MachineSpeeds, Problem, Recipe, Result};
+use crate::{Comm, MachineSpeeds, Result};
 use ferrier_plan::cost::{Machine, MeasuredConstants, Sample, fit};
 use ferrier_plan::messages::packed;
-use ferrier_plan::schedule::Direction;
 
 /// Bytes to each rank in a small exchange, and to all ranks in a large one.
 const FEW: usize = 64;
@@ -20,27 +19,21 @@ const RUNS: usize = 7;
 /// Scalars that a rank copies: more than its share of any cache.
 const COPIED: usize = 4 << 20;
 
-/// Transforms of a sample, after one to warm up.
-const CALLS: usize = 5;
 /// Barriers that are timed together, [`RUNS`] times.
 const BARRIERS: usize = 10;
-/// Seconds of all samples.
-const BUDGET: f64 = 1.0;
+/// Time for transforms that suffices for the most important constants.
+pub const MEASURE_TIME: Duration = Duration::from_secs(1);
 
-/// Measures the speeds of the ranks: messages, copies, and the steps of some small transforms, to which the constants
-/// of the cost model are fitted. Takes about a second. Collective; the same on every rank. Allocates.
+/// The part of the time that transforms have where threads of one rank are measured as ranks, too.
+const AS_RANKS: f64 = 0.5;
+
+/// Measures the speeds of the ranks: messages, copies, and the steps of transforms, to which the constants of the cost
+/// model are fitted. The more `time` for transforms, the more of them: [`MEASURE_TIME`] suffices for the most important constants.
+/// The threads of a single rank are measured as ranks of one thread, too. Collective; the same on every rank. Allocates.
 ///
 /// # Errors
 /// Too little memory, or a rank that has failed.
-pub fn measure_speeds(comm: &Comm) -> Result<MachineSpeeds> {
-    measure_within(comm, BUDGET)
-}
-
-/// The same with less accurate constants in less time: `budget` seconds for transforms. Collective.
-///
-/// # Errors
-/// As [`measure_speeds`].
-pub(crate) fn measure_within(comm: &Comm, budget: f64) -> Result<MachineSpeeds> {
+pub fn measure_speeds(comm: &Comm, time: Duration) -> Result<MachineSpeeds> {
     let copy = copy_seconds(comm.threads(), COPIED, RUNS)?;
     let peers = peers(comm.nodes()).max(1);
     let (few, many) = match comm.size() {
@@ -57,7 +50,7 @@ pub(crate) fn measure_within(comm: &Comm, budget: f64) -> Result<MachineSpeeds> 
     let latency = few / peers as f64;
     let wire = ((MANY / peers).max(FEW) * peers) as f64 / (many - few);
     let memory = (COPIED * size_of::<f64>()) as f64 / copy;
-    let constants = constants(comm, budget)?;
+    let constants = constants(comm, time.as_secs_f64())?;
     Ok(assumed
         .constants(constants)
         .latency_s(or(latency, assumed.latency_s))
@@ -67,70 +60,30 @@ pub(crate) fn measure_within(comm: &Comm, budget: f64) -> Result<MachineSpeeds> 
 
 /// Measures the constants of the cost model. Collective.
 fn constants(comm: &Comm, budget: f64) -> Result<MeasuredConstants> {
-    let began = Instant::now();
-    let mut samples = Vec::new();
-    for problem in problems() {
-        let draft = Draft::<f64>::on(comm, &problem, Choice::default(), &())?;
-        let call = draft.prediction(false).map_or(0.0, |prediction| prediction.seconds());
-        // All ranks must make the same plans. The first calls, and making the arrays, take as long as some calls.
-        let needed = began.elapsed().as_secs_f64() + call * (CALLS + 4) as f64;
-        if !samples.is_empty() && comm.max(&[needed])?[0] > budget {
-            break;
-        }
-        samples.push(sample(comm, draft)?);
+    let as_ranks = if comm.size() == 1 { comm.threads() } else { 1 };
+    let mut found = samples(comm, if as_ranks > 1 { budget * (1.0 - AS_RANKS) } else { budget })?;
+    if as_ranks > 1 {
+        let ranks = crate::ranks(as_ranks).threads(1);
+        let all = ranks.run(|comm| samples(&comm, budget * AS_RANKS))?;
+        found.extend(all.into_iter().next().unwrap_or_default());
     }
-    let samples: Vec<_> = samples
+    let found: Vec<_> = found
         .into_iter()
-        .map(|(forecast, recipe, steps)| Sample {
+        .map(|Measurement { forecast, recipe, direction, steps }| Sample {
             steps,
             predict: move |machine: &Machine| {
                 let forecast = Forecast { machine: machine.clone(), ..forecast.clone() };
-                forecast.predict(&recipe, Direction::Forward, false)
+                forecast.predict(&recipe, direction, false)
             },
         })
         .collect();
-    let mut measured = fit(&super::agree::machine(comm, None), &samples);
+    let mut measured = fit(&super::agree::machine(comm, None), &found);
     if comm.size() > 1 {
         measured.barrier_s = Some(barrier(comm)? / (comm.size() as f64).log2());
     }
     // Rank 0's, so that all ranks have the same.
     let all = comm.all_gather(&serde_json::to_vec(&measured).map_err(crate::Error::other)?)?;
     serde_json::from_slice(&all[0]).map_err(crate::Error::other)
-}
-
-/// The transforms whose steps are measured: in the level-2 caches, in the last level, in memory, with long runs and
-/// short ones.
-fn problems() -> Vec<Problem> {
-    let cube = |n: usize| Problem::c2c([n; 3]);
-    let bricks = |n: usize| cube(n).input(LayoutSpec::bricks()).output(LayoutSpec::bricks());
-    // Input and output together take twice the last level, as far as there is memory.
-    let elements = (2 * last_level_bytes() / 32).min((memory_left() / 256) as usize).clamp(1 << 18, 1 << 24);
-    let large = (elements as f64).cbrt() as usize / 16 * 16;
-    vec![cube(64), bricks(96), cube(128), bricks(128), Problem::r2c([128; 3]), cube(large), bricks(large)]
-}
-
-/// What predictions depend on, and the measured steps.
-type Measurement = (Forecast, Recipe, Vec<(String, f64)>);
-
-/// The steps of a transform in seconds, of the slowest rank: the fastest of some calls. Collective.
-fn sample(comm: &Comm, draft: Draft<f64>) -> Result<Measurement> {
-    let (forecast, recipe) = (draft.forecast.clone(), draft.recipe().clone());
-    let forecast = forecast.ok_or_else(|| crate::Error::other("the CPU has a cost model"))?;
-    let mut plan = draft.build()?;
-    let (mut input, mut output) = (plan.make_input()?, plan.make_output()?);
-    input.scalars_mut().fill(0.5);
-    plan.forward(&input, &mut output)?;
-    let (mut names, mut times): (Vec<String>, Vec<Vec<f64>>) = (Vec::new(), Vec::new());
-    for _ in 0..CALLS {
-        comm.barrier()?;
-        plan.forward(&input, &mut output)?;
-        let steps = plan.profile();
-        names = steps.iter().map(|step| step.name.clone()).collect();
-        times.push(comm.max(&steps.iter().map(|step| step.ms / 1e3).collect::<Vec<_>>())?);
-    }
-    let least = |at: usize| times.iter().map(|call| call[at]).fold(f64::INFINITY, f64::min);
-    let steps = names.into_iter().enumerate().map(|(at, name)| (name, least(at))).collect();
-    Ok((forecast, recipe, steps))
 }
 
 /// Seconds of a barrier. Collective.
@@ -197,11 +150,11 @@ mod tests {
     fn a_slow_wire_is_measured() {
         let _watchdog = ferrier_test::watchdog(60);
         let wire = "800mbit:50us".parse().unwrap();
-        let all = crate::ranks(3).wire(wire).run(|comm| measure_speeds(&comm)).unwrap();
+        let all = crate::ranks(3).wire(wire).run(|comm| measure_speeds(&comm, MEASURE_TIME)).unwrap();
         assert!(all.iter().all(|speeds| *speeds == all[0]), "{all:?}");
         assert!((5e7..1.1e8).contains(&all[0].wire_bytes_s), "{all:?}");
         assert!(all[0].latency_s >= 20e-6 && all[0].memory_bytes_s > 1e7, "{all:?}");
-        let alone = measure_speeds(&Comm::one_rank()).unwrap();
+        let alone = measure_speeds(&Comm::one_rank(), MEASURE_TIME).unwrap();
         assert_eq!(alone.wire_bytes_s, MachineSpeeds::default().wire_bytes_s);
     }
 }

@@ -24,7 +24,7 @@ pub fn run(common: &CommonArgs, file: &Path, session: &Session) -> Outcome {
     let path: Option<PathBuf> = Some(file.into());
     session.first(|| print::check([&path]))?;
     let work = |comm: &Comm| {
-        let speeds = ferrier::measure_speeds(comm)?;
+        let speeds = ferrier::measure_speeds(comm, ferrier::MEASURE_TIME)?;
         Ok((speeds, comm.size(), comm.node_count(), comm.threads()))
     };
     // Without the emulated network: over a slow one, passes would be too short to be measured.

@@ -1,7 +1,7 @@
 //! Trials: rank 0 searches, and all ranks run the choices that it names.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use super::tunables::ChoiceSpace;
 use crate::exec::{Array, Cpu, DataMut, Modes, Operator, Workspace};
 use crate::planner::agree::StartChoice;
 use crate::planner::draft::Draft;
-use crate::planner::measure_within;
+use crate::planner::measure_speeds;
 use crate::planner::target::Target;
 use crate::{Call, Choice, Comm, Error, EventKind, Plan, Problem, Real, Result, Scale, design};
 use ferrier_search::{
@@ -59,7 +59,7 @@ pub fn tune<T: Real>(
     let budget = (options.limits.seconds / 10.0).min(options.limits.trials as f64 / 50.0).min(1.0);
     let speeds = match problem.reproducible {
         true => None,
-        false => Some(measure_within(comm, budget)?),
+        false => Some(measure_speeds(comm, Duration::from_secs_f64(budget))?),
     };
     let decision = Cpu::decide::<T>(comm, problem, StartChoice::open(given.clone()))?;
     let start = completed(comm, given, [&Cpu::design::<T>(problem, &decision, comm)?.recipe, &default]);

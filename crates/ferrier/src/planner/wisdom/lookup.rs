@@ -1,6 +1,7 @@
 //! Looks up choices in the wisdom file, and records results of tuning.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::entries::{Entry, Measured, Wisdom};
 use super::file::{WisdomFile, cached, user_file, warn};
@@ -114,12 +115,17 @@ pub fn learn<T: Real>(
 }
 
 /// Measures the speeds of these ranks and adds them to `path` or the user's file, so that plans are made by them.
-/// Returns the speeds, and the file on rank 0. Takes about a second. Collective; allocates.
+/// Returns the speeds, and the file on rank 0. Transforms are measured for so much time ([`measure_speeds`](crate::measure_speeds)). Collective;
+/// allocates.
 ///
 /// # Errors
 /// Too little memory; [`Error::Wisdom`], on rank 0, if the file cannot be written.
-pub fn measure_machine(comm: &Comm, path: Option<&Path>) -> Result<(MachineSpeeds, Option<PathBuf>)> {
-    let speeds = crate::measure_speeds(comm)?;
+pub fn measure_machine(
+    comm: &Comm,
+    time: Duration,
+    path: Option<&Path>,
+) -> Result<(MachineSpeeds, Option<PathBuf>)> {
+    let speeds = crate::measure_speeds(comm, time)?;
     let path = path.map(Path::to_path_buf).or_else(user_file).filter(|_| comm.rank() == 0);
     if let Some(path) = &path {
         let measured = Measured::new(MachineKey::new(comm), speeds);
