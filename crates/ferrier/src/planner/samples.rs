@@ -28,7 +28,7 @@ pub(super) fn samples(comm: &Comm, budget: f64) -> Result<Vec<Measurement>> {
     let mut found = Vec::new();
     // By how much predictions were wrong so far: some of the next transforms would take too long.
     let mut slower: f64 = 1.0;
-    for (problem, choice) in listed().into_iter().chain(by_lot()).take(MOST) {
+    for (problem, choice) in listed().into_iter().chain(at_random()).take(MOST) {
         let draft = Draft::<f64>::on(comm, &problem, choice, &())?;
         let call = draft.prediction(false).map_or(0.0, |prediction| prediction.seconds());
         // All ranks must make the same plans. First calls, and making the arrays, take as long as some calls.
@@ -70,7 +70,7 @@ fn listed() -> Vec<(Problem, Choice)> {
 }
 
 /// Transforms of other lengths and layouts, in the same sequence on every rank and in every run.
-fn by_lot() -> impl Iterator<Item = (Problem, Choice)> {
+fn at_random() -> impl Iterator<Item = (Problem, Choice)> {
     const LENGTHS: [usize; 18] =
         [48, 64, 80, 90, 96, 100, 108, 120, 128, 135, 144, 160, 180, 192, 200, 224, 240, 256];
     const LAYOUTS: [fn() -> LayoutSpec; 7] = [
