@@ -78,7 +78,7 @@ pub use halo::{GhostSum, Ghosts, Halo, HaloInFlight};
 pub use num_complex::Complex;
 pub use pencils::{PencilFamily, Pencils};
 pub use planner::tune::Effort;
-pub use planner::{Draft, Pipeline, Planner, Target, MEASURE_TIME, measure_speeds, tune, wisdom};
+pub use planner::{Draft, MEASURE_TIME, Pipeline, Planner, Target, measure_speeds, tune, wisdom};
 pub use redistribute::Redistribution;
 pub use simple::{fft3, ifft3, irfft3, rfft3};
 pub use transport::{Comm, Ranks, Wire, ranks};

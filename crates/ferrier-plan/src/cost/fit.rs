@@ -51,7 +51,8 @@ pub struct Sample<P> {
 
 /// The constants with which predictions agree best with measured steps, starting from those of `machine`.
 pub fn fit<P: Fn(&Machine) -> Prediction>(machine: &Machine, samples: &[Sample<P>]) -> MeasuredConstants {
-    let mut search = Search { start: &machine.constants, samples, best: machine.clone(), scale: 1.0, least: 0.0 };
+    let mut search =
+        Search { start: &machine.constants, samples, best: machine.clone(), scale: 1.0, least: 0.0 };
     search.least = search.error(&search.best, search.scale);
     loop {
         let before = search.least;
@@ -163,7 +164,8 @@ impl<P: Fn(&Machine) -> Prediction> Search<'_, P> {
 fn speeds() -> impl Iterator<Item = &'static str> {
     let first = |at: usize, name: &str| !GROUPS[..at].iter().any(|group| group.contains(&name));
     let listed = GROUPS.iter().enumerate();
-    let listed = listed.flat_map(move |(at, group)| group.iter().copied().filter(move |name| first(at, name)));
+    let listed =
+        listed.flat_map(move |(at, group)| group.iter().copied().filter(move |name| first(at, name)));
     listed.chain([TOGETHER])
 }
 

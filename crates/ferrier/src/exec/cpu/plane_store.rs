@@ -49,7 +49,8 @@ impl PlaneStore {
         let row = shape[fast] * scratch.strides[fast];
         let step = target.strides[slow];
         let same = target.region == scratch.region && target.strides[fast] == scratch.strides[fast];
-        let odd = !streams || [row, step].iter().any(|scalars| !(scalars * context.scalar_bytes).is_multiple_of(64));
+        let odd = !streams
+            || [row, step].iter().any(|scalars| !(scalars * context.scalar_bytes).is_multiple_of(64));
         (context.memory_policy.stream && odd && same && step >= row).then(|| PlaneStore {
             base: target.rank * crate::transport::EXPOSED + target.base as usize,
             offset: target.offset,
