@@ -11,7 +11,7 @@ use crate::layout::Box3;
 use crate::messages::{Encoding, ExchangeBuffers};
 use crate::order::{BufferCycle, PassPart};
 use crate::recipe::Distribution;
-use crate::schedule::{ArraySlot, End, Pass, Reshape, Schedule};
+use crate::schedule::{ArraySlot, Direction, End, Pass, Reshape, Schedule};
 use crate::tiles::Tiles;
 
 /// How passes access memory. Affects speed only.
@@ -32,6 +32,14 @@ pub struct MemoryPolicy {
     pub bundle_bytes: usize,
     /// Threads of a rank, which share out blocks of lines.
     pub threads: usize,
+}
+
+impl MemoryPolicy {
+    /// Whether rows of work arrays are packed. Passes of `backward` store adjacent lines to them; their blocks then continue from
+    /// row to row. Planes that are stored past the caches are one run then, and no row shares a cache line with padding.
+    pub fn packs_rows(&self, direction: Direction) -> bool {
+        self.stream || direction == Direction::Backward
+    }
 }
 
 /// The inputs of lowering on one rank, besides the schedule.
@@ -56,8 +64,7 @@ pub struct RankContext<'a> {
     /// The axis whose real rows are padded to the size of their spectra; see
     /// [`Recipe::padded_axis`](crate::Recipe::padded_axis).
     pub halved: Option<usize>,
-    /// Whether rows of work arrays may be packed. Passes of `backward` store adjacent lines to them; their blocks
-    /// then continue from row to row.
+    /// Whether rows of work arrays may be packed, see [`MemoryPolicy::packs_rows`].
     pub packed_rows: bool,
     /// The tiles of each reshape.
     pub cuts: &'a [Tiles],
