@@ -87,9 +87,8 @@ impl Geometry {
     }
 
     /// A padded array without cache-set conflicts: the distance of rows and of planes is never a multiple of
-    /// 4 KiB. Rows are aligned to cache lines; with `packed_rows`, rows that are not multiples of a cache line are
-    /// not padded if their planes are. `scalar_bytes` is the size of a scalar.
-    pub fn padded(part: Box3, order: Order, real: bool, scalar_bytes: usize, packed_rows: bool) -> Geometry {
+    /// 4 KiB. Planes are aligned to cache lines; so are rows, but for packed ones. `scalar_bytes` is the size of a scalar.
+    pub fn padded(part: Box3, order: Order, real: bool, scalar_bytes: usize, packed: PackedRows) -> Geometry {
         let [slow, mid, fast] = order.axes();
         let shape = part.shape();
         let line = 64 / scalar_bytes;
@@ -101,9 +100,14 @@ impl Geometry {
         let mut strides = [0; 3];
         strides[fast] = width(real);
         let row = shape[fast] * width(real);
-        let packed_rows = packed_rows && !row.is_multiple_of(line) && (row * shape[mid]).is_multiple_of(line);
+        let odd = |scalars: usize| !scalars.is_multiple_of(line);
+        let packed = match packed {
+            PackedRows::None => false,
+            PackedRows::InWholePlanes => odd(row) && !odd(row * shape[mid]),
+            PackedRows::All => odd(row),
+        };
         // Rows of one element are not padded: elements of columns are adjacent.
-        strides[mid] = if shape[fast] == 1 || packed_rows { row } else { widen(row) };
+        strides[mid] = if shape[fast] == 1 || packed { row } else { widen(row) };
         strides[slow] = widen(strides[mid] * shape[mid]);
         Geometry::from_strides(part, strides, strides[slow] * shape[slow], real)
     }
@@ -126,11 +130,11 @@ impl Geometry {
         rank: usize,
         scalar_bytes: usize,
         memory: MemoryUse,
-        packed_rows: bool,
+        packed: PackedRows,
     ) -> Geometry {
         let (part, order) = (distribution.layout.boxes()[rank], distribution.layout.order());
         match memory {
-            MemoryUse::Fast => Geometry::padded(part, order, distribution.real, scalar_bytes, packed_rows),
+            MemoryUse::Fast => Geometry::padded(part, order, distribution.real, scalar_bytes, packed),
             MemoryUse::Small => Geometry::dense(part, order, distribution.real),
         }
     }
@@ -150,6 +154,17 @@ fn spread(scalars: usize, count: usize, line: usize) -> usize {
     let alone = |lines: &usize| count.min(SETS) <= WAYS * (SETS >> lines.trailing_zeros().min(SETS.ilog2()));
     let lines = scalars / line;
     (lines..).find(alone).unwrap_or(lines) * line
+}
+
+/// Which rows of a work array follow each other without padding, of those that are no multiples of a cache line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PackedRows {
+    /// None: each begins with a cache line.
+    None,
+    /// Those of planes that are multiples of a cache line.
+    InWholePlanes,
+    /// All.
+    All,
 }
 
 /// The exposed memory of a rank that the offset of a [`Piece`] refers to.
@@ -274,14 +289,19 @@ mod tests {
     #[test]
     fn padding_applies_to_rows_not_to_elements_of_columns() {
         let part = |shape: [usize; 3]| Box3::new([0; 3], shape);
-        let padded = |shape: [usize; 3]| Geometry::padded(part(shape), Order::C, false, 8, false).strides;
+        let strides = |shape, packed| Geometry::padded(part(shape), Order::C, false, 8, packed).strides;
+        let padded = |shape| strides(shape, PackedRows::None);
         assert_eq!(padded([4, 13, 1]), [32, 2, 2]);
         assert_eq!(padded([4, 256, 1]), [520, 2, 2]);
         assert_eq!(padded([4, 3, 5]), [48, 16, 2]);
-        // Rows are packed only if planes are multiples of a cache line and rows are not.
-        let packed = |shape: [usize; 3]| Geometry::padded(part(shape), Order::C, false, 8, true).strides;
+        // Rows that are whole cache lines are never packed.
+        let packed = |shape| strides(shape, PackedRows::InWholePlanes);
         assert_eq!(packed([4, 4, 5]), [40, 10, 2]);
         assert_eq!(packed([4, 3, 5]), padded([4, 3, 5]));
+        assert_eq!(packed([4, 4, 8]), padded([4, 4, 8]));
+        let packed = |shape| strides(shape, PackedRows::All);
+        assert_eq!(packed([4, 4, 5]), [40, 10, 2]);
+        assert_eq!(packed([4, 3, 5]), [32, 10, 2]);
         assert_eq!(packed([4, 4, 8]), padded([4, 4, 8]));
     }
 }

@@ -86,7 +86,7 @@ impl CallShapes<'_> {
             strides,
             memory_policy: self.setting.memory_policy,
             halved: self.recipe.padded_axis(),
-            packed_rows: self.setting.memory_policy.packs_rows(direction),
+            packed_rows: self.setting.memory_policy.packed_rows(direction),
             cuts: self.cuts,
             cycle: BufferCycle { buffers: [1; 2], local: 1 },
             exchanges: &[],

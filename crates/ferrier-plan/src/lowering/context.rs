@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ends::EndStrides;
 use crate::choice::MemoryUse;
-use crate::geometry::{Geometry, width};
+use crate::geometry::{Geometry, PackedRows, width};
 use crate::layout::Box3;
 use crate::messages::{Encoding, ExchangeBuffers};
 use crate::order::{BufferCycle, PassPart};
@@ -35,10 +35,15 @@ pub struct MemoryPolicy {
 }
 
 impl MemoryPolicy {
-    /// Whether rows of work arrays are packed. Passes of `backward` store adjacent lines to them; their blocks then continue from
-    /// row to row. Planes that are stored past the caches are one run then, and no row shares a cache line with padding.
-    pub fn packs_rows(&self, direction: Direction) -> bool {
-        self.stream || direction == Direction::Backward
+    /// Which rows of work arrays are packed. Planes that are stored past the caches are one run then, and no row shares a cache
+    /// line with padding. Passes of `backward` store adjacent lines, whose blocks then continue from row to row; where caches
+    /// hold the arrays, that pays only if planes are whole cache lines.
+    pub fn packed_rows(&self, direction: Direction) -> PackedRows {
+        match direction {
+            _ if self.stream => PackedRows::All,
+            Direction::Backward => PackedRows::InWholePlanes,
+            Direction::Forward | Direction::RoundTrip => PackedRows::None,
+        }
     }
 }
 
@@ -64,8 +69,8 @@ pub struct RankContext<'a> {
     /// The axis whose real rows are padded to the size of their spectra; see
     /// [`Recipe::padded_axis`](crate::Recipe::padded_axis).
     pub halved: Option<usize>,
-    /// Whether rows of work arrays may be packed, see [`MemoryPolicy::packs_rows`].
-    pub packed_rows: bool,
+    /// Which rows of work arrays are packed, see [`MemoryPolicy::packed_rows`].
+    pub packed_rows: PackedRows,
     /// The tiles of each reshape.
     pub cuts: &'a [Tiles],
     /// The number of consecutive reshapes with buffers of their own.

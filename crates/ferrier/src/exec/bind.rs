@@ -97,7 +97,7 @@ pub(crate) fn bind<T: Real, E: Executor<T>>(
         strides,
         memory_policy,
         halved: recipe.padded_axis(),
-        packed_rows: memory_policy.packs_rows(direction),
+        packed_rows: memory_policy.packed_rows(direction),
         cuts,
         cycle,
         exchanges: &buffers,
